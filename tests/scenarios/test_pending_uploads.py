@@ -249,12 +249,12 @@ def test_a_target_that_does_what_nobody_expects_costs_the_document_alone(
 ) -> None:
     """What became of the document is not known then: it is looked up by the next run."""
 
-    def unexpected_error(upload: Upload) -> None:
+    def internal_error(upload: Upload) -> None:
         if upload.fetched.document.document_id == "a.1":
             raise RuntimeError("what nobody promised")
 
     harvester.add_site("site", publish(server, "a.0.1", "a.1.1", "a.2.1"))
-    target.on_upload = unexpected_error
+    target.on_upload = internal_error
     ended = run(harvester, target, date(2026, 11, 20))
     assert harvester.outcomes(ended.run_id) == {"a.0.1": "inserted", "a.1.1": "upload-error", "a.2.1": "inserted"}
     assert ("a.1", "error", "harvest.surprise") in harvester.findings(ended.run_id)

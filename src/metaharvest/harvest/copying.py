@@ -36,9 +36,9 @@ from metaharvest.harvest.copy_source import CopiedDocument, CopySource
 from metaharvest.harvest.deadlines import STOPPED, StopSignal
 from metaharvest.harvest.site_target import RunTargets, SiteTarget
 from metaharvest.harvest.tasks import in_thread, side_by_side
+from metaharvest.journal.internal_errors import internal_error
 from metaharvest.journal.journal import Clock
 from metaharvest.journal.outcomes import store_each
-from metaharvest.journal.unexpected import unexpected_error
 from metaharvest.model import FetchedDocument, Finding, Holding, Site
 from metaharvest.sites.registry import find_site, read_sites
 from metaharvest.sites.rows import BrokenSite
@@ -297,7 +297,7 @@ class _Copying:
                 return await self._refused(part, revision, fetched, error)
             except Exception as error:
                 log.exception("%s could not be copied", revision.docid)
-                finding = unexpected_error(error, "The harvester itself failed on this document")
+                finding = internal_error(error, "The harvester itself failed on this document")
                 return self.tally.end(revision, CopyOutcome.LEFT, finding)
         return self.tally.end(revision, CopyOutcome.COPIED, size=len(fetched.content))
 

@@ -29,8 +29,8 @@ from metaharvest.harvest.origin_turns import OriginTurns
 from metaharvest.harvest.site import harvest_site
 from metaharvest.harvest.site_target import RunTargets
 from metaharvest.harvest.tasks import held_for, in_thread, side_by_side
+from metaharvest.journal.internal_errors import is_no_memory
 from metaharvest.journal.journal import Clock, Journal
-from metaharvest.journal.unexpected import is_no_memory
 from metaharvest.ledger.looks import sites_to_look_at
 from metaharvest.model import Finding, SameOrigin, Site, SiteRunKind
 from metaharvest.sites.origins import sites_of_one_origin
@@ -199,7 +199,7 @@ class Dispatcher:
             raise
         except Exception as error:
             log.exception("The harvest of %s failed", site.name)
-            await ctx.journal.site_met_unexpected_error(site, kind, error)
+            await ctx.journal.site_met_internal_error(site, kind, error)
 
     def _goes_nowhere(self, site: Site) -> bool:
         """True if the site has no target: then its part of the run is a rehearsal."""

@@ -21,9 +21,9 @@ from metaharvest.fetch.memory import MemoryBudget
 from metaharvest.harvest.checker import CheckerLost, FiltersGivenUp
 from metaharvest.harvest.context import SiteHarvest
 from metaharvest.harvest.decide import other_site_owns
+from metaharvest.journal.internal_errors import internal_error
 from metaharvest.journal.outcomes import OutcomeNote, Storing
 from metaharvest.journal.phases import Phases
-from metaharvest.journal.unexpected import unexpected_error
 from metaharvest.ledger.entries import LedgerEntry
 from metaharvest.model import (
     Action,
@@ -157,7 +157,7 @@ class SiteDocuments:
             raise
         except Exception as error:
             log.exception("The harvest of %s failed", todo.intent.document.docid)
-            finding = unexpected_error(error, "The harvester itself failed on this document")
+            finding = internal_error(error, "The harvester itself failed on this document")
             outcome = Outcome(todo.intent.document, OutcomeKind.UPLOAD_ERROR, todo.intent.target_revision, (finding,))
             outcome = replace(outcome, unconfirmed=self._target.in_journal is None)
         outcome = with_levels(outcome, self._ctx.treatment)

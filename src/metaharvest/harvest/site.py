@@ -29,7 +29,7 @@ from metaharvest.harvest.plan import retry_batches, staged_batches
 from metaharvest.harvest.staging import Staging
 from metaharvest.harvest.tasks import held_for, in_thread
 from metaharvest.harvest.treatment import treatment_of
-from metaharvest.journal.unexpected import is_no_room
+from metaharvest.journal.internal_errors import is_no_room
 from metaharvest.ledger import retries
 from metaharvest.model import ListedDocument, Site, SiteRun, SiteRunKind
 from metaharvest.sources.attempts import in_attempts

@@ -1,1 +1,1 @@
-"""The one writer: everything that happens in a run becomes rows here."""
+"""The single writer: it writes each event of a run as rows."""

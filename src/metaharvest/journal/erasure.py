@@ -1,4 +1,4 @@
-"""Removes personal data from the journal: an address, or what was said about one document.
+"""Removes personal data from the journal: an address, or the text about one document.
 
 The rows stay, so that the numbers of a run stay right.
 """
@@ -50,7 +50,7 @@ _AT_ONCE = 200
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """What was changed: the sites by name, and numbers of deliveries, of reports and of rows with a text."""
+    """The changes: the sites by name, and the numbers of deliveries, of reports and of rows with a text."""
 
     sites: tuple[str, ...]
     deliveries: int
@@ -59,15 +59,15 @@ class Forgotten:
 
     @property
     def is_nothing(self) -> bool:
-        """True if the address was nowhere."""
+        """True if the address was not found."""
         return not (self.sites or self.deliveries or self.reports or self.rows)
 
 
 def forget_address(session: Session, address: str, start: str) -> Forgotten:
     """Remove an address from the schedule, the deliveries, the reports and the log.
 
-    `start` is how a command line begins. Raises ScheduleError if it is the only contact of a site; nothing is changed
-    then.
+    `start` is the beginning of a command line. Raises ScheduleError if the address is the only contact of a site; then
+    nothing is changed.
     """
     sites = _forget_contact(session, address, start)
     deliveries = _forget_recipient(session, address)
@@ -76,7 +76,7 @@ def forget_address(session: Session, address: str, start: str) -> Forgotten:
 
 
 def _forget_contact(session: Session, address: str, start: str) -> list[str]:
-    """Remove it from the contacts of all sites, also of sites whose rows are broken."""
+    """Remove the address from the contacts of all sites, also of sites with broken rows."""
     changed: dict[int, tuple[str, list[str]]] = {}
     for row in raw_rows(session):
         contacts = split_addresses(row["contact_email"])
@@ -96,7 +96,7 @@ def _forget_contact(session: Session, address: str, start: str) -> list[str]:
 
 
 def _forget_recipient(session: Session, address: str) -> int:
-    """Deliveries keep their status; one that waited is not sent."""
+    """Deliveries keep their status; a waiting delivery is not sent."""
     query = select(ReportDelivery).where(_is(ReportDelivery.recipient, address))
     rows = [row for row in session.scalars(query) if row.recipient.casefold() == address.casefold()]
     done = set(session.scalars(select(ReportDelivery.report_id).where(ReportDelivery.recipient == FORGOTTEN)))
@@ -150,14 +150,14 @@ def _rewrite(session: Session, column: InstrumentedAttribute[str | None], addres
 
 @dataclass(frozen=True, slots=True)
 class ErasedText:
-    """How many rows of the log, and how many reports, no longer quote a document."""
+    """The numbers of log rows and of reports that no longer quote a document."""
 
     rows: int
     reports: int
 
 
 def erase_document(session: Session, document_id: str, sentence: str) -> ErasedText:
-    """Replace what the log and the reports quote of a document by `sentence`."""
+    """Replace the quotations of a document in the log and the reports by `sentence`."""
     log, detail = HarvestLog, HarvestDetailLog
     its_logs = [
         row[0]
@@ -179,7 +179,7 @@ def erase_document(session: Session, document_id: str, sentence: str) -> ErasedT
 
 
 def _erase_in_reports(session: Session, document_id: str, sentence: str, site_runs: set[int]) -> int:
-    """Replace the text of site reports on these site runs, and of all administrators' reports, that name it."""
+    """Replace the text of site reports on these site runs, and of administrators' reports that name the document."""
     number = 0
     to_all = ReportOutbox.site_run_id.is_(None)
     query = select(ReportOutbox.report_id).where(or_(ReportOutbox.site_run_id.in_(site_runs), to_all))

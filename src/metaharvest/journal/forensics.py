@@ -1,6 +1,6 @@
-"""What is doubtful about a list that is valid, seen beside the last one: it lost much, or it lost documents. Pure.
+"""Compares a valid list with the last one: it may have lost many entries, or single documents. Pure.
 
-Nothing is deleted because a list names it no longer: somebody is told, and puts it back or not.
+A document that is missing in a list is not deleted: a finding reports it, and people decide.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from metaharvest.reports.findings import SHRANK
 
 _LOST_MUCH = 0.2
 _FEW = 5
-"""A list that lost so large a part of its entries, and no fewer than so many, shrank."""
+"""A list has shrunk if it lost at least this part of its entries, and at least this number."""
 
 
 def shrank(listed: int, before: int) -> LogRow | None:
-    """The row about a list that names `listed` documents and named so many at the last harvest; None if all is well."""
+    """The row about a list that names `listed` documents, fewer than at the last harvest; None if all is well."""
     if not is_much(before - listed, before):
         return None
     documents = "1 document" if listed == 1 else f"{listed:,} documents"
@@ -30,18 +30,19 @@ def shrank(listed: int, before: int) -> LogRow | None:
 
 
 def is_much(lost: int, before: int) -> bool:
-    """Whether a list that named `before` documents, and has `lost` so many, shrank."""
+    """True if a list that named `before` documents, and has `lost` this number, has shrunk."""
     return lost >= max(_FEW, _LOST_MUCH * before)
 
 
-def vanished(entries: Sequence[LedgerEntry], told: int) -> LogRow:
-    """The row about documents that the repository has and the list names no longer.
+def vanished(entries: Sequence[LedgerEntry], reported: int) -> LogRow:
+    """The row about documents that the target has and the list no longer names.
 
-    So many others of the same list are `told` already: 100 are told one by one, of the rest only the number.
+    The first 100 of a list are named one by one, the others are counted. `reported`: the number that was reported
+    before.
     """
     were = "1 document is" if len(entries) == 1 else f"{len(entries):,} documents are"
     message = f"{were} listed no longer; the repository keeps what it has."
-    findings = [_vanished(entry) for entry in entries[: max(MAX_FINDINGS - told, 0)]]
+    findings = [_vanished(entry) for entry in entries[: max(MAX_FINDINGS - reported, 0)]]
     if len(findings) < len(entries):
         findings.insert(0, Finding("list.vanished", message, _IF_BY_MISTAKE, Level.WARNING))
     return LogRow("ValidateHarvestListWarning", message, tuple(findings))

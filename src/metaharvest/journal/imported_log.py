@@ -1,7 +1,7 @@
-"""Takes over the log of a Metacat Harvester: its rows keep their dates, and belong to one run of the status `imported`.
+"""Imports the log of a Metacat Harvester: its rows keep their dates, and belong to one run with the status `imported`.
 
-Such a run is no harvest: nothing that looks at runs to decide what is due, overdue or owed takes notice of it. Its rows
-belong to no site run and have no outcome, so that no report counts them; they are purged by their dates, like others.
+Such a run is no harvest: it does not count for the decisions about due, overdue or owed. Its rows belong to no site run
+and have no outcome, so that no report counts them. They are purged by their dates, like others.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from metaharvest.sites.metacat_tables import TableRow
 from metaharvest.text import one_line, without_credentials
 
 RULE = "harvest.imported"
-"""Of the findings that the Metacat Harvester had logged."""
+"""The rule of the findings that the Metacat Harvester had logged."""
 
 _PREFIX = "harvester."
 _NAMED = 20
@@ -34,15 +34,15 @@ _ROWS_AT_ONCE = 1000
 _LARGEST = 2**63 - 1
 
 _Key = tuple[date, str, int, str]
-"""What two log rows have in common that are the same: date, operation, status, message."""
+"""Two log rows are the same if these are equal: date, operation, status, message."""
 
 
 @dataclass(slots=True)
 class ImportedLog:
-    """What became of the log rows, which add up to `rows`; and of the detail rows, which add up to `details`.
+    """The results for the log rows, which add up to `rows`; and for the detail rows, which add up to `details`.
 
-    `too_old`: the next run would delete them. `without_site`: of those taken, rows of a site that is not registered.
-    `reasons` name some of those that were refused, each with why. `run_id`: the run that the rows belong to now.
+    `too_old`: the next run would delete them. `without_site`: imported rows of a site that is not registered. `reasons`
+    name some of the refused rows, each with the reason. `run_id`: the run that the rows belong to now.
     """
 
     rows: int = 0
@@ -63,7 +63,7 @@ class ImportedLog:
         return asdict(self)
 
     def refuse(self, row: TableRow, reason: str) -> None:
-        """Count a row that cannot be taken."""
+        """Count a refused row."""
         self.refused += 1
         if len(self.reasons) < _NAMED:
             self.reasons.append(f"{row.place}: {reason}")
@@ -71,7 +71,7 @@ class ImportedLog:
 
 @dataclass(frozen=True, slots=True)
 class LogImport:
-    """What an import goes by: our sites' numbers by those of theirs; rows from before `since` are not taken."""
+    """The context of an import: our site numbers by their site numbers; rows from before `since` are not imported."""
 
     site_ids: Mapping[str, int]
     since: date
@@ -83,7 +83,7 @@ class LogImport:
 def import_log(
     session: Session, log: Iterable[TableRow], details: Iterable[TableRow], wanted: LogImport, *, dry_run: bool
 ) -> ImportedLog:
-    """Write the rows that are not there yet, with what they say about documents; nothing in a dry run."""
+    """Write the rows that are not there yet, with their details about documents; nothing in a dry run."""
     counts = ImportedLog()
     known, taken = _imported_before(session), dict[str, dict[str, Any]]()
     for number, row in enumerate(log):
@@ -108,7 +108,7 @@ def import_log(
 
 
 def _imported_before(session: Session) -> Counter[_Key]:
-    """The rows of earlier imports, and how often there is each."""
+    """The rows of earlier imports, with the number of each."""
     row = HarvestLog
     query = (
         select(row.harvest_date, row.harvest_operation_code, row.status, row.message)
@@ -119,7 +119,7 @@ def _imported_before(session: Session) -> Counter[_Key]:
 
 
 def _log_row(row: TableRow, wanted: LogImport, counts: ImportedLog) -> dict[str, Any] | None:
-    """The row as one of ours; None if it is refused or too old, which is counted."""
+    """The row in our columns; None if it is refused or too old, which is counted."""
     text = {name: (value or "").strip() for name, value in row.values.items()}
     moment = text.get("harvest_date", "")
     day = read_day(moment)
@@ -146,7 +146,7 @@ def _log_row(row: TableRow, wanted: LogImport, counts: ImportedLog) -> dict[str,
 
 
 def _moment(text: str, day: date, zone: ZoneInfo) -> datetime:
-    """When a row was logged, as precisely as it says."""
+    """The time of a log row, as precise as the row has it."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -161,7 +161,7 @@ def _moment(text: str, day: date, zone: ZoneInfo) -> datetime:
 def _add_documents(
     details: Iterable[TableRow], taken: Mapping[str, dict[str, Any]], counts: ImportedLog
 ) -> dict[str, list[dict[str, Any]]]:
-    """Put into each log row which document it is about; the findings, by the number of the log row."""
+    """Put into each log row the document that it is about; return the findings by the number of the log row."""
     findings: dict[str, list[dict[str, Any]]] = {}
     for row in details:
         counts.details += 1
@@ -184,7 +184,7 @@ def _add_documents(
 
 
 def _document(values: Mapping[str, str | None]) -> dict[str, Any]:
-    """Which document a detail row is about, in the columns of ours; None where it does not say."""
+    """The document of a detail row, in our columns; None if the row names none."""
     scope = _shown(values.get("scope"))
     identifier, revision = (_number(values.get(name)) for name in ("identifier", "revision"))
     document_id = f"{scope}.{identifier}"

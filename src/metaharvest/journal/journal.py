@@ -1,8 +1,8 @@
-"""The journal of one run: whatever happens becomes rows here, and nowhere else.
+"""The journal of one run: it writes the events of the run as rows.
 
 Values are handed over from the event loop; the writer's thread (`writer.py`) writes them. Reports are made from these
-rows, in the transaction that closes what they report on. What a run, a site run, an outcome becomes as rows is said in
-`runs.py`, `site_runs.py` and `outcomes.py`.
+rows, in the transaction that closes the run or site run. `runs.py`, `site_runs.py` and `outcomes.py` describe the rows
+of a run, a site run and an outcome.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from metaharvest.config.settings import Settings
 from metaharvest.database.locks import HeldLock
 from metaharvest.errors import DatabaseError, DatabaseUnavailable, NotWritten, RunLost
 from metaharvest.journal import forensics, lists, looks, outcomes, problems, purge, runs, site_runs
+from metaharvest.journal.internal_errors import internal_error
 from metaharvest.journal.lists import ListNote
 from metaharvest.journal.log_rows import NO_SITE, LogRow, Stamp, whose, write_log
 from metaharvest.journal.outcomes import OutcomeNote, Settled, settled_rows, write_settled
 from metaharvest.journal.phases import Phases
 from metaharvest.journal.repositories import named_repositories
 from metaharvest.journal.site_runs import Closing, Opening
-from metaharvest.journal.unexpected import unexpected_error
 from metaharvest.journal.writer import GroupLimits, Writer
 from metaharvest.ledger.entries import LedgerEntry
 from metaharvest.ledger.rows import delete_entries, note_pending
@@ -56,7 +56,7 @@ Clock = Callable[[], datetime]
 log = logging.getLogger(__name__)
 
 _LONGEST_BACKLOG = 2000
-"""Outcomes that may wait to be written before the caller that brings another one has to wait."""
+"""Limit of waiting outcomes: a caller that brings another one has to wait."""
 
 _Value = TypeVar("_Value")
 
@@ -120,7 +120,7 @@ class Journal:
         return status
 
     def cut_short(self, why: Finding, not_begun: Sequence[str]) -> str:
-        """Note what ended the run before its time, and the sites that were not begun; what to tell of it."""
+        """Note the reason why the run ends early, and the sites that were not begun; return the findings about it."""
         message = why.message
         if not_begun:
             were = "1 site was" if len(not_begun) == 1 else f"{len(not_begun):,} sites were"
@@ -145,23 +145,23 @@ class Journal:
             self.reports_not_made += 1
 
     def require_ours(self) -> None:
-        """Raises RunLost if this run is no longer the one that may write."""
+        """Raise RunLost if another run may write now, instead of this one."""
         self._now(lambda session: None)
 
     def require_writable(self) -> None:
-        """Raises DatabaseError or RunLost if it is known already that this run can write nothing more."""
+        """Raise DatabaseError or RunLost if it is already known that this run can no longer write."""
         self._writer.require_writable()
 
     def abandon(self) -> None:
-        """Write nothing more: what is under way is taken up by the next run, not deferred."""
+        """Stop writing: the next run resumes the work that is under way; it is not deferred."""
         self._writer.abandon()
 
     def no_room_for(self, site_id: int) -> Finding | None:
-        """Why nothing more of this site is stored in this run: the database is full, and this site has stored most."""
+        """The reason why this run stores nothing more of this site: the database is full, by this site most of all."""
         return _FULL if site_id in self._writer.without_room else None
 
     def on_stored(self, call: Callable[[int], None]) -> None:
-        """Have `call` called, in the writer's thread, with the bytes of the documents that each commit has stored."""
+        """Register `call`: the writer's thread calls it with the bytes of the documents of each commit."""
         self._writer.stored = call
 
     def _purge(self) -> None:
@@ -199,17 +199,17 @@ class Journal:
     # -- a site's part of it
 
     async def site_broken(self, site: BrokenSite, kind: SiteRunKind) -> None:
-        """Note a row of the schedule that cannot be used: its site fails, alone."""
+        """Note a row of the schedule that cannot be used: only its site fails."""
         reason = " ".join(finding.message for finding in site.findings)
         row = LogRow("SiteError", f"The registration of {site.name} cannot be used.", site.findings)
         await self._soon(lambda session: site_runs.fail(session, site, kind, reason, row, self._stamp()))
 
-    async def site_met_unexpected_error(self, site: Site | BrokenSite, kind: SiteRunKind, error: Exception) -> None:
-        """Note an unexpected error before the site run was open, or as it was to be closed, which the next run does.
+    async def site_met_internal_error(self, site: Site | BrokenSite, kind: SiteRunKind, error: Exception) -> None:
+        """Note an unexpected error before the site run was open, or while it was closed; the next run closes it then.
 
-        Even if that cannot be noted, the run is not taken for one that succeeded.
+        Even if the note fails, the run does not count as succeeded.
         """
-        finding = unexpected_error(error, "The harvester itself failed on this site")
+        finding = internal_error(error, "The harvester itself failed on this site")
         row = LogRow("SiteError", finding.message, (finding,))
         self._is_whole = False
         try:
@@ -222,7 +222,7 @@ class Journal:
     async def open_site_run(
         self, site: Site, kind: SiteRunKind, original_columns: Callable[[str], OriginalColumns]
     ) -> SiteRun:
-        """Open the site's part of the run, or take up the one that a dead run left."""
+        """Open the site run, or resume the one that a dead run left."""
         site_run = await asyncio.wrap_future(self._writer.request(self._open, Opening(site, kind, original_columns)))
         self._open_sites.add(site_run.site_run_id)
         return site_run
@@ -230,7 +230,7 @@ class Journal:
     def list_read(self, site_run: SiteRun, listed: int, unchanged: bool, findings: tuple[Finding, ...] = ()) -> None:
         """Note that the list was fetched and is valid as a whole; `unchanged`: it is the one of the last harvest.
 
-        It is committed with, and before, whatever is written next.
+        The note is committed with the next rows, and before them.
         """
         self._writer.hand_over(ListNote(site_run, unchanged, listed, findings))
 
@@ -245,18 +245,18 @@ class Journal:
         await self._end(Closing(site_run, (row,), status=SiteRunStatus.LIST_FAILED, reason=reason))
 
     async def target_refused(self, site_run: SiteRun, findings: Sequence[Finding]) -> None:
-        """Close a site run of which no document was fetched, and none may be: the site's dates stay."""
+        """Close a site run that may not send documents, and has fetched none: the site's dates stay."""
         row = LogRow("SiteError", findings[0].message, tuple(findings))
         await self._end(Closing(site_run, (row,), status=SiteRunStatus.FAILED, reason=findings[0].message))
 
     async def site_failed(self, site_run: SiteRun, error: Exception) -> None:
-        """Close a site run that met an unexpected error: its traceback is logged, its outcomes so far stand."""
-        finding = unexpected_error(error, "The harvester itself failed on this site")
+        """Close a site run that met an unexpected error: its traceback is logged, its outcomes so far stay."""
+        finding = internal_error(error, "The harvester itself failed on this site")
         row = LogRow("SiteError", finding.message, (finding,))
         await self._end(Closing(site_run, (row,), status=SiteRunStatus.FAILED, reason=finding.message))
 
     async def broken_off(self, site_run: SiteRun, listed: int, unchanged: int, duplicates: int, row: LogRow) -> None:
-        """Close a site run whose list did not come to its end: what was listed stands, the site's dates stay."""
+        """Close a site run with an incomplete list: the outcomes of its documents stay, and so do the site's dates."""
         rows = (*site_runs.rows_without_documents(site_run.site, unchanged, duplicates), row)
         status, reason = SiteRunStatus.INCOMPLETE, row.message
         await self._end(Closing(site_run, rows, listed, unchanged, duplicates, status=status, reason=reason))
@@ -274,17 +274,17 @@ class Journal:
     ) -> None:
         """Close a site run: totals that balance, the next date, and the report that is owed to the contacts.
 
-        `unchanged` documents and so many `duplicates` have no rows of their own, but one together. `version` of the
-        list is kept, now that its documents are safe, for the next harvest to ask about. `phases`: where the time went.
-        `is_complete`: the list named everything, not only what has changed.
+        `unchanged` documents and `duplicates` have no rows of their own, but one together. `version` of the list is
+        kept for the next harvest, now that its documents are safe. `phases`: the time of each phase. `is_complete`: the
+        list named everything, not only the changes.
         """
         rows = site_runs.rows_without_documents(site_run.site, unchanged, duplicates)
         await self._end(Closing(site_run, rows, listed, unchanged, duplicates, version, is_complete, phases=phases))
 
     async def deferred(self, site_run: SiteRun, findings: Sequence[Finding]) -> None:
-        """Note why documents were deferred: one row for all of them, whose own rows carry no finding.
+        """Note the reason why documents were deferred: one row for all of them; their own rows carry no finding.
 
-        That the database is full is noted when the site run is closed: only then it is known of all its documents.
+        A full database is noted when the site run is closed: only then it is known for all its documents.
         """
         findings = [finding for finding in findings if finding is not _FULL]
         if not findings:
@@ -299,11 +299,12 @@ class Journal:
         site_run: SiteRun,
         entries: Sequence[LedgerEntry],
         vanished: Sequence[LedgerEntry] = (),
-        told: int = 0,
+        reported: int = 0,
     ) -> None:
-        """Delete from the ledger what is listed no longer; log uploads of which it is not known whether they arrived.
+        """Delete documents from the ledger that are no longer listed; log uploads that may or may not have arrived.
 
-        Of the `vanished` ones no revision is listed any more, which is logged; `told`: so many of this list were.
+        No revision of the `vanished` ones is listed any more, which is logged. `reported`: the number of this list that
+        was reported before.
         """
 
         def forget(session: Session) -> None:
@@ -313,7 +314,7 @@ class Journal:
                     message = f"It is not known whether {it.docid} arrived, and it is listed no longer."
                     self._log(session, LogRow("UploadUnconfirmed", message, (), it), site_run)
             if vanished:
-                self._log(session, forensics.vanished(vanished, told), site_run)
+                self._log(session, forensics.vanished(vanished, reported), site_run)
             delete_entries(session, [entry.entry_id for entry in entries])
 
         await self._soon(forget)
@@ -325,9 +326,9 @@ class Journal:
         target_revision: int | None,
         known: LedgerEntry | None = None,
     ) -> str | None:
-        """Commit that this upload is about to be sent, so that a crash does not leave its fate unknown for ever.
+        """Commit a note that this upload is about to be sent, so that its result can be found out after a crash.
 
-        `known`: what the ledger has of the document. Nothing is noted if another site has the document, or is sending
+        `known`: the document's entry in the ledger. Nothing is noted if another site has the document, or is sending
         it: then the answer is that site's name.
         """
 
@@ -341,9 +342,9 @@ class Journal:
         return await self._soon(mark)
 
     async def record(self, note: OutcomeNote) -> None:
-        """Hand over how a document ended. What is to be stored goes into the target in the same transaction.
+        """Hand over the outcome of a document. A document to be stored goes into the target in the same transaction.
 
-        It does not wait for the commit; only if very many outcomes wait to be written, it waits for those.
+        It does not wait for the commit; it waits only if very many outcomes are not yet written.
         """
         self._writer.hand_over(note)
         if self._writer.backlog > _LONGEST_BACKLOG:
@@ -352,14 +353,14 @@ class Journal:
     async def set_unchanged(
         self, site_run: SiteRun, settled: Sequence[Settled], target: JournalSession | None = None
     ) -> None:
-        """Bring the ledger up to date for documents that the target has already; and `target`, about their records."""
+        """Update the ledger for documents that the target has already; and `target`, about their records."""
         rows = settled_rows(site_run, settled, self.today)
         documents = [outcome.document for outcome, _ in settled]
         if any(rows):
             await self._soon(lambda session: write_settled(session, *rows, documents, target))
 
     async def looked_again(self, site_run: SiteRun, seen: Sequence[looks.Look]) -> None:
-        """Note which documents were looked at again although they are listed unchanged, and which have changed."""
+        """Note the spot checks of documents that are listed unchanged, and the documents that have changed."""
         await self._soon(lambda session: looks.write(session, site_run, seen, self._stamp()))
 
     # -- how it is written
@@ -380,7 +381,7 @@ class Journal:
             raise DatabaseUnavailable(f"The database refused what the run was to write: {error}.") from error
 
     async def _soon(self, write: Callable[[Session], _Value]) -> _Value:
-        """The same, for the event loop. While several sites are under way, what they write goes in together."""
+        """The same, for the event loop. While several sites are under way, their requests share a transaction."""
         is_alone = len(self._open_sites) == 1
         return await asyncio.wrap_future(self._writer.request(_write_each, write, hurry=is_alone))
 

@@ -1,4 +1,4 @@
-"""What the log says of a repository's list, beside its documents. Pure."""
+"""The log rows about a source repository's list, beside its documents. Pure."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from metaharvest.reports.words import joined
 from metaharvest.text import one_line, shown_url
 
 CHANGED = "oai.repository-changed"
-"""The rule of findings that say in what a repository is not as it was."""
+"""The rule of findings about a source repository that has changed."""
 
 BROKEN_OFF = "oai.broken-off"
-"""The rule of findings that say of a list after how many records it broke off, and why."""
+"""The rule of findings about an incomplete list: the number of its records, and the reason."""
 
 
 LIST_SIZE = "oai.list-size"
-"""The rule of findings that say of a list how many records are not in it that should be."""
+"""The rule of findings about missing records: their number."""
 
 
 def begun(site: Site, findings: Sequence[Finding]) -> list[LogRow]:
-    """The rows about a repository that has said what it is, and what is doubtful about that."""
+    """The rows about a source repository that has described itself, and the doubts about that."""
     rows = [LogRow("IdentifySuccess", f"The repository {shown_url(site.list_url)} answers.")]
     changed = tuple(finding for finding in findings if finding.rule == CHANGED)
     if changed:
@@ -34,7 +34,7 @@ def begun(site: Site, findings: Sequence[Finding]) -> list[LogRow]:
 
 
 def doubtful(findings: Sequence[Finding]) -> list[LogRow]:
-    """The row about what is doubtful about a list; none if nothing is."""
+    """The row about doubts about a list; none if there are none."""
     if not findings:
         return []
     return [LogRow("ListRecordsWarning", findings[0].message, tuple(findings))]
@@ -54,7 +54,7 @@ def judged_again() -> LogRow:
 
 
 def broken_off(findings: Sequence[Finding], listed: int, announced: int | None) -> LogRow:
-    """The row about a list that did not come to its end, after how many of how many records."""
+    """The row about an incomplete list: after how many of its records it broke off."""
     if findings[0].rule == BROKEN_OFF:  # its source has said so already
         return LogRow("ListRecordsError", findings[0].message, tuple(findings))
     of = f" of {announced:,}" if announced is not None else ""
@@ -65,15 +65,15 @@ def broken_off(findings: Sequence[Finding], listed: int, announced: int | None) 
 def missing(document_ids: Sequence[str], number: int, known: int, is_shrunk: bool) -> LogRow:
     """The row about records that a complete list did not name: `number`, of the `known`; the first of them by name.
 
-    `is_shrunk`: the list lost many of those that the one before has named.
+    `is_shrunk`: the list lost many records of the one before.
     """
     were = "1 record that was" if number == 1 else f"{number:,} records that were"
     message = f"The complete list does not name {were} there before; {known:,} are known. Nothing was deleted."
     named = [_missing(each) for each in document_ids[:MAX_FINDINGS]]
     if is_shrunk:
         return LogRow("DocMissing", message, (Finding(SHRANK, message, _FOUND_OUT, Level.WARNING), *named))
-    all_told = [] if number <= len(named) else [Finding(MISSING, message, _FOUND_OUT, Level.WARNING)]
-    return LogRow("DocMissing", message, (*all_told, *named))
+    total = [] if number <= len(named) else [Finding(MISSING, message, _FOUND_OUT, Level.WARNING)]
+    return LogRow("DocMissing", message, (*total, *named))
 
 
 def left_out(number: int, announced: int | None, name: str, *, asks_again: bool) -> LogRow:
@@ -132,7 +132,7 @@ def fewer(announced: int, known: int, before: int, name: str) -> list[LogRow]:
 
 
 def _all_records(site: Site) -> str:
-    """What a full list is asked for."""
+    """The request for a full list."""
     oai = site.options.oai
     since = f" from {oai.begin} on" if oai and oai.begin else ""
     if oai is None or oai.set_spec is None:
@@ -152,7 +152,7 @@ _FOUND_OUT = (
 
 
 def deletions_wait(number: int, names: Sequence[str]) -> Finding:
-    """Why deletions wait: the lists of these sites of the same source repository did not come to their end."""
+    """The reason why deletions wait: these sites of the same source repository have incomplete lists."""
     documents = "1 document of this site is" if number == 1 else f"{number:,} documents of this site are"
     quoted = joined([f"'{name}'" for name in names])
     lists = "The list of the site" if len(names) == 1 else "The lists of the sites"

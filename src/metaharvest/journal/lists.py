@@ -1,4 +1,4 @@
-"""Notes that a list was read: its log rows, and what is doubtful about it beside the last one."""
+"""Notes that a list was read: its log rows, and the doubts after a comparison with the last one."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from metaharvest.text import shown_url
 
 @dataclass(frozen=True, slots=True)
 class ListNote:
-    """A list of so many documents that was fetched and is valid; `unchanged`: it is the one of the last harvest.
+    """A fetched, valid list and the number of its documents; `unchanged`: it is the one of the last harvest.
 
-    `findings` are warnings about where it is.
+    `findings` are warnings about its address.
     """
 
     site_run: SiteRun
@@ -41,7 +41,7 @@ class ListNote:
         return self
 
     def rows(self) -> list[LogRow]:
-        """What the log says of it."""
+        """The log rows about it."""
         rows = [
             LogRow("GetHarvestListSuccess", f"The harvest list {shown_url(self.site_run.site.list_url)} was fetched."),
             LogRow("ValidateHarvestListSuccess", f"The harvest list is valid and names {self.listed:,} documents."),
@@ -63,12 +63,12 @@ def write(session: Session, notes: Sequence[ListNote], stamp: Stamp) -> None:
 
 
 def _compare(session: Session, notes: Sequence[ListNote], stamp: Stamp) -> None:
-    """Log which of these lists, that are not those of the last harvest, have lost much since."""
+    """Log the changed lists that have lost many entries."""
     before = totals.last_listings(session, [note.site_run.site.site_id for note in notes]) if notes else {}
     for note in notes:
         last = before.get(note.site_run.site.site_id)
         if last is None or note.site_run.resumed:
             continue
-        # Who deletes entries that name a document once more has lost nothing.
+        # Removing duplicate entries does not count as loss.
         if row := forensics.shrank(note.listed, last.listed - last.duplicates):
             write_log(session, [(row, whose(note.site_run))], stamp)

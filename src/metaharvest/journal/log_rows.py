@@ -1,4 +1,4 @@
-"""The rows of harvest_log and harvest_detail_log: what they say (pure functions of values), and writing them."""
+"""The rows of harvest_log and harvest_detail_log: their content (pure functions of values), and writing them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ from metaharvest.text import clean, shown_url
 _LOG = Base.metadata.tables[HarvestLog.__tablename__]
 _DETAILS = Base.metadata.tables[HarvestDetailLog.__tablename__]
 _SAID_BY_THE_OUTCOME = "filter.left-out"
-"""The rule of a finding that is no problem of anybody: it is in the message of the log row, and has no detail row."""
+"""The rule of a finding that is not a problem: the message of the log row contains it, so that it needs no detail row.
+"""
 
 _PASSED_CHECKS = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, OutcomeKind.UPLOAD_ERROR)
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """Which run writes, on which day, at what time."""
+    """The run that writes, with its day and time."""
 
     run_id: int
     today: date
@@ -37,7 +38,7 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class Whose:
-    """Which site a log row is about, in which site run, and how its document ids fill the original's columns."""
+    """The site and site run of a log row, and the values for the original's columns of document ids."""
 
     site_schedule_id: int | None
     site_run_id: int | None
@@ -54,7 +55,7 @@ def whose(site_run: SiteRun) -> Whose:
 
 @dataclass(frozen=True, slots=True)
 class LogRow:
-    """What one row of the log says, with the findings that become its detail rows."""
+    """The content of one log row, with the findings that become its detail rows."""
 
     code: str
     message: str
@@ -63,7 +64,7 @@ class LogRow:
     outcome: Outcome | None = None
 
     def columns(self) -> dict[str, object]:
-        """The columns of what it says; write_log() adds when, by which run and about which site."""
+        """The columns with its content; write_log() adds the time, the run and the site."""
         level, _ = OPERATIONS[self.code]
         document, outcome = self.document, self.outcome
         return {
@@ -83,7 +84,7 @@ class LogRow:
         """The detail rows, one a finding."""
         columns = whose.original_columns(self.document.document_id) if self.document else (None, None)
         about = self.document.document_id if self.document else ""
-        # Why documents were put off happened once, too: these are failing, each for itself.
+        # The reasons for putting documents off are events, too: these are failing, each for itself.
         happened = self.code == "DocDeferred" and self.document is None
         return [
             {
@@ -116,10 +117,10 @@ def write_log(session: Session, rows: Sequence[tuple[LogRow, Whose]], stamp: Sta
 
 
 def outcome_rows(outcome: Outcome, is_kept: bool = True) -> list[LogRow]:
-    """The rows of one document, those that the original wrote: fetched, checked, and last how it ended.
+    """The rows of one document, as the original wrote them: fetched, checked, and last the outcome.
 
-    The last has the outcome and the findings; warnings about a document that passed stay with the row of the check.
-    `is_kept`: a repository has it, if it was to get it.
+    The last row has the outcome and the findings; warnings about a document that passed stay with the row of the check.
+    `is_kept`: the target has it, if the document was to get there.
     """
     document, docid = outcome.document, outcome.document.docid
     rows: list[LogRow] = []
@@ -134,8 +135,8 @@ def outcome_rows(outcome: Outcome, is_kept: bool = True) -> list[LogRow]:
         rows.append(LogRow(code, message, warnings, document))
     if outcome.unconfirmed:
         rows.append(LogRow("UploadUnconfirmed", f"It is not known whether {docid} arrived.", (), document))
-    told = (*warnings, *(finding for finding in outcome.findings if finding.rule == _SAID_BY_THE_OUTCOME))
-    rest = tuple(finding for finding in outcome.findings if finding not in told)
+    early = (*warnings, *(finding for finding in outcome.findings if finding.rule == _SAID_BY_THE_OUTCOME))
+    rest = tuple(finding for finding in outcome.findings if finding not in early)
     rows.append(LogRow(_code(outcome), _message(outcome, is_kept), rest, document, outcome))
     return rows
 
@@ -217,15 +218,14 @@ _EVENTS = (
     "http.robots", "list.shrank", "list.vanished", "list.same-content", "oai.repository-changed", "records.moved",
     "target.unconfirmed",
 )  # fmt: skip
-"""The rules of what happened once, where they keep nothing out: it is not there the next night, and nobody has mended
-it."""
+"""The rules of events that keep no document out: the next night does not repeat them, without a repair."""
 
 
 def fingerprint(finding: Finding, document_id: str) -> str | None:
-    """What makes a finding the same one night after night: its document, its rule, its place in the document.
+    """Identifies a finding over the nights: its document, its rule, its place in the document.
 
-    `document_id` is that of its log row; empty if that has none. The line is no part of it: lines move when something
-    else is mended. None for an event, which no night repeats.
+    `document_id` comes from its log row; empty if that has none. The line is no part of it: lines move when something
+    else is corrected. None for an event, which no night repeats.
     """
     if finding.rule in _EVENTS and not finding.is_error:
         return None

@@ -1,4 +1,4 @@
-"""Writes what was seen of documents that were looked at again although their site lists them as they were."""
+"""Writes the results of spot checks: documents that were fetched again although their site lists them unchanged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from metaharvest.model import Finding, Level, ListVersion, SiteRun
 
 
 class Seen(Enum):
-    """What was seen: the bytes that the repository has, other ones, or nothing, as it could not be fetched."""
+    """The result: the bytes that the target has, other ones, or nothing, as it could not be fetched."""
 
     SAME = auto()
     OTHER = auto()
@@ -23,7 +23,7 @@ class Seen(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A document that was looked at. `version` is what its server calls the bytes that the repository has."""
+    """A spot check of a document. `version` is the server's name for the bytes that the target has."""
 
     due: DueLook
     seen: Seen
@@ -31,9 +31,9 @@ class Look:
 
 
 def write(session: Session, site_run: SiteRun, looks: Sequence[Look], stamp: Stamp) -> None:
-    """Log what has changed, and what was put back; note in the ledger that these documents were looked at.
+    """Log the documents that have changed or were put back; note in the ledger that these documents were checked.
 
-    A document that could not be fetched is passed over: nobody asked for it tonight.
+    A document that could not be fetched is left out: nobody needs it in this run.
     """
     write_log(session, [(row, whose(site_run)) for look in looks for row in _rows(look)], stamp)
     note_looks(session, [(look.due, look.version) for look in looks], stamp.today)
@@ -44,7 +44,7 @@ def _rows(look: Look) -> Iterator[LogRow]:
     if look.seen is Seen.OTHER:
         yield LogRow("ValidateDocWarning", f"{document.docid} was changed at its URL.", (_changed(look.due),), document)
     elif look.seen is Seen.SAME and look.due.was_changed:
-        # journal/problems.py knows by this row that it is mended.
+        # journal/problems.py knows by this row that the document is corrected.
         yield LogRow("MetacatHasDoc", f"{document.docid} is again as the repository has it.", (), document)
 
 

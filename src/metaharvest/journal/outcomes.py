@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Storing:
-    """A document, the target that it is to be put into, and where the time that this takes is noted."""
+    """A document, its target, and the phases to which the time for it is added."""
 
     fetched: FetchedDocument
     target: JournalSession
@@ -49,10 +49,10 @@ class Storing:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeNote:
-    """An outcome handed over to the journal, with what is to be put into the target in the same transaction.
+    """An outcome for the journal, with its changes of the target in the same transaction.
 
-    `deleting`: the document is to be deleted there; `restamping`: its record, which came again with what is there
-    already, may have another datestamp by now. `stays`: its record was deleted, and the document was not.
+    `deleting`: the document is to be deleted there; `restamping`: its record came again unchanged, but may have another
+    datestamp. `stays`: its record was deleted, and the document was not.
     """
 
     site_run: SiteRun
@@ -65,12 +65,12 @@ class OutcomeNote:
 
     @property
     def size(self) -> int:
-        """The bytes that are to be stored with it."""
+        """The number of bytes to be stored with it."""
         return len(self.storing.fetched.content) if self.storing else 0
 
     @property
     def is_kept(self) -> bool:
-        """Whether the target does what it is told, if it is told anything."""
+        """True if the target keeps its changes, if there are any."""
         target = self.storing.target if self.storing else self.deleting
         return target is None or target.keeps
 
@@ -80,7 +80,7 @@ class OutcomeNote:
         return self.site_run.site.site_id
 
     def refused(self, reason: str) -> OutcomeNote | None:
-        """The same as an upload error, which is shorter; None if it is that already."""
+        """The same as an upload error, which is shorter; None if it is one already."""
         if self.outcome.kind is OutcomeKind.UPLOAD_ERROR and not self.outcome.findings:
             return None
         return self.unwritable(reason)
@@ -98,7 +98,7 @@ class OutcomeNote:
         return replace(self, outcome=refused, storing=None, deleting=None, restamping=None)
 
     def unwritable(self, reason: str) -> OutcomeNote:
-        """The same as an upload error; where that is not written either, with nothing but what the ledger has."""
+        """The same as an upload error; if that is not written either, with only the ledger's values."""
         if self.storing is not None or self.deleting is not None or self.restamping is not None:
             return self.as_upload_error(_not_stored(reason))
         findings = () if self.outcome.kind is OutcomeKind.UPLOAD_ERROR else (_not_stored(reason),)
@@ -146,9 +146,9 @@ def _write_all(session: Session, entries: Sequence[OutcomeNote], stamp: Stamp) -
 
 
 def _write_one(session: Session, entry: OutcomeNote, stamp: Stamp) -> None:
-    """Write one outcome; where that is refused, the same as an upload error; where even that is, nothing of it.
+    """Write one outcome; if it is refused, the same as an upload error; if that is refused too, nothing of it.
 
-    A document without any row leaves its site run incomplete, which everybody is told of.
+    A document without any row leaves its site run incomplete, which the reports say.
     """
     try:
         with session.begin_nested():
@@ -164,11 +164,11 @@ def _write_one(session: Session, entry: OutcomeNote, stamp: Stamp) -> None:
 
 
 Settled = tuple[Outcome, LedgerEntry | None]
-"""That a document is in the target already, and what the ledger has known of it."""
+"""A note that a document is in the target already, with its entry in the ledger."""
 
 
 def settled_rows(site_run: SiteRun, settled: Sequence[Settled], today: date) -> tuple[list[Columns], list[Columns]]:
-    """The rows of the ledger that are new, or another, where these are settled."""
+    """The new or changed rows of the ledger, if these are settled."""
     new: list[Columns] = []
     changed: list[Columns] = []
     for outcome, known in settled:
@@ -189,14 +189,14 @@ def write_settled(
     documents: Sequence[ListedDocument],
     target: JournalSession | None,
 ) -> None:
-    """Write these rows of the ledger, and into the target that is written here, where the records stand now."""
+    """Write these rows of the ledger, and into the target that is written here, the present state of the records."""
     write_ledger(session, new, changed)
     if target is not None:
         target.restamp(documents, session)
 
 
 def is_lost(error: Exception) -> bool:
-    """Whether the database is away, full or read-only, rather than unwilling to take one row."""
+    """True if the database is away, full or read-only; False if it refuses one row."""
     return isinstance(error, exc.OperationalError | exc.InterfaceError | exc.InternalError)
 
 
@@ -219,7 +219,7 @@ def _stored(session: Session, entries: Sequence[OutcomeNote], stamp: Stamp) -> l
 
 
 def store_each(session: Session, uploads: Sequence[Upload], target: JournalSession) -> list[tuple[Finding, ...]]:
-    """Put these into the target, each alone if not all of them go in: why each was refused, empty if it was not."""
+    """Put these into the target, each alone if not all of them go in; return the reason for each refusal, or ""."""
     try:
         with session.begin_nested():
             target.upload(uploads, session)
@@ -236,9 +236,9 @@ def store_each(session: Session, uploads: Sequence[Upload], target: JournalSessi
 
 
 def _own(session: Session, entries: Sequence[OutcomeNote]) -> None:
-    """Let what went into a target outside of this database belong to its site, and what was deleted there to none.
+    """Register the owners of documents in a target outside of this database: deleted documents have none.
 
-    What was deleted is missing at no other site of the origin any more.
+    A deleted document no longer counts as missing at other sites of the origin.
     """
     arrived: dict[int, list[str]] = {}
     gone: dict[tuple[int, frozenset[int]], list[str]] = {}
@@ -282,7 +282,7 @@ def _write_ledger(session: Session, entries: Sequence[OutcomeNote], outcomes: Se
 
 
 def _update_by_key(session: Session, entry: OutcomeNote, values: Values) -> bool:
-    """Update a row that was not there when the outcome was decided: the one that says an upload is pending."""
+    """Update a row that was not there when the outcome was decided: the row of a pending upload."""
     if entry.storing is not None or (entry.outcome.sha256 is None and not entry.outcome.unconfirmed):
         return False
     return update_by_key(session, entry.site_run, entry.outcome.document, values)

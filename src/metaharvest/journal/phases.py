@@ -1,4 +1,4 @@
-"""Where the time of a site run's documents goes, a phase at a time."""
+"""The time of a site run's documents, phase by phase."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Phases:
-    """Sums over the documents of one site run, in seconds; added to while they are brought in.
+    """Sums over the documents of one site run, in seconds; added to during the harvest.
 
-    `server`: the site's server answers; `waiting`: for what all sites share, connections to its host, places among all
-    documents, memory; `checking`: also waiting for a free worker; `sending`: to a repository outside of the harvester's
+    `server`: the site's server answers; `waiting`: for shared resources: connections to its host, places among all
+    documents, memory; `checking`: also waiting for a free worker; `sending`: to a target outside of the harvester's
     database; `writing`: documents, log rows and ledger, without the commit that a group shares. The event loop adds to
-    all but `writing`, to which only the writer's thread does.
+    all but `writing`; only the writer's thread adds to that.
     """
 
     server: float = 0.0
@@ -29,4 +29,4 @@ class Phases:
 
 
 UNKNOWN = dict.fromkeys(Phases().columns())
-"""The columns of a site run of which nothing was measured."""
+"""The columns of a site run without measurements."""

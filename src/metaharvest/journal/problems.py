@@ -1,9 +1,9 @@
-"""What the findings of a site amount to over the nights: which are new, which are still there, which were fixed.
+"""Follows the findings of a site over the nights: new, still there, or fixed.
 
-A problem is a finding by its fingerprint (document id, rule, place). It is brought up to date as a site run closes,
-from what that has logged; reports and people read it from the table site_problem. Nothing here asks what a rule means,
-but for one thing: what was not looked at stays open, because the document could not be fetched, or because something
-that is looked at earlier was wrong with it.
+A problem is a finding by its fingerprint (document id, rule, place). It is updated as a site run closes, from the log
+of that site run; reports and people read it from the table site_problem. The meaning of a rule matters only for one
+thing: a problem stays open if its place was not checked, because the document could not be fetched, or because an
+earlier check failed.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ OPEN, FIXED, GONE = "open", "fixed", "gone"
 _PROBLEM = Base.metadata.tables[SiteProblem.__tablename__]
 _LOG, _DETAIL, _LEDGER = HarvestLog, HarvestDetailLog, HarvestDocument
 _LOOKED_AT = [kind.value for kind in (OutcomeKind.INSERTED, OutcomeKind.UPDATED)]
-"""The outcomes of documents of which everything was looked at; others were as far as `_looked_at` says."""
+"""The outcomes of documents that were checked completely; others were checked as far as `_looked_at` says."""
 
 _NOT_WANTED = [kind.value for kind in (OutcomeKind.DELETED, OutcomeKind.FILTERED)]
-"""The outcomes of documents of which nobody wants to know any more what is wrong with them."""
+"""The outcomes of documents whose problems no longer matter."""
 
 _STAGES = {
     "xml.": 1,
@@ -40,23 +40,23 @@ _STAGES = {
     "eml.": 4,
     "target.": 5,
 }
-"""In which order documents are looked at, by what rules begin with: an error ends it. All other rules come first."""
+"""The order of the checks of a document, by the beginnings of rules: an error ends them. Other rules come first."""
 
 _OF_WHOLE_LISTS = (
     "oai.empty", "oai.datestamp", "oai.duplicates", "oai.from", "oai.identifier", "oai.ill-formed", "oai.list-size",
     "oai.no-metadata", "oai.protocol",
 )  # fmt: skip
-"""The rules of what is odd about the records of a repository's list as a whole."""
+"""The rules of oddities in the records of a source repository's list as a whole."""
 
 _BEFORE_CHECKS = ("http.", "file.", "list.", "target.", "site.", "harvest.")
-"""What the rules begin with that are not about what is in a document."""
+"""The beginnings of rules that are not about the content of a document."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndedSiteRun:
-    """A site run that closes. `list_was_read`: the ledger mirrors what the site lists now.
+    """A site run that closes. `list_was_read`: the ledger mirrors the site's present list.
 
-    `is_complete`: the list named everything, not only what has changed.
+    `is_complete`: the list named everything, not only the changes.
     """
 
     site_id: int
@@ -68,7 +68,7 @@ class EndedSiteRun:
 
 
 def update_problems(session: Session, ended: Sequence[EndedSiteRun], today: date) -> None:
-    """Bring the problems of these sites up to date; nothing is asked of sites that have none, and had none."""
+    """Update the problems of these sites; there is no query for sites that have no problems, and had none."""
     sites = [each.site_id for each in ended]
     query = select(_PROBLEM.c.site_schedule_id).where(_PROBLEM.c.site_schedule_id.in_(sites), _is_open()).distinct()
     with_problems = set(session.scalars(query))
@@ -83,9 +83,9 @@ def update_problems(session: Session, ended: Sequence[EndedSiteRun], today: date
 
 
 def end_those_of_lists(session: Session, site_id: int, site_run_id: int, today: date) -> None:
-    """End the problems of the site's lists, which nobody has mended: from now on it asks for other records.
+    """End the problems of the site's lists without a repair: from now on the site requests other records.
 
-    Those that are found again begin anew; those of documents end with the list, if that does not name them.
+    Problems that are found again begin again; problems of documents end with the list, if that does not name them.
     """
     of_lists = (_PROBLEM.c.document_id.is_(None), or_(_starts_with("oai."), _PROBLEM.c.rule == MISSING))
     values = {"state": GONE, "ended_on": today, "ended_site_run": site_run_id}
@@ -112,7 +112,7 @@ def _count_night(session: Session, ended: EndedSiteRun) -> None:
 
 
 def _see_again(session: Session, ended: EndedSiteRun, today: date) -> None:
-    """Problems that this site run found again; those that had ended begin anew."""
+    """Add the problems that this site run found; problems that had ended begin again."""
     found = (
         select(_DETAIL.fingerprint)
         .join(_LOG, _LOG.harvest_log_id == _DETAIL.harvest_log_id)
@@ -166,7 +166,7 @@ def _add_new(session: Session, ended: EndedSiteRun, today: date) -> None:
 
 
 def _end(session: Session, ended: EndedSiteRun, today: date) -> None:
-    """End what this site run has not found again, although it looked; and what there is nothing left to look at of."""
+    """End the problems that this site run has checked and not found, and the problems of documents that are gone."""
     fixed, gone = _ended_by_log(ended)
     if ended.kind is not SiteRunKind.RETRY and ended.list_was_read:
         fixed_by_list, gone_by_list = _ended_by_list(ended)
@@ -178,10 +178,10 @@ def _end(session: Session, ended: EndedSiteRun, today: date) -> None:
 
 
 def _ended_by_log(ended: EndedSiteRun) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
-    """What was fixed, and what is gone, by what the site run has logged of documents, and of an unread list."""
+    """The fixed problems, and the gone ones, by the log rows of the site run."""
     is_of_document = _PROBLEM.c.document_id.is_not(None)
     looked_at = _is_logged(ended, _looked_at())
-    # A document that had been changed under its revision, and has the repository's bytes again: see journal/looks.py.
+    # A document that was changed under its revision, and has the target's bytes again: see journal/looks.py.
     put_back = _is_logged(ended, _LOG.harvest_operation_code == "MetacatHasDoc", _LOG.outcome.is_(None))
     is_not_wanted = or_(
         _is_logged(ended, _LOG.outcome.in_(_NOT_WANTED)),
@@ -195,27 +195,27 @@ def _ended_by_log(ended: EndedSiteRun) -> tuple[ColumnElement[bool], ColumnEleme
 
 
 def _ended_by_list(ended: EndedSiteRun) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
-    """What was fixed, and what is gone, by what the list says that was read."""
+    """The fixed problems, and the gone ones, by the list that was read."""
     rule, is_of_document = _PROBLEM.c.rule, _PROBLEM.c.document_id.is_not(None)
-    # What a complete list of a repository did not name is known still, as long as the target has it; and so is what is
-    # not asked for any more, as somebody has given the site other sets or dates.
+    # A record that a complete list did not name is still known as long as the target has it; so is a record that is no
+    # longer requested, as the site has other sets or dates now.
     is_asked_for = or_(_LEDGER.listing.is_not(None), ~_is_repository(ended))
     is_listed = _is_known(ended, _LEDGER.state != DocumentState.MISSING.value, is_asked_for)
     is_unchanged = and_(
         ~_is_logged(ended, _LOG.outcome.is_not(None)),
         _is_known(ended, _LEDGER.outcome.in_([kind.value for kind in GOOD])),
     )
-    # A revision that failed, and that the repository cannot take any more, as a higher one is in.
+    # A failed revision that the target can no longer accept, as a higher one is in.
     is_too_late = _is_known(
         ended,
         _LEDGER.revision < _LEDGER.target_revision,
         _LEDGER.revision == _DETAIL.revision,
         _DETAIL.detail_log_id == _PROBLEM.c.detail_log_id,
     )
-    # Whether it is gone what a full list showed, changes alone cannot say.
+    # A list of changes cannot say that a problem of a full list is gone.
     of_whole = () if ended.is_complete else _OF_WHOLE_LISTS
     fixed = or_(
-        # Of a document that is there unchanged, warnings are still true: it was not looked at again.
+        # Warnings about an unchanged document are still true: it was not checked again.
         and_(is_unchanged, is_listed, ~is_too_late, _PROBLEM.c.needs_attention),
         and_(~is_of_document, rule.not_in((MISSING, MANY_DELETIONS, SPLIT, *of_whole))),
         and_(rule == MANY_DELETIONS, ~_was_any_deleted(ended)),
@@ -231,13 +231,13 @@ def _ended_by_list(ended: EndedSiteRun) -> tuple[ColumnElement[bool], ColumnElem
 
 
 def _is_logged(ended: EndedSiteRun, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
-    """Whether the site run has logged this of a problem's document."""
+    """True if the site run has logged this of a problem's document."""
     of_document = (_LOG.site_run_id == ended.site_run_id, _LOG.document_id == _PROBLEM.c.document_id)
     return exists().where(*of_document, *conditions)
 
 
 def _is_known(ended: EndedSiteRun, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
-    """Whether the ledger says this of a problem's document."""
+    """True if the ledger says this of a problem's document."""
     of_document = (_LEDGER.site_schedule_id == ended.site_id, _LEDGER.document_id == _PROBLEM.c.document_id)
     return exists().where(*of_document, *conditions)
 
@@ -251,14 +251,14 @@ def _is_repository(ended: EndedSiteRun) -> ColumnElement[bool]:
 
 
 def _was_any_deleted(ended: EndedSiteRun) -> ColumnElement[bool]:
-    """Whether there are fewer deletions to be confirmed for having been confirmed, or noted."""
+    """True if fewer deletions wait for confirmation because some were confirmed, or noted."""
     return exists().where(_LOG.site_run_id == ended.site_run_id, _LOG.outcome == OutcomeKind.DELETED.value)
 
 
 def _is_missing_no_longer(ended: EndedSiteRun) -> ColumnElement[bool]:
-    """Whether a record that was missing has been named again; of the number of all of them, whether it is told no more.
+    """True if a missing record was named again. For the number of missing records: if it is no longer reported.
 
-    The findings about them are on one log row, which is of none of them.
+    The findings about them are on one log row without a document.
     """
     is_named = and_(_LEDGER.state != DocumentState.MISSING.value, _LEDGER.listing.is_not(None))
     is_number = ~_names() if ended.is_complete else false()
@@ -266,18 +266,18 @@ def _is_missing_no_longer(ended: EndedSiteRun) -> ColumnElement[bool]:
 
 
 def _is_forgotten(ended: EndedSiteRun) -> ColumnElement[bool]:
-    """Whether nothing is known any more of a record that was missing."""
+    """True if a missing record is no longer known."""
     return and_(_PROBLEM.c.rule == MISSING, ~_names(_LEDGER.site_schedule_id == ended.site_id))
 
 
 def _names(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
-    """Whether the finding of a problem names a record; with conditions, one whose row in the ledger meets them."""
+    """True if the finding of a problem names a record; with conditions, a record whose row in the ledger meets them."""
     of_problem = exists().where(_DETAIL.detail_log_id == _PROBLEM.c.detail_log_id, _DETAIL.document_id.is_not(None))
     return of_problem.where(_LEDGER.document_id == _DETAIL.document_id, *conditions) if conditions else of_problem
 
 
 def _list_was_served(ended: EndedSiteRun) -> ColumnElement[bool]:
-    """Whether anything was found in the list of this site run: then it was fetched."""
+    """True if anything was found in the list of this site run: then it was fetched."""
     return (
         exists()
         .where(_LOG.site_run_id == ended.site_run_id, _LOG.document_id.is_(None))
@@ -287,10 +287,10 @@ def _list_was_served(ended: EndedSiteRun) -> ColumnElement[bool]:
 
 
 def _looked_at() -> ColumnElement[bool]:
-    """Whether the log row of a document's outcome tells that the place of a problem in it was looked at.
+    """True if the log row of a document's outcome says that the place of a problem in it was checked.
 
-    Of what is not valid, that is so up to the stage at which it failed: nothing was found after that, and for a loose
-    site the findings are warnings, too. What was refused may not have been fetched.
+    An invalid document is checked up to the stage at which it failed. For a loose site the findings are warnings, too.
+    A refused document may not have been fetched.
     """
     as_far = (
         exists()

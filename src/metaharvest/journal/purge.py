@@ -1,4 +1,4 @@
-"""Deletes what the log period is over for."""
+"""Deletes rows that are older than the log period."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from metaharvest.model import SiteRunStatus
 from metaharvest.targets.transfers import IS_TRANSFER
 
 CHUNK = 10_000
-"""Log rows deleted in one transaction."""
+"""The number of log rows deleted in one transaction."""
 
 REPORTS = 500
-"""Reports deleted in one transaction; each has a whole message."""
+"""The number of reports deleted in one transaction; each has a whole message."""
 
 
 def log_rows(session: Session, limit: date) -> int:
-    """Delete up to CHUNK log rows from before `limit`, with their detail rows; how many.
+    """Delete up to CHUNK log rows from before `limit`, with their detail rows; return the number.
 
-    What an interrupted site run needs to be resumed stays, and so do transfers of documents from site to site.
+    Rows that an interrupted site run needs to be resumed stay, and so do transfers of documents from site to site.
     """
     unfinished = exists().where(
         HarvestSiteRun.site_run_id == HarvestLog.site_run_id, HarvestSiteRun.status == SiteRunStatus.INTERRUPTED.value
@@ -47,7 +47,7 @@ def log_rows(session: Session, limit: date) -> int:
 
 
 def reports(session: Session, limit: date) -> int:
-    """Delete up to REPORTS reports of runs from before `limit`, unless they still wait for a recipient; how many."""
+    """Delete up to REPORTS reports of runs from before `limit`, unless a recipient waits; return the number."""
     waiting = select(ReportDelivery.report_id).where(ReportDelivery.status == "queued")
     old = session.scalars(
         select(ReportOutbox.report_id)

@@ -1,4 +1,4 @@
-"""Moves dates that a wrong clock has left in the future to today, so that nothing waits for them."""
+"""Moves dates in the future, left by a wrong clock, to today, so that nothing waits for them."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _HARVESTED = (SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value)
 
 
 def repair_dates(session: Session, now: datetime, today: date) -> dict[str, int]:
-    """Move dates and times after tomorrow to today; the number of rows of each kind that were changed.
+    """Move dates and times after tomorrow to today; return the number of changed rows of each kind.
 
-    Sites whose last harvest lies in the future are due at once. A next date in the future stays where the last is past.
+    Sites whose last harvest lies in the future are due at once. A next date in the future stays if the last is past.
     """
     documents = move_dates(session, today + _GRACE, today)
     repaired = {"sites": _repair_sites(session, today), "documents": documents}

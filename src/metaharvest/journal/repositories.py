@@ -10,7 +10,7 @@ from metaharvest.targets.nothing import NoTarget
 
 
 def named_repositories(targets: Targets) -> Repositories:
-    """The repository of each site that has one of its own, and the one of all others. Raises SettingsError."""
+    """The name of each site's own target, and of the common target of all others. Raises SettingsError."""
     own = {name: _of_site(targets, name) for name in targets.sites_with_their_own}
     return Repositories(_repository(targets.default), own)
 

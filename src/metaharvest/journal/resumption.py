@@ -1,4 +1,4 @@
-"""What an interrupted run has logged already: the run that goes on with it asks before it does a document again."""
+"""The log of an interrupted run: the run that resumes it does no document twice."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from metaharvest.ledger.entries import Key
 from metaharvest.model import OutcomeKind, SiteRun
 
 LoggedOutcome = tuple[OutcomeKind, int | None]
-"""An outcome as it was logged, with the revision that the target held then."""
+"""An outcome as it was logged, with the revision that the target had then."""
 
 
 def logged_outcomes(
@@ -34,13 +34,13 @@ def logged_outcomes(
 
 
 def number_logged(session: Session, site_run: SiteRun) -> int:
-    """How many outcomes are logged in this site run."""
+    """The number of outcomes that are logged in this site run."""
     query = select(func.count()).where(HarvestLog.site_run_id == site_run.site_run_id, HarvestLog.outcome.is_not(None))
     return session.scalar(query) or 0
 
 
 def logged_documents(session: Session, site_run: SiteRun, document_ids: Sequence[str]) -> frozenset[str]:
-    """Those of these documents whose outcomes are logged in this site run."""
+    """The ids among these documents whose outcomes are logged in this site run."""
     query = select(HarvestLog.document_id).where(
         HarvestLog.site_run_id == site_run.site_run_id,
         HarvestLog.document_id.in_(document_ids),

@@ -1,4 +1,4 @@
-"""Runs as rows: opening one, what dead runs left, the status that follows from the site runs, the report, closing."""
+"""Runs as rows: opening one, closing dead runs, the status that follows from the site runs, the report, closing."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from metaharvest.model import RunStatus, SiteRunKind, SiteRunStatus
 def open_run(
     engine: Engine, settings: Settings, repositories: reports.Repositories, now: datetime, today: date
 ) -> tuple[int, dict[int, SiteRunKind], int]:
-    """Open a run, log HarvesterStartup and close what dead runs left.
+    """Open a run, log HarvesterStartup and close dead runs.
 
-    The number of the run; the sites that were left unfinished, by number, with the kind of their site run; how many
-    reports of dead runs could not be made.
+    Returns the number of the run; the unfinished sites, by number, with the kind of their site run; and the number of
+    reports of dead runs that could not be made.
     """
     with database_errors(engine), writers(engine).begin() as session:
         dead = session.scalars(select(HarvestRun).where(HarvestRun.status == RunStatus.RUNNING)).all()
@@ -66,8 +66,7 @@ def report_run(
 def run_status(session: Session, run_id: int, is_whole: bool, is_stopped: bool) -> RunStatus:
     """The status of a run: failed if no site could be harvested at all, succeeded if each one succeeded.
 
-    One that is not whole, as it was cut short, say, has not done all that it should have. `is_stopped`: a signal cut it
-    short.
+    A run that was cut short has not done all of its work. `is_stopped`: a signal cut it short.
     """
     if is_stopped:
         return RunStatus.INTERRUPTED
@@ -79,12 +78,12 @@ def run_status(session: Session, run_id: int, is_whole: bool, is_stopped: bool) 
 
 
 def close_run(session: Session, run_id: int, status: RunStatus, now: datetime) -> None:
-    """Write how the run ended; from then on it may write nothing more."""
+    """Write the end of the run; from then on it may write nothing more."""
     session.execute(update(HarvestRun).where(HarvestRun.run_id == run_id).values(status=status.value, ended_at=now))
 
 
 def finished_before(session: Session, run_id: int, today: date) -> dict[int, SiteRunStatus]:
-    """The sites that were finished today by the dead runs right before this one, and how each ended.
+    """The sites that were finished today by the dead runs right before this one, and the status of each.
 
     A run that a signal stopped has closed itself: it is not dead, although both are `interrupted`.
     """
@@ -110,7 +109,7 @@ def finished_before(session: Session, run_id: int, today: date) -> dict[int, Sit
 
 
 def _close_dead(session: Session, run: HarvestRun, now: datetime) -> str:
-    """Close a run that never ended; its site runs wait to be taken up. What there is to tell of it."""
+    """Close a run that never ended; its site runs wait to be resumed. Returns its findings."""
     run.status, run.ended_at = RunStatus.INTERRUPTED.value, now
     left = _interrupt(session, run.run_id, now)
     sites = f" It left {', '.join(left)} unfinished." if left else ""
@@ -119,7 +118,7 @@ def _close_dead(session: Session, run: HarvestRun, now: datetime) -> str:
 
 
 def _interrupt(session: Session, run_id: int, now: datetime) -> list[str]:
-    """Let those site runs of a run that are still open wait for the next run to take them up; the sites' names."""
+    """Leave the open site runs of a run to the next run; return the sites' names."""
     left = session.scalars(
         select(HarvestSiteRun).where(
             HarvestSiteRun.run_id == run_id, HarvestSiteRun.status == SiteRunStatus.RUNNING.value

@@ -1,7 +1,7 @@
-"""Opens and closes site runs, those of many sites in one go: a handful of statements, however many there are.
+"""Opens and closes site runs, many sites at once: the number of statements does not grow with the sites.
 
-Both happen in a transaction of the journal's. What a site run closes with is there as a whole or not at all: its
-totals, counted from the log, the site's dates, and the report that is owed to its contacts.
+Both happen in a transaction of the journal's. A site run closes as a whole or not at all: its totals, counted from the
+log, the site's dates, and the report that is owed to its contacts.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from metaharvest.database.models import (
     HarvestSiteRun,
 )
 from metaharvest.journal import problems, totals
+from metaharvest.journal.internal_errors import internal_error
 from metaharvest.journal.log_rows import LogRow, Stamp, Whose, whose, write_log
 from metaharvest.journal.outcomes import is_lost
 from metaharvest.journal.phases import UNKNOWN, Phases
-from metaharvest.journal.unexpected import unexpected_error
 from metaharvest.ledger.rows import forget_sites, numbers_of_entries
 from metaharvest.model import (
     FINE_OUTCOMES,
@@ -65,7 +65,7 @@ _INTERRUPTED = (
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """A site's part of the run that is to begin, and why; `original_columns`: see SiteRun."""
+    """A site run that is to begin, and the reason; `original_columns`: see SiteRun."""
 
     site: Site
     kind: SiteRunKind
@@ -74,12 +74,12 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """How a site run ends: with `status`, or, where that is None, as the totals say.
+    """The end of a site run: with `status`, or, if that is None, as the totals say.
 
-    `rows` are still to be logged; `listed` is None where no list could be read to its end; so many documents that were
-    `unchanged`, or `duplicates`, have no rows of their own. `version` of the list is kept, now that its documents are
-    safe, for the next harvest to ask about. `is_complete`: the list named everything, not only what has changed.
-    `phases`: where the time of its documents went, if any were brought in.
+    `rows` are still to be logged; `listed` is None if no list could be read to its end; `unchanged` documents and
+    `duplicates` have no rows of their own. `version` of the list is kept for the next harvest, now that its documents
+    are safe. `is_complete`: the list named everything, not only the changes. `phases`: the time of each phase of its
+    documents, if any were processed.
     """
 
     site_run: SiteRun
@@ -95,8 +95,8 @@ class Closing:
 
 
 def open_all(session: Session, openings: Sequence[Opening], stamp: Stamp) -> list[SiteRun]:
-    """Open the site runs, or take up those that a dead run left."""
-    # A rehearsal is not taken up: its number is that of no row.
+    """Open the site runs, or resume those that a dead run left."""
+    # A rehearsal is not resumed: its number is that of no row.
     left = {
         row.site_schedule_id: row
         for row in session.scalars(_INTERRUPTED, {"sites": [opening.site.site_id for opening in openings]})
@@ -127,13 +127,13 @@ def open_all(session: Session, openings: Sequence[Opening], stamp: Stamp) -> lis
 
 
 def forget_rehearsed(session: Session, sites: Iterable[Site]) -> None:
-    """Delete what a rehearsal has noted of these sites in the ledger, so that it changes nothing of them."""
+    """Delete the notes of a rehearsal about these sites from the ledger, so that it changes nothing."""
     numbers = [site.site_id for site in sites if site.is_rehearsed]
     forget_sites(session, numbers)
 
 
 def fail(session: Session, site: Site | BrokenSite, kind: SiteRunKind, reason: str, row: LogRow, stamp: Stamp) -> None:
-    """Write a site run that failed before it was open, and why."""
+    """Write a site run that failed before it was open, with the reason."""
     failed = HarvestSiteRun(
         run_id=stamp.run_id,
         site_schedule_id=site.site_id,
@@ -148,14 +148,14 @@ def fail(session: Session, site: Site | BrokenSite, kind: SiteRunKind, reason: s
     session.add(failed)
     session.flush()
     write_log(session, [(row, Whose(site.site_id, failed.site_run_id))], stamp)
-    told = problems.EndedSiteRun(
+    ended = problems.EndedSiteRun(
         site.site_id, failed.site_run_id, kind, list_was_read=False, has_findings=bool(row.findings)
     )
-    problems.update_problems(session, [told], stamp.today)
+    problems.update_problems(session, [ended], stamp.today)
 
 
 def note_error(session: Session, site: Site | BrokenSite, kind: SiteRunKind, row: LogRow, stamp: Stamp) -> None:
-    """Log an error of the harvester's own in the site's open site run; if there is none, in one that failed."""
+    """Log an error of the harvester's own in the site's open site run; if there is none, in a failed one."""
     ours = (HarvestSiteRun.run_id == stamp.run_id, HarvestSiteRun.site_schedule_id == site.site_id)
     is_open = HarvestSiteRun.status == SiteRunStatus.RUNNING.value
     site_run_id = session.scalar(select(HarvestSiteRun.site_run_id).where(*ours, is_open))
@@ -183,10 +183,10 @@ def _take_up(session: Session, left: HarvestSiteRun, opening: Opening, stamp: St
     left.run_id, left.kind, left.ended_at = stamp.run_id, opening.kind.value, None
     left.status, left.failure_reason = SiteRunStatus.RUNNING.value, None
     left.site_name, left.list_url = opening.site.name, shown_url(opening.site.list_url)
-    # Its log rows come along, so that a run's log is whole whichever way one asks for it.
+    # Its log rows come along, so that every query of a run's log finds them.
     ours = HarvestLog.site_run_id == left.site_run_id
     session.execute(update(HarvestLog).where(ours).values(run_id=stamp.run_id))
-    # This run does the documents that were put off, or says again why not.
+    # This run processes the documents that were put off, or gives the reason again.
     put_off = (ours, HarvestLog.harvest_operation_code == "DocDeferred")
     which = select(HarvestLog.harvest_log_id).where(*put_off)
     session.execute(delete(HarvestDetailLog).where(HarvestDetailLog.harvest_log_id.in_(which)))
@@ -195,7 +195,7 @@ def _take_up(session: Session, left: HarvestSiteRun, opening: Opening, stamp: St
 
 
 def _known_lists(session: Session, openings: Sequence[Opening]) -> dict[int, tuple[ListVersion, int]]:
-    """By site, the version of its list that the ledger mirrors, and how many documents that names."""
+    """By site, the version of the list that the ledger mirrors, and the number of documents in it."""
     versions = {opening.site.site_id: opening.site.list_version for opening in openings}
     with_version = [site_id for site_id, version in versions.items() if version]
     if not with_version:
@@ -215,7 +215,7 @@ def _known_lists(session: Session, openings: Sequence[Opening]) -> dict[int, tup
 def close_all(
     session: Session, closings: Sequence[Closing], stamp: Stamp, settings: Settings, repositories: reports.Repositories
 ) -> list[bool]:
-    """Close the site runs; for each, whether there is nothing wrong with its report."""
+    """Close the site runs; for each, True if its report was made."""
     write_log(session, [(row, whose(closing.site_run)) for closing in closings for row in closing.rows], stamp)
     uncounted = {
         closing.site_run.site_run_id: {
@@ -239,7 +239,7 @@ def close_all(
 
 
 def rows_without_documents(site: Site, unchanged: int, duplicates: int) -> tuple[LogRow, ...]:
-    """The rows that tell of documents that have none of their own."""
+    """The rows about documents that have no rows of their own."""
     rows = []
     if unchanged:
         documents = "document is" if unchanged == 1 else "documents are"
@@ -258,7 +258,7 @@ def rows_without_documents(site: Site, unchanged: int, duplicates: int) -> tuple
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """A closing with what the log says of it. `is_harvest`: the list was harvested, so that the site's dates move on.
+    """A closing with its log rows. `is_harvest`: the list was harvested, so that the site's dates move on.
 
     An incomplete site run is no harvest: its site stays due, and its list is read again.
     """
@@ -313,7 +313,7 @@ def _reported(
     settings: Settings,
     repositories: reports.Repositories,
 ) -> list[bool]:
-    """Queue the reports that are owed. One that cannot be made is our own mistake: nothing else is lost for it."""
+    """Queue the reports that are owed. A report that cannot be made is our own mistake: nothing else is lost for it."""
     by_id = {closing.site_run.site_run_id: closing for closing in closings}
     try:
         with session.begin_nested():
@@ -333,13 +333,13 @@ def _reported(
 
 
 def report_queued(report: reports.Report) -> LogRow:
-    """What the log says of a report that waits to be delivered."""
+    """The log row of a report that waits to be delivered."""
     message = f"A report to {', '.join(report.recipients) or 'nobody'} was queued: {report.subject}"
     return LogRow("ReportQueued", message)
 
 
 def not_reported(error: Exception) -> LogRow:
-    """What the log says of a report that could not be made."""
+    """The log row of a report that could not be made."""
     log.exception("A report could not be made", exc_info=error)
-    finding = unexpected_error(error, "A report could not be made")
+    finding = internal_error(error, "A report could not be made")
     return LogRow("SiteError", finding.message, (finding,))

@@ -14,14 +14,14 @@ from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, SiteRunKind, SiteRunS
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What the log says of a site run: its documents by outcome, its warnings, and errors of its list."""
+    """The totals of a site run in the log: its documents by outcome, its warnings, and errors of its list."""
 
     outcomes: Mapping[OutcomeKind, int]
     warnings: int
     has_list_errors: bool = False
 
     def columns(self, listed: int) -> dict[str, object]:
-        """The columns of harvest_site_run that say so."""
+        """The columns of harvest_site_run with these totals."""
         counts = {kind.column: self.outcomes.get(kind, 0) for kind in OutcomeKind}
         return {"listed": listed, "warnings": self.warnings, **counts}
 
@@ -29,8 +29,8 @@ class Totals:
         """The status of a site run with these totals, of a site with this level.
 
         Every listed document has exactly one outcome, or the site run is incomplete. Documents that were put off need
-        attention as errors do, and so do records that cannot be named: nobody should read that all is well. What a
-        loose site does not give as it should is told as warnings, and is no error; what the target refuses is one.
+        attention as errors do, and so do records that cannot be named: the report must not say that all is well. The
+        mistakes of a loose site are warnings, not errors; a refusal by the target is an error.
         """
         if sum(self.outcomes.values()) != listed:
             return SiteRunStatus.INCOMPLETE
@@ -42,7 +42,7 @@ class Totals:
 
 
 def count(session: Session, without_rows: Mapping[int, Mapping[OutcomeKind, int]]) -> dict[int, Totals]:
-    """The totals of site runs, by number: counted from the log, and so many documents that have no rows there."""
+    """The totals of site runs, by number: counted from the log, plus documents that have no rows there."""
     site_runs = {"site_runs": list(without_rows)}
     outcomes = {site_run_id: dict(numbers) for site_run_id, numbers in without_rows.items()}
     for site_run_id, outcome, number in session.execute(_OUTCOMES, site_runs):
@@ -58,7 +58,7 @@ def count(session: Session, without_rows: Mapping[int, Mapping[OutcomeKind, int]
 
 @dataclass(frozen=True, slots=True)
 class LastListing:
-    """How many documents a list named when it was last harvested whole, `duplicates` among them; and its URL."""
+    """The number of documents in the list that was last harvested whole, `duplicates` among them; and its URL."""
 
     listed: int
     list_url: str | None
@@ -66,7 +66,7 @@ class LastListing:
 
 
 def last_listings(session: Session, site_ids: Collection[int]) -> dict[int, LastListing]:
-    """What each site listed when its list was last harvested whole."""
+    """By site, the list that was last harvested whole."""
     rows = session.execute(_LAST_LISTINGS, {"sites": list(site_ids)})
     return {site_id: LastListing(*listing) for site_id, *listing in rows}
 

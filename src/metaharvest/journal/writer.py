@@ -1,7 +1,7 @@
-"""The one thread that writes: it takes requests from one queue and commits what waits together (group commit).
+"""The one thread that writes: it takes requests from one queue and commits waiting ones together (group commit).
 
-Outcomes of documents are handed over without waiting; they are committed when there are many of them, or many bytes,
-or when they are old. Everything else is a request whose caller waits for the answer: it is committed at once, together
+Outcomes of documents are handed over without waiting; they are committed when there are many of them, or many bytes, or
+when they are old. Everything else is a request whose caller waits for the answer: it is committed at once, together
 with everything that was handed over before it. Every commit checks that the run is still the one that may write.
 """
 
@@ -36,7 +36,7 @@ from metaharvest.model import RunStatus
 log = logging.getLogger(__name__)
 
 GATHER_SECONDS = 0.005
-"""How long a request waits for others that could be written in the same transaction."""
+"""The time that a request waits for others that could be written in the same transaction."""
 
 _FURTHER_TRIES = 3
 
@@ -49,7 +49,7 @@ Write = Callable[[Session, Sequence[_Value]], Sequence[_Answer]]
 
 @dataclass(frozen=True, slots=True)
 class GroupLimits:
-    """Notes are committed when there are so many of them, so many bytes of documents, or when they are so old."""
+    """Notes are committed at this number, at this number of bytes of documents, or at this age."""
 
     notes: int = 250
     size: int = 16_000_000
@@ -57,11 +57,11 @@ class GroupLimits:
 
 
 class Note(Protocol):
-    """Something that is handed over, for whose commit nobody waits."""
+    """A value that is handed over; nobody waits for its commit."""
 
     @property
     def size(self) -> int:
-        """Bytes of the document that it stores."""
+        """Size in bytes of the document that it stores."""
         ...
 
     @property
@@ -88,16 +88,16 @@ class _Request:
 
 
 class Writer:
-    """Writes for one run, `run_id`, which holds `lock`. `write_notes` writes a group of what was handed over.
+    """Writes for one run, `run_id`, which holds `lock`. `write_notes` writes a group of notes.
 
     `stored` is called in the writer's thread with the bytes of documents that a commit has stored.
 
-    A statement that the database refuses costs the note or the request that it is for. A full disk costs the site that
-    has stored most in this run: `without_room` has the sites whose documents are put off.
+    A statement that the database refuses costs only its own note or request. A full disk costs the site that has stored
+    most in this run: `without_room` has the sites whose documents are put off.
 
-    Once a transaction has failed because the database is away, or the run is lost, nothing is written any more:
-    otherwise a site run could be closed of which some outcomes were lost, or documents deferred that only the database
-    held up. The next run takes all of it up.
+    After a transaction failed because the database is away, or the run is lost, nothing is written any more: otherwise
+    a site run could be closed without some of its outcomes, or documents deferred only because of the database. The
+    next run resumes all of it.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class Writer:
 
     @property
     def backlog(self) -> int:
-        """About how many notes and requests wait to be written."""
+        """The approximate number of notes and requests that wait to be written."""
         return len(self._queue)
 
     def hand_over(self, note: Note) -> None:
@@ -145,7 +145,7 @@ class Writer:
             self._wake.set()
 
     def request(self, write: Write[_Value, _Answer], value: _Value, *, hurry: bool = False) -> Future[_Answer]:
-        """Have this value written after everything that was handed over before it; the answer, or what went wrong.
+        """Write this value after everything that was handed over before it; return the answer, or raise the error.
 
         `hurry`: it does not wait for others that could be written in the same transaction, as there are none.
         """
@@ -157,17 +157,17 @@ class Writer:
         return request.answer
 
     def abandon(self) -> None:
-        """Write nothing more: what is under way is taken up by the next run."""
+        """Stop writing: the next run resumes the work that is under way."""
         self._failure = self._failure or RunLost("This run was ended; the next run goes on with what is left.")
 
     def close(self) -> None:
-        """End the thread, after it has written what waits."""
+        """End the thread, after it has written the waiting values."""
         self._is_open = False
         self._wake.set()
         self._thread.join()
 
     def _run(self) -> None:
-        """Write what waits when somebody waits for it, when there is much of it, and otherwise now and then."""
+        """Write waiting values when a caller waits, when there are many, and otherwise now and then."""
         while self._is_open or self._queue:
             if self._is_open and self._wake.wait(self._limits.seconds):
                 self._wake.clear()
@@ -180,7 +180,7 @@ class Writer:
                 self._gather(notes, requests)
                 self._serve(notes, requests)
             except Exception as error:
-                # A thread that ends would leave everybody waiting. Some notes may be lost, and with them the run.
+                # If the thread ended, everybody would wait. Some notes may be lost, and with them the run.
                 log.exception("The journal could not be written")
                 message = f"The journal could not be written: {type(error).__name__}: {error}"
                 self._failure = self._failure or DatabaseError(message)
@@ -188,7 +188,7 @@ class Writer:
                 self._wake.set()
 
     def _gather(self, notes: list[Note], requests: list[_Request]) -> None:
-        """Move what goes into the next transaction there: what waits, in its order, up to the limits."""
+        """Move waiting values into the next transaction, in their order, up to the limits."""
         size = 0
         while self._queue and len(notes) < self._limits.notes and size < self._limits.size:
             item = self._queue.popleft()
@@ -292,7 +292,7 @@ class Writer:
             raise type(self._failure)(str(self._failure)) from self._failure
 
     def _write(self, session: Session, notes: Sequence[Note], requests: Sequence[_Request]) -> list[object]:
-        """Notes first: whatever closes a site run counts its outcomes. Requests of one kind are written together."""
+        """Notes first: closing a site run counts its outcomes. Requests of one kind are written together."""
         if notes:
             self._write_notes(session, notes)
         kinds: dict[Write[Any, Any], list[int]] = {}

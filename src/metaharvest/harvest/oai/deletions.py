@@ -21,9 +21,9 @@ from metaharvest.harvest.oai.plan import other_owner, owned
 from metaharvest.harvest.site_target import SiteTarget
 from metaharvest.harvest.tasks import in_thread
 from metaharvest.journal import listings
+from metaharvest.journal.internal_errors import internal_error
 from metaharvest.journal.log_rows import LogRow
 from metaharvest.journal.outcomes import OutcomeNote
-from metaharvest.journal.unexpected import unexpected_error
 from metaharvest.ledger import deletions, records, sweeps
 from metaharvest.ledger.entries import LedgerEntry
 from metaharvest.model import Deletions, Finding, Level, ListedDocument, Outcome, OutcomeKind, SiteOptions
@@ -212,6 +212,6 @@ async def _delete_in_target(outcome: Outcome, target: SiteTarget) -> Outcome:
         return outcome.as_error(OutcomeKind.DEFERRED if error.transient else OutcomeKind.UPLOAD_ERROR, *error.findings)
     except Exception as error:  # costs this document alone, or its site would never get past it
         log.exception("The deletion of %s failed", outcome.document.docid)
-        finding = unexpected_error(error, "The harvester itself failed on this document")
+        finding = internal_error(error, "The harvester itself failed on this document")
         return outcome.as_error(OutcomeKind.UPLOAD_ERROR, finding)
     return outcome

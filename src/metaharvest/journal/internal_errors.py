@@ -1,4 +1,4 @@
-"""What is said of errors that metaharvest did not expect, and of a folder for temporary files that is full."""
+"""Findings about internal errors of metaharvest, and about a full folder for temporary files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REFUSED = (
 
 
 def is_no_room(error: Exception) -> bool:
-    """Whether a temporary file could not be written: the disk is full, or closed for writing."""
+    """True if a temporary file could not be written: the disk is full, or closed for writing."""
     return isinstance(error, sqlite3.OperationalError) or (isinstance(error, OSError) and error.errno in _NO_ROOM)
 
 
@@ -38,8 +38,8 @@ def is_no_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "start new thread" in str(error))
 
 
-def unexpected_error(error: Exception, what: str) -> Finding:
-    """What happened, with the traceback for the developers; or that there is no room for temporary files.
+def internal_error(error: Exception, what: str) -> Finding:
+    """The error, with the traceback for the developers; or a finding that there is no room for temporary files.
 
     `what` begins the sentence: "The harvester itself failed on this document".
     """
