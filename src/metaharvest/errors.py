@@ -3,8 +3,8 @@
     MetaharvestError
     ├── SettingsError          the settings file, an environment variable or an option is wrong
     ├── ScheduleError          a site cannot be registered or changed as asked
-    ├── RequestError           what a person asks for lacks something, or does not fit together
-    ├── CannotBeChecked        what is to be checked is not there, or is no list and no document
+    ├── RequestError           a person's request lacks something, or does not fit together
+    ├── CannotBeChecked        the argument of a check is missing, or is no list and no document
     ├── UnknownDocument        no document has this name
     ├── PublishingError        a harvest list cannot be made or changed as asked
     ├── DatabaseError          the database cannot be used
@@ -15,10 +15,10 @@
     ├── RunLost                this run is no longer the one that may write
     └── HarvestError           an expected failure on the way of a document; carries findings
         ├── FetchError             a URL could not be fetched whole
-        │   ├── NotAsked               its server was not asked
-        │   └── NotUsable              a record was had, and nothing in it can be harvested
+        │   ├── NotAsked               its URL was not requested
+        │   └── NotUsable              a record was received, and nothing in it can be harvested
         ├── ListError              a harvest list is not valid
-        ├── BrokenOff              a repository's list did not come to its end
+        ├── BrokenOff              the list of a source repository is incomplete
         ├── TransformError         a file of filters, or of normalising, cannot be used
         └── TargetError            the target refused, or did not answer
 
@@ -48,11 +48,11 @@ class ScheduleError(MetaharvestError):
 
 
 class RequestError(MetaharvestError):
-    """What a person asks for lacks something, or does not fit together; nothing was done."""
+    """A person's request lacks something, or does not fit together; nothing was done."""
 
 
 class CannotBeChecked(MetaharvestError):
-    """What is to be checked is no web address, and no file or folder that is there; nothing was asked for."""
+    """The argument of a check is no web address, and no existing file or folder; nothing was requested."""
 
 
 class UnknownDocument(MetaharvestError):
@@ -76,7 +76,7 @@ class SchemaMismatch(DatabaseError):
 
 
 class NotWritten(MetaharvestError):
-    """The database refused one statement, for the values in it; what others write goes in. The text is its reason."""
+    """The database refused one statement, for its values; other statements are written. The text is its reason."""
 
 
 class LockHeld(MetaharvestError):
@@ -90,7 +90,7 @@ class RunLost(MetaharvestError):
 class HarvestError(MetaharvestError):
     """An expected failure. `transient`: it may be gone the next time, so it is worth another try.
 
-    `of_list`: a repository had said what it is, and did not begin its list.
+    `of_list`: a source repository answered Identify, and did not begin its list.
     """
 
     of_list = False
@@ -102,11 +102,11 @@ class HarvestError(MetaharvestError):
 
 
 class FetchError(HarvestError):
-    """A URL could not be fetched whole. `seconds` is how long that took to find out.
+    """A URL could not be fetched whole. `seconds` is the time until the failure.
 
-    `retry_after`: for so many seconds the server wants to be left alone. `counted`: it was not reached at all, which is
-    counted over all sites already. `status` is that of the answer, 0 if there was none; `page` is the beginning of what
-    came with an error status.
+    `retry_after`: the pause in seconds that the server wants. `counted`: the server was not reached at all, which is
+    already counted over all sites. `status` is the status of the answer, 0 if there was none; `page` is the beginning
+    of the body with an error status.
     """
 
     def __init__(
@@ -128,9 +128,9 @@ class FetchError(HarvestError):
 
 
 class NotAsked(FetchError):
-    """A URL was not asked for: its server, named by `host`, wants to be left alone, cannot be reached or is busy.
+    """A URL was not requested: its server, named by `host`, wants a pause, cannot be reached or is busy.
 
-    `host` is empty if the reason is on this side. `retry_after` is None if it is not to be asked for in this run.
+    `host` is empty if the reason is on this side. `retry_after` is None if it is not requested again in this run.
     """
 
     def __init__(self, finding: Finding, host: str, *, seconds: float, retry_after: float | None = None) -> None:
@@ -139,7 +139,7 @@ class NotAsked(FetchError):
 
 
 class NotUsable(FetchError):
-    """A record was had, and there is nothing in it that can be harvested."""
+    """A record was received, and nothing in it can be harvested."""
 
 
 class ListError(HarvestError):
@@ -147,11 +147,11 @@ class ListError(HarvestError):
 
 
 class BrokenOff(HarvestError):
-    """The list of a repository did not come to its end; what came before that is harvested, and stands."""
+    """The list of a source repository is incomplete; the records before that are harvested, and stay."""
 
 
 class ListedWithHoles(BrokenOff):
-    """The list of a repository came to its end, but for windows of datestamps whose records cannot be had."""
+    """The list of a source repository is complete, except for windows of datestamps that cannot be fetched."""
 
 
 class TransformError(HarvestError):

@@ -47,11 +47,11 @@ def one_line(text: str, limit: int = 300) -> str:
     A text of more than `limit` characters is cut and ends with an ellipsis.
     """
     if "://" in text and "@" in text:
-        # What a server says may repeat the login with which it was asked.
+        # A server's text may repeat the login of the request.
         text = without_credentials(text[:_LONGEST_SHOWN])
     if len(text) <= limit and text.isascii() and text.isprintable() and "  " not in text and text == text.strip(" "):
         return text
-    # A text may have megabytes, of which a line is shown: only so much of it is looked at as fills the line.
+    # A text may have megabytes, but only one line is shown: only the part that fills the line is checked.
     room = 8 * limit
     while len(folded := " ".join(clean(_ROOM.sub(" ", text[:room])).split())) <= limit and room < len(text):
         room *= 8

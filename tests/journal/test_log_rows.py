@@ -79,7 +79,7 @@ def test_of_very_many_vanished_documents_a_hundred_are_told_one_by_one() -> None
         LedgerEntry(number, f"a.{number}", 1, "u", "t", 1, "unchanged", None, 0, None, "held", None)
         for number in range(150)
     ]
-    row = vanished(entries, told=30)
+    row = vanished(entries, reported=30)
     assert row.message.startswith("150 documents are listed no longer")
     assert len(row.findings) == 71
     assert row.findings[0].message == row.message

@@ -1,1 +1,1 @@
-"""Settings, secret references, trusted certificate authorities, and where files are."""
+"""Settings, secret references, trusted certificate authorities, and the places of files."""

@@ -1,7 +1,7 @@
-"""What one value of the settings may be: the checks, and the types of fields that apply them.
+"""The checks of single values of the settings, and the types of fields that apply them.
 
-A check returns the value in the form in which it is used, or raises ValueError with the second half of a sentence
-("it must be ..."), which never shows what may be a secret. Sections, the settings file and the environment are in
+A check returns the value in the form in which it is used, or raises ValueError with the second half of a sentence ("it
+must be ..."), which never shows a possible secret. Sections, the settings file and the environment are in
 `settings.py`.
 """
 
@@ -24,7 +24,7 @@ from metaharvest.config.secret_references import HOW_TO_REFER, check_reference, 
 from metaharvest.model import Network
 
 PING_PLACEHOLDERS = ("{status}", "{exit_code}", "{up_or_down}")
-"""What [monitoring] ping_url may contain to be replaced at the end of a run."""
+"""The placeholders of [monitoring] ping_url, replaced at the end of a run."""
 
 _PROXY_SCHEMES = ("http", "https", "socks4", "socks4a", "socks5", "socks5h")
 """The kinds of proxies that libcurl can use."""

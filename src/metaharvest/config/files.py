@@ -1,7 +1,7 @@
 """Opens and replaces files that settings, options and rows of the schedule name: regular files only.
 
-A device may have no end, and a pipe may never have a beginning: neither may hold up a run, or take all memory. Only the
-last folder of a path is made: the others may be a typing error.
+A device may have no end, and a pipe no beginning: neither may hold up a run, or take all memory. Only the last folder
+of a path is made: the others may be a typing error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ PRIVATE = 0o600
 def open_file(path: Path) -> BinaryIO:
     """A regular file, open for reading. Raises OSError, whose `strerror` says if something else is in its place."""
     try:
-        # Asked first, since merely opening a device may move something; and again, since it may be another by now.
+        # Checked first, since merely opening a device may move something; and again, since another file may be there
+        # now.
         _require_regular(path.stat(), path)
         file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY), "rb")
     except ValueError as error:
@@ -37,9 +38,9 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def read_file(path: Path, limit: int) -> bytes:
-    """What is in a regular file of at most `limit` bytes. Raises OSError, as `open_file`."""
+    """The content of a regular file of at most `limit` bytes. Raises OSError, as `open_file`."""
     with open_file(path) as file:
-        # In pieces: to read so much at once takes the memory first, whatever there is to be read.
+        # In pieces: one large read takes the memory first, however small the file is.
         pieces: list[bytes] = []
         left = limit
         while left >= 0 and (piece := file.read(_PIECE)):
@@ -65,7 +66,7 @@ def mode_of(path: Path) -> int:
 
 
 def is_open_to_all(path: Path) -> bool:
-    """Whether everybody on this machine may read a file or folder: its mode says so, and all folders above let in."""
+    """True if everybody on this machine may read a file or folder: its mode says so, and all folders above let in."""
     try:
         here = path.resolve(strict=True)
         return bool(here.stat().st_mode & stat.S_IROTH) and all(

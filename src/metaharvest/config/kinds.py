@@ -1,8 +1,8 @@
-"""Which kinds of targets and sources there are: those of this program, and those that other distributions add.
+"""The kinds of targets and sources: those of this program, and those that other distributions add.
 
 A distribution adds a kind by an entry point in the group `metaharvest.targets` or `metaharvest.sources`: its name is
-the kind, and its object makes the target or source. How it is called is said in `metaharvest.targets.lookup` and
-`metaharvest.sources.lookup`, which use it. A kind of this program cannot be replaced.
+the kind, and its object makes the target or source. `metaharvest.targets.lookup` and `metaharvest.sources.lookup`
+describe the call. A kind of this program cannot be replaced.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Kinds:
     built_in: tuple[str, ...]
 
     def __contains__(self, kind: object) -> bool:
-        """Whether there is such a kind; nothing of another distribution is imported for that."""
+        """True if there is such a kind; nothing of another distribution is imported for that."""
         return kind in self.built_in or kind in _installed(self.group, tuple(sys.path))
 
     def names(self) -> list[str]:

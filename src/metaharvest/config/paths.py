@@ -19,7 +19,7 @@ def data_folder(name: str) -> Path:
 
 
 def nearest_there(path: Path) -> Path:
-    """`path`, or if there is nothing of that name the nearest folder above it that is there."""
+    """`path`, or the nearest existing folder above it."""
     while not os.access(path, os.F_OK) and path != path.parent:
         path = path.parent
     return path

@@ -1,4 +1,4 @@
-"""Secrets: read when they are used, from where a secret reference says they are, and masked in everything shown.
+"""Secrets: read from their secret references when they are used, and masked in everything shown.
 
 A secret reference is `env:NAME` (an environment variable), `file:PATH` (a file that only the harvester's user may read)
 or `keyring:SERVICE/USERNAME` (the operating system's keyring, read with the library `keyring`, which is an extra).
@@ -25,7 +25,7 @@ NOT_SHOWN = "(not shown)"
 HOW_TO_REFER = "name where it is, as env:NAME, file:PATH or keyring:SERVICE/USERNAME"
 
 _MOST_BYTES = 65_536
-"""Of a file with a secret."""
+"""The largest size of a file with a secret, in bytes."""
 
 _SHORTEST_MASKED = 4
 """Characters. Shorter secrets are not masked: they occur in many ordinary words."""
@@ -50,7 +50,7 @@ def check_reference(value: str) -> str:
 
 
 def is_reference(value: object) -> bool:
-    """Whether `value` is a secret reference or empty, and so may be stored and shown."""
+    """True if `value` is a secret reference or empty, so that it may be stored and shown."""
     with suppress(ValueError):
         check_reference(str(value or "").strip())
         return True

@@ -2,8 +2,8 @@
 
 Every key except those of a site can be set from the environment as `METAHARVEST_SECTION__KEY`; a list is given there
 comma-separated or as JSON. Relative paths are relative to the settings file (without one, to the working directory).
-Secrets are references (see `secret_references.py`), resolved when they are used and never shown. What a single value
-may be is checked in `field_types.py`.
+Secrets are references (see `secret_references.py`), resolved when they are used and never shown. `field_types.py`
+checks single values.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from metaharvest.text import one_line
 
 FILE_NAME = "metaharvest.toml"
 PREFIX = "METAHARVEST_"
-"""Of the environment variables that are settings."""
+"""The beginning of the environment variables that are settings."""
 
 
 _MOST_BYTES = 16_777_216
-"""Of a settings file: one that names ten thousand sites has half a megabyte."""
+"""The largest size of a settings file, in bytes: one that names ten thousand sites has half a megabyte."""
 
 
 class _Section(BaseModel):
@@ -41,10 +41,10 @@ class _Section(BaseModel):
 
 
 class HarvesterSettings(_Section):
-    """Who runs this harvester, when days begin, for how long log rows are kept; `workers`: documents in flight.
+    """The operator of this harvester, the begin of days, the age of purged log rows; `workers`: documents in flight.
 
-    `run_deadline`, `site_deadline`: seconds, 0: no limit. `look_again`: so many documents a site and night that the
-    repository has already are compared with what it has; 0: none.
+    `run_deadline`, `site_deadline`: seconds, 0: no limit. `look_again`: the number of documents per site and night that
+    the target has already and that are compared with it; 0: none.
     """
 
     name: Annotated[str, Field(min_length=1, max_length=100)] = "metaharvest"
@@ -63,14 +63,14 @@ class HarvesterSettings(_Section):
 
 
 class DatabaseSettings(_Section):
-    """Where the harvester's own tables are; `password` is a secret reference."""
+    """The place of the harvester's own tables; `password` is a secret reference."""
 
     url: field_types.DatabaseUrl = "sqlite:///metaharvest.db"
     password: field_types.SecretReference = ""
 
 
 class MailSettings(_Section):
-    """How reports leave: into a Maildir folder, or by SMTP. `timeout` is in seconds."""
+    """The way of reports: into a Maildir folder, or by SMTP. `timeout` is in seconds."""
 
     backend: Literal["maildir", "smtp"] = "maildir"
     folder: field_types.LocalPath = Path("mail")
@@ -109,7 +109,7 @@ class HttpSettings(_Section):
 
 
 class ValidationSettings(_Section):
-    """What the checks are strict about, and accept in addition to EML; `time_limit`: seconds each, 0: no limit.
+    """The strictness of the checks, and formats beside EML; `time_limit`: seconds each, 0: no limit.
 
     `memory_limit`: MB of each process that checks documents; 0: no limit.
     """
@@ -121,10 +121,10 @@ class ValidationSettings(_Section):
 
 
 class ReportsSettings(_Section):
-    """How long reports get, where the administrator's go, and when; above `gzip_csv_over` bytes a table is gzipped.
+    """The length of reports, the administrator's addresses and days; tables above `gzip_csv_over` bytes are gzipped.
 
-    `remind_days`: after so many days a site with `notify = on-change` is told again what is still broken; 0: never.
-    `docs_url`: where the documentation is as a site, so that reports link each rule to its page.
+    `remind_days`: a site with `notify = on-change` gets the open problems again after this number of days; 0: never.
+    `docs_url`: the address of the documentation as a site, so that reports link each rule to its page.
     """
 
     lines_per_group: field_types.Positive = 50
@@ -140,7 +140,7 @@ class ReportsSettings(_Section):
 
 
 class MonitoringSettings(_Section):
-    """The monitor that hears of the end of each run: its URL, or a secret reference, as such a URL may hold a token.
+    """The monitor that gets the end of each run: its URL, or a secret reference, as such a URL may hold a token.
 
     `metrics_file` is written after each run, for Prometheus, also after one that could not begin.
     """
@@ -150,7 +150,7 @@ class MonitoringSettings(_Section):
 
 
 class SiteSettings(_Section):
-    """What only the administrator of this machine may allow a site, by the site's name; `target`: its own."""
+    """The rights of a site that only the administrator of this machine gives, by the site's name; `target`: its own."""
 
     file_folder: field_types.LocalFolder = None
     target: TargetSettings | None = None
@@ -179,7 +179,7 @@ class Settings(_Section):
     variables: dict[tuple[str, str], str] = {}
 
     def place(self, section: str, key: str) -> str:
-        """Where a setting was made, for a sentence about a mistake in it."""
+        """The place of a setting, for a sentence about a mistake in it."""
         variable = self.variables.get((section, key))
         if variable is None:
             return f"[{section}] {key}"
@@ -201,7 +201,7 @@ class Settings(_Section):
     def with_target(self, target: TargetSettings, header: str) -> Settings:
         """These settings with the target of the section `header` in the place of [target], also where that is named.
 
-        What a site's section has from [target] goes on being told as that.
+        Messages name [target] for the keys that a site's section has from [target].
         """
         inherits = header.startswith("sites") and target.kind == self.target.kind
         own = {
@@ -224,7 +224,7 @@ class Settings(_Section):
 
     @property
     def is_local(self) -> bool:
-        """True if the database and all targets are files here, so that no other computer learns a secret."""
+        """True if the database and all targets are files here, so that no other computer receives a secret."""
         targets = (self.target, *self.targets.values(), *(site.target for site in self.sites.values() if site.target))
         return self.database.url.startswith("sqlite") and all(target.kind in LOCAL_KINDS for target in targets)
 
@@ -260,7 +260,7 @@ class Settings(_Section):
         return self.http.model_copy(update=changes)
 
     def applied_to(self, site: Site) -> Site:
-        """`site` with what these settings add: its folder for file: URLs, absolute paths, defaults of its options."""
+        """`site` with values of these settings: its folder for file: URLs, absolute paths, defaults of its options."""
         own = site.options
         ca_file, filters, normalize = (
             self.path(path) if path else None for path in (own.ca_file, own.filters, own.normalize)
@@ -281,7 +281,7 @@ SECTIONS = tuple(
 def load(file: Path | None = None, environ: Mapping[str, str] = os.environ) -> Settings:
     """Read and check the settings. Without `file`: metaharvest.toml here, then in the user's configuration folder.
 
-    Raises SettingsError with a sentence for each problem: file (or variable), key, value and what would be right.
+    Raises SettingsError with a sentence for each problem: file (or variable), key, value and the right form.
     """
     path = file or find_file()
     values = _read(path) if path else {}
@@ -314,7 +314,7 @@ def _candidates() -> tuple[Path, ...]:
 
 
 def _add_environment(values: dict[str, Any], environ: Mapping[str, str]) -> dict[tuple[str, str], str]:
-    """Put the settings of the environment into `values`; which variable each came from, by section and key."""
+    """Put the settings of the environment into `values`; return the variable of each, by section and key."""
     variables: dict[tuple[str, str], str] = {}
     for variable, text in environ.items():
         section, separator, key = variable.removeprefix(PREFIX).lower().partition("__")
@@ -355,7 +355,7 @@ _MESSAGES = {
     "dict_type": "it must be a section of its own, headed by its name in square brackets",
     "tuple_type": 'it must be a list, like ["one", "two"]',
 }
-"""Type of an error of pydantic -> what to say in place of its message."""
+"""Type of an error of pydantic -> the message in place of its own."""
 
 
 def _sentence(error: dict[str, Any], where: str, variables: Mapping[tuple[str, str], str]) -> str:
@@ -371,7 +371,7 @@ def _sentence(error: dict[str, Any], where: str, variables: Mapping[tuple[str, s
     message = _MESSAGES.get(str(error["type"]), str(error["msg"]).removeprefix("Value error, "))
     message = message[:1].lower() + message[1:] if not message.startswith("'") else message
     if error["type"] == "value_error" and isinstance(error.get("input"), dict):
-        # Of a section as a whole, whose values are not all to be shown.
+        # An error about a section as a whole, whose values must not all be shown.
         return f"{where}: {f'{header[:-1]}.{key}]' if key else header}: {message}."
     hidden = "password" in key or key in ("url", "proxy", "ping_url", "token")
     return f"{place} = {NOT_SHOWN if hidden else repr(error.get('input'))}: {message}."

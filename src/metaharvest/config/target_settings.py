@@ -1,4 +1,4 @@
-"""The sections [target], [targets.NAME] and [sites."NAME".target]: which repository, and how it is reached.
+"""The sections [target], [targets.NAME] and [sites."NAME".target]: the targets, and how to reach them.
 
 A site's own section changes single keys of [target]; if it names another kind, it stands alone.
 """
@@ -26,7 +26,7 @@ KEYS_OF_KINDS: Mapping[str, frozenset[str]] = {
     "metacat": _REACHED | {"username", "password", "read"},
     "dataone": _REACHED | _DESCRIBED | {"token"},
 }
-"""The keys that the kinds of this program use, beside `kind`; one of another distribution uses those that it wants."""
+"""The keys that the kinds of this program use, beside `kind`; a kind of another distribution uses its own."""
 
 LOCAL_KINDS = frozenset({"embedded", "none", "folder"})
 """Kinds of targets that are part of this program and use no other computer."""
@@ -35,7 +35,7 @@ _REQUIRED = {"folder": "folder", "metacat": "url", "dataone": "url"}
 
 
 class TargetSettings(BaseModel):
-    """A repository that receives documents. Times are in seconds; `token`, `password` are secret references.
+    """A target that receives documents. Times are in seconds; `token`, `password` are secret references.
 
     `read`, `write` and `change_permission` are the subjects to which a DataONE access policy grants that; `public` is
     everybody. `options` are for kinds that other distributions add.
@@ -72,7 +72,7 @@ class TargetSettings(BaseModel):
     @model_validator(mode="after")
     def _keys_fit_the_kind(self) -> TargetSettings:
         known = KEYS_OF_KINDS.get(self.kind)
-        # For a rehearsal, another word in the place of the kind is all that is to be changed.
+        # For a rehearsal, only the word for the kind has to be changed.
         if known is None or self.kind == "none":
             return self
         if unused := sorted(self.model_fields_set - known - {"kind"}):
@@ -120,6 +120,6 @@ def _completed(target: Mapping[str, Any], own: Mapping[str, Any]) -> Mapping[str
 
 
 def folder_of(settings: TargetSettings) -> Path:
-    """The base folder of a folder target, which every such target has."""
+    """The base folder of a folder target; every such target has one."""
     assert settings.folder is not None
     return settings.folder

@@ -1,6 +1,6 @@
 """Trusted certificate authorities: those of the operating system, and further ones in PEM files.
 
-Which of them hold for which request is decided in `metaharvest.fetch`.
+`metaharvest.fetch` decides which of them each request uses.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SYSTEM_STORES = (
 
 
 _MOST_BYTES = 16_777_216
-"""Of a file of certificate authorities: operating systems trust a quarter of a megabyte of them."""
+"""The largest size of a file of certificate authorities: operating systems trust a quarter of a megabyte of them."""
 
 
 class BadAuthorities(ValueError):

@@ -1,1 +1,1 @@
-"""The harvester's own tables: models, engine, migrations, locks, bulk inserts, and how the databases differ."""
+"""The harvester's own tables: models, engine, migrations, locks, bulk inserts, and the dialects of databases."""

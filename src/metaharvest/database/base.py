@@ -1,4 +1,4 @@
-"""What all tables have in common: their base, and the types of columns that are the same in every database."""
+"""The common base of all tables, and the types of columns that are the same in every database."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from sqlalchemy.types import BigInteger, DateTime, Float, Integer, LargeBinary, 
 class UtcDateTime(TypeDecorator[datetime]):
     """An aware UTC timestamp, stored without its zone in every database."""
 
-    # DATETIME on MariaDB and MySQL drops microseconds if it is not told otherwise.
+    # DATETIME on MariaDB and MySQL drops microseconds by default.
     impl = DateTime().with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb")
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """To UTC, zone dropped."""
+        """To UTC, without the zone."""
         return None if value is None else value.astimezone(UTC).replace(tzinfo=None)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Zone put back."""
+        """With the zone UTC."""
         return None if value is None else value.replace(tzinfo=UTC)
 
 

@@ -1,9 +1,9 @@
-"""Copies everything from one database into another, of whatever kind: all tables, and the numbers given out so far.
+"""Copies everything from one database into another of any kind: all tables, and the last numbers that were assigned.
 
-Rows go over in the order of their keys, a page in a transaction each. A table of its own marks the new database as a
-copy that is not finished, and says what was to be copied: after a kill the next copy goes on behind the last row of
-each table, unless the old database has changed meanwhile; then it begins again. In the end both are compared, table by
-table, and the mark goes.
+Rows are copied in the order of their keys, a page in a transaction each. A table of its own marks the new database as
+an unfinished copy, and names the old one: after a kill the next copy continues behind the last row of each table,
+unless the old database has changed meanwhile; then it begins again. At the end both are compared, table by table, and
+the mark is removed.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ from metaharvest.errors import DatabaseUnavailable, LockHeld, MetaharvestError
 from metaharvest.text import one_line
 
 Totals = dict[str, int]
-"""What a table comes to: its number of rows, and for each column a number that depends on what is in it."""
+"""The total of a table: its number of rows, and for each column a number that depends on its values."""
 
 _ROWS_AT_ONCE = 2000
 _BYTES_AT_ONCE = 8_000_000
 _MODULUS = 1_000_003
-"""Sums of remainders, as a sum of large numbers may be more than a database can count to."""
+"""Sums of remainders, as a sum of large numbers may exceed the numbers of a database."""
 
 _OPERATIONS = HarvestOperation.__tablename__
 _SCHEDULE = HarvestSiteSchedule.__tablename__
@@ -65,7 +65,7 @@ _MARK = Table(
 
 @dataclass(frozen=True, slots=True)
 class CopiedTable:
-    """A table that was copied: its rows, how many are in the new database, how many an earlier attempt had copied."""
+    """A copied table: its rows, the number in the new database, and the number that an earlier attempt had copied."""
 
     table: str
     rows: int
@@ -73,10 +73,10 @@ class CopiedTable:
     copied_before: int
 
 
-def copy_database(source: Engine, target: Engine, told: Callable[[CopiedTable], None]) -> list[CopiedTable]:
-    """Copy everything; `told` hears of each table when it is done. Both databases are locked against runs.
+def copy_database(source: Engine, target: Engine, report: Callable[[CopiedTable], None]) -> list[CopiedTable]:
+    """Copy everything; `report` is called with each finished table. Both databases are locked against runs.
 
-    Raises MetaharvestError if the new database has something else in it, or the two differ in the end, LockHeld,
+    Raises MetaharvestError if the new database contains something else, or the two differ at the end, LockHeld,
     DatabaseUnavailable, SchemaMismatch.
     """
     if _place(source) == _place(target):
@@ -85,7 +85,7 @@ def copy_database(source: Engine, target: Engine, told: Callable[[CopiedTable], 
         _require_ours(target, source)
         upgrade(target)
         with _target_lock(target):
-            return _copy(source, target, told)
+            return _copy(source, target, report)
 
 
 @contextmanager
@@ -98,14 +98,14 @@ def _target_lock(target: Engine) -> Iterator[None]:
 
 
 def _place(engine: Engine) -> str:
-    """What names a database: the file, or the server and the database."""
+    """The name of a database: the file, or the server and the database."""
     if engine.dialect.name == "sqlite":
         return str(Path(engine.url.database or "").resolve())
     return f"{engine.dialect.name} {engine.url.host}:{engine.url.port} {engine.url.database} {dict(engine.url.query)}"
 
 
-def _copy(source: Engine, target: Engine, told: Callable[[CopiedTable], None]) -> list[CopiedTable]:
-    # First what most likely has a row that cannot be copied; no other table refers to it.
+def _copy(source: Engine, target: Engine, report: Callable[[CopiedTable], None]) -> list[CopiedTable]:
+    # First the table that most likely has a row that cannot be copied; no other table refers to it.
     tables = sorted(Base.metadata.sorted_tables, key=lambda table: table.name != _SCHEDULE)
     wanted = _totals(source)
     _require_room(source, target, tables)
@@ -113,14 +113,14 @@ def _copy(source: Engine, target: Engine, told: Callable[[CopiedTable], None]) -
     copied = []
     for table in tables:
         before = _count(target, table)
-        with _told_rows(table, target):
+        with _row_errors(table, target):
             _copy_table(source, target, table)
         if (number := last_number(source, table)) is not None:
             set_last_number(target, table, number)
         done = _count(target, table)
         kept = 0 if table.name in (_OPERATIONS, _SCHEDULE) else before
         copied.append(CopiedTable(table.name, wanted[table.name]["rows"], done, kept))
-        told(copied[-1])
+        report(copied[-1])
     _require_same(source, target, wanted)
     with target.begin() as connection:
         _MARK.drop(connection)
@@ -131,7 +131,7 @@ def _copy(source: Engine, target: Engine, told: Callable[[CopiedTable], None]) -
 
 
 def _require_ours(target: Engine, source: Engine) -> None:
-    """Mark the new database; raises MetaharvestError if something is in it that no copy of ours has left."""
+    """Mark the new database; raises MetaharvestError if it contains anything but a copy of ours."""
     shown = shown_database(target)
     if target.dialect.name == "sqlite":
         try:
@@ -159,7 +159,7 @@ def _require_ours(target: Engine, source: Engine) -> None:
 
 
 def _begin(target: Engine, source: str, wanted: dict[str, Totals]) -> None:
-    """Keep what an earlier attempt has left, if that was of the same; otherwise delete it, and begin again."""
+    """Begin a copy. The rows of an earlier attempt stay if it had the same source; otherwise they are deleted."""
     totals = json.dumps(wanted, sort_keys=True)
     with _writing(target) as connection:
         if connection.scalar(select(_MARK.c.totals)) == totals:
@@ -172,7 +172,7 @@ def _begin(target: Engine, source: str, wanted: dict[str, Totals]) -> None:
 
 
 def _require_room(source: Engine, target: Engine, tables: Sequence[Table]) -> None:
-    """Raises MetaharvestError if a document or a report is larger than what the new database takes at once."""
+    """Raises MetaharvestError if a document or a report is larger than the new database's limit for one statement."""
     with target.connect() as connection:
         packet = dialects.largest_packet(connection)
     if packet is None:
@@ -197,7 +197,7 @@ def _copy_table(source: Engine, target: Engine, table: Table) -> None:
     [key] = table.primary_key.columns
     with _writing(target) as connection:
         if table.name == _SCHEDULE:
-            # People change it while nothing runs: what an earlier attempt has left may be out of date.
+            # People change it between runs: the rows of an earlier attempt may be out of date.
             connection.execute(delete(table))
         after = connection.scalar(select(func.max(key)))
     for rows in _pages(source, table, key, after):
@@ -233,7 +233,7 @@ def _upto(connection: Connection, key: Column[Any], large: Sequence[Column[Any]]
 
 
 def _replace_operations(source: Engine, target: Engine, table: Table) -> None:
-    """What the operations say in the old database; rows of the log refer to them."""
+    """Copy the operations of the old database; rows of the log refer to them."""
     with source.connect() as connection:
         rows = connection.execute(select(table)).mappings().all()
     with _writing(target) as connection:
@@ -249,8 +249,8 @@ def _replace_operations(source: Engine, target: Engine, table: Table) -> None:
 
 
 @contextmanager
-def _told_rows(table: Table, target: Engine) -> Iterator[None]:
-    """Turns what one of the databases says of a value into a sentence about the table."""
+def _row_errors(table: Table, target: Engine) -> Iterator[None]:
+    """Turns an error of a database about a value into a sentence about the table."""
     try:
         yield
     except (DataError, IntegrityError, ValueError, TypeError) as error:
@@ -274,11 +274,11 @@ def _writing(engine: Engine) -> Any:
     return engine.execution_options(sqlite_begin="BEGIN IMMEDIATE").begin()
 
 
-# -- what both come to
+# -- the totals of both
 
 
 def _require_same(source: Engine, target: Engine, wanted: dict[str, Totals]) -> None:
-    """Raises MetaharvestError if the two databases do not come to the same, table by table."""
+    """Raises MetaharvestError if the totals of the databases differ, table by table."""
     now, copied = _totals(source), _totals(target)
     changed = [name for name in wanted if wanted[name] != now[name]]
     if not changed and _rows(source, _SCHEDULE) != _rows(target, _SCHEDULE):
@@ -302,7 +302,7 @@ def _rows(engine: Engine, name: str) -> list[tuple[Any, ...]]:
 
 
 def _totals(engine: Engine) -> dict[str, Totals]:
-    """What each table comes to."""
+    """The total of each table."""
     found = {}
     with database_errors(engine), engine.connect() as connection:
         for table in Base.metadata.sorted_tables:

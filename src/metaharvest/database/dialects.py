@@ -1,4 +1,4 @@
-"""What differs between SQLite, PostgreSQL and MariaDB/MySQL: connections, limits, errors and their messages.
+"""The differences between SQLite, PostgreSQL and MariaDB/MySQL: connections, limits, errors and their messages.
 
 All other modules treat them alike, except `locks.py` and the types of columns in `models.py`. Every connection is set
 up here in the same way, whatever the defaults of the server are: UTC, UTF-8, READ COMMITTED, no text cut off silently,
@@ -30,17 +30,17 @@ _MEANT = {
     **dict.fromkeys(("mysql", "mariadb"), "mysql+pymysql"),
     **dict.fromkeys(("sqlite", "sqlite3"), "sqlite"),
 }
-"""The kind of database, as a URL may name it -> how the URL is to begin."""
+"""The kind of database, as a URL may name it -> the right beginning of the URL."""
 
 _CONNECT_SECONDS = 10
 _MORE_CONNECTIONS = 40
-"""In addition to the five that stay open: each site that is being harvested may read, and one thread writes."""
+"""In addition to the five that stay open: each site under way may read, and one thread writes."""
 
 _WAIT_SECONDS = 60
-"""How long a statement waits for a row or table that another connection has locked (SQLite: for the one write lock)."""
+"""The time that a statement waits for a locked row or table (SQLite: for the one write lock)."""
 
 _STATEMENT_BYTES = 65_536
-"""Space for everything in the statement that stores a document, except the document."""
+"""Space for the rest of the statement that stores a document."""
 
 _PRAGMA_TRIES = 50
 _PRAGMA_PAUSE_SECONDS = 0.2
@@ -92,10 +92,10 @@ _LOCKED_POSTGRESQL = ("40001", "40P01", "55P03")
 
 
 def is_locked_out(error: BaseException | None) -> bool:
-    """Whether the database ended a transaction because of another one, so that it is to be tried again.
+    """True if the database ended a transaction because of another one, so that it should be tried again.
 
-    The reasons: a deadlock, a lock time-out, a row that changed meanwhile. An error that only follows from that, such
-    as one about a savepoint that the database removed, has the real one in its chain, which is searched.
+    The reasons: a deadlock, a lock time-out, a row that changed meanwhile. An error that follows from these, such as
+    one about a savepoint that the database removed, has the real one in its chain, which is searched.
     """
     return any(
         _code_of(said) in _LOCKED_MYSQL or getattr(said, "sqlstate", None) in _LOCKED_POSTGRESQL
@@ -109,7 +109,7 @@ _FAILED_MYSQL = (3, 1026, 1030)
 
 
 def is_full(error: BaseException | None) -> bool:
-    """True if the database has no room for what is written: its disk, its quota or its tablespace is full."""
+    """True if the database has no room: its disk, its quota or its tablespace is full."""
     return any(
         getattr(said, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
         or getattr(said, "sqlstate", None) == "53100"
@@ -121,7 +121,7 @@ def is_full(error: BaseException | None) -> bool:
 
 _PACKET_MYSQL = (1153, 1301)
 _LARGE = 100_000
-"""Characters or bytes of a statement's values, above which a server may close the connection because of them."""
+"""Characters or bytes of a statement's values: above this number, a server may close the connection."""
 
 
 def is_about_statement(error: BaseException | None) -> bool:
@@ -139,7 +139,7 @@ def may_be_about_statement(error: BaseException | None) -> bool:
 
 
 def _chain(error: BaseException | None) -> Iterator[tuple[BaseException, Any]]:
-    """An error and those behind it, each with what the driver said."""
+    """An error and the errors behind it, each with the driver's error."""
     while error is not None:
         yield error, getattr(error, "orig", None)
         error = error.__cause__ or error.__context__
@@ -150,7 +150,7 @@ def _code_of(said: Any) -> object:
 
 
 def _size(error: DBAPIError) -> int:
-    """How long the texts in the values of the statement are. The values belong to one row, or to many."""
+    """The length of the texts in the values of the statement. The values belong to one row, or to many."""
     rows: Any = error.params
     rows = rows if isinstance(rows, list | tuple) and rows and isinstance(rows[0], dict | tuple | list) else [rows]
     values = (value for row in rows if row for value in (row.values() if isinstance(row, dict) else row))
@@ -158,7 +158,7 @@ def _size(error: DBAPIError) -> int:
 
 
 def reason_of(error: BaseException) -> str:
-    """The message of the database on one line, without what the driver adds.
+    """The message of the database on one line, without the driver's additions.
 
     When the disk is full, SQLite rolls the whole transaction back; the error is then raised by the statement that
     returns to a savepoint, and the real message is in the error before it.
@@ -172,7 +172,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def temporary_folder() -> str:
-    """The folder of SQLite's temporary files (https://sqlite.org/tempfiles.html): not always that of Python's."""
+    """The folder of SQLite's temporary files (https://sqlite.org/tempfiles.html), which may differ from Python's."""
     named = (os.environ.get("SQLITE_TMPDIR"), os.environ.get("TMPDIR"), "/var/tmp", "/usr/tmp")
     return next((folder for folder in named if folder and os.access(folder, os.W_OK | os.X_OK)), tempfile.gettempdir())
 
@@ -203,7 +203,7 @@ def wrong_encoding(connection: Connection) -> str | None:
 
 
 def largest_packet(connection: Connection) -> int | None:
-    """How many bytes a statement may have with all its values; None if the database has no such limit."""
+    """The largest size of a statement with all its values, in bytes; None if the database has no such limit."""
     if connection.dialect.name not in ("mysql", "mariadb"):
         return None
     return int(connection.scalar(text("SELECT @@max_allowed_packet")) or 0)
@@ -220,7 +220,7 @@ def document_size_for(packet: int) -> int:
 
 
 def missing_driver(url: URL) -> str:
-    """A URL and a sentence about it, as its database is not known, or its driver is not installed."""
+    """A URL and a sentence about it: its database is not known, or its driver is not installed."""
     shown = f"'{url.render_as_string(hide_password=True)}'"
     kind, _, driver = url.drivername.lower().partition("+")
     meant = _MEANT.get(kind)
@@ -237,7 +237,7 @@ def missing_driver(url: URL) -> str:
 
 
 def next_numbers(session: Session, column: InstrumentedAttribute[int], number: int) -> list[int]:
-    """The keys of the next `number` rows of a table; only for tables into which nobody else inserts meanwhile."""
+    """The keys of the next `number` rows of a table; only for tables into which nothing else inserts meanwhile."""
     if session.get_bind().dialect.name == "postgresql":
         sequence = text("SELECT nextval(pg_get_serial_sequence(:t, :c)) FROM generate_series(1, :n)")
         return list(session.scalars(sequence, {"t": column.class_.__tablename__, "c": column.key, "n": number}))
@@ -271,7 +271,7 @@ def _set_pragma(cursor: Any, pragma: str) -> None:
 
 def _begin_sqlite(connection: Connection) -> None:
     begin = connection.get_execution_options().get("sqlite_begin", "BEGIN")
-    # What a savepoint may have to undo would go into a temporary file: writing is not to need room in two places.
+    # The changes since a savepoint would go into a temporary file: writing must not need room in two places.
     connection.exec_driver_sql(f"PRAGMA temp_store={'FILE' if begin == 'BEGIN' else 'MEMORY'}")
     connection.exec_driver_sql(begin)
 

@@ -1,6 +1,6 @@
 """Opens the database, creates and upgrades its tables, holds the run lock.
 
-How SQLite, PostgreSQL and MariaDB/MySQL differ is in `dialects.py`, how each of them locks in `locks.py`.
+`dialects.py` has the differences between SQLite, PostgreSQL and MariaDB/MySQL, and `locks.py` the locks of each.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def open_database(settings: Settings) -> Engine:
 def open_url(url: URL, place: str = "[database] url") -> Engine:
     """An engine for `url`, set up so that the databases behave alike.
 
-    Raises SettingsError if there is no driver for it; `place` is where the settings name it.
+    Raises SettingsError if there is no driver for it; `place` is its place in the settings.
     """
     try:
         engine = create_engine(url, **dialects.engine_options(url))
@@ -127,7 +127,7 @@ def create_tables(engine: Engine) -> None:
 
 
 def require_there(engine: Engine, settings: Settings) -> None:
-    """Raises DatabaseUnavailable if these settings name a SQLite file that is not there: perhaps they are not meant."""
+    """Raises DatabaseUnavailable if these settings name a missing SQLite file: they may be the wrong settings."""
     if engine.dialect.name != "sqlite" or Path(engine.url.database or "").exists():
         return
     database = shown_database(engine)
@@ -187,7 +187,7 @@ def shown_database(engine: Engine) -> str:
 def database_errors(engine: Engine) -> Iterator[None]:
     """Turns the errors of a database that is away, full or read-only into DatabaseUnavailable, with a sentence.
 
-    What cannot be written elsewhere meanwhile, such as what is printed, is no error of the database.
+    Other failed writes, such as printing, are no errors of the database.
     """
     try:
         yield
@@ -202,7 +202,7 @@ def database_errors(engine: Engine) -> Iterator[None]:
 
 
 def _is_about_its_file(error: OSError, engine: Engine) -> bool:
-    """Whether an error names the SQLite file, or a folder that it is in."""
+    """True if an error names the SQLite file, or one of its folders."""
     if engine.dialect.name != "sqlite" or not isinstance(error.filename, str | os.PathLike):
         return False
     file = Path(engine.url.database or "")
@@ -210,7 +210,7 @@ def _is_about_its_file(error: OSError, engine: Engine) -> bool:
 
 
 def _full_folder(engine: Engine) -> str:
-    """For a sentence about a SQLite file: which folder has no room, its own or that of temporary files."""
+    """The folder that has no room, for a sentence about a SQLite file: its own or the one for temporary files."""
     if engine.dialect.name != "sqlite" or not engine.url.database:
         return ""
     folders = (Path(engine.url.database).parent, Path(dialects.temporary_folder()))
@@ -237,7 +237,7 @@ def run_lock(engine: Engine) -> Iterator[locks.HeldLock]:
 
 
 def _holder(engine: Engine) -> str:
-    """Who holds the lock, and since when, if the database knows; otherwise an empty text."""
+    """The holder of the lock, and since when, if the database knows; otherwise an empty text."""
     statement = select(HarvestRun).where(HarvestRun.status == "running").order_by(HarvestRun.run_id.desc()).limit(1)
     # The tables may not be there yet; the message is complete without it.
     with suppress(DatabaseError), database_errors(engine), readers(engine)() as session:

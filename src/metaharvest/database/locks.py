@@ -1,8 +1,8 @@
 """The run lock, which only one run at a time can hold, and the lock under which tables are created or upgraded.
 
 SQLite has a lock file next to the database; PostgreSQL has advisory locks; MariaDB and MySQL have GET_LOCK. Each is
-released when the process that holds it ends, however it ends. What callers do with the lock, and what they tell
-people, is in `engine.py`.
+released when the process that holds it ends, however it ends. `engine.py` uses the locks, and has the sentences for
+people.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from metaharvest.config.files import mode_of
 from metaharvest.errors import DatabaseUnavailable
 
 _UPGRADE_WAIT_SECONDS = 60
-"""How long an upgrade waits for another one on MariaDB and MySQL."""
+"""The time that an upgrade waits for another one on MariaDB and MySQL."""
 
 _TRIES = 6
 _PAUSE_SECONDS = 0.2
-"""Between tries: a server takes a moment to notice that the process with the lock has ended."""
+"""The pause between tries: a server takes a moment to notice that the process with the lock has ended."""
 
 _KEEP_ALIVE_SECONDS = 60
 _DEAD_AFTER_SECONDS = 600
-"""A server releases the lock of a machine that has been silent for so long: power failure, network gone."""
+"""A server releases the lock of a machine after this time of silence: power failure, network gone."""
 
 
 class HeldLock(Protocol):
     """The run lock, held by this process."""
 
     def still_held(self) -> bool:
-        """Whether it still is. Raises DBAPIError, from then on, if the connection that held it is lost."""
+        """True if it is still held. Raises DBAPIError, from then on, if the connection that held it is lost."""
 
     def release(self) -> None:
         """Release it; a lock that was lost is left alone."""
@@ -69,7 +69,7 @@ def _lasting_connection(engine: Engine) -> Connection:
 def upgrade_lock(engine: Engine) -> Iterator[None]:
     """Hold the lock for creating or upgrading tables; wait for it. SQLite needs none: its write lock is enough.
 
-    It is held on a connection of its own until after the commit of what is done under it.
+    A connection of its own holds it until after the commit.
     """
     if engine.dialect.name == "sqlite":
         yield
@@ -154,13 +154,13 @@ class _SessionLock:
 
     def _keep_alive(self) -> None:
         while not self._released.wait(_KEEP_ALIVE_SECONDS):
-            # Whoever writes next is told.
+            # The next writer gets an error.
             with suppress(DBAPIError):
                 self.still_held()
 
 
 class _LockStatements:
-    """The statements that take a session lock, let a dead machine lose it, ask whether it is held, and release it."""
+    """The SQL of a session lock: take it, let a dead machine lose it, check it, release it."""
 
     def __init__(self, connection: Connection) -> None:
         self.names: Mapping[str, object]

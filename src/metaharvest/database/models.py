@@ -1,7 +1,7 @@
 """The tables. Names are those of the original Harvester if it had them, in lower case, so that unquoted SQL works.
 
 Dates are dates in the configured time zone; timestamps are UTC. Identifiers compare exactly (binary collation).
-harvest_site_schedule may hold anything, as other people change it with SQL of their own: it is read only through
+harvest_site_schedule may hold any value, as other people change it with SQL of their own: it is read only through
 `metaharvest.sites.registry`, which checks it.
 """
 
@@ -58,13 +58,13 @@ class HarvestRun(Base):
 
 
 IS_HARVEST = HarvestRun.status != "imported"
-"""Whether a run is one of this harvester, and not one that holds what another one has logged."""
+"""True for the runs of this harvester, false for one that holds the log of another harvester."""
 
 
 class HarvestSiteRun(Base):
     """A row for each site in a run. The outcomes add up to `listed`; if they do not, the status is `incomplete`.
 
-    The seconds are sums over its documents, which are brought in side by side: together they may be more than the
+    The seconds are sums over its documents, which are processed side by side: together they may be more than the
     harvest took. `rehearsal`: the site had no target, so that nothing was uploaded and nothing of the site has changed.
     """
 
@@ -102,11 +102,11 @@ class HarvestSiteRun(Base):
 
 
 IS_REAL = HarvestSiteRun.rehearsal.is_(False)
-"""Whether a site run is no rehearsal: only such site runs say how a site stands."""
+"""True if a site run is no rehearsal: only such site runs say how a site stands."""
 
 
 class HarvestOperation(Base):
-    """The operation codes: what each means, and its level."""
+    """The operation codes: the meaning and the level of each."""
 
     __tablename__ = "harvest_operation"
     __table_args__ = ({**TABLE, "sqlite_autoincrement": False},)
@@ -117,7 +117,7 @@ class HarvestOperation(Base):
 
 
 class HarvestLog(Base):
-    """A row for each event. `outcome` is set only on the one row that says how a document ended."""
+    """A row for each event. `outcome` is set only on the one row with the outcome of a document."""
 
     __tablename__ = "harvest_log"
     __table_args__ = (
@@ -169,11 +169,11 @@ class HarvestDetailLog(Base):
 
 
 class SiteProblem(Base):
-    """What the findings of a site amount to over the nights: a row for each fingerprint (document id, rule, place).
+    """The findings of a site over the nights: a row for each fingerprint (document id, rule, place).
 
-    `state` is open; fixed, when the document (or the list) was looked at again and the finding was gone; or gone, when
-    there is nothing left to look at: the document is listed no longer, or fails in another way before that. `nights`
-    are the harvests in which it was open. A log row without a document: about the list, or the site.
+    `state` is open; fixed, when the document (or the list) was checked again and the finding was gone; or gone, when it
+    can no longer be checked: the document is no longer listed, or fails earlier in another way. `nights` are the
+    harvests in which it was open. A log row without a document: about the list, or the site.
     """
 
     __tablename__ = "site_problem"
@@ -201,16 +201,17 @@ class SiteProblem(Base):
 
 
 class HarvestDocument(Base):
-    """The ledger: what is known of each document that a site lists. A row is written only if something differs.
+    """The ledger: the state of each document that a site lists. A row is written only if something differs.
 
-    `state` says how it stands (see DocumentState); the other columns are the details.
+    `state` is its state (see DocumentState); the other columns are the details.
+
     `looked_at` is the day on which its bytes were seen last, or on which it came into the ledger. `etag` and
-    `last_modified` are the server's words for the bytes of which `sha256` is the digest.
+    `last_modified` are the server's words for the bytes with the digest `sha256`.
 
-    Others are about records of repositories: `digest` and `datestamp` of what was received last (`sha256` is of what
-    the target was given of it), `listing` the number of the site's listing that named it last, `to_delete` a deletion
-    that was not reported to the target, `missing_since` the day of the first complete listing without it. `title` is
-    the title of the document, cut after 300 characters, as the last check read it.
+    Others are about records of source repositories: `digest` and `datestamp` of the last received version (`sha256` is
+    the digest of the bytes for the target), `listing` the number of the site's listing that named it last, `to_delete`
+    a deletion that was not reported to the target, `missing_since` the day of the first complete listing without it.
+    `title` is the title of the document, cut after 300 characters, as the last check read it.
     """
 
     __tablename__ = "harvest_document"
@@ -297,8 +298,8 @@ class ReportOutbox(Base):
 class ReportDelivery(Base):
     """A row for each recipient of a report. Status: queued, sent or refused.
 
-    One that is refused without the time of an attempt went to somebody who gets these reports no longer, or was
-    dropped. `first_sent_at` stays when it is sent again. `by_hand`: somebody asked for it to go to this very address.
+    A refused one without the time of an attempt was dropped, or its recipient no longer gets these reports.
+    `first_sent_at` stays when it is sent again. `by_hand`: a person requested this report for this address.
     """
 
     __tablename__ = "report_delivery"
@@ -337,10 +338,11 @@ class DocumentRevision(Base):
 
 
 class DocumentOrigin(Base):
-    """Where a revision in the embedded target comes from, if it is a record of a repository (OAI-PMH provenance).
+    """The origin of a revision in the embedded target, for a record of a source repository (OAI-PMH provenance).
 
-    `sets` and `about` are JSON: set specs, and the record's about containers as text. `received` is what came, if that
-    was normalised; then a document of a harvest list has a row as well, and `base_url` is its URL.
+    `sets` and `about` are JSON: set specs, and the record's about containers as text. `received` has the original
+    bytes, if the document was normalised; then a document of a harvest list has a row as well, and `base_url` is its
+    URL.
     """
 
     __tablename__ = "document_origin"
@@ -363,7 +365,7 @@ class DocumentOrigin(Base):
 
 
 class DocumentTombstone(Base):
-    """A document that the embedded target had and that was deleted, by the word of its repository.
+    """A document that the embedded target had and that was deleted, because its source repository deleted it.
 
     `revision` is the highest that it had: these numbers are used up. Its revisions stay, and can be read.
     """
@@ -379,7 +381,7 @@ class DocumentTombstone(Base):
 
 
 class DocumentWithdrawal(Base):
-    """A document that no harvest may bring into a target again, until the withdrawal is taken back.
+    """A document that no harvest may bring into a target again, until the withdrawal is revoked.
 
     `site` is the name of the site that had it. `erased`: its content was deleted, too.
     """
@@ -397,7 +399,7 @@ class DocumentWithdrawal(Base):
 
 
 class DocumentOwner(Base):
-    """To which site a document belongs that is in a target outside of this database: the one that first inserted it."""
+    """The site of a document in a target outside of this database: the site that first inserted it."""
 
     __tablename__ = "document_owner"
     __table_args__ = TEXTS
@@ -407,7 +409,7 @@ class DocumentOwner(Base):
 
 
 class DocumentTransfer(Base):
-    """A document that was given to another site: by whom and when. Names are those that the sites had then.
+    """A document that was transferred to another site: by whom and when. Names are those that the sites had then.
 
     `run_id` is the run whose log has `message` as well; null: it was before the first run.
     """
@@ -428,7 +430,7 @@ class DocumentTransfer(Base):
 
 
 class FolderMarker(Base):
-    """Which marker was found in a folder that is a target: a folder without it is not the one that documents are in."""
+    """The marker that was found in a target folder: a folder without it is not the folder of the documents."""
 
     __tablename__ = "folder_marker"
     __table_args__ = TEXTS

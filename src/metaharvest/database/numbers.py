@@ -1,4 +1,4 @@
-"""The numbers that a database gives to new rows: which was the last one, so that none is ever given twice."""
+"""The numbers that a database gives to new rows: the last one, so that none is ever given twice."""
 
 from __future__ import annotations
 

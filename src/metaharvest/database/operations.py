@@ -1,4 +1,4 @@
-"""The operations that the log knows: the rows of harvest_operation."""
+"""The operations of the log: the rows of harvest_operation."""
 
 from __future__ import annotations
 
@@ -42,4 +42,4 @@ OPERATIONS: dict[str, tuple[str, str]] = {
     "LogPurged": ("info", "Old log rows were deleted"),
     "LogNotPurged": ("warning", "Old log rows were kept, as the clock may be wrong"),
 }
-"""Operation code -> (level, explanation): those of the original Harvester, and further ones for what it did not do."""
+"""Operation code -> (level, explanation): those of the original Harvester, and further ones for new operations."""

@@ -70,7 +70,7 @@ class OutcomeNote:
 
     @property
     def is_kept(self) -> bool:
-        """True if the target keeps its changes, if there are any."""
+        """True unless its target only looks at documents."""
         target = self.storing.target if self.storing else self.deleting
         return target is None or target.keeps
 
