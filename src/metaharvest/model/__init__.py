@@ -1,8 +1,8 @@
 """The values that travel through a run, each frozen and named for its stage.
 
-`Site` -> `ListedDocument` -> `Intent` -> `FetchedDocument` -> `Verdict` -> `Outcome`, and `Finding` for what is wrong
-or doubtful on the way. No value is passed on half-filled and completed later. Nothing here reads a clock, a
-file, a socket or a database.
+`Site` -> `ListedDocument` -> `Intent` -> `FetchedDocument` -> `Verdict` -> `Outcome`, and `Finding` for errors and
+doubts on the way. No value is passed on half-filled and completed later. Nothing here reads a clock, a file, a socket
+or a database.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from metaharvest.model.kinds import Unit as Unit
 from metaharvest.model.kinds import ValidationLevel as ValidationLevel
 
 MAX_FINDINGS = 100
-"""How many findings one document or one list may have; the rest is told as a number."""
+"""The number of findings that one document or one list may have; the others are counted."""
 
 MAX_EXCERPT = 300
 """Characters of an offending excerpt that a finding carries."""
@@ -44,10 +44,10 @@ Network = IPv4Network | IPv6Network
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing wrong (error) or doubtful (warning), in words for the person who can mend it.
+    """One error or one doubt (warning), in words for the person who can correct it.
 
-    `rule` is an id listed in docs/rules.md. `line` and `column` count from 1. `docid` names the list's entry that a
-    finding about a harvest list concerns, as it is written there, and is empty elsewhere.
+    `rule` is an id listed in docs/rules.md. `line` and `column` count from 1. `docid` is the docid of an entry in a
+    harvest list, as it is written there, if the finding is about that; else it is empty.
     """
 
     rule: str
@@ -67,7 +67,7 @@ class Finding:
 
 
 def limited(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The first MAX_FINDINGS findings, and one that says how many were left out, as grave as the gravest of those."""
+    """The first MAX_FINDINGS findings, and one with the number of the others and their highest level."""
     iterator = iter(findings)
     kept = tuple(islice(iterator, MAX_FINDINGS))
     left_out = Counter(finding.level for finding in iterator)
@@ -80,12 +80,12 @@ def limited(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 @dataclass(frozen=True, slots=True)
 class OaiOptions:
-    """What is asked of an OAI-PMH repository, whose base URL is the site's list URL.
+    """The request options of an OAI-PMH repository, whose base URL is the site's list URL.
 
     `origin` names the repository in document ids, and stays when the base URL moves. `set_spec`: only the records of
-    this set. `begin` and `until`: the earliest and the latest datestamp to ask for, as they are sent. `full_every`:
-    days after which everything is listed again, not only what has changed; None: never by itself. `post`: requests are
-    sent as forms.
+    this set. `begin` and `until`: the earliest and the latest datestamp of the requests, in the form that is sent.
+    `full_every`: days after which everything is listed again, not only the changes; None: only on request. `post`:
+    requests are sent as forms.
     """
 
     origin: str
@@ -100,13 +100,13 @@ class OaiOptions:
 
 @dataclass(frozen=True, slots=True)
 class SiteOptions:
-    """What one site may have of its own; None: as the settings say.
+    """The options of one site; None: as the settings say.
 
     `ca_file` has certificates to trust for this site alone, beside the others; a relative path as in the settings, like
-    `filters` and `normalize`, the files that say which documents are left out and what is added to others. `max_loss`
-    is the share of a site's documents, in percent, that may be deleted in one harvest without being confirmed. `groups`
-    are names that a steward gives to several sites. `split_from`: an upgrade has split the site of this name, which had
-    several sets, and this is a part of it; the first part has that name still.
+    `filters` and `normalize`, the files that leave documents out and add elements to others. `max_loss` is the share of
+    a site's documents, in percent, that may be deleted in one harvest without a confirmation. `groups` are names that a
+    steward gives to several sites. `split_from`: an upgrade has split the site of this name, which had several sets,
+    and this is a part of it; the first part has that name still.
     """
 
     package_id_mismatch: Level | None = None
@@ -124,7 +124,7 @@ class SiteOptions:
 
 @dataclass(frozen=True, slots=True)
 class ListVersion:
-    """Which version of its list a site served: the server's own words for it, and the SHA-256 of its bytes."""
+    """The version of its list that a site served: the server's own words for it, and the SHA-256 of its bytes."""
 
     etag: str | None
     last_modified: str | None
@@ -188,7 +188,7 @@ class SameOrigin:
 
 
 Checkpoint = Mapping[str, object]
-"""How far the listing of a repository has come, in its source's own words: JSON, which the journal keeps for it."""
+"""The progress of the listing of a source repository, in its source's own words: JSON, which the journal stores."""
 
 OriginalColumns = tuple[str, int] | tuple[None, None]
 """The original Harvester's columns scope and identifier; None if a source has none."""
@@ -198,9 +198,9 @@ OriginalColumns = tuple[str, int] | tuple[None, None]
 class SiteRun:
     """One site's part of a run, as the journal opened it. `resumed`: an earlier run began it and logged some of it.
 
-    `original_columns` gives those of a document id of this site. `known_list` is the version of the site's list that
-    the ledger mirrors, `known_documents` how many documents it named; None: the list is to be read. What a site of the
-    `same_origin` has in the target is this site's, too.
+    `original_columns` gives the original's columns for a document id of this site. `known_list` is the version of the
+    site's list that the ledger mirrors, `known_documents` the number of its documents; None: the list must be read. A
+    document that a site of the `same_origin` has in the target is this site's, too.
     """
 
     site_run_id: int
@@ -219,12 +219,12 @@ class SiteRun:
 
 @dataclass(frozen=True, slots=True)
 class RecordOrigin:
-    """Where a record of a repository comes from, as a provenance container tells it (OAI-PMH guidelines).
+    """The origin of a record of a source repository, as a provenance container has it (OAI-PMH guidelines).
 
-    `datestamp` and `response_date` are as the repository wrote them, the latter of the answer that the record came in;
+    `datestamp` and `response_date` are as the repository wrote them, the latter from the answer with the record;
     `namespace` is that of the metadata, `about` the containers of that name, serialised. `digest` is the SHA-256 of the
-    metadata in exclusive canonical XML, as it was received; empty where there is none, or none was wanted. `title` is
-    the title in the metadata, on one line.
+    received metadata in exclusive canonical XML; empty if there is none, or none was wanted. `title` is the title in
+    the metadata, on one line.
     """
 
     base_url: str
@@ -244,8 +244,9 @@ class ListedDocument:
     """One document as its site lists it. `line` is its place in the list, if it came from one.
 
     `by_itself`: no list names it, so that there is no docid to compare its packageId with; `twin` is then another
-    document with the same packageId, and `refusal` says why no list can name it. `list_file`: the file of its list, as
-    people write it in a command. `origin`: it is a record of a repository, which has no revisions: they are ours.
+    document with the same packageId, and `refusal` is the reason why no list can name it. `list_file`: the file of its
+    list, as people write it in a command. `origin`: it is a record of a source repository, which has no revisions: they
+    are ours.
     """
 
     document_id: str
@@ -267,7 +268,7 @@ class ListedDocument:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
-    """A document that an administrator has withdrawn: why, on which day; `erased`: with its content."""
+    """A document that an administrator has withdrawn: the reason and the day; `erased`: with its content."""
 
     reason: str
     day: date
@@ -276,10 +277,10 @@ class Withdrawal:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What the target holds of one document: its highest revision. `site_id` is the site it belongs to, if known.
+    """The state of one document in the target: its highest revision. `site_id` is the site it belongs to, if known.
 
     `taken_from` are the sites from which an administrator has transferred it to another one, each with the day since
-    which it belongs to the site that has it now. `withdrawn`: it may not come into the target, whatever that holds.
+    which it belongs to its present site. `withdrawn`: it may not come into the target, in any case.
     """
 
     document_id: str
@@ -292,7 +293,7 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What is to be done with a listed document. `findings` say why, if nothing will be fetched.
+    """The decision about a listed document. `findings` are the reasons, if nothing will be fetched.
 
     `held_sha256` is that of the highest revision that the target holds, if it is known.
     """
@@ -311,10 +312,10 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the checks say of a fetched document: acceptable if no finding is an error.
+    """The result of the checks of a fetched document: acceptable if no finding is an error.
 
-    `filtered` says which filter of the site left it out. `content`: what goes into the target in its place, normalised.
-    `title` is that of the document, as far as it could be read.
+    `filtered` names the filter of the site that left it out. `content`: the normalised document, which goes into the
+    target in its place. `title` is that of the document, as far as it could be read.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -330,11 +331,11 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class FetchedDocument:
-    """A document's bytes exactly as received. `seconds` is how long its server took; None: it came with others.
+    """A document's bytes exactly as received. `seconds` is the time of its server; None: it came with others.
 
-    Where they were normalised, `content` and `sha256` are what goes into the target, and `received` is what came.
-    `etag` and `last_modified` are the server's own words for this version of it; None if it has none. `findings` are
-    warnings that say what was mended.
+    If they were normalised, `content` and `sha256` are for the target, and `received` are the received bytes. `etag`
+    and `last_modified` are the server's own words for this version of it; None if it has none. `findings` are warnings
+    about corrections.
     """
 
     document: ListedDocument
@@ -349,16 +350,16 @@ class FetchedDocument:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one listed document ended.
+    """The result for one listed document.
 
-    `seconds` is the time its server took, `size` its length in bytes; both None if nothing was fetched. `transient`
-    marks a failure that may be gone the next time (a time-out, a 503), or what was put off for such failures of its
-    server: it is tried again in the next run, for some nights. What was put off for other reasons always is, but
-    `with_site` only in the next harvest of its site.
+    `seconds` is the time of its server, `size` its length in bytes; both None if nothing was fetched. `transient` marks
+    a failure that may be gone the next time (a time-out, a 503), or a document that was put off for such failures of
+    its server: it is tried again in the next run, for some nights. A document that was put off for other reasons is
+    always tried again, but `with_site` only in the next harvest of its site.
+
     `unconfirmed`: an upload was begun, and it is not known whether it arrived; the target is asked before anything is
-    sent again. `sha256` is of what goes into the target, but of the bytes as received where these can be compared with
-    what their site serves later: not of a repository's record. `etag` and `last_modified`: see FetchedDocument;
-    `title`: see Verdict.
+    sent again. `sha256` is for the bytes in the target. For a document that can be compared with the file on its site,
+    it is for the received bytes. `etag` and `last_modified`: see FetchedDocument; `title`: see Verdict.
     """
 
     document: ListedDocument
@@ -376,5 +377,5 @@ class Outcome:
     title: str = ""
 
     def as_error(self, kind: OutcomeKind, *findings: Finding) -> Outcome:
-        """The same document, ended badly after all; what had been found before stays."""
+        """The same document with an error as its result; its earlier findings stay."""
         return replace(self, kind=kind, findings=(*self.findings, *findings))

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Level(StrEnum):
-    """How grave a finding is: an error keeps the document out, a warning does not."""
+    """The level of a finding: an error keeps the document out, a warning does not."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -22,7 +22,7 @@ class Unit(StrEnum):
 
 
 class Notify(StrEnum):
-    """When a site's contacts get a report."""
+    """The occasions on which a site's contacts get a report."""
 
     ALWAYS = "always"
     ON_CHANGE = "on-change"
@@ -31,7 +31,7 @@ class Notify(StrEnum):
 
 
 class ValidationLevel(StrEnum):
-    """How documents are checked: well-formed; by the schema of their format as well; or taken as they can be had.
+    """The check of documents: well-formed; by the schema of their format as well; or accepted in any form.
 
     Without a level, documents are checked as EML.
     """
@@ -42,21 +42,21 @@ class ValidationLevel(StrEnum):
 
 
 class Deletions(StrEnum):
-    """What becomes of a record that its repository says is deleted: the target is told, or it is only noted."""
+    """The treatment of a record that its source repository deleted: it is deleted in the target, or only noted."""
 
     TELL = "tell"
     NOTE = "note"
 
 
 class ListMethod(StrEnum):
-    """How the records of an OAI-PMH repository are had: by ListRecords, or by ListIdentifiers and GetRecord."""
+    """The way to fetch the records of an OAI-PMH repository: by ListRecords, or by ListIdentifiers and GetRecord."""
 
     LIST_RECORDS = "list-records"
     LIST_IDENTIFIERS = "list-identifiers"
 
 
 class SiteRunKind(StrEnum):
-    """Why a site is harvested in this run."""
+    """The reason why a site is harvested in this run."""
 
     SCHEDULED = "scheduled"
     NAMED = "named"
@@ -64,7 +64,7 @@ class SiteRunKind(StrEnum):
 
 
 class SiteRunStatus(StrEnum):
-    """How one site's part of a run stands, or ended."""
+    """The state or the end of one site's part of a run."""
 
     RUNNING = "running"
     SUCCEEDED = "succeeded"
@@ -76,7 +76,7 @@ class SiteRunStatus(StrEnum):
 
 
 class RunStatus(StrEnum):
-    """How a run stands, or ended; `imported`: nothing was harvested, it holds the log of another harvester."""
+    """The state or the end of a run; `imported`: nothing was harvested, it holds the log of another harvester."""
 
     RUNNING = "running"
     SUCCEEDED = "succeeded"
@@ -87,7 +87,7 @@ class RunStatus(StrEnum):
 
 
 class Action(StrEnum):
-    """What is to be done with a listed document, decided before anything is fetched."""
+    """The decision about a listed document, before anything is fetched."""
 
     INSERT = "insert"
     UPDATE = "update"
@@ -101,7 +101,7 @@ class Action(StrEnum):
 
 
 class OutcomeKind(StrEnum):
-    """How one listed document ended: a closed set, exactly one per listed document."""
+    """The result for one listed document: a closed set, exactly one per listed document."""
 
     INSERTED = "inserted"
     UPDATED = "updated"
@@ -117,7 +117,7 @@ class OutcomeKind(StrEnum):
 
     @property
     def is_error(self) -> bool:
-        """True for the outcomes that somebody has to mend."""
+        """True for the outcomes that need a correction."""
         return self in ERROR_OUTCOMES
 
     @property
@@ -127,18 +127,18 @@ class OutcomeKind(StrEnum):
 
 
 class DocumentState(StrEnum):
-    """What the ledger knows of a document: exactly one for each row of harvest_document."""
+    """The state of a document in the ledger: exactly one for each row of harvest_document."""
 
     HELD = "held"
     """The target has it as its site listed it last."""
     LEFT_OUT = "left-out"
-    """It is not for the target: filtered, withdrawn, or of a revision below that of the target."""
+    """It is not for the target: filtered, withdrawn, or of a lower revision than the target's."""
     FAILED = "failed"
     """It could not be fetched, checked or uploaded. next_attempt: the day of the next try, if one is planned."""
     DEFERRED = "deferred"
     """It was put off. next_attempt: the day of the next try; none: the next harvest of its site."""
     PENDING = "pending"
-    """An upload of it was begun, and nobody knows whether it arrived: the target is asked."""
+    """An upload of it was begun, and perhaps arrived: the target is asked."""
     PENDING_OLDER = "pending-older"
     """The same, and a list showed an older version meanwhile: when the target has answered, it is fetched."""
     OLDER = "older"
@@ -160,7 +160,7 @@ WOULD_BE: Mapping[OutcomeKind, str] = {
     OutcomeKind.UPDATED: "would be updated; nothing was uploaded",
     OutcomeKind.DELETED: "would be deleted; the repository was not told",
 }
-"""What the log says of an outcome of a target that only looks at documents, and forgets them."""
+"""The words in the log for an outcome of a target that only looks at documents, and forgets them."""
 
 FINE_OUTCOMES = (
     OutcomeKind.INSERTED,

@@ -20,7 +20,7 @@ CHECKPOINT = 1_000_000
 
 
 def too_long(origin: RecordOrigin) -> str:
-    """Which value of a record is too long, as part of a sentence; empty if none is."""
+    """The value of a record that is too long, as part of a sentence; empty if none is."""
     if sum(map(len, origin.about)) > ABOUTS:
         return f"its about elements have more than {ABOUTS:,} bytes"
     if any(len(each) > SET_SPEC for each in origin.sets):

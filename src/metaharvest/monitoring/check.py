@@ -1,4 +1,4 @@
-"""What a health check says of one thing."""
+"""The result of one health check."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What was looked at, how it is (`OK`, `WARNING` or `PROBLEM`), and what that means or what to do."""
+    """The object of a check, its state (`OK`, `WARNING` or `PROBLEM`), and the meaning or the next step."""
 
     name: str
     state: str
@@ -20,10 +20,10 @@ def ok(name: str, message: str) -> Check:
 
 
 def warning(name: str, message: str) -> Check:
-    """Something to look at, which stops nothing."""
+    """Something to check, which stops nothing."""
     return Check(name, "WARNING", message)
 
 
 def problem(name: str, message: str) -> Check:
-    """Something that has to be mended."""
+    """Something that must be corrected."""
     return Check(name, "PROBLEM", message)

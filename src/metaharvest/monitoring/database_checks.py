@@ -1,4 +1,4 @@
-"""The health checks of the database: is it current and writable, what is under way, broken, overdue or stuck."""
+"""The health checks of the database: is it current and writable, is anything under way, broken, overdue or stuck."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ from metaharvest.text import one_line
 from metaharvest.transform import read_filters, read_normalization
 
 _SILENCE = timedelta(hours=2)
-"""A run that has committed nothing for so long may hang: it is longer than any deadline that settings usually have."""
+"""A run without a commit for this time may hang: it is longer than usual deadlines in the settings."""
 
 _NAMED = 5
 
 
 def check_database(settings: Settings, now: datetime) -> Iterator[Check]:
-    """Everything about the database and what is in it; one problem if it cannot be used at all."""
+    """All checks of the database and its content; one problem if it cannot be used at all."""
     with ExitStack() as stack:
         try:
             engine = open_database(settings)
@@ -77,7 +77,7 @@ def check_database(settings: Settings, now: datetime) -> Iterator[Check]:
 
 
 def _database(engine: Engine) -> Iterator[Check]:
-    """Whether it can be written, which is tried and rolled back; that it is current was asked before."""
+    """Try a write, and roll it back; the caller has checked that the database is current."""
     with database_errors(engine), writers(engine)() as session:
         session.execute(update(HarvestOperation).values(explanation=HarvestOperation.explanation))
         session.rollback()
@@ -91,7 +91,7 @@ def _database(engine: Engine) -> Iterator[Check]:
 
 
 def _server(connection: Connection, largest_document: int) -> Iterator[Check]:
-    """Which server it is, and whether it can hold documents as large as the settings allow."""
+    """The database server, and a problem if it cannot hold documents as large as the settings allow."""
     packet = dialects.largest_packet(connection)
     if packet is not None and packet < dialects.packet_for(largest_document):
         yield warning(
@@ -177,7 +177,7 @@ def _sites(session: Session, today: date) -> Iterator[Check]:
 
 
 def _full_lists(session: Session, sites: list[Site]) -> Iterator[Check]:
-    """When repositories listed everything last; a warning where only such a list shows what was deleted."""
+    """The last full lists of repositories; a warning if only such a list shows deletions."""
     found = full_lists(session, [site.site_id for site in sites if site.options.oai is not None])
     dates = [(site, found[site.site_id]) for site in sites if site.site_id in found]
     dates.sort(key=lambda pair: (pair[1].last, pair[0].name))
@@ -196,7 +196,7 @@ def _full_lists(session: Session, sites: list[Site]) -> Iterator[Check]:
 
 
 def _deletions(session: Session, site: Site) -> Iterator[Check]:
-    """Deletions that nobody has confirmed: they wait for ever."""
+    """Deletions without a confirmation: they wait for ever."""
     if site.options.oai is None or site.options.deletions is Deletions.NOTE:
         return
     number = deletions_to_confirm(session, site.site_id)
@@ -210,7 +210,7 @@ def _deletions(session: Session, site: Site) -> Iterator[Check]:
 
 
 def _clock(session: Session, now: datetime, today: date) -> Iterator[Check]:
-    """Dates that a wrong clock or a mistyped date has left behind, and a pause that may come from a wrong clock."""
+    """Dates left by a wrong clock or a mistyped date, and a pause that may come from a wrong clock."""
     wrong = list(wrong_clock(session, None, now, today))
     if wrong:
         yield problem("clock", " ".join(wrong))
@@ -235,7 +235,7 @@ def _clock(session: Session, now: datetime, today: date) -> Iterator[Check]:
 
 
 def _files_of_sites(session: Session, settings: Settings) -> Iterator[Check]:
-    """Whether the files that sites name, or are harvested from, can be used; only what is wrong is told."""
+    """The files that sites name, or are harvested from; only unusable ones are reported."""
     sites = read_sites(session)
     for name in sorted(set(settings.sites) - {site.name for site in sites} - {*split_sites(session).values()}):
         yield warning("settings", f'[sites."{name}"]: no site of this name is registered.')
@@ -277,7 +277,7 @@ def _late(sites: list[Overdue]) -> str:
 
 
 def _silent(session: Session, sites: list[Site], today: date) -> Iterator[Check]:
-    """The alarm for a harvester that is not started any more: sites are due, and there was no run for two days."""
+    """The alarm for a harvester that is no longer started: sites are due, and there was no run for two days."""
     # Not the highest date: a run whose clock was far ahead would silence the alarm until then.
     last = session.scalar(select(HarvestRun.harvest_date).where(IS_HARVEST).order_by(HarvestRun.run_id.desc()).limit(1))
     waiting = [site for site in sites if is_due(site, today)]
@@ -290,7 +290,7 @@ def _silent(session: Session, sites: list[Site], today: date) -> Iterator[Check]
 
 
 def _sent_again(since: datetime) -> str:
-    """How to send refused reports again; `since`: when the oldest of them was written."""
+    """The way to send refused reports again; `since`: the date of the oldest of them."""
     return (
         "`metaharvest reports --state refused` names them and says why. Once the cause is gone, "
         f"`metaharvest reports resend --state refused --since {since:%Y-%m-%d}` sends them again; "

@@ -1,6 +1,6 @@
-"""The health checks, one after the other: the settings, what they point at, the database, and if asked a test mail.
+"""All health checks: the settings, the files and servers in them, the database, and a test mail.
 
-How they are shown is decided by the callers.
+The callers show them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from metaharvest.monitoring.settings_checks import check_settings, send_test_mai
 
 
 def examine(config: Path | None, clock: Callable[[], datetime], *, test_mail: bool = False) -> Iterator[Check]:
-    """Every check of the installation with this settings file, as it is made. Only a test mail changes anything."""
+    """Every check of the installation with this settings file, one by one. Only a test mail changes anything."""
     try:
         settings = load(config)
     except SettingsError as error:

@@ -1,8 +1,7 @@
 """The state of the network as a text file for Prometheus (its node exporter's textfile collector), after each run.
 
 It is written after each run, also one that failed or could not begin. docs/operators.md has a table of all names.
-
-https://prometheus.io/docs/instrumenting/exposition_formats/. All values are gauges: they are what the tables say now.
+https://prometheus.io/docs/instrumenting/exposition_formats/. All values are gauges: the present state of the tables.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ _HARVESTED = (SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value)
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """The last time that a run was started: when it ended, and with which exit code; it need not have begun."""
+    """The last start of a run: its end, and its exit code; perhaps it did not begin."""
 
     ended_at: datetime
     exit_code: int
 
 
 def metrics(session: Session | None, attempt: Attempt, today: date) -> CollectorRegistry:
-    """What the tables say now, and how the last attempt ended; without a database only the attempt."""
+    """The present state of the tables, and the end of the last attempt; without a database only the attempt."""
     gauges = _Gauges()
     gauges.set("last_attempt_ended_seconds", "When the last attempt of a run ended", attempt.ended_at.timestamp())
     gauges.set("last_attempt_exit_code", "The exit code of the last attempt of a run", attempt.exit_code)
@@ -89,7 +88,7 @@ def _run(session: Session, gauges: _Gauges) -> None:
 
 
 def _sites(session: Session, gauges: _Gauges) -> None:
-    """Of each registered site: its last harvest of the whole list, and what is open."""
+    """For each registered site: its last harvest of the whole list, and its open problems."""
     row = HarvestSiteRun
     newest = (
         select(func.max(row.site_run_id))
@@ -119,7 +118,7 @@ def _last_success(session: Session, gauges: _Gauges) -> None:
 
 
 def _registered(session: Session, gauges: _Gauges, today: date) -> None:
-    """Of each site that is switched on, also of one that was never harvested: 0 where nothing is wrong."""
+    """For each enabled site, also one that was never harvested: 0 if nothing is wrong."""
     overdue = {site.name for site in overdue_sites(session, today)}
     failing, problems = numbers_failing(session), _open_problems(session)
     last = _last_successes(session)

@@ -1,7 +1,7 @@
-"""Tells a monitor that a run has ended, by a GET of the URL in [monitoring], so that silence is noticed.
+"""Reports the end of a run to a monitor, by a GET of the URL in [monitoring], so that a missing run is noticed.
 
 The operator chooses the monitor: it may be at any address, and the network policy for sites does not apply to it. The
-URL usually contains a token: only its scheme and host are shown. A ping that fails does not change how a run ended.
+URL usually contains a token: only its scheme and host are shown. A failed ping does not change the result of a run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NOT_NOW = frozenset({408, 425, 429})
 
 
 def ping_url(settings: Settings) -> str:
-    """The monitor's URL, its placeholders not yet replaced, from where it is kept; empty if none is set.
+    """The monitor's URL, its placeholders not yet replaced, from its secret reference; empty if none is set.
 
     Raises SettingsError, whose sentence does not show the URL.
     """
@@ -49,16 +49,16 @@ def ping_url(settings: Settings) -> str:
 
 
 def shown_monitor(url: str) -> str:
-    """The monitor's URL as it may be shown."""
+    """The monitor's URL in a form that may be shown."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{one_line(parts.netloc.rpartition('@')[2], 100)}/..."
 
 
-def tell_monitor(settings: Settings, status: str, exit_code: int, *, ended: bool) -> str | None:
-    """Fetch the monitor's URL, twice at most; a sentence if the monitor could not be told.
+def notify_monitor(settings: Settings, status: str, exit_code: int, *, ended: bool) -> str | None:
+    """Fetch the monitor's URL, twice at most; a sentence if that failed.
 
-    `ended`: whether a run came to its end. If none did, a monitor is told only if its URL has placeholders: to one
-    without, every ping means that a run came to its end.
+    `ended`: True if a run came to its end. If none did, only a monitor whose URL has placeholders is called: to another
+    one, every ping means that a run came to its end.
     """
     try:
         url = ping_url(settings)
@@ -83,7 +83,7 @@ def tell_monitor(settings: Settings, status: str, exit_code: int, *, ended: bool
 
 
 def _get(url: str, settings: Settings) -> tuple[str | None, bool]:
-    """One GET: what went wrong, and whether another attempt may help."""
+    """One GET: the error, and True if another attempt may help."""
     import pycurl
 
     from metaharvest.reports.words import counted
@@ -123,7 +123,7 @@ def _set_options(curl: pycurl.Curl, url: str, settings: Settings) -> None:
     curl.setopt(pycurl.NOPROXY, "")
     curl.setopt(pycurl.CAINFO, str(system_trust()))
     if settings.http.ca_file is not None:
-        # If it cannot be used, there was no run, and that is what the monitor has to be told.
+        # If it cannot be used, there was no run, and the monitor has to know that.
         with suppress(BadAuthorities):
             own = read_authorities(settings.path(settings.http.ca_file))
             curl.setopt(pycurl.CAINFO_BLOB, system_trust().read_bytes() + b"\n" + own)

@@ -25,7 +25,7 @@ _NAMED = 5
 
 
 def check_settings(settings: Settings) -> Iterator[Check]:
-    """Everything about the settings, and what they point at."""
+    """All checks of the settings, and of the files and servers in them."""
     yield _settings_file(settings)
     yield from _environment(os.environ)
     yield from _people(settings)
@@ -51,7 +51,7 @@ def _settings_file(settings: Settings) -> Check:
 
 
 def _environment(environ: Mapping[str, str]) -> Iterator[Check]:
-    """Variables that look like settings and are none: nothing else would say that they are ignored."""
+    """Variables that look like settings and are none: no other message says that they are ignored."""
     for variable in sorted(environ):
         section, separator, _ = variable.removeprefix(PREFIX).lower().partition("__")
         if variable.startswith(PREFIX) and not (separator and section in SECTIONS):
@@ -92,7 +92,7 @@ def _secrets(settings: Settings) -> Iterator[Check]:
 
 
 def check_secret(name: str, reference: str, folder: Path) -> Check:
-    """Whether there is such a secret, and only this user can read it."""
+    """Check that the secret exists, and that only this user can read it."""
     try:
         found = read_secret(reference, folder)
     except SettingsError as error:
@@ -208,7 +208,7 @@ def _mail(settings: Settings) -> Iterator[Check]:
 
 
 def _monitor(settings: Settings) -> Check:
-    """Whom a run tells that it has ended; nothing is sent."""
+    """The monitor that a run reports its end to; nothing is sent."""
     from metaharvest.monitoring.ping import ping_url, shown_monitor
 
     try:
@@ -221,7 +221,7 @@ def _monitor(settings: Settings) -> Check:
 
 
 def _metrics_file(settings: Settings) -> Iterator[Check]:
-    """Whether the file for Prometheus can be written; a new file is written beside it, and then replaces it."""
+    """Check that the file for Prometheus can be written; a new file is written beside it, and then replaces it."""
     if settings.monitoring.metrics_file is None:
         return
     name, file = "metrics file", settings.written_path(settings.monitoring.metrics_file)
@@ -237,7 +237,7 @@ def _metrics_file(settings: Settings) -> Iterator[Check]:
 
 
 def send_test_mail(settings: Settings, now: datetime) -> Iterator[Check]:
-    """Hand over a test message to each administrator, without the outbox; how that went."""
+    """Hand over a test message to each administrator, without the outbox; the result of that."""
     from metaharvest.reports.mail import Letter
     from metaharvest.reports.message import RenderedText, build, message_id
     from metaharvest.reports.outbox import backend_for

@@ -1,4 +1,4 @@
-"""The health checks of targets: whether each answers, as whom it knows us, and what we may do there."""
+"""The health checks of targets: does each answer, with which identity of ours, and with which rights."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from metaharvest.targets.lookup import Targets
 from metaharvest.text import one_line
 
 LIMIT = 90.0
-"""Seconds for which one target is waited for: its own time-outs are for each connection and each answer."""
+"""Seconds to wait for one target: its own time-outs are for each connection and each answer."""
 
 _ENOUGH = 3
-"""Logins that make no difference, after which a target is not asked about further ones."""
+"""The number of logins without a difference, after which a target is not asked about further ones."""
 
 _MAKERS = {"ok": ok, "warning": warning, "problem": problem}
 
@@ -29,8 +29,8 @@ _MAKERS = {"ok": ok, "warning": warning, "problem": problem}
 def check_targets(targets: Targets, sites: Sequence[Site | BrokenSite], limit: float = LIMIT) -> Iterator[Check]:
     """The targets that the harvest uses: the one of all sites, those of single sites, and logins of sites.
 
-    A site's own login is told if the target says something else to it than to others. Targets that ask for no login of
-    sites are not asked about each of them.
+    A site's own login is reported if the target gives it another answer than the others. Targets that ask for no login
+    of sites are not asked about each of them.
     """
     asked = _Asked(limit)
     registered = {site.name: site for site in sites if isinstance(site, Site)}
@@ -49,7 +49,7 @@ def check_target(name: str, find: Callable[[], Target], site: Site | None, limit
 
 
 class _Asked:
-    """The targets that were asked so far: what each said without a site, and which did not answer in time."""
+    """The targets that were asked: the answer of each without a site, and the ones that did not answer in time."""
 
     def __init__(self, limit: float) -> None:
         self._limit = limit
@@ -58,7 +58,7 @@ class _Asked:
         self._indifferent: list[Target] = []
 
     def checks(self, name: str, find: Callable[[], Target], site: Site | None) -> Iterator[Check]:
-        """What the target that `find` gives says, under this name, if it was not said before."""
+        """The answers of the target that `find` gives, under this name, without repeated ones."""
         try:
             target = find()
         except SettingsError as error:
@@ -82,14 +82,14 @@ class _Asked:
                 self._done.append(target)
 
     def _standings(self, target: Target, site: Site | None) -> Iterator[Standing]:
-        """What the target says, asked in a thread that is left to itself once the time is up."""
+        """The answer of the target, from a thread that is abandoned after the time is up."""
         answers: SimpleQueue[Standing | None] = SimpleQueue()
 
         def ask() -> None:
             try:
                 for standing in target.check(site):
                     answers.put(standing)
-            except Exception as error:  # noqa: BLE001 - nothing of ours, and told
+            except Exception as error:  # noqa: BLE001 - not our code, and reported
                 answers.put(Standing("problem", f"It could not be asked: {one_line(masked(str(error)))}"))
             answers.put(None)
 

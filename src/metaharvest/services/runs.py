@@ -142,8 +142,8 @@ def _write_metrics(harvester: Harvester, exit_code: int, note: Callable[[str], N
 def _ping(harvester: Harvester, status: str, exit_code: int, note: Callable[[str], None], *, ended: bool) -> None:
     if not harvester.settings.monitoring.ping_url:
         return
-    from metaharvest.monitoring.ping import tell_monitor
+    from metaharvest.monitoring.ping import notify_monitor
 
-    failure = tell_monitor(harvester.settings, status, exit_code, ended=ended)
+    failure = notify_monitor(harvester.settings, status, exit_code, ended=ended)
     if failure:
         note(f"{failure} The run itself is not affected." if ended else failure)

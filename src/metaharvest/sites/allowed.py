@@ -1,4 +1,4 @@
-"""What the settings and this machine allow of a site that is registered or changed; `rows.py` checks the row itself."""
+"""The limits of the settings and this machine for a new or changed site; `rows.py` checks the row."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def require_allowed(settings: Settings, site: Site, changed: Collection[str], fo
 
 def _require_same_target(settings: Settings, former: str, name: str) -> None:
     """Raises ScheduleError if the settings give a site another target under its new name."""
-    # Whatever the sections say while all is rehearsed, the documents go there afterwards.
+    # Also while all is rehearsed: the documents go there afterwards.
     has_own, has_other = (settings.sites[each].target if each in settings.sites else None for each in (former, name))
     if (has_own or settings.target) == (has_other or settings.target):
         return

@@ -19,7 +19,7 @@ from metaharvest.sites.registry import read_sites_harvested_after
 from metaharvest.text import one_line
 
 _GRACE = timedelta(days=1)
-"""Two machines need not agree on the day, nor a clock and the one it is set by on the minute."""
+"""Two machines need not agree on the day, nor two clocks on the minute."""
 
 LONGEST_PAUSE = timedelta(days=31)
 """The longest pause between two runs with a credible clock. A monthly run stays below it."""
@@ -64,7 +64,7 @@ def is_steady(session: Session, run_id: int, day: date) -> bool:
 
 
 def is_too_far(site: Site, today: date) -> bool:
-    """Whether the site is next due later than its own frequency can make it."""
+    """True if the next date of the site is later than its own frequency can make it."""
     since = due_since(site)
     try:
         return since is not None and since > next_harvest(site, today) + _GRACE
@@ -100,6 +100,6 @@ def wrong_clock(session: Session, run_id: int | None, now: datetime, today: date
 
 
 def some_of(texts: Sequence[str]) -> str:
-    """The first few of these texts, and how many more there are."""
+    """The first few of these texts, and the number of the others."""
     more = f" and {len(texts) - _NAMED:,} more" if len(texts) > _NAMED else ""
     return one_line(", ".join(texts[:_NAMED]), 1000) + more

@@ -1,4 +1,4 @@
-"""Which sites are due, and when they are due next. Pure functions: `today` is a date in the harvester's time zone.
+"""The sites that are due, and their next dates. Pure functions: `today` is a date in the harvester's time zone.
 
 The rules are those of the original Harvester: a site is due if its next date is today or past, and the next date is
 today plus the frequency. A month is a calendar month; the original counted 30 days.
@@ -13,7 +13,7 @@ from metaharvest.model import Site, Unit
 
 
 def is_due(site: Site, today: date) -> bool:
-    """Whether `site` is to be harvested today; one without any date was never harvested, and is due now."""
+    """True if `site` should be harvested today; a site without any date was never harvested, and is due now."""
     since = due_since(site)
     return since <= today if since else site.last_harvest is None
 

@@ -1,6 +1,6 @@
 """Finds sites that have the same source: one list, or one set and format of a repository, is harvested once.
 
-Two URLs count as the same where servers see no difference: the case of the host, the default port, a `/` behind a base
+Two URLs count as the same if servers see no difference: the case of the host, the default port, a `/` behind a base
 URL, the order of a query, needless escapes. `http` and `https` differ.
 """
 

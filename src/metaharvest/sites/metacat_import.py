@@ -1,7 +1,7 @@
-"""Takes over the schedule of a Metacat Harvester: decides about each row, and registers what can be taken.
+"""Imports the schedule of a Metacat Harvester: decides about each row, and registers the accepted ones.
 
-Deciding is pure: the rows, the sites that are registered, and a date go in, and what is to be done comes out. A row
-that was taken over before, or whose list is registered anyway, is left as it is.
+The decision is pure: its input is the rows, the registered sites, and a date; its output is the result for each row. A
+row that was imported before, or whose list is already registered, stays as it is.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from metaharvest.text import shown_url
 
 _IN_DN = re.compile(r"(?:^|,)\s*(o|uid|cn)\s*=\s*([^,]+)", re.IGNORECASE)
 _LONGEST_NAME = 80
-"""Leaves room for what makes a name unique."""
+"""Leaves room for a suffix that makes a name unique."""
 
 
 class RowVerdict(StrEnum):
-    """What becomes of a row; `present`: its list is that of a registered site, which stays as it is."""
+    """The result for a row; `present`: its list is already registered, and that site stays as it is."""
 
     TAKEN = "taken"
     CHANGED = "changed"
@@ -43,10 +43,10 @@ class RowVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ImportedRow:
-    """What becomes of one row; `place` says which it is. All texts may be shown.
+    """The result for one row; `place` is the row's place. All texts may be shown.
 
-    `site` is the name of the site that it is, or becomes; empty if it is refused. `changes` say what is not as it was,
-    `reasons` why it is refused, `to_do` what a person should do. `values` are the columns of a new site.
+    `site` is the name of its site; empty if it is refused. `changes` name the changed values, `reasons` the reasons for
+    a refusal, `to_do` the next steps for a person. `values` are the columns of a new site.
     """
 
     place: str
@@ -67,27 +67,27 @@ def decide(
     allowed: Callable[[Site], None],
     start: str,
 ) -> list[ImportedRow]:
-    """What becomes of each row. `allowed` raises ScheduleError for a site that the settings do not allow.
+    """The result for each row. `allowed` raises ScheduleError for a site that the settings do not allow.
 
-    `start` is how a command line begins that does something with the same settings.
+    `start` is the beginning of a command line that uses the same settings.
     """
     plan = _ImportPlan(registered, today, allowed, start)
     return [plan.decided(row) for row in rows]
 
 
 def register(session: Session, rows: Iterable[ImportedRow]) -> dict[str, int]:
-    """Register the sites that are to be taken; their numbers by name."""
+    """Register the accepted sites; return their numbers by name."""
     return {row.site: add_site(session, row.values).site_id for row in rows if row.values is not None}
 
 
 def totals(rows: Iterable[ImportedRow]) -> dict[str, int]:
-    """How many rows there are, and how many became what."""
+    """The number of rows, and the number for each result."""
     counts = Counter(row.verdict for row in rows)
     return {"rows": counts.total(), **{verdict.value: counts[verdict] for verdict in RowVerdict}}
 
 
 class _ImportPlan:
-    """Decides row by row; knows the names and lists that are taken."""
+    """Decides row by row; knows the used names and lists."""
 
     def __init__(
         self, registered: Sequence[Site | BrokenSite], today: date, allowed: Callable[[Site], None], start: str
@@ -101,7 +101,7 @@ class _ImportPlan:
         self._start = start
 
     def decided(self, row: TableRow) -> ImportedRow:
-        """What becomes of this row, after those before it."""
+        """The result for this row, after the rows before it."""
         schedule_id = (row.values.get("site_schedule_id") or "").strip()
         url = (row.values.get("documentlisturl") or "").strip()
         result = ImportedRow(row.place, schedule_id, RowVerdict.REFUSED, shown_url(url))
@@ -110,7 +110,7 @@ class _ImportPlan:
             return replace(result, reasons=(f"{row.problem[:1].upper()}{row.problem[1:]}.",), to_do=(again,))
         made, key = converted(row.values, self._today), url_key(url)
         if owner := self._owners.get(key):
-            # Of the first row, the site's own contacts hold; a further row says what it said the first time.
+            # The first row has the site's own contacts; a further row gives the same result as the first time.
             first = self._seen.setdefault(key, made)
             known = [*owner.contacts, *(made.contacts if first is made else [])]
             return self._second(result, made, owner.name, known)

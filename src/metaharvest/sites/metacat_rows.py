@@ -1,7 +1,7 @@
-"""A row of the Metacat Harvester's schedule as a row of ours: what is kept, what is changed and why. Pure functions.
+"""A row of the Metacat Harvester's schedule as a row of ours: kept and changed values, with reasons. Pure functions.
 
-What the Metacat Harvester did with a value, it does no longer: a unit that it did not know meant days, a frequency of
-zero meant every run. Such values become ours with a sentence. A password in clear is never taken, and never shown.
+The Metacat Harvester read some values in its own way: an unknown unit meant days, a frequency of zero meant every run.
+Such values become ours with a sentence. A password in clear is never imported, and never shown.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MOST = 99
 """Units between two harvests, as a row of ours may have it."""
 
 _DAYS = {Unit.DAYS: 1, Unit.WEEKS: 7, Unit.MONTHS: 30}
-"""How many days the Metacat Harvester counted for each."""
+"""The number of days that the Metacat Harvester counted for each."""
 
 _OTHER_DATES = ("%d-%b-%y", "%d-%b-%Y")
 """Dates as Oracle writes them."""
@@ -34,9 +34,9 @@ _OTHER_DATES = ("%d-%b-%y", "%d-%b-%Y")
 
 @dataclass(slots=True)
 class Converted:
-    """A row of ours, as far as it could be made: `values` by column; `changes` say what is not as it was, and why.
+    """A row of ours, as far as possible: `values` by column; `changes` name the changed values, with reasons.
 
-    `problems` say why it cannot be taken; `password`: it had one in clear.
+    `problems` are the reasons why it cannot be imported; `password`: it had one in clear.
     """
 
     values: dict[str, Any] = field(default_factory=dict)
@@ -51,13 +51,13 @@ class Converted:
 
     @property
     def has_login(self) -> bool:
-        """Whether its list URL has a user name or password."""
+        """True if its list URL has a user name or password."""
         return "@" in urlsplit(self.values.get("documentlisturl", "")).netloc
 
     def add_command(self, start: str) -> str:
-        """The command that registers it by hand, once its contact is known; `start` is how it begins.
+        """The command that registers it by hand, once its contact is known; `start` is its beginning.
 
-        A list URL that has a login stands there as URL: logins are never shown.
+        A list URL that has a login is shown as URL: logins are never shown.
         """
         values = {name: value for name, value in self.values.items() if value is not None}
         url = values.get("documentlisturl", "URL")
@@ -70,7 +70,7 @@ class Converted:
 
 
 def converted(row: Mapping[str, str | None], today: date) -> Converted:
-    """The row with these values, columns in lower case, as one of ours; what is not named is not set."""
+    """The row with these values, columns in lower case, as one of ours; other columns are not set."""
     made = Converted()
     values = {name: (value or "").strip() for name, value in row.items()}
     _url(values.get("documentlisturl", ""), made)
@@ -130,8 +130,8 @@ def _frequency(number: str, unit_text: str, made: Converted) -> None:
         )
         every = every or 1
     if every < 1:
-        told = f"the frequency is {every if number else 'empty'}, by which every run harvested it"
-        made.changes.append(f"{told}: it is every day now")
+        reason = f"the frequency is {every if number else 'empty'}, by which every run harvested it"
+        made.changes.append(f"{reason}: it is every day now")
         every, unit = 1, Unit.DAYS
     elif every > _MOST:
         fitting = _fitting(every * _DAYS[unit])
@@ -154,7 +154,7 @@ def _unit(text: str, made: Converted) -> Unit:
 
 
 def _fitting(days: int) -> tuple[int, Unit]:
-    """So many days, or nearly so many, in the smallest unit of which no more than _MOST are needed."""
+    """This number of days, or nearly, in the smallest unit of which no more than _MOST are needed."""
     for unit, length in _DAYS.items():
         if (number := round(days / length)) <= _MOST:
             return number, unit
@@ -181,7 +181,7 @@ def _dates(last_text: str, next_text: str, today: date, made: Converted) -> None
         made.changes.append(f"the next harvest is today: '{one_line(next_text, 40)}' is not a date like 2026-11-20")
         planned = today
     made.values |= {"datelastharvest": last, "datenextharvest": planned}
-    # One that has been due since long ago would be told as overdue at once.
+    # A site that has been due for a long time would be reported as overdue at once.
     since = None
     with suppress(ScheduleError, KeyError):
         since = due_since(new_site({**made.values, "name": "new"}))

@@ -1,7 +1,7 @@
 """Reads the tables of the Metacat Harvester, from a database of Metacat or from CSV files.
 
-Nothing is written there. Every value comes as text, whatever its column is made of, so that dates that only one
-database has, and text in another encoding, are no errors of the reader; what is not set is None.
+Nothing is written there. Every value is read as text, whatever its column type, so that dates that only one database
+has, and text in another encoding, are no errors of the reader; unset values are None.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _OURS = frozenset(("source_kind", "site_run_id", "fingerprint"))
 """Columns that the tables of metaharvest have, and the tables of a Metacat lack."""
 
 _NOT_SET = frozenset(("", "NULL", "\\N", "(null)"))
-"""What stands in a CSV file where a database has nothing."""
+"""The text in a CSV file for an unset value of a database."""
 
 _DELIMITERS = ",;\t|"
 _LONGEST_VALUE = 16_777_216
@@ -74,7 +74,7 @@ _ROWS_AT_ONCE = 1000
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """A row: its columns by name, in lower case; `place` is where it stands. `problem`: why it cannot be read."""
+    """A row: its columns by name, in lower case; `place` is its place. `problem`: the reason why it cannot be read."""
 
     place: str
     values: Mapping[str, str | None]
@@ -95,7 +95,7 @@ class DatabaseTables:
     """The tables in a database of Metacat. Made by `database_tables`."""
 
     def __init__(self, engine: Engine, url: URL) -> None:
-        """`url` is what was asked for: that of the engine says more."""
+        """`url` is the URL as it was given: the engine's one says more."""
         self._engine = engine
         self._shown = shown_url(url.render_as_string(hide_password=True))
 
@@ -120,7 +120,7 @@ class DatabaseTables:
         # As bytes on SQLite, where a text may be in any encoding.
         kind: TypeEngine[Any] = LargeBinary() if connection.dialect.name == "sqlite" else String()
         named: list[ColumnElement[Any]] = [sql_column(quoted_name(columns[name], True)) for name in known]
-        # Under names of their own: an order by number is not to mean the texts.
+        # Under names of their own, so that an order by number is not an order by text.
         texts = (cast(each, kind).label(f"text_{number}") for number, each in enumerate(named))
         query = select(*texts).select_from(sql_table(quoted_name(there[table], True)))
         if known[0].endswith("_id"):
@@ -208,7 +208,7 @@ def database_tables(url: str, password: str, folder: Path) -> Iterator[DatabaseT
 def _engine(url: URL) -> Engine:
     if url.get_backend_name() != "sqlite":
         return open_url(url, "--database")
-    # Not as the harvester's own: nothing of somebody else's file is changed.
+    # Not like the harvester's own database: nothing in another person's file is changed.
     try:
         path = at_home(Path(url.database or "")).resolve()
     except (ValueError, RuntimeError, OSError) as error:
@@ -251,9 +251,9 @@ def _delimiter(header: str, table: str) -> str:
 
 
 def _quoting(path: Path, delimiter: str, columns: int) -> Literal[0, 3]:
-    """Whether quotation marks in a file belong to the values, as `mysql --batch` writes them, or stand around these.
+    """True if quotation marks belong to the values, as `mysql --batch` writes them; false if they enclose values.
 
-    They belong to them in a file with tabs of which each line is a row, if they are not right around values.
+    They belong to the values in a file with tabs that has one row per line, if some do not enclose values correctly.
     """
     if delimiter != "\t":
         return csv.QUOTE_MINIMAL

@@ -28,7 +28,7 @@ _GROUP = re.compile(r"[\w.-]{1,60}")
 _LONGEST = 300
 _LONGEST_NAME = 100
 _STORED = {"set_spec": "set"}
-"""The names of options as they are stored, where these are others."""
+"""The names of stored options, if they differ."""
 
 
 def options_text(options: SiteOptions) -> str | None:
@@ -48,7 +48,7 @@ def name_for_set(name: str, set_spec: str) -> str:
 
 
 def options_shown(options: OaiOptions) -> dict[str, Any]:
-    """What is asked of a repository, as JSON and files of sites have it: `sets` is a list of at most one set."""
+    """The options of a repository, as JSON and files of sites have them: `sets` is a list of at most one set."""
     values = asdict(options)
     return {"sets" if name == "set_spec" else name: value for name, value in values.items()} | {
         "sets": [options.set_spec] if options.set_spec else []
@@ -121,7 +121,7 @@ def _oai(stored: Any) -> OaiOptions:
 
 
 def _set(spec: object) -> str:
-    # Repositories of version 1.x, and careless ones, have others: they are quoted in what is sent.
+    # Repositories of version 1.x, and careless ones, have other characters: requests quote them.
     if not isinstance(spec, str) or not 0 < len(spec) <= _LONGEST or not spec.isprintable() or " " in spec:
         raise ValueError(f"{spec!r:.80} is not a setSpec")
     return spec

@@ -1,7 +1,7 @@
 """Sites that are overdue: they have been due for some time, runs took place, and none harvested them.
 
-For the administrator's report and for `metaharvest doctor`. That no run takes place at all is found by the doctor and
-by the monitor that `metaharvest.monitoring.ping` calls.
+For the administrator's report and for `metaharvest doctor`. The doctor, and the monitor that
+`metaharvest.monitoring.ping` calls, find out if no run takes place at all.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from metaharvest.sites.due import due_since
 from metaharvest.sites.registry import read_sites_due_before
 
 GRACE = timedelta(days=1)
-"""A site that is late by no more is not overdue: its list may have been away for a night."""
+"""A site that is late by at most this number of days is not overdue: its list may have been away for a night."""
 
 _BATCH = 1000
 """Sites for one statement: databases limit the number of parameters."""
@@ -65,7 +65,7 @@ def overdue_sites(session: Session, today: date) -> list[Overdue]:
 
 
 def _first_tried(session: Session, site_ids: Sequence[int]) -> dict[int, date]:
-    """The day of the first run that tried each site: a site whose row names no day has been due since then."""
+    """The day of the first run that tried each site: a site without a date in its row has been due since then."""
     query = (
         select(HarvestSiteRun.site_schedule_id, func.min(HarvestRun.harvest_date))
         .join(HarvestRun, HarvestRun.run_id == HarvestSiteRun.run_id)
@@ -76,7 +76,7 @@ def _first_tried(session: Session, site_ids: Sequence[int]) -> dict[int, date]:
 
 
 def _failures(session: Session, site_ids: Sequence[int]) -> dict[int, int]:
-    """How many of the last runs in a row could not harvest each site, by site."""
+    """The number of runs in a row, up to the last, that could not harvest each site, by site."""
     earlier = aliased(HarvestSiteRun)
     last_harvest = (
         select(func.coalesce(func.max(earlier.site_run_id), 0))

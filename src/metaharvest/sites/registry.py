@@ -1,7 +1,7 @@
 """The registry of sites: reads and changes the rows of harvest_site_schedule, the schedule.
 
-What a row must be is checked in `rows.py`. A broken row is a `BrokenSite`, which fails alone: the other sites are
-harvested all the same. When a site is due is calculated in `due.py`.
+`rows.py` checks rows. A broken row is a `BrokenSite`, which fails alone: the other sites are harvested all the same.
+`due.py` calculates when a site is due.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def add_site(session: Session, values: Mapping[str, object]) -> Site:
 
 
 def add_sites(session: Session, sites: Iterable[Site]) -> None:
-    """Register new sites, however many (see new_site). Raises ScheduleError where a name is taken."""
+    """Register any number of new sites (see new_site). Raises ScheduleError if a name is used already."""
     for site in sites:
         _require_free(session, site)
         session.add(HarvestSiteSchedule(**row_values(site)))
@@ -90,7 +90,7 @@ def add_sites(session: Session, sites: Iterable[Site]) -> None:
 def edit_site(session: Session, name: str, changes: Mapping[str, object]) -> Site:
     """Change columns of a site, broken or not. Raises ScheduleError if the site would be broken afterwards.
 
-    A last date that is none is forgotten with a new next date: no option sets it, and nothing depends on it then.
+    An invalid last date is removed with a new next date: no option sets it, and nothing depends on it then.
     """
     site_id = find_site(session, name).site_id
     [row] = raw_rows(session, "WHERE site_schedule_id = :id", {"id": site_id})
@@ -125,7 +125,7 @@ def _split_rows(session: Session) -> list[Site | BrokenSite]:
 
 
 def _rename_split(session: Session, former: str, name: str) -> None:
-    """Let the sites that were split from this one name it as it is called now."""
+    """Give the sites that were split from this one its new name."""
     for other in [each for each, first in split_sites(session).items() if first == former]:
         site = _require(find_site(session, other))
         options = options_text(replace(site.options, split_from=name))
@@ -143,10 +143,10 @@ class Harvested:
 def set_dates(
     session: Session, harvests: Iterable[Harvested], registered: Mapping[int, Site | BrokenSite], today: date
 ) -> dict[int, date | None]:
-    """Store that these sites were harvested today, and which version of their lists; returns their next dates.
+    """Store that these sites were harvested today, and the versions of their lists; returns their next dates.
 
-    `registered` are the sites as they are now. If somebody has changed one since its harvest began, the frequency as it
-    is now counts, and a next date that was changed stays.
+    `registered` are the sites as they are now. If a site was changed since its harvest began, its present frequency
+    counts, and a changed next date stays.
     """
     next_dates: dict[int, date | None] = {}
     kept, moved = [], []
@@ -176,7 +176,7 @@ def set_next_harvest(session: Session, site_id: int, last: date | None, followin
 
 
 def _version_columns(version: ListVersion | None) -> dict[str, str | None]:
-    """The columns that say which version of its list a site served; all None without one."""
+    """The columns with the version of its list that a site served; all None without one."""
     return {f"list_{name}": getattr(version, name, None) for name in ("etag", "last_modified", "sha256")}
 
 
@@ -207,7 +207,7 @@ def _require_free(session: Session, site: Site) -> None:
 
 
 def raw_rows(session: Session, where: str = "", values: Mapping[str, object] | None = None) -> list[dict[str, object]]:
-    """Rows of the schedule, unchecked, by column: whatever other people have stored, this does not fail.
+    """Rows of the schedule, unchecked, by column: this does not fail, even if other people have stored bad values.
 
     On SQLite text is read as bytes, since it may be in any encoding; on PostgreSQL dates are read as text, since they
     may be infinite, or in a year that Python's dates do not have.

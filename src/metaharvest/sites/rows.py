@@ -1,8 +1,8 @@
 """Rows of harvest_site_schedule as sites, and sites as rows: every check of a row is here.
 
-A row may hold anything, as other people change the table with SQL of their own. A row that cannot be used becomes a
-`BrokenSite` with a finding for everything that is wrong with it. Which rows are read and written is decided in
-`registry.py`; whether the settings and this machine allow what a row says, in `allowed.py`.
+A row may hold any value, as other people change the table with SQL of their own. A row that cannot be used becomes a
+`BrokenSite` with a finding for each mistake. `registry.py` decides which rows are read and written; `allowed.py` checks
+them against the settings and this machine.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _Choice = TypeVar("_Choice", bound=StrEnum)
 
 @dataclass(frozen=True, slots=True)
 class BrokenSite:
-    """A row of the schedule that cannot be used, and why. `enabled` is false only if the row says so.
+    """A row of the schedule that cannot be used, with the reasons. `enabled` is false only if the row says so.
 
-    `contacts` are those of its addresses that can be written to.
+    `contacts` are its valid addresses.
     """
 
     site_id: int
@@ -49,7 +49,7 @@ class BrokenSite:
 
 
 def checked_row(values: Mapping[str, object]) -> Site | BrokenSite:
-    """The row with these values, one for each column, as a Site; if anything is wrong, as a BrokenSite."""
+    """The row with these values, one for each column, as a Site; with any mistake, as a BrokenSite."""
     row = _RowCheck(values)
     row.encoding("name", "documentlisturl", "contact_email", "ldapdn", "options")
     site = Site(
@@ -103,7 +103,7 @@ def row_values(site: Site) -> dict[str, Any]:
 
 
 def is_day(value: object) -> bool:
-    """Whether this can be the value of a column with a date: an ISO date, or nothing."""
+    """True if this can be the value of a column with a date: an ISO date, or nothing."""
     with suppress(ValueError):
         _day(value)
         return True
@@ -118,7 +118,7 @@ def _day(value: object) -> date | None:
 def check_list_url(url: str, *, is_repository: bool = False) -> str:
     """`url` trimmed; ValueError with a sentence if it is not an absolute http or https URL.
 
-    A file: URL passes: whether the settings allow it to the site is checked whenever the site is harvested.
+    A file: URL passes: each harvest checks that the settings allow it to the site.
     """
     trimmed = url.strip()
     if is_file_url(trimmed) and one_line(trimmed, len(trimmed)) == trimmed:
@@ -134,10 +134,10 @@ def check_list_url(url: str, *, is_repository: bool = False) -> str:
 
 
 def no_base_url(url: str) -> str:
-    """The sentence that says what is wrong with `url` as the base URL of an OAI-PMH repository; empty if nothing is."""
+    """The sentence about the mistake in `url` as the base URL of an OAI-PMH repository; empty if there is none."""
     try:
         question = urlsplit(url).query
-    except ValueError:  # it is no URL at all, which is told as that
+    except ValueError:  # it is no URL at all, which another check reports
         return ""
     arguments = parse_qsl(question, keep_blank_values=True)
     asked = [name for name, _ in arguments if name in _OAI_ARGUMENTS]
@@ -149,12 +149,12 @@ def no_base_url(url: str) -> str:
 
 
 class _RowCheck:
-    """One row during its check. A method returns the value of a column, and notes in `wrong` what is wrong with it."""
+    """One row during its check. A method returns the value of a column, and notes mistakes in `wrong`."""
 
     def __init__(self, values: Mapping[str, object]) -> None:
         self.values = values
         self.wrong: list[tuple[str, str]] = []
-        """Columns, each with the sentence that says what is wrong with it."""
+        """Columns, each with the sentence about its mistake."""
 
     def encoding(self, *columns: str) -> None:
         for column in columns:
@@ -177,7 +177,7 @@ class _RowCheck:
             return url
 
     def contacts(self) -> tuple[str, ...]:
-        """The contact addresses in the text, separated by `,` or `;`; all of them must be right."""
+        """The contact addresses in the text, separated by `,` or `;`; all of them must be valid."""
         try:
             contacts = tuple(dict.fromkeys(map(check_email, split_addresses(self.values["contact_email"]))))
             if not contacts:
@@ -228,7 +228,7 @@ class _RowCheck:
         return value or None
 
     def secret_reference(self, column: str, limit: int) -> str | None:
-        """What is not a secret reference may be the secret itself: it is not shown."""
+        """A value that is no secret reference may be the secret itself: it is not shown."""
         value = str(self.values[column] or "").strip()
         try:
             check_reference(value)

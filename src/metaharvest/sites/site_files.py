@@ -241,7 +241,7 @@ def _row(place: str, flat: Mapping[str, Any], *, no_oai: bool) -> FileRow:
 
 
 def _more_than_one_set(sets: object) -> str:
-    """The sentence that says what is wrong with the sets of a site; empty if nothing is."""
+    """The sentence about more than one set of a site; empty if there is at most one."""
     if sets is None or (isinstance(sets, list) and len(sets) <= 1):
         return ""
     if not isinstance(sets, list):
@@ -270,7 +270,7 @@ def stored_options(row: FileRow, before: SiteOptions) -> str | None:
 
 
 def _as_stored(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """What a file says of a repository, by the names that options are stored under."""
+    """The values of a repository in a file, by the names of stored options."""
     stored = {name: value for name, value in asked.items() if name != "sets"}
     return stored | {"set": next(iter(asked["sets"] or ()), None)} if "sets" in asked else stored
 

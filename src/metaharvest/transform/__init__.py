@@ -1,8 +1,8 @@
-"""What a site's own files say of its documents: which are left out (filters), and what is added to them (normalising).
+"""The rules of a site's own files about its documents: filters leave documents out, normalising adds elements.
 
-Pure functions of a document's tree. `files` reads such a file, and tells every mistake in it with its line; `paths`
-finds nodes by XPath; `patterns` matches texts in bounded time. How a document is parsed, and where all this runs, is up
-to validation/ and harvest/: an XPath has no time limit of its own.
+Pure functions of a document's tree. `files` reads such a file, and reports every mistake in it with its line; `paths`
+finds nodes by XPath; `patterns` matches texts in bounded time. validation/ and harvest/ parse documents and run all
+this in a worker: an XPath has no time limit of its own.
 """
 
 from metaharvest.transform.filters import Decision, Filters, read_filters

@@ -1,4 +1,4 @@
-"""Reads the XML file of a site's filters, or of its normalising: every mistake in it is told with its line."""
+"""Reads the XML file of a site's filters, or of its normalising: every mistake in it is reported with its line."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _OTHER_FILES = {
     "filters": "This is a file of filters: try it with `metaharvest filter test`, and give it to a site with "
     "--filters.",
 }
-"""What to do with a file of the other kind, by its root element."""
+"""The remedy for a file of the other kind, by its root element."""
 
 _TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 
 
 class RuleFile:
-    """A file that is being read; `findings` are what is wrong with it so far. Raises TransformError as it is opened."""
+    """A file that is being read; `findings` are its mistakes so far. Raises TransformError as it is opened."""
 
     def __init__(self, path: Path, root: str) -> None:
         self.name = path.name
@@ -109,7 +109,7 @@ class RuleFile:
                 self.wrong(element, f"<{_local(element)}> has the unknown attribute {name}", takes)
 
     def path(self, element: etree._Element) -> str:
-        """The attribute xpath, which has to be there."""
+        """The attribute xpath, which is required."""
         path = (element.get("xpath") or "").strip()
         if not path:
             self.wrong(element, f"<{_local(element)}> has no XPath", 'Write xpath="…", such as xpath="//dc:type".')
@@ -133,14 +133,14 @@ class RuleFile:
         return pattern
 
     def truth(self, element: etree._Element, name: str) -> bool:
-        """An attribute that is true or false; false if it is not there."""
+        """An attribute that is true or false; false if it is missing."""
         value = element.get(name, "false").strip()
         if value.lower() not in _TRUTHS:
             self.wrong(element, f"{name} is '{one_line(value, 80)}'", "Write true or false.")
         return _TRUTHS.get(value.lower(), False)
 
     def one_of(self, element: etree._Element, name: str, values: Collection[str]) -> str | None:
-        """An attribute that has to be there, and to be one of these; None if it is not."""
+        """A required attribute with one of these values; None if it is wrong."""
         value = element.get(name, "").strip().lower()
         if value in values:
             return value
@@ -153,7 +153,7 @@ class RuleFile:
         self.findings.append(self._finding(f": {what}", remedy, line_of(element)))
 
     def require_right(self) -> None:
-        """Raises TransformError if anything is wrong."""
+        """Raises TransformError if there is a mistake."""
         if self.findings:
             raise TransformError(*limited(self.findings))
 

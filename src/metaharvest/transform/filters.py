@@ -1,8 +1,8 @@
-"""Filters: which documents of a site are taken, by what an XPath finds in them and by what its text matches.
+"""Filters: they take or leave out documents of a site, by the nodes that an XPath finds and by their text.
 
-A document that the filters match is taken. `match` speaks of the filters and of the nodes that each of them finds:
-`any`, that one is enough; `all`, that none may be missing. A filter with a regular expression matches by the texts of
-the nodes, and not where there is no node; one without matches where there is a node. `invert` turns a filter round.
+A document that the filters match is taken. `match` is about the filters and about the nodes of each of them: `any`, one
+is enough; `all`, none may be missing. A filter with a regular expression matches by the texts of the nodes, and does
+not match without a node; a filter without one matches if there is a node. `invert` reverses a filter.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from metaharvest.transform.patterns import TimeLeft, matches
 
 _SHOWN = 80
 _LOOKED_AT = 10_000
-"""Characters of a text that are looked at to show so many: it may have megabytes."""
+"""The characters of a text that are read to show a part of it: it may have megabytes."""
 
 _SPACE = re.compile(r" {2,}|[^\S ]")
 
@@ -39,13 +39,13 @@ class Filter:
 
     @property
     def name(self) -> str:
-        """How people are told of it: `Filter 2 (line 5)`."""
+        """Its name for people: `Filter 2 (line 5)`."""
         return f"Filter {self.number}" + (f" (line {self.line})" if self.line else "")
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What a filter said of a document: whether it matches, and why."""
+    """The result of a filter for a document: True if it matches, and the reason."""
 
     filter: Filter
     is_match: bool
@@ -54,14 +54,14 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether a document is taken, and what each filter said that was asked: the last one decided."""
+    """True if a document is taken, and the results of the filters that were evaluated: the last one decided."""
 
     is_taken: bool
     tried: tuple[Tried, ...]
 
     @property
     def reason(self) -> str:
-        """In words: what the filter that decided says, and that the others say the same where it took all of them."""
+        """In words: the result of the filter that decided, and that the others agree if all of them were needed."""
         last, number = self.tried[-1], len(self.tried)
         said = f"{last.filter.name}, {last.reason}."
         if number == 1 or any(each.is_match is not self.is_taken for each in self.tried):
@@ -79,7 +79,7 @@ class Filters:
     filters: tuple[Filter, ...]
 
     def decision(self, root: etree._Element, time_left: TimeLeft) -> Decision:
-        """Whether the document of this root element is taken. Raises TransformTooCostly and NotEvaluated."""
+        """The decision about the document of this root element. Raises TransformTooCostly and NotEvaluated."""
         tried: list[Tried] = []
         for each in self.filters:
             tried.append(self._try(each, root, time_left))
@@ -108,7 +108,7 @@ class Filters:
         return self._match(each, each.regexp, result, time_left)
 
     def _match(self, each: Filter, regexp: str, nodes: list[object], time_left: TimeLeft) -> tuple[bool, str]:
-        """Whether one of the nodes matches, or each of them if all are needed; with the text that decided."""
+        """True if one of the nodes matches, or each of them if all are needed; with the text that decided."""
         path, shown = one_line(each.xpath, _SHOWN), _as_matched(regexp)
         for node in nodes:
             text = text_of(node)
@@ -132,13 +132,13 @@ def _written(space: re.Match[str]) -> str:
 
 
 def left_out(filters: Filters, decision: Decision) -> Finding:
-    """What is said of a document that was left out."""
+    """The finding about a document that was left out."""
     remedy = f"Nothing is to be done; {filters.file} says which documents are taken."
     return Finding("filter.left-out", decision.reason, remedy, Level.WARNING)
 
 
 def read_filters(path: Path) -> Filters:
-    """The filters of this file. Raises TransformError with a finding for everything that is wrong with it."""
+    """The filters of this file. Raises TransformError with a finding for each mistake in it."""
     file = RuleFile(path, "filters")
     file.attributes(file.root, "match")
     file.only(file.root, "selectionNamespaces", "filter")

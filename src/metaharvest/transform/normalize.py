@@ -1,9 +1,9 @@
-"""Normalising: elements with settled values are added to a document beside what its texts say in their own way.
+"""Normalising adds elements with standard values to a document, beside the texts that say the same in other words.
 
 For each node that a mapping's XPath finds, each of its new elements whose regular expression matches the node's text is
 added beside the node, once for each of its values, unless the same element with the same text is there already. This is
-repeated until there is nothing left to add: normalised twice is as normalised once, whatever a mapping finds among what
-others have added.
+repeated until there is nothing left to add: normalising twice gives the same as normalising once, also if a mapping
+finds elements that others have added.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _NAME = re.compile(r"(?:([^\W\d][\w.-]*):)?([^\W\d][\w.-]*)")
 
 @dataclass(frozen=True, slots=True)
 class NewElement:
-    """What is added: an element of this name for each value, where the text matches `regexp`, or wherever that is None.
+    """A new element: it has this name, once for each value, if the text matches `regexp`, or always if that is None.
 
-    `name` is in Clark notation, `prefix` what is written for its namespace.
+    `name` is in Clark notation, `prefix` is the prefix for its namespace.
     """
 
     name: str
@@ -59,13 +59,13 @@ class Normalization:
     mappings: tuple[Mapping, ...]
 
     def add_to(self, root: etree._Element, time_left: TimeLeft) -> int:
-        """Add to the tree of this root element what is to be added; how many elements those were.
+        """Add the new elements to the tree of this root element; return their number.
 
-        Raises TransformTooCostly, also where there would be more than 10,000, and NotEvaluated.
+        Raises TransformTooCostly, also for more than 10,000, and NotEvaluated.
         """
         added = before = 0
         while True:
-            # Read anew for each pass: an element's text is another one after something was added inside it.
+            # Read again in each pass: an element's text changes after something was added inside it.
             there = _AddedBefore(self.mappings)
             for mapping in self.mappings:
                 for node in self._nodes(mapping, root):
@@ -130,7 +130,7 @@ class _AddedBefore:
 
 
 def _element_of(node: Any) -> etree._Element | None:
-    """The element beside which is added: the node itself, or the one that has the attribute or the text."""
+    """The element beside which another is added: the node itself, or the owner of the attribute or the text."""
     if isinstance(node, etree._Element):
         return node
     element = node.getparent() if hasattr(node, "getparent") else None
@@ -146,7 +146,7 @@ def _added_after(place: etree._Element, new: NewElement, value: str) -> etree._E
     assert parent is not None
     if namespace or None not in parent.nsmap:
         element = etree.Element(new.name, nsmap={new.prefix: namespace} if namespace else None)
-    else:  # lxml declares no default namespace to be none, and keeps what is parsed
+    else:  # lxml does not undeclare a default namespace, and keeps parsed declarations
         element = etree.fromstring(f'<{new.name} xmlns=""/>')
     element.text = value
     element.tail = place.tail
@@ -158,7 +158,7 @@ def _added_after(place: etree._Element, new: NewElement, value: str) -> etree._E
 
 
 def read_normalization(path: Path) -> Normalization:
-    """The mappings of this file. Raises TransformError with a finding for everything that is wrong with it."""
+    """The mappings of this file. Raises TransformError with a finding for each mistake in it."""
     file = RuleFile(path, "normalize")
     file.attributes(file.root)
     file.only(file.root, "selectionNamespaces", "mapping")
@@ -212,7 +212,7 @@ def _name(file: RuleFile, element: etree._Element) -> tuple[str, str]:
 
 
 def _is_name(local: str) -> bool:
-    """Whether an element may be called so."""
+    """True if this is a valid element name."""
     try:
         etree.QName(None, local)
     except ValueError:

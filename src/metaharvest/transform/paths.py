@@ -1,7 +1,7 @@
 """XPath 1.0 expressions from a person's file: checked when the file is read, evaluated on a document's tree.
 
-Only the functions of XPath 1.0 itself are known, none of which reads a file or asks a server. What libxml2 would tell
-only when a document leads it there (a function, a prefix or a variable that does not exist) is found beforehand.
+Only the functions of XPath 1.0 itself are known, none of which reads a file or asks a server. libxml2 would report an
+unknown function, prefix or variable only when a document leads it there: they are found beforehand.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _KNOWN = (
     "substring-after substring string-length normalize-space translate boolean not true false lang number sum floor "
     "ceiling round node text comment processing-instruction and or div mod"
 )
-"""The functions of XPath 1.0, and what else may stand before a parenthesis."""
+"""The functions of XPath 1.0, and other names that may precede a parenthesis."""
 
 _string_of = etree.XPath("string()", smart_strings=False)
 
@@ -41,7 +41,7 @@ Namespaces = tuple[tuple[str, str], ...]
 
 
 class BadPath(Exception):
-    """This is no XPath that can be used; the message says why."""
+    """This is no usable XPath; the message has the reason."""
 
 
 class NotEvaluated(Exception):
@@ -49,7 +49,7 @@ class NotEvaluated(Exception):
 
 
 def require_path(path: str, namespaces: Mapping[str, str]) -> None:
-    """Raises BadPath if this is no XPath 1.0, or uses what is not there."""
+    """Raises BadPath if this is no XPath 1.0, or uses an unknown function, prefix or variable."""
     if len(path) > MAX_PATH:
         raise BadPath(f"it has more than {MAX_PATH:,} characters")
     try:
@@ -72,11 +72,11 @@ def require_path(path: str, namespaces: Mapping[str, str]) -> None:
 
 
 _MAY_BE_ROOT = re.compile(r"/\s*(?:[)|\]]|$)|\.|parent|ancestor|self")
-"""Paths that may find the root of the document; most cannot, and are not evaluated once more for it."""
+"""Paths that may find the root of the document; most cannot, and are not evaluated again for it."""
 
 
 def evaluated(path: str, namespaces: Namespaces, root: etree._Element) -> Any:
-    """What the path finds: a list of nodes, a number, a text, or true or false. Raises NotEvaluated.
+    """The result of the path: a list of nodes, a number, a text, or true or false. Raises NotEvaluated.
 
     The root of the document, as `/` finds it, is given as its root element: they have the same text (XPath 1.0, 5.1).
     """
@@ -84,21 +84,21 @@ def evaluated(path: str, namespaces: Namespaces, root: etree._Element) -> Any:
     try:
         found = _compiled(path, namespaces)(tree)
         if found == [] and _MAY_BE_ROOT.search(path) and _compiled(f"boolean({path})", namespaces)(tree):
-            return [root]  # lxml leaves it out of what was found
+            return [root]  # lxml leaves it out of the result
         return found
     except etree.XPathError as error:
         raise NotEvaluated(one_line(str(error)).rstrip(".")) from None
 
 
 def is_true(result: Any) -> bool:
-    """What XPath's boolean() makes of what a path finds: a number that is none is false."""
+    """The result of XPath's boolean(): a number that is none is false."""
     return bool(result) and not (isinstance(result, float) and isnan(result))
 
 
 def text_of(result: Any) -> str:
-    """The text of a node, with all that is in it, or of a value, without white space at both ends.
+    """The text of a node, with all its descendants, or of a value, without white space at both ends.
 
-    That of a value is what XPath's string() makes of it; that of a namespace node its URI.
+    The text of a value is the result of XPath's string(); that of a namespace node its URI.
     """
     if isinstance(result, bool):
         return "true" if result else "false"

@@ -15,15 +15,15 @@ MAX_PATTERN = 2000
 """Characters of a regular expression."""
 
 SECONDS = 2.0
-"""Processor time that all regular expressions of a file may take for one document."""
+"""The processor time that all regular expressions of a file may take for one document."""
 
 
 class BadPattern(Exception):
-    """This is no regular expression; the message says why."""
+    """This is no regular expression; the message has the reason."""
 
 
 class TransformTooCostly(Exception):
-    """What is to be done took too long on this document, or too much."""
+    """The work on this document took too long, or was too much."""
 
 
 class TimeLeft:
@@ -55,10 +55,10 @@ def require_pattern(pattern: str) -> None:
 
 
 def matches(pattern: str, ignores_case: bool, text: str, time_left: TimeLeft) -> bool:
-    """Whether the pattern is found anywhere in the text. Raises TransformTooCostly."""
+    """True if the pattern is found anywhere in the text. Raises TransformTooCostly."""
     try:
         return _compiled(pattern, ignores_case).search(text, timeout=time_left.left()) is not None
-    except (TimeoutError, MemoryError):  # the library gives up on what it would have to remember, too
+    except (TimeoutError, MemoryError):  # the library also gives up if it would need too much memory
         raise TransformTooCostly from None
 
 
