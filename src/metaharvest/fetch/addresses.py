@@ -1,4 +1,4 @@
-"""From a URL as people write it to the address that is asked for, over redirects; and why one is not asked for."""
+"""Turns a URL as people write it into the address of a request, over redirects; gives the reason if it is refused."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def started(url: str, query: Query | None) -> WebAddress:
 
 
 def redirected(here: WebAddress, location: str, spent: float, query: Query | None) -> WebAddress:
-    """Where `location` leads from here; it is asked the same, also if it forgets the query. Raises FetchError."""
+    """The address of a redirect to `location`, with the same query, also if `location` lacks it. Raises FetchError."""
     try:
         there = here.following(location)
     except BadUrl as error:
@@ -36,7 +36,7 @@ def redirected(here: WebAddress, location: str, spent: float, query: Query | Non
 
 
 def busy(address: WebAddress, http: HttpSettings, waited: float) -> Finding:
-    """All connections to a host were in use for so many seconds."""
+    """All connections to a host were in use for this number of seconds."""
     return Finding(
         "http.busy",
         f"{shown_url(address.url)} was not fetched: all {http.connections_per_host} connections that the harvester "
@@ -46,7 +46,7 @@ def busy(address: WebAddress, http: HttpSettings, waited: float) -> Finding:
 
 
 def overloaded(address: WebAddress, waited: float) -> Finding:
-    """There was no room for another document for so many seconds."""
+    """There was no room for another document for this number of seconds."""
     return Finding(
         "http.busy",
         f"{shown_url(address.url)} was not fetched: the harvester had too many other documents under way for "
@@ -56,7 +56,7 @@ def overloaded(address: WebAddress, waited: float) -> Finding:
 
 
 def _refusal(error: BadUrl, subject: str, spent: float) -> FetchError:
-    """What to say of a URL that cannot be asked for; `subject` begins the sentence."""
+    """The finding about a URL that cannot be requested; `subject` begins the sentence."""
     if isinstance(error, UnsupportedScheme):
         message = f"{subject} cannot be harvested: only http and https are, not '{error}'."
         remedy = "Put the document on a web server and give its http:// or https:// URL."

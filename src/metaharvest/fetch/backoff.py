@@ -1,9 +1,8 @@
 """The one policy for further attempts within a run at what failed transiently: whether there is one, and when.
 
-It holds for documents, lists and records (`sources/attempts.py`) and for questions to a target (`targets/http.py`).
-The wait doubles from attempt to attempt and is drawn at random below that bound ("full jitter"), so that what failed
-together does not come back together. What a server asks for in Retry-After is obeyed. Attempts in later runs are
-decided in the ledger.
+It holds for documents, lists and records (`sources/attempts.py`) and for questions to a target (`targets/http.py`). The
+wait doubles from attempt to attempt and is drawn at random below that bound ("full jitter"), so that what failed
+together does not come back together. A server's Retry-After is obeyed. The ledger decides about attempts in later runs.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from typing import TYPE_CHECKING
 from metaharvest.errors import FetchError, NotAsked
 from metaharvest.model import Finding
 
-if TYPE_CHECKING:  # so that the process that reads long answers does without the settings
+if TYPE_CHECKING:  # so that the process that reads long answers needs no settings
     from metaharvest.config.settings import HttpSettings
 
 log = logging.getLogger(__name__)
 
 LONGEST_RETRY_AFTER = 86_400.0
-"""Seconds: a server that asks for more is left alone for a day."""
+"""Seconds: a server that asks for a longer pause gets a day."""
 
 _EARLY = 0.05
 """Seconds by which an exchange may be broken off before its deadline, as clocks tick."""
@@ -50,8 +49,8 @@ def wait_after(failures: int, http: HttpSettings, asked: float | None = None) ->
 class Attempts:
     """The attempts at one URL, each of which may take `deadline` seconds.
 
-    `failure` is the last one, with the number of attempts in its message and the seconds that all of them took. While
-    nothing was asked for, it is NotAsked.
+    `failure` is the last one, with the number of attempts in its message and the seconds that all of them took. Before
+    the first request it is NotAsked.
     """
 
     http: HttpSettings
@@ -64,7 +63,7 @@ class Attempts:
     def after(self, error: FetchError) -> tuple[FetchError, float | None]:
         """The failure now that an attempt ended with `error`, and seconds until the next; None: there is none.
 
-        What has taken its server as long as one attempt may is not asked for again in this run.
+        A URL that has taken its server as long as one attempt may is not requested again in this run.
         """
         log.debug("Attempt %d failed: %s", self.number + 1, error)
         if isinstance(error, NotAsked):
@@ -87,7 +86,7 @@ class Attempts:
         return self.failure, wait_after(self.number, self.http, error.retry_after)
 
     def _findings(self, error: FetchError) -> tuple[Finding, ...]:
-        """What the last attempt found, which also says how often it was tried and over how long."""
+        """The findings of the last attempt, with the number of attempts and their total time."""
         first, *others = error.findings
         message = first.message
         if self.number > 1:
@@ -109,7 +108,7 @@ def seconds_to_wait(retry_after: str, now: datetime) -> float | None:
 
 
 def http_date(text: str) -> datetime | None:
-    """A date in any of the three forms of RFC 9110, 5.6.7; None where it is none."""
+    """A date in any of the three forms of RFC 9110, 5.6.7; None if it is none."""
     try:
         date = parsedate_to_datetime(text)
     except (ValueError, TypeError, IndexError, OverflowError):

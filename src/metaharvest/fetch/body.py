@@ -13,7 +13,7 @@ from metaharvest.fetch.exchange import Exchange, StopReason
 _PIECE = 262_144
 _MOST_MEMBERS = 2_000
 _MEMBER_BYTES = 1_000
-"""A gzip stream may have so many members, and one more for so many bytes; programs give each 64 KB or more."""
+"""The limit of members of a gzip stream, and one more for each of these bytes; programs give each 64 KB or more."""
 
 
 class Body:
@@ -29,7 +29,7 @@ class Body:
 
     @property
     def sha256(self) -> str:
-        """Of what came so far, in hexadecimal."""
+        """The digest of the bytes so far, in hexadecimal."""
         return self._digest.hexdigest()
 
     @property
@@ -38,7 +38,7 @@ class Body:
         return self._inflate is None or self._inflate.eof
 
     def add(self, data: bytes) -> StopReason | None:
-        """Take what came; the reason to stop, if there is one."""
+        """Take the next bytes; return the reason to stop, if there is one."""
         if not self._known:
             return StopReason.ENCODING
         if self._exchange.wire > self._exchange.limits.size:
@@ -51,7 +51,7 @@ class Body:
             return StopReason.ENCODING
 
     def _add_compressed(self, data: bytes) -> StopReason | None:
-        """A file may be several gzip members one after the other; what follows the last and is none is padding."""
+        """A file may have several gzip members in a row; bytes after the last that are no member are padding."""
         more = False
         while data or more:
             if self._inflate is None or self._inflate.eof:

@@ -1,7 +1,7 @@
-"""A circuit breaker: after several failures in a row a server is not asked any more.
+"""A circuit breaker: after several failures in a row a server gets no more requests.
 
-Between the failures it is given pauses, those of a retry, so that a server that was away for a moment is not given up
-for the night.
+Between the failures it gets pauses, those of a retry, so that a server that was away for a moment is not given up for
+the night.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from metaharvest.fetch.backoff import back_off
 FAILURES_IN_A_ROW = 5
 
 _PROBE_SECONDS = 0.25
-"""How often those who wait for a probe look how it ended."""
+"""The interval at which callers check the result of a probe."""
 
 
 class CircuitBreaker:
@@ -25,20 +25,20 @@ class CircuitBreaker:
         self._http = http
         self._pause_until = 0.0
         self.is_probed = False
-        """Whether a request is under way that finds out how the server is: the others wait for how it ends."""
+        """True while a probe is under way, a request that tests the server: the others wait for its result."""
 
         self.failures = 0
         self.counted = 0.0
-        """When (time.monotonic) the last failure was counted."""
+        """The time (time.monotonic) of the last counted failure."""
 
     @property
     def is_open(self) -> bool:
-        """Whether the server is not to be asked any more."""
+        """True if the server gets no more requests."""
         return self.failures >= self._threshold
 
     @property
     def pause(self) -> float:
-        """Seconds for which the server is still to be left alone; 0: none."""
+        """Seconds of pause that the server still has; 0: none."""
         probing = min(_PROBE_SECONDS, self._http.retry_wait_limit) if self.is_probed else 0.0
         return max(probing, self._pause_until - time.monotonic(), 0.0)
 
@@ -54,6 +54,6 @@ class CircuitBreaker:
             self.failures, self._pause_until = 0, 0.0
 
     def give_pause(self, number: int) -> None:
-        """Leave the server alone as long as before the retry number `number` (from 1); shorter pauses are extended."""
+        """Give the server the pause of the retry number `number` (from 1); shorter pauses are extended."""
         if self._http.retries:
             self._pause_until = max(self._pause_until, time.monotonic() + back_off(number, self._http))

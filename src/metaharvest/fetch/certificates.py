@@ -1,4 +1,4 @@
-"""What is wrong with a server's certificate, by OpenSSL's number for it: the second half of a sentence about it."""
+"""The fault of a server's certificate, by OpenSSL's number for it: the second half of a sentence about it."""
 
 from __future__ import annotations
 

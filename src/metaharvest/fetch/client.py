@@ -1,17 +1,18 @@
-"""The one client for whatever sites serve, harvest lists and documents alike: the whole network policy.
+"""The one client for everything that sites serve, harvest lists and documents alike: the whole network policy.
 
-What it keeps to, from the settings' section [http]: a User-Agent and a From header that say who asks; time-outs for
+Its rules, from the settings' section [http]: a User-Agent and a From header that name the harvester; time-outs for
 connecting and reading, and a deadline for the entire exchange with all its redirects; a size limit before and after
 decompression; http and https only; few redirects; certificates checked; addresses that are not public refused unless
-allowed, judged by the address actually connected to; so many connections per host, over all sites; and a host that
-wants to be left alone (Retry-After) is.
-A file: URL never gets here but from the schedule or a list, and is read by local_files.py: no redirect leads to one.
-Cookies, `~/.netrc` and the environment's proxy settings are not used. With a proxy in the settings it is the proxy that
-resolves names and connects, so only addresses that are written in a URL can be judged here; the rest is for the proxy
-to refuse.
+allowed, judged by the address actually connected to; a limit of connections per host, over all sites; and pauses for a
+host that asks for one (Retry-After).
 
-`url` reads URLs, `limits` counts requests, `memory` bytes, `health` remembers what servers did, `transfer` and `multi`
-speak to libcurl, `sentences` puts failures into words. FetchError is all that comes out of what a server can do.
+A file: URL gets here only from the schedule or a list, and is read by local_files.py: no redirect leads to one.
+Cookies, `~/.netrc` and the environment's proxy settings are not used. With a proxy in the settings it is the proxy that
+resolves names and connects, so only addresses that are written in a URL can be judged here; the proxy has to refuse the
+others.
+
+`url` reads URLs, `limits` counts requests, `memory` bytes, `health` remembers the behaviour of servers, `transfer` and
+`multi` speak to libcurl, `sentences` puts failures into words. A server can cause no exception but FetchError.
 """
 
 from __future__ import annotations
@@ -50,10 +51,10 @@ _ACCEPT = "application/xml, text/xml;q=0.9, */*;q=0.5"
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A whole, successful answer. `url` is where it came from in the end, without credentials.
+    """A whole, successful answer. `url` is the final URL, without credentials.
 
     `size` (bytes) and `sha256` (hexadecimal) are those of the document after decompression, `seconds` is the time that
-    the server took for the whole exchange. `date` is what its clock showed, as it wrote it.
+    the server took for the whole exchange. `date` is the time of its clock, as it wrote it.
     """
 
     url: str
@@ -68,10 +69,10 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """What is asked for, whichever address it is redirected to; `patience`: seconds to wait for a connection.
+    """A request, over all its redirects; `patience`: seconds to wait for a connection.
 
-    `site_id`: the site for which a document is asked. `query`: what the address is asked, also after a redirect.
-    `is_aside`: that its server wants to be left alone counts for this question only.
+    `site_id`: the site of a requested document. `query`: the query of the address, also after a redirect. `is_aside`:
+    the pause that its server asks for counts for this request only.
     """
 
     file: BinaryIO
@@ -144,11 +145,12 @@ class Fetcher:
         """The document at `url`. While it arrives it counts in `memory`; from then on the caller has to count it.
 
         `allow_networks`: also these, in addition to http.allow_networks. `ca_file`: these authorities are trusted too.
-        `file_folder`: file: URLs may name what is below it. `patience`: seconds to wait for a free connection, and for
-        free memory, never longer than http.list_deadline. `site_id`: for which site; they have their turns by it.
-        `query`: what to ask there, also where it redirects to. `is_aside`: Retry-After counts for nothing else.
-        `known`: if the server says that this is still the version, the response has the status 304, and no bytes come.
-        Raises FetchError; NotAsked if its server could not be reached lately, or nothing came free in time.
+        `file_folder`: file: URLs may name a file below it. `patience`: seconds to wait for a free connection, and for
+        free memory, never longer than http.list_deadline. `site_id`: its site; sites take turns. `query`: the query of
+        the request, also after a redirect. `is_aside`: Retry-After counts for this request only. `known`: if the server
+        says that this is still the version, the response has the status 304, and no bytes come.
+
+        Raises FetchError; NotAsked if its server could not be reached lately, or if nothing came free in time.
         """
         limits = Limits(self._http.document_deadline, self._http.max_document_bytes)
         networks = (*self._http.allow_networks, *allow_networks)
@@ -170,7 +172,7 @@ class Fetcher:
         try:
             return await self._follow(url, question), buffer.getvalue()
         except _GaveWay:
-            # Those that gave way come one after the other, so that no document is asked for a third time.
+            # Requests that gave way come one after the other, so that no document is requested a third time.
             async with self._again:
                 buffer = io.BytesIO()
                 response = await self._follow(url, replace(question, file=buffer, gives_way=False))
@@ -205,7 +207,7 @@ class Fetcher:
         return await self._follow(url, question)
 
     def end_waiting(self) -> None:
-        """End all waiting for connections, as the run is to end: callers that wait, or would have to, get NotAsked."""
+        """End all waiting for connections at the end of the run: callers that wait, or would have to, get NotAsked."""
         self._waiting.end()
 
     async def close(self) -> None:
@@ -224,9 +226,8 @@ class Fetcher:
     async def _follow(self, url: str, question: _Question) -> Response:
         """Fetch `url` and follow its redirects. Waiting for a free connection is not the server's time.
 
-        Some servers send gzip that is empty or damaged: then the answer is asked for once more without compression.
-        Where that helps, so are all further answers of this host. Seen at
-        https://github.com/mikf/gallery-dl/issues/2267.
+        Some servers send gzip that is empty or damaged: then the request is repeated without compression. If that
+        helps, all further answers of this host come without it. Seen at https://github.com/mikf/gallery-dl/issues/2267.
         """
         here, spent, is_again, start = started(url, question.query), 0.0, False, question.file.tell()
         first_url, limits = here.url, question.limits
@@ -274,7 +275,7 @@ class Fetcher:
         raise FetchError(sentences.too_many_redirects(here.url, given), seconds=spent)
 
     def _may_help(self, exchange: Exchange) -> bool:
-        """True if asking without compression may help.
+        """True if a request without compression may help.
 
         An empty answer that names no compression allows it once a run and host.
         """
@@ -285,7 +286,7 @@ class Fetcher:
         return is_first
 
     async def _exchange(self, exchange: Exchange, question: _Question, given: Circumstances) -> None:
-        """Perform the exchange when its host has a connection free. A list is asked for even if its host was away."""
+        """Perform the exchange when its host has a connection free. A list is requested even if its host was away."""
         address = exchange.address
         if self._http.proxy and (literal := literal_address(address.host)) and not is_allowed(literal, exchange.allow):
             raise FetchError(sentences.address_not_public(address.url, literal, given), seconds=given.spent)
@@ -309,7 +310,7 @@ class Fetcher:
     async def _acquire(self, address: WebAddress, host: str, question: _Question, spent: float) -> None:
         """Wait for a connection to the host, and, for a document, for its place among all and for memory.
 
-        Raises NotAsked if they do not come free in time. A list is waited for even if the run is to end.
+        Raises NotAsked if they do not come free in time. The wait for a list goes on even if the run is about to end.
         """
         patience = question.patience
         try:
@@ -339,7 +340,7 @@ class Fetcher:
         self._hosts.release(host)
 
     async def _transfer(self, exchange: Exchange, ca_file: Path | None) -> None:
-        """Perform the exchange with a handle that comes back if it is still good: an exception means it may not be."""
+        """Perform the exchange with a handle that is returned if it is still good: after an exception it may be bad."""
         idle = self._idle.setdefault(ca_file, [])
         handle = idle.pop() if idle else CurlHandle(self._policy, self._trust.of(ca_file), self.memory)
         try:
@@ -379,11 +380,11 @@ class Fetcher:
 
 
 class _GaveWay(Exception):
-    """An exchange was broken off because other documents take all the memory; it begins again when there is room."""
+    """An exchange was aborted because other documents take all the memory; it begins again when there is room."""
 
 
 def _copied(url: str, folder: Path | None, to: BinaryIO, limit: int) -> Response:
-    """A file of this machine, as if a server had sent it."""
+    """A copy of a file of this machine, in the form of a server's response."""
     began = time.monotonic()
     size, sha256 = local_files.copy(url, folder, to, limit)
     return Response(shown_url(url), 200, size, sha256, time.monotonic() - began, None, None)

@@ -1,6 +1,6 @@
-"""The values of one request and its answer: what is asked, under which limits, and everything that was seen.
+"""The values of one request and its answer: the request, its limits, and all observations.
 
-`transfer.py` fills an Exchange in while libcurl runs; `sentences.py` says what a failed one means.
+`transfer.py` fills an Exchange in while libcurl runs; `sentences.py` explains a failed one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _NO_CONTENT = 204
 
 
 class StopReason(Enum):
-    """Why an exchange was broken off from our side."""
+    """The reason why our side aborted an exchange."""
 
     ADDRESS = auto()
     READ_TIMEOUT = auto()
@@ -28,7 +28,7 @@ class StopReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What holds for every exchange of a run: seconds to wait, the proxy's URL or "", lines of each request's head."""
+    """The policy of every exchange of a run: seconds to wait, the proxy's URL or "", lines of each request's head."""
 
     connect_timeout: float
     read_timeout: float
@@ -38,7 +38,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one exchange may cost: seconds for the whole of it, bytes before and after decompression."""
+    """The limits of one exchange: seconds for the whole of it, bytes before and after decompression."""
 
     deadline: float
     size: int
@@ -46,25 +46,25 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What a URL is asked: URL-encoded arguments, which are part of the URL, or `post`: sent as a form."""
+    """The query of a URL: URL-encoded arguments, which are part of the URL, or `post`: sent as a form."""
 
     arguments: str
     post: bool = False
 
     @property
     def form(self) -> str:
-        """The body of the request; empty where it has none."""
+        """The body of the request; empty if it has none."""
         return self.arguments if self.post else ""
 
 
 @dataclass(slots=True)
 class Exchange:
-    """One request to one address, and all that is known of the answer.
+    """One request to one address, and everything known about the answer.
 
     `conditions` are request headers that let the server answer 304, "not modified". `code` and `words` are libcurl's
     result (0: none, also if the headers break off: `headed` is False then). `wire` counts the body as sent, `size` as
-    decompressed, `sha256` is of that. `began` is of time.monotonic. `in_memory`: what arrives counts in the memory
-    budget, for the site `site_id`; `gives_way`: it may be broken off if others take too much of the budget. `form`: the
+    decompressed, `sha256` is its digest. `began` is of time.monotonic. `in_memory`: arriving bytes count in the memory
+    budget, for the site `site_id`; `gives_way`: it may be aborted if others take too much of the budget. `form`: the
     body of a POST; empty: GET. `plain`: ask for an answer without compression.
     """
 
@@ -101,17 +101,17 @@ class Exchange:
 
     @property
     def is_document(self) -> bool:
-        """True if the body is what was asked for, so that it goes into the file."""
+        """True if the body is the requested document, so that it goes into the file."""
         return 200 <= self.status < 300 and self.status != 206
 
     @property
     def is_unmodified(self) -> bool:
-        """True if the server was asked whether something has changed, and says that nothing has."""
+        """True if the server answered a conditional request with "not modified"."""
         return bool(self.conditions) and self.status == 304 and self.code == 0
 
     @property
     def is_lost_in_coding(self) -> bool:
-        """True if nothing came where compression was allowed, or what came cannot be decompressed to its end.
+        """True if nothing came where compression was allowed, or the body cannot be decompressed to its end.
 
         Some servers that fail to compress send an empty body without a Content-Encoding.
         """
@@ -121,11 +121,11 @@ class Exchange:
 
     @property
     def announced(self) -> int:
-        """The bytes that Content-Length promises; 0 if it says nothing."""
+        """The length in bytes from Content-Length; 0 if it has none."""
         length = self.headers.get("content-length", "")
         return int(length) if length.isascii() and length.isdigit() and len(length) < 20 else 0
 
     @property
     def location(self) -> str | None:
-        """Where the server redirects to, if it does."""
+        """The address of the server's redirect, if any."""
         return self.headers.get("location") if self.status in (301, 302, 303, 307, 308) else None

@@ -1,7 +1,7 @@
-"""What a run learns of the servers that it asks: which want to be left alone, which cannot be reached, which fail.
+"""The state of servers during a run: pauses that they asked for, servers that cannot be reached, servers that fail.
 
-`HostHealth` is about hosts that want to be left alone or are not even reached, for all sites of a run. `ServerHealth`
-is about what servers answer to one site.
+`HostHealth` is about hosts that ask for a pause or are not even reached, for all sites of a run. `ServerHealth` is
+about the answers of servers to one site.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from metaharvest.fetch.url import DEFAULT_PORTS, WebAddress
 from metaharvest.model import Finding, Level
 
 _SERVER = re.compile(r"https?://([A-Za-z0-9.-]+(?::[0-9]+)?)(?:[/?#]|\Z)")
-"""A URL as most are: to split it whole takes some percent of a night."""
+"""A usual URL: to split every URL completely takes some percent of a night."""
 
 
 class HostHealth:
-    """Until when hosts are to be left alone (RFC 9110, 10.2.3), and which cannot be reached. One per run.
+    """The pauses of hosts (RFC 9110, 10.2.3), and the hosts that cannot be reached. One per run.
 
-    After each pause one request finds out how the host is.
+    After each pause one request tests the host.
     """
 
     def __init__(self, http: HttpSettings) -> None:
@@ -35,7 +35,7 @@ class HostHealth:
         self._unreached: dict[str, CircuitBreaker] = {}
 
     def require_awake(self, address: WebAddress, spent: float) -> None:
-        """Raises NotAsked if the host of `address` still wants to be left alone; `spent`: see FetchError.seconds."""
+        """Raises NotAsked if the host of `address` still has a pause; `spent`: see FetchError.seconds."""
         if not self._resting:
             return
         host = _name(address)
@@ -60,25 +60,25 @@ class HostHealth:
             raise NotAsked(finding, host, seconds=0.0, retry_after=left)
 
     def asked(self, address: WebAddress) -> float:
-        """The moment (time.monotonic) at which a request begins; those that follow wait for how it ends."""
+        """The moment (time.monotonic) at which a request begins; the following ones wait for its result."""
         if breaker := self._unreached.get(_name(address)):
             breaker.is_probed = True
         return time.monotonic()
 
     def ended(self, address: WebAddress) -> None:
-        """The request has ended, in whichever way; reached() or not_reached() says more."""
+        """The request has ended, in any way; reached() or not_reached() says more."""
         if breaker := self._unreached.get(_name(address)):
             breaker.is_probed = False
 
     def reached(self, address: WebAddress) -> None:
-        """The host took a request."""
+        """The host accepted a request."""
         if self._unreached:
             self._unreached.pop(_name(address), None)
 
     def not_reached(self, address: WebAddress, began: float) -> None:
-        """The host could not even be asked: no address, no connection.
+        """The host got no request: no address, no connection.
 
-        Requests that failed together count once: one counts only if it `began` after the last that did.
+        Requests that failed together count once: one counts only if it `began` after the last counted one.
         """
         breaker = self._unreached.setdefault(_name(address), CircuitBreaker(FAILURES_IN_A_ROW, self._http))
         if began >= breaker.counted and not breaker.is_open:
@@ -86,13 +86,13 @@ class HostHealth:
             breaker.give_pause(breaker.failures)
 
     def rest(self, address: WebAddress, seconds: float) -> None:
-        """Leave the host alone for so long."""
+        """Give the host a pause of this length."""
         host = _name(address)
         self._resting[host] = max(self._resting.get(host, 0.0), time.monotonic() + seconds)
 
 
 class ServerHealth:
-    """Whether the web servers of one site run still answer well, each by its host and port, and what was deferred."""
+    """The state of the web servers of one site run, each by its host and port, and the number of deferred documents."""
 
     def __init__(self, http: HttpSettings) -> None:
         self._http = http
@@ -138,7 +138,7 @@ class ServerHealth:
         self._deferred[why.rule, server] = first, number + 1
 
     def reasons_to_defer(self) -> Iterator[Finding]:
-        """Why documents were deferred, each reason with their number."""
+        """The reasons why documents were deferred, each with their number."""
         for finding, number in self._deferred.values():
             documents = "1 document was" if number == 1 else f"{number:,} documents were"
             message = f"{finding.message} {documents} put off to a later run."
@@ -156,6 +156,6 @@ def server_of(url: str) -> str:
 
 
 def _name(address: WebAddress) -> str:
-    """The host, on its usual ports one and the same; with its port on any other."""
+    """The host, on its usual ports the same name; with its port on any other."""
     host = address.host.rstrip(".")
     return host if address.port in DEFAULT_PORTS.values() else f"{host}:{address.port}"

@@ -1,6 +1,6 @@
-"""Recognises an HTML page that came where a document or a list was expected, and reads its title.
+"""Recognises an HTML page in the place of a document or a list, and reads its title.
 
-It looks at the first few kilobytes only, and never parses: whether something is good XML is for `validation` to say.
+It reads the first few kilobytes only, and never parses: `validation` checks the XML.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from metaharvest.text import one_line, shown_url, unescaped
 
 HEAD_BYTES = 8192
-"""How much of an answer is looked at."""
+"""The number of bytes of an answer that are read."""
 
 _STARTS = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -63,7 +63,7 @@ _PAGE = re.compile(rb"<!doctype\s+html\b|<html[\s>]", re.IGNORECASE)
 # bounded: the first title ends the search, at the latest at the end of HEAD_BYTES
 _TITLE = re.compile(r"<title\b[^<>]*>(.*?)(?:</title|\Z)", re.IGNORECASE | re.DOTALL)
 _EML_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^<>]*\?>\s*)?<(?:[A-Za-z_][\w.-]*:)?eml[\s>]")
-"""How almost every document begins."""
+"""The beginning of almost every document."""
 
 
 def html_title(head: bytes) -> str | None:

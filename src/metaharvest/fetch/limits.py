@@ -1,4 +1,4 @@
-"""How many requests may be under way at a time: to one host, and over all hosts."""
+"""The limits of simultaneous requests: to one host, and over all hosts."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from math import inf
 
 
 class WaitedTooLong(Exception):
-    """What was waited for did not come free in time, or nobody is to wait any more."""
+    """No place came free in time, or all waiting has ended."""
 
 
 class Waiting:
-    """Waits for what is in use, as long as each caller may wait, and until all waiting is ended."""
+    """Waits for a used resource, as long as each caller may wait, and until all waiting is ended."""
 
     def __init__(self) -> None:
         self._timeouts: set[asyncio.Timeout] = set()
         self._ended = False
 
     def end(self) -> None:
-        """Nobody waits any more: those who do now, and those who would, get WaitedTooLong."""
+        """End all waiting: present and future waiters get WaitedTooLong."""
         self._ended = True
         now = asyncio.get_running_loop().time()
         for timeout in self._timeouts:
@@ -31,7 +31,7 @@ class Waiting:
 
     @asynccontextmanager
     async def at_most(self, seconds: float, *, to_the_end: bool = False) -> AsyncIterator[None]:
-        """For the waiting in its body; `to_the_end`: end() does not end it. Raises WaitedTooLong."""
+        """Limits the waiting in its body; `to_the_end`: end() does not end it. Raises WaitedTooLong."""
         if (self._ended and not to_the_end) or seconds <= 0:
             raise WaitedTooLong
         try:
@@ -47,16 +47,16 @@ class Waiting:
 
 
 class RequestLimiter:
-    """At most so many requests at a time; acquire() waits until another one may begin. First come, first served."""
+    """A limit of simultaneous requests; acquire() waits until another one may begin. First come, first served."""
 
     def __init__(self, number: int, waiting: Waiting) -> None:
         self._semaphore = asyncio.Semaphore(number)
         self._waiting = waiting
         self.users = 0
-        """How many requests are under way, or wait."""
+        """The number of requests that are under way, or wait."""
 
     async def acquire(self, seconds: float, *, to_the_end: bool = False) -> None:
-        """Begin a request, within so many seconds; `to_the_end`: see Waiting. Raises WaitedTooLong."""
+        """Begin a request, within this number of seconds; `to_the_end`: see Waiting. Raises WaitedTooLong."""
         self.users += 1
         try:
             if self._semaphore.locked():
@@ -147,7 +147,7 @@ class FairPlace:
 
 
 class HostLimiter:
-    """At most so many requests to one host at a time, by whichever site; the hosts are told apart by name."""
+    """A limit of simultaneous requests to each host, over all sites; hosts are distinguished by name."""
 
     def __init__(self, per_host: int, waiting: Waiting) -> None:
         self._per_host = per_host
@@ -155,7 +155,7 @@ class HostLimiter:
         self._hosts: dict[str, RequestLimiter] = {}
 
     async def acquire(self, host: str, seconds: float, *, to_the_end: bool = False) -> None:
-        """Begin a request to the host, within so many seconds; `to_the_end`: see Waiting. Raises WaitedTooLong."""
+        """Begin a request to the host, within these seconds; `to_the_end`: see Waiting. Raises WaitedTooLong."""
         limiter = self._hosts.get(host)
         if limiter is None:
             limiter = self._hosts[host] = RequestLimiter(self._per_host, self._waiting)

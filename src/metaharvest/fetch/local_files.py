@@ -1,9 +1,9 @@
 """Files of this machine that file: URLs name (RFC 8089): read only below the folder that the settings allow a site.
 
 The real path is judged: `..` and symbolic links that lead out of the folder are refused, in the same words whether
-there is a file behind them or not. What was judged is then opened link by link, none of them followed, so that nobody
-gains anything by changing the folders in between. Devices, pipes and folders are not opened. FetchError is all that
-comes out of what may be wrong with a file.
+there is a file behind them or not. The judged path is then opened link by link, none of them followed, so that a change
+of the folders in between has no effect. Devices, pipes and folders are not opened. All problems of a file become
+FetchError.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ IF_TOO_LARGE = (
     "Check that the URL leads to the metadata and not to the data. If it is right, ask the harvester's administrator "
     "for a higher limit."
 )
-"""The remedy for a document or a list that is larger than the settings allow, from wherever it came."""
+"""The remedy for a document or a list that is larger than the settings allow, from any source."""
 
 
 def is_file_url(url: str) -> bool:
-    """Whether `url` names a file of this machine, or tries to."""
+    """True if `url` names a file of this machine, or tries to."""
     return url.lstrip()[:5].lower() == "file:"
 
 
@@ -61,7 +61,7 @@ def copy(url: str, folder: Path | None, to: BinaryIO, limit: int) -> tuple[int, 
 
 
 def path_of(url: str) -> Path | None:
-    """The path that a file: URL spells; None if it spells none of this machine."""
+    """The path that a file: URL names; None if it names none of this machine."""
     try:
         return _path(url)
     except FetchError:
@@ -69,7 +69,7 @@ def path_of(url: str) -> Path | None:
 
 
 def refusal(url: str, folder: Path | None) -> Finding | None:
-    """Why the file at `url` may not be read, whether it is there or not; None where it may."""
+    """The reason why the file at `url` may not be read, whether it exists or not; None if it may."""
     try:
         _judged(url, folder)
     except FetchError as error:
@@ -78,7 +78,7 @@ def refusal(url: str, folder: Path | None) -> Finding | None:
 
 
 def _judged(url: str, folder: Path | None) -> tuple[Path, Path]:
-    """The real paths of the file and of the folder that it is in. Raises FetchError."""
+    """The real paths of the file and of its folder. Raises FetchError."""
     if folder is None:
         raise _not_allowed(url, "the settings allow this site none")
     named = _path(url)
@@ -121,7 +121,7 @@ def _opened(url: str, path: Path, home: Path) -> BinaryIO:
 
 
 def _descriptor(path: Path, home: Path) -> int:
-    """The opened file. Raises OSError; IsADirectoryError for whatever is no file."""
+    """The opened file. Raises OSError; IsADirectoryError for everything that is no file."""
     *folders, name = path.relative_to(home).parts or (".",)
     here = os.open(home, _FOLDER)
     try:
@@ -129,7 +129,8 @@ def _descriptor(path: Path, home: Path) -> int:
             below = os.open(folder, _FOLDER, dir_fd=here)
             os.close(here)
             here = below
-        # Asked first, since merely opening a device may move something; and again, since it may be another by now.
+        # Checked first, since merely opening a device may move something; and again, since another file may be there
+        # now.
         _require_file(os.stat(name, dir_fd=here, follow_symlinks=False))
         descriptor = os.open(name, _FILE, dir_fd=here)
     finally:
@@ -155,7 +156,7 @@ def _read(url: str, file: BinaryIO) -> bytes:
 
 
 def _unreadable(url: str, error: OSError) -> FetchError:
-    """What to say of a file that cannot be opened or read; a disk that fails may be well the next time."""
+    """The finding about a file that cannot be opened or read; a disk that fails may be well the next time."""
     if error.errno in _MISSING:
         remedy = "Put the file where the URL says, or correct the URL."
         return _error("file.missing", f"There is no file at {shown_url(url)}.", remedy)

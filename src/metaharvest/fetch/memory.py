@@ -11,12 +11,12 @@ BUDGET_BYTES = 64_000_000
 class MemoryBudget:
     """Counts the bytes of documents that arrive, or wait to be checked and recorded. For one event loop.
 
-    While there are `limit` of them, nothing more is begun. What is under way then may go on, up to four times as many:
+    At `limit` bytes, nothing more is begun. Documents that are under way then may continue, up to four times the limit:
     a document that would take more than this gives way to the others.
 
-    Of what one site takes, no more than a quarter of `limit` counts for the others: it does not hold them up, however
-    large its documents are, and however long they take to be checked. Of several such sites together, what is not
-    counted is half of `limit` at most, or what one of them has. What waits to be recorded is of no site.
+    Of the bytes of one site, no more than a quarter of `limit` counts for the others: it does not hold them up, however
+    large its documents are, and however long their checks take. Of several such sites together, the part that is not
+    counted is half of `limit` at most, or the bytes of one of them. Bytes that wait to be recorded count for no site.
     """
 
     def __init__(self, limit: int = BUDGET_BYTES) -> None:
@@ -30,12 +30,12 @@ class MemoryBudget:
         self._given_back = asyncio.Event()
 
     async def room(self, site_id: int = 0) -> None:
-        """Wait until another document may be asked for, for this site."""
+        """Wait until another document may be requested, for this site."""
         while not self.has_room(site_id):
             await self._given_back.wait()
 
     def has_room(self, site_id: int = 0) -> bool:
-        """Whether another document may be asked for, for this site."""
+        """True if another document may be requested, for this site."""
         of_others = self._uncounted - self._uncounted_of(site_id)
         if of_others > self._most_uncounted:
             largest = max(self._uncounted_of(each) for each in self._by_site if each != site_id)
@@ -44,7 +44,7 @@ class MemoryBudget:
         return counted < self.limit and self._taken < self._most
 
     def take(self, number: int, site_id: int = 0) -> None:
-        """So many bytes arrived, for this site; 0: for none."""
+        """This number of bytes arrived, for this site; 0: for none."""
         self._taken += number
         if site_id:
             before = self._uncounted_of(site_id)
@@ -52,9 +52,9 @@ class MemoryBudget:
             self._uncounted += self._uncounted_of(site_id) - before
 
     def give_back(self, number: int, site_id: int = 0) -> None:
-        """So many bytes were recorded, or dropped."""
+        """This number of bytes was recorded, or dropped."""
         self.take(-number, site_id)
-        # Those who wait look again, each in its turn; whoever comes later waits for the next time.
+        # The waiters look again, each in its turn; later ones wait for the next time.
         self._given_back.set()
         self._given_back.clear()
 
@@ -63,7 +63,7 @@ class MemoryBudget:
         return taken - self._share if taken > self._share else 0
 
     def must_give_way(self, own: int) -> bool:
-        """Whether an exchange that has taken `own` bytes has to give them back, and begin again when there is room.
+        """True if an exchange that has taken `own` bytes has to return them, and begin again when there is room.
 
         The last one that holds any never has to, so that there is always progress.
         """

@@ -1,6 +1,6 @@
 """libcurl's multi interface under an asyncio event loop: many transfers at a time, none of which needs a thread.
 
-libcurl says which sockets it waits for and when it wants to be called again. Its sockets have a selector of their own,
+libcurl reports the sockets that it waits for, and the time of its next call. Its sockets have a selector of their own,
 which the event loop watches as one: libcurl is then called for all sockets that are ready, one after the other.
 """
 
@@ -14,10 +14,10 @@ import pycurl
 from metaharvest.fetch.transfer import CurlHandle
 
 IDLE_CONNECTIONS = 128
-"""How many connections stay open for the next request, over all hosts."""
+"""The number of connections that stay open for the next request, over all hosts."""
 
 _LOOK_SECONDS = 0.2
-"""How often the servers are looked for that have been silent for too long."""
+"""The interval of the search for servers that have been silent for too long."""
 
 Result = tuple[int, str]
 """libcurl's result code (0: none) and its words."""
@@ -43,7 +43,7 @@ class CurlMulti:
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
 
     async def perform(self, handle: CurlHandle) -> Result:
-        """Perform the exchange that `handle` was made ready for. Cancelling it ends the transfer."""
+        """Perform the exchange that `handle` was prepared for. Cancelling it ends the transfer."""
         result: asyncio.Future[Result] = self._loop.create_future()
         self._under_way[handle.curl] = handle, result
         if self._look is None:
@@ -65,7 +65,7 @@ class CurlMulti:
         self._selector.close()
 
     def _look_who_is_silent(self) -> None:
-        """End the transfers whose servers have been silent for longer than the read time-out."""
+        """End the transfers of servers that have been silent for longer than the read time-out."""
         for handle, result in self._under_way.values():
             if not result.done() and handle.stop_for_silence():
                 result.set_result((pycurl.E_ABORTED_BY_CALLBACK, ""))
@@ -73,7 +73,7 @@ class CurlMulti:
         self._look = None if is_idle else self._loop.call_later(_LOOK_SECONDS, self._look_who_is_silent)
 
     def _on_socket(self, event: int, socket: int, _multi: object, _data: object) -> None:
-        """libcurl waits for something else of this socket than before."""
+        """libcurl waits for another event of this socket than before."""
         if event == pycurl.POLL_REMOVE:
             if socket in self._sockets:
                 self._sockets.remove(socket)
@@ -87,7 +87,7 @@ class CurlMulti:
             self._selector.register(socket, events)
 
     def _on_timer(self, milliseconds: int) -> None:
-        """libcurl wants to be called in so many milliseconds. It does not mind being called earlier."""
+        """libcurl wants to be called after this number of milliseconds. It accepts earlier calls."""
         if milliseconds == 0:
             self._soon = self._soon or self._loop.call_soon(self._time_is_up)
         elif milliseconds > 0:

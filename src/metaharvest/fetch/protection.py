@@ -1,7 +1,7 @@
-"""Recognises what protection services send in a document's place: challenges for browsers, and refusals of their own.
+"""Recognises the pages of protection services in a document's place: challenges for browsers, and refusals.
 
-Pure, for `sentences.py`. They are known by headers that only a challenge has, by the page's text, and by its title;
-a service's name in the `Server` header alone says little, for the refusals of the web server behind it carry that too.
+Pure, for `sentences.py`. They are known by headers that only a challenge has, by the page's text, and by its title; a
+service's name in the `Server` header alone says little, for the refusals of the web server behind it carry that too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _HEADERS = {
 """Headers of answers that are a challenge or a refusal."""
 
 _PASSED_ON = {"x-iinfo": "Imperva", "x-datadome": "DataDome", "x-sucuri-id": "Sucuri", "x-kpsdk-ct": "Kasada"}
-"""Headers of all that a service passes on; they count where the page is no web server's own."""
+"""Headers of all answers that a service passes on; they count if the page is no web server's own."""
 
 _SERVERS = {
     "cloudflare": "Cloudflare",
@@ -53,7 +53,7 @@ _MARKS = {
     "/lsrecap/": "LiteSpeed",
     "request blocked. we can't connect": "Amazon CloudFront",
 }
-"""What stands in the pages of a service, in lower case, and nowhere else."""
+"""Texts in the pages of a service, in lower case, that are nowhere else."""
 
 _TITLES = (
     "just a moment",
@@ -87,7 +87,7 @@ _ROOM = re.compile(r"\s+")
 
 
 def service(status: int, headers: Mapping[str, str], title: str | None, page: bytes) -> str | None:
-    """The service that sent this page instead of a document; "" for one without a name; None: no service did.
+    """The service that sent this page instead of a document; "" for one without a name; None: no service sent it.
 
     `title` is that of an HTML page, None for anything else.
     """

@@ -1,7 +1,7 @@
-"""Whether a server's robots.txt forbids the harvester to ask for an address (RFC 9309); read once a run and server.
+"""Checks if a server's robots.txt forbids the harvester to request an address (RFC 9309); read once a run and server.
 
-Sites are registered by people who know each other: what is forbidden is told in the report, and obeyed only where the
-settings say so. A robots.txt that is missing, or cannot be read, forbids nothing.
+Sites are registered by people who know each other: the report names forbidden addresses, and the rules are obeyed only
+if the settings say so. A robots.txt that is missing, or cannot be read, forbids nothing.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ log = logging.getLogger(__name__)
 _PATIENCE = 30.0
 
 Fetch = Callable[..., Awaitable[tuple[object, bytes]]]
-"""Fetcher.fetch."""
+"""The type of Fetcher.fetch."""
 
 
 class Robots:
-    """The robots.txt of all servers of one run, fetched by `fetch`; `product` is how they name the harvester."""
+    """The robots.txt of all servers of one run, fetched by `fetch`; `product` is their name for the harvester."""
 
     def __init__(self, fetch: Fetch, http: HttpSettings, product: str) -> None:
         self._fetch = fetch
@@ -38,13 +38,13 @@ class Robots:
 
     @property
     def is_binding(self) -> bool:
-        """Whether nothing is asked for that is forbidden."""
+        """True if forbidden addresses are not requested."""
         return self._http.obey_robots
 
     async def forbids(
         self, url: str, *, allow_networks: Sequence[Network] = (), ca_file: Path | None = None
     ) -> Finding | None:
-        """Why `url` had better not be asked for; an error where the settings make it binding. None: it may be.
+        """The finding if `url` should not be requested; an error if the settings make it binding. None: it may be.
 
         `allow_networks`, `ca_file`: see Fetcher.fetch.
         """

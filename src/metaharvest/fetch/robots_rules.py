@@ -30,7 +30,7 @@ _TOKEN = re.compile(r"[a-z_-]*")
 
 @dataclass(frozen=True, slots=True)
 class RobotsRules:
-    """What a robots.txt says to the harvester; `left_out`: rules beyond the limits."""
+    """The rules of a robots.txt for the harvester; `left_out`: rules beyond the limits."""
 
     parsed: Protego
     left_out: int = 0

@@ -1,7 +1,7 @@
-"""What a failed exchange means, in words for the people who can mend it: libcurl's errors are translated here alone.
+"""Explains a failed exchange to the people who can correct it: libcurl's errors are translated here alone.
 
-Pure functions for `client.py`: an `Exchange` goes in, a FetchError comes out. Whether a failure is transient (worth
-another attempt tonight) or lasting is decided here too.
+Pure functions for `client.py`: an `Exchange` goes in, a FetchError comes out. The failure is transient (worth another
+attempt tonight) or lasting, which is decided here too.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ _TRY_LATER = "The harvester tries again by itself. If this goes on, ask whoever 
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What messages need beside the exchange: the policy, who we are, where it began, the seconds spent before it.
+    """The context of messages: the policy, our name, the first URL, the seconds spent before the exchange.
 
-    `administrator` is the address in our From header, or empty. `is_list`: a harvest list is asked for, whose URL the
+    `administrator` is the address in our From header, or empty. `is_list`: a harvest list is requested, whose URL the
     administrator has registered; `is_repository`: a repository, by OAI-PMH.
     """
 
@@ -89,17 +89,17 @@ class Circumstances:
 
     @property
     def what(self) -> str:
-        """What is asked for, in a word."""
+        """The object of the request, in a word."""
         return "OAI-PMH interface" if self.is_repository else "list" if self.is_list else "document"
 
     def where(self, url: str) -> str:
-        """`url` as messages name it, and where it was redirected from."""
+        """`url` in the words of messages, and the URL before the redirects."""
         here, first = shown_url(url), shown_url(self.first_url)
         return here if here == first else f"{here} (redirected from {first})"
 
 
 def failure(exchange: Exchange, given: Circumstances) -> FetchError | None:
-    """What went wrong in `exchange`; None where a whole document came."""
+    """The error of `exchange`; None if a whole document came."""
     finding, transient = _judge(exchange, given)
     if finding is None:
         return None
@@ -157,7 +157,7 @@ def _network_of(address: str) -> str:
 
 
 def _judge(exchange: Exchange, given: Circumstances) -> tuple[Finding | None, bool]:
-    """The finding, and whether it is transient."""
+    """The finding, and True if it is transient."""
     where = given.where(exchange.address.url)
     if given.settings.proxy and (proxy := _proxy(exchange, where)):
         return proxy, True
@@ -233,7 +233,7 @@ def _proxy(exchange: Exchange, where: str) -> Finding | None:
 
 
 def _transport(exchange: Exchange, where: str) -> tuple[Finding, bool]:
-    """What libcurl met between the two machines, or in the server's way of speaking HTTP."""
+    """The finding about a problem between the two machines, or in the server's use of HTTP."""
     code = exchange.code
     if code == pycurl.E_COULDNT_RESOLVE_HOST:
         message = f"{where}: the host name {exchange.address.host} is not known (DNS)."
@@ -289,7 +289,7 @@ def _tls(exchange: Exchange, where: str) -> tuple[Finding, bool]:
 
 
 def _challenge(exchange: Exchange, given: Circumstances, where: str) -> Finding | None:
-    """A protection service's page that came as if it were the document, with a status of success."""
+    """A protection service's page in the place of the document, with a status of success."""
     if exchange.size and "html" not in exchange.headers.get("content-type", "").lower():
         return None
     exchange.file.seek(0)
@@ -315,7 +315,7 @@ def _status(exchange: Exchange, given: Circumstances, where: str) -> Finding:
 
 
 def _page(exchange: Exchange) -> bytes:
-    """The beginning of what came in the place of a document."""
+    """The beginning of the page in the place of a document."""
     page = bytes(exchange.page)
     compressed = exchange.headers.get("content-encoding", "").lower() in ("gzip", "x-gzip")
     return _inflated(page) if compressed else page
@@ -326,7 +326,7 @@ def _answer(exchange: Exchange, title: str | None) -> str:
 
 
 def _blocked(exchange: Exchange, given: Circumstances, where: str, page: bytes) -> Finding | None:
-    """What to say if a protection service sent `page`; None if it did not."""
+    """The finding if a protection service sent `page`; None if it did not."""
     title = html_title(page)
     service = protection.service(exchange.status, exchange.headers, title, page)
     if service is None:
@@ -372,7 +372,7 @@ _STATUS_REMEDIES: dict[int, str | Callable[[Circumstances], str]] = {
 
 
 def _status_words(exchange: Exchange) -> str:
-    """`404 Not Found`: the standard's words where the server gives none."""
+    """`404 Not Found`: the standard's words if the server gives none."""
     reason = one_line(shown_url(exchange.reason), 100) or responses.get(exchange.status, "")
     return f"{exchange.status} {reason}".strip()
 
@@ -385,7 +385,7 @@ def _inflated(page: bytes) -> bytes:
 
 
 def _words(exchange: Exchange) -> str:
-    """What the operating system or libcurl says, without the full stop."""
+    """The words of the operating system or libcurl, without the full stop."""
     if exchange.code == pycurl.E_COULDNT_CONNECT and exchange.os_error:
         return os.strerror(exchange.os_error)
     return one_line(shown_url(exchange.words), 200).rstrip(".") or "no reason given"

@@ -1,7 +1,7 @@
-"""One transfer over a libcurl handle, with every limit kept while it runs and everything noted that was seen.
+"""One transfer over a libcurl handle: it keeps every limit while it runs, and notes every observation.
 
-`client.py` decides what is asked for, follows redirects and tells what a failure means; `multi.py` runs the handles
-under the event loop. Nothing here raises for what a server does.
+`client.py` makes requests, follows redirects and explains failures; `multi.py` runs the handles under the event loop. A
+server can cause no exception here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from metaharvest.fetch.url import is_allowed
 from metaharvest.text import whole_number
 
 ERROR_PAGE_BYTES = 65_536
-"""How much is read of an answer that is not a document: enough for the title of an error page."""
+"""The number of bytes that are read of an answer that is not a document: enough for the title of an error page."""
 
 _QUICK_EXIT = 322
 """CURLOPT_QUICK_EXIT, which pycurl does not name: do not wait for a name that is still being resolved."""
@@ -29,7 +29,8 @@ _QUICK_EXIT = 322
 class CurlHandle:
     """A libcurl handle for one exchange at a time: `begin()`, then `multi.py` performs it, then `end()`.
 
-    Certificates are judged by the authorities in `trust`: a PEM file, or what is in one. `memory` counts what arrives.
+    Certificates are judged by the authorities in `trust`: a PEM file, or the content of one. `memory` counts arriving
+    bytes.
     """
 
     def __init__(self, policy: Policy, trust: Path | bytes, memory: MemoryBudget) -> None:
@@ -45,7 +46,7 @@ class CurlHandle:
         self._body: Body | None = None
         self._raised: BaseException | None = None
         self._sockets: list[socket.socket] = []
-        # What is set for one exchange stays set for those that need the same: most do.
+        # The options of one exchange stay set for the next ones that need the same: most do.
         self._lines_sent: tuple[str, ...] | None = None
         self._milliseconds = 0
         self._has_credentials = False
@@ -68,7 +69,7 @@ class CurlHandle:
         self._began = time.monotonic()
 
     def end(self, code: int, words: str) -> None:
-        """Note in the exchange how it ended: libcurl's result, 0 for none. Raises what writing to its file raised."""
+        """Note in the exchange libcurl's result, 0 for none. Raises the error of writing to its file."""
         exchange = self._exchange
         assert exchange is not None
         exchange.code, exchange.words = code, words
@@ -79,7 +80,7 @@ class CurlHandle:
             raise self._raised
 
     def stop_for_silence(self) -> bool:
-        """Whether the server has been silent longer than the read time-out allows; then the exchange says so.
+        """True if the server has been silent longer than the read time-out allows; then the exchange says so.
 
         Connecting has a time-out of its own.
         """
@@ -114,7 +115,7 @@ class CurlHandle:
         self._has_credentials = address.username is not None
 
     def _forget(self) -> None:
-        """Hold nothing of an exchange while idle. Of sockets pycurl uses duplicates and leaves the originals to us."""
+        """Keep nothing of an exchange while idle. Of sockets pycurl uses duplicates and leaves the originals to us."""
         self._exchange = self._body = None
         self._lines.clear()
         while self._sockets:
@@ -166,7 +167,7 @@ class CurlHandle:
             return pycurl.SOCKET_BAD
 
     def _on_request(self, address: str, *_ports: object) -> int:
-        """Before each request, also on a connection that was opened for somebody with another allow list."""
+        """Before each request, also on a connection that was opened under another allow list."""
         exchange = self._exchange
         assert exchange is not None
         self._heard = time.monotonic()
@@ -176,7 +177,7 @@ class CurlHandle:
         return pycurl.PREREQFUNC_ABORT
 
     def _on_header(self, line: bytes) -> int | None:
-        """One line of the head, or of what may follow the body; they are read when the empty one comes, all at once."""
+        """One line of the head, or of lines after the body; they are read all at once, when the empty one comes."""
         try:
             self._heard = time.monotonic()
             self._lines.append(line)
@@ -202,7 +203,7 @@ class CurlHandle:
         return None
 
     def _read_head(self, exchange: Exchange) -> None:
-        """Read the lines that came; what follows a body does not count."""
+        """Read the received lines; lines after a body do not count."""
         lines, self._lines = self._lines, []
         if not lines or self._body is not None or exchange.page:
             return
@@ -239,12 +240,12 @@ class CurlHandle:
 
 
 def _milliseconds(seconds: float) -> int:
-    """As libcurl takes them: 0 would mean no limit, and more than 24 days is more than it can count."""
+    """In libcurl's form: 0 would mean no limit, and more than 24 days is more than it can count."""
     return min(max(1, int(seconds * 1000)), 2**31 - 1)
 
 
 def _text(data: bytes) -> str:
-    """A header as text: UTF-8, where it is not ASCII, more often than the Latin-1 of the standard."""
+    """A header as text: UTF-8, if it is not ASCII, more often than the Latin-1 of the standard."""
     try:
         return data.decode("utf-8").strip()
     except UnicodeDecodeError:

@@ -21,7 +21,7 @@ class Trust:
             self._trusted[None] = system_trust().read_bytes() + b"\n" + configured_authorities(ca_file)
 
     def of(self, ca_file: Path | None) -> Path | bytes:
-        """For a site with this file. Raises NotAsked if it cannot be used: that is no failure of the server."""
+        """The authorities for a site with this file. Raises NotAsked if it cannot be used: the server did not fail."""
         if ca_file not in self._trusted:
             all_sites = self._trusted[None]
             try:

@@ -1,4 +1,4 @@
-"""What may be asked for on the network: reads URLs as people write them, and tells public addresses from others.
+"""Reads URLs as people write them, and distinguishes public addresses from others, which may not be requested.
 
 Pure functions for `client.py`: nothing here opens a socket or resolves a name.
 """
@@ -60,7 +60,7 @@ class UnsupportedScheme(BadUrl):
 
 
 def without_login(url: str) -> str:
-    """A URL as it may be shown and kept: as it is sent, without user name and password; as it is if it is none."""
+    """A URL that may be shown and stored: as it is sent, without user name and password; unchanged if it is no URL."""
     try:
         return parse_url(url).url
     except BadUrl:
@@ -93,7 +93,7 @@ class WebAddress:
         return f"WebAddress({self.url!r})"
 
     def following(self, location: str) -> WebAddress:
-        """Where a redirect from here leads. Raises BadUrl.
+        """The address of a redirect from here. Raises BadUrl.
 
         Credentials stay with their own host: they are kept on the same origin, or on its way from http to https.
         """
@@ -138,7 +138,7 @@ def parse_url(text: str) -> WebAddress:
 
 
 def shown(text: str) -> str:
-    """`text`, which may be no URL at all, as it may be shown: without anything that could be a password."""
+    """`text`, which may be no URL at all, in a form that may be shown: without a possible password."""
     try:
         return shown_url(parse_url(text).url)
     except BadUrl:
@@ -149,7 +149,7 @@ def shown(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def is_allowed(address: str, allowed: tuple[Network, ...]) -> bool:
-    """True where the numeric `address` is public, or in one of the `allowed` networks."""
+    """True if the numeric `address` is public, or in one of the `allowed` networks."""
     there = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(there, IPv6Address) and there.ipv4_mapped:
         there = there.ipv4_mapped

@@ -1,4 +1,4 @@
-"""Decides from a document's bytes whether it may go into the target; if not, says why to the person who can correct it.
+"""Decides from a document's bytes if it may go into the target; explains faults to the person who can correct them.
 
 `treatment` says how: a site may have documents filtered and normalised before they are checked, and has a level.
 Without one, a document has to be EML: well-formed (`wellformed`), an EML root that agrees with the list (`identity`),

@@ -1,4 +1,4 @@
-"""What to write in place of a value that the schema refuses. Pure functions of values."""
+"""Advice about values that the schema refuses: the right value or notation. Pure functions of values."""
 
 from __future__ import annotations
 

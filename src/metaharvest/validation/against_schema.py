@@ -1,6 +1,6 @@
 """Decides with libxml2 whether a document is valid by its schema, in bounded time and memory.
 
-What is wrong with it is put into words by `explain`.
+`explain` puts the errors into words.
 
 lxml keeps the path of every error, and finding the path of one among very many sibling elements takes long: a hostile
 document of some megabytes, with hundreds of thousands of errors, could take hours and gigabytes. So a document that is
@@ -76,7 +76,7 @@ def schema_findings(
 
 
 def _findings_without_places(reading: _StreamedValidation) -> list[ElementFinding]:
-    """What reading the source has found. A document whose reading was stopped is refused: its rest is not known."""
+    """The errors of the reading. A document whose reading was stopped is refused: its rest is not known."""
     errors = _true_errors(reading.errors)
     if errors or reading.was_stopped:
         return explain.findings_without_places(errors or reading.errors)
@@ -105,7 +105,7 @@ def crowded_element(root: etree._Element, content: bytes) -> etree._Element | No
 class _StreamedValidation:
     """Validates a source while reading it, without building a tree; stops after too many errors.
 
-    So many long texts are `shortened` in it: as many errors, or their absence, may be due to that.
+    `shortened` is the number of long texts that were cut: this number of errors, or their absence, may be due to that.
     """
 
     def __init__(self, root: etree._Element, content: bytes) -> None:
@@ -146,7 +146,7 @@ class _StreamedValidation:
 
 
 def _comes_in_pieces(content: bytes) -> bool:
-    """Whether a text of this may come in very many pieces: they end at other than ASCII, `&`, and CDATA sections."""
+    """True if a text of this may come in very many pieces: they end at other than ASCII, `&`, and CDATA sections."""
     if not content.isascii() or b"\0" in content:
         return True
     return sum(map(content.count, (b"&", b"<!", b"<?"))) > _FEW_PIECES

@@ -61,7 +61,7 @@ VERSIONS: dict[str, EmlVersion] = {
 
 
 Described = EmlVersion | Format
-"""What has a schema here."""
+"""A version of EML, or a format, that has a schema here."""
 
 
 def compile_schema(described: Described) -> etree.XMLSchema:
@@ -114,7 +114,7 @@ def _mapped(uri: str) -> str:
 
 
 def _is_xml_xsd(uri: str) -> bool:
-    """Whether this is one of the copies of the schema of xml:lang. One stands for all: some of them name a DTD."""
+    """True for each copy of the schema of xml:lang. One stands for all: some of them name a DTD."""
     return uri.endswith(("/xml.xsd", "__xml.xsd"))
 
 
@@ -148,7 +148,7 @@ def _schema_source(described: Described) -> bytes:
 
 
 def _place(described: Described) -> Path:
-    """Where the top file is; that of a format is only thought to be there, beside the folders that it names."""
+    """The place of the top file; that of a format is only thought to be there, beside the folders that it names."""
     if isinstance(described, Format):
         return _file(described.package, described.folder) / f"{described.name}.xsd"
     return _file(described.package, described.path)

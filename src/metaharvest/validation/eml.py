@@ -113,7 +113,7 @@ class EmlRules:
         self._names_an_id(element, named, "references names", level)
         parent = element.getparent()
         if parent is not None and "id" in parent.attrib:
-            # Not all of a long id for each of very many references that stand beside each other.
+            # A long id is cut: very many references may stand beside each other.
             shown = _shown(parent.get("id")) if self._counts[level] < MAX_FINDINGS else ""
             message = (
                 f"{shown_name(parent)} has both an id ('{shown}') and references; "
@@ -246,7 +246,7 @@ def _is_root(element: etree._Element | None) -> bool:
 
 
 def _with_free_content(root: etree._Element) -> Iterator[tuple[etree._Element, etree._Element | None]]:
-    """The elements that the rules are about, each with the outermost free content that it is in; None: in none.
+    """The elements of the rules, each with the outermost free content that it is in; None: in none.
 
     In one pass, and not by the ancestors of each: a hostile document has very many, nested very deeply.
     """

@@ -224,7 +224,7 @@ UNSHOWN = ElementFinding("schema.other", "The document does not agree with the s
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """One error as xmlschema gives it: the element, the reason, the value, and the schema component that refused it."""
+    """One error from xmlschema: the element, the reason, the value, and the schema component that refused it."""
 
     element: etree._Element
     reason: str
@@ -244,7 +244,7 @@ class _Fault:
 
 
 _XMLSCHEMA_FAILURES = (ArithmeticError, LookupError, RecursionError, TypeError, ValueError)
-"""What xmlschema raises if it fails itself, for instance for an xsi:type that does not exist."""
+"""The exceptions of xmlschema if it fails itself, for instance for an xsi:type that does not exist."""
 
 
 def _explained_by_xmlschema(root: etree._Element, described: Described) -> list[ElementFinding]:
@@ -415,7 +415,7 @@ def _taken_for_protocol(element: etree._Element) -> ElementFinding:
 
 
 def _meant(name: str, order: list[str]) -> str:
-    """What to do about an unknown name; suggests a known name that is similar."""
+    """The remedy for an unknown name; suggests a known name that is similar."""
     lower = {known.lower(): known for known in order}
     close = difflib.get_close_matches(name.lower(), lower, 1, 0.8)
     return f"Did you mean {lower[close[0]]}?" if close else "Remove it, or check its spelling."

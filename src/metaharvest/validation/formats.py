@@ -1,10 +1,11 @@
-"""The formats of metadata other than EML whose schemas are at hand: how a document's format is known, and its schema.
+"""The formats of metadata beside EML that have a schema here: recognising a document's format, and its schema.
 
 All schemas are those of the package dataone.scimeta. A format may need several of them together: they are imported by a
 small schema that is made here. The files are read from the package, and nothing is fetched for them.
 
 ISO 19139 exists with two versions of GML, which documents use by its namespace. FGDC has no namespace; its Biological
-Data Profile is told by what the document says of itself. DataCite 3.0 and 3.1 have one namespace, and 3.1 takes both.
+Data Profile is recognised by the document's own statement. DataCite 3.0 and 3.1 have one namespace, and the schema of
+3.1 accepts both.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Format:
 
     @property
     def source(self) -> bytes:
-        """The schema that imports the others, whose places are relative to `folder`."""
+        """The schema that imports the others; its paths are relative to `folder`."""
         target = f' targetNamespace="{self.namespace}"' if self.declares else ""
         imports = "".join(_imported(namespace, path) for namespace, path in self.imports)
         return (
@@ -74,7 +75,7 @@ _NOAA = Format(
 
 _ISO_WITH_OLD_GML = Format("ISO 19139", _GMD, ((_GMD, "isotc211-pangaea/gmd.xsd"),))
 _NOT_WITH_OLD_GML = {_GMI, "http://www.isotc211.org/2005/gmx", "http://www.isotc211.org/2005/srv"}
-"""Parts of ISO 19139 whose schemas are here with the newer GML only."""
+"""Parts of ISO 19139 that have a schema here with the newer GML only."""
 
 _FGDC_BIOLOGICAL = Format("FGDC, Biological Data Profile", "", (("", "fgdc-bdp/fgdc-std-001.1-1999.xsd"),))
 _FGDC = Format("FGDC", "", (("", "fgdc-std-001-1998/fgdc-std-001-1998.xsd"),))
@@ -94,7 +95,7 @@ FORMATS: dict[str, Format] = {
         Format("ISO 19139-2", _GMI, _ISO),
     )
 }
-"""Every format that a namespace tells, by that of the root element."""
+"""Every format with a namespace of its own, by the namespace of the root element."""
 
 
 def format_of(root: etree._Element) -> Format | None:
@@ -127,12 +128,12 @@ _PROTOCOL = re.compile(r"http://www\.openarchives\.org/OAI/(2\.0/|(1\.[01]/)?OAI
 
 
 def is_taken_for_protocol(element: etree._Element) -> bool:
-    """Whether an element of a record has got into the namespace of the answer around it, for want of an own xmlns."""
+    """True if an element of a record is in the namespace of the answer around it, because it lacks its own xmlns."""
     return not element.prefix and _PROTOCOL.fullmatch(etree.QName(element).namespace or "") is not None
 
 
 def no_schema_finding(root: etree._Element) -> ElementFinding:
-    """That documents of this format are taken unchecked."""
+    """The finding that documents of this format are accepted unchecked."""
     name = etree.QName(root)
     if is_taken_for_protocol(root):
         message = (

@@ -1,7 +1,7 @@
-"""Checks that a document is what the list says: EML, of the listed version, with the docid as its packageId.
+"""Checks that a document matches its entry in the list: EML, of the listed version, with the docid as its packageId.
 
-How grave a packageId that differs is, the settings say. Of a document that no list names, the packageId is checked by
-itself.
+The settings have the level of a finding about another packageId. The packageId of a document without a list is checked
+by itself.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def version_of(root: etree._Element) -> EmlVersion | None:
 
 
 def not_eml_finding(root: etree._Element, document_type: str) -> ElementFinding:
-    """Why the root element is not that of an EML document, and what would be right."""
+    """The reason why the root element is not that of an EML document, and the right one."""
     name = etree.QName(root)
     namespace = name.namespace or ""
     where = f"in the namespace {one_line(namespace, 200)}" if namespace else "in no namespace"
@@ -92,7 +92,7 @@ def how_to_write_docid(package_id: str) -> str:
 def _own_package_id_findings(
     root: etree._Element, found: str, document: ListedDocument, level: Level
 ) -> list[ElementFinding]:
-    """A finding if a document that no list names has a packageId that is no docid, or that another one has too."""
+    """A finding if a document without a list has a packageId that is no docid, or that another document has too."""
     if (refusal := document.refusal) is not None:
         return [ElementFinding(refusal.rule, refusal.message, refusal.remedy, root, refusal.level)]
     if _SCOPED.fullmatch(found) is None or nearest_docid(found):

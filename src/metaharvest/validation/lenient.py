@@ -44,7 +44,7 @@ def is_url(value: str) -> bool:
 
 
 def accepted_url(message: str) -> str | None:
-    """The URL that libxml2's `message` refuses and the standard accepts; None if the message says anything else."""
+    """The URL that libxml2's `message` refuses and the standard accepts; None for any other message."""
     refused = _REFUSED.fullmatch(message.strip())
     return refused[1] if refused and refused[2] == "anyURI" and is_url(refused[1]) else None
 

@@ -1,7 +1,7 @@
-"""Which order a schema prescribes for the elements in another one: read from the groups that xmlschema makes of it.
+"""The order that a schema prescribes for child elements: read from the groups of xmlschema.
 
-A group is a sequence, a choice or `all`, and has elements and other groups. What repeats has no order, though each time
-through may have one.
+A group is a sequence, a choice or `all`, and has elements and other groups. A repeated group has no order, though each
+repetition may have one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def must_precede(model: Any, first: str, later: str) -> bool:
-    """Whether by this group of the schema `first` never stands after `later`: not if it repeats, or is no sequence."""
+    """True if by this group of the schema `first` never follows `later`: false if it repeats, or is no sequence."""
     if model.max_occurs != 1:
         return False
     places = {name: part for part in reversed(model) for name in _names(part)}
@@ -30,7 +30,7 @@ def _names(part: Any) -> set[str]:
 
 
 def in_which_order(model: Any) -> str:
-    """What the schema says of the order of the elements in a group."""
+    """The schema's sentence about the order of the elements in a group."""
     kinds = set(_kinds(model))
     if "sequence" in kinds:
         return ", mostly in this order" if "any" in kinds else ", in this order"
@@ -40,7 +40,7 @@ def in_which_order(model: Any) -> str:
 
 
 def _kinds(model: Any, repeats: bool = False) -> Iterator[str]:
-    """Of the groups in a group that have several elements: `sequence`, `choice`, or `any` for those in any order."""
+    """The kinds of the groups in a group that have several elements: `sequence`, `choice`, or `any` for any order."""
     repeats = repeats or model.max_occurs != 1
     if len(_names(model)) > 1:
         if model.model == "all" or repeats:

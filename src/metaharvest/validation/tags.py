@@ -119,7 +119,7 @@ class _Reader:
                     break
                 self._tag(token)
                 if self._has_root and not self._stack:
-                    # What follows after the root element is no matter of tags.
+                    # Text after the root element is no matter of tags.
                     break
             elif opening := self._never_ends(token):
                 what, ending = _SECTIONS[opening]
@@ -270,7 +270,7 @@ class _Reader:
     def _closes_nothing(self, name: str, token: re.Match[str]) -> None:
         shown = one_line(name, 100)
         if self._just_closed is not None and self._just_closed[0] == name:
-            # <b><i></b></i>: what was called never closed is closed here, too late.
+            # <b><i></b></i>: the tag that was reported as never closed is closed here, too late.
             number, self._just_closed = self._just_closed[1], None
             before = self._faults[number]
             message = f"</{shown}> comes too late: an element ends before the one that it is in."

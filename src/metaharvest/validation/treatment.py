@@ -1,4 +1,4 @@
-"""How a site's documents are treated once they are fetched: filtered, normalised, checked at one of three levels."""
+"""The treatment of a site's documents after the fetch: filtered, normalised, checked at one of three levels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from metaharvest.validation import parse_lock, wellformed
 from metaharvest.validation.titles import title_of
 
 TransformLimit = Callable[[], AbstractContextManager[None]]
-"""What is around the work of a site's own files, to end it where it takes too long."""
+"""A context around the work of a site's own files, to end it if it takes too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,12 @@ class Treatment:
 
     @property
     def transforms(self) -> bool:
-        """Whether files of the site have a say in it: an XPath of theirs has no time limit of its own."""
+        """True if files of the site take part: an XPath of theirs has no time limit of its own."""
         return self.filters is not None or self.normalization is not None
 
     @property
     def digest(self) -> str:
-        """Tells what the site's files say from what others do, whatever they are called and laid out; empty without."""
+        """A digest of the rules in the site's files, which ignores names and layout; empty without files."""
         if not self.transforms:
             return ""
         filters, normalization = self.filters, self.normalization and replace(self.normalization, file="")
@@ -57,7 +57,7 @@ BY_EML = Treatment()
 def transformed(
     content: bytes, how: Treatment, parser: etree.XMLParser, limit: TransformLimit, *, is_record: bool = False
 ) -> Verdict | bytes:
-    """The document as normalised, the same bytes if nothing was added; or why it ends here: left out, or an error.
+    """The document as normalised, the same bytes if nothing was added; or the verdict: left out, or an error.
 
     `parser` keeps comments and processing instructions.
     """
@@ -99,7 +99,7 @@ def _too_large(max_bytes: int) -> Finding:
 
 
 def by_normalizing() -> Finding:
-    """What is said of a document that is acceptable as it was received."""
+    """The finding about a document that is acceptable as it was received."""
     message = "As it was received the document is in order: what is wrong with it was added by the site's normalising."
     remedy = (
         "The harvester's administrator should correct the file of the site's normalising; `metaharvest normalize "
@@ -109,6 +109,6 @@ def by_normalizing() -> Finding:
 
 
 def too_costly() -> Finding:
-    """What is said of a document for which the site's own files took too long."""
+    """The finding about a document for which the site's own files took too long."""
     message = "The filters of this site, or its normalising, take too long on this document, and were ended."
     return Finding("filter.too-expensive", message, _REMEDY)

@@ -1,4 +1,4 @@
-"""Parses a document's bytes into a tree, safely, and says in plain words why a document is not well-formed XML.
+"""Parses a document's bytes into a tree, safely, and explains in plain words why a document is not well-formed XML.
 
 Only XML's own five entities are expanded; no DTD and no other file is read, nothing is fetched. A document with
 declarations of its own in a DOCTYPE is refused, since they can change its content (libxml2 expands entities in
@@ -52,7 +52,7 @@ _COMMENT = re.compile(rb"<!--(?:.*?-->|.*)", re.DOTALL)
 
 _DECLARATION = re.compile(rb"<\?xml\s")
 _BEGINNING = re.compile(rb"(?:\xef\xbb\xbf)?\s*+(?:<\?xml\s|<[A-Za-z_][^<>]*\sxmlns)")
-"""How a document begins: with a declaration, or with an element in a namespace."""
+"""The beginning of a document: a declaration, or an element in a namespace."""
 
 _WINDOW = 120
 """Characters of the line that an excerpt shows on either side of the place."""
@@ -105,7 +105,7 @@ def new_parser(*, without_blanks: bool = False, keeps_all: bool = False, huge: b
 
 
 def has_markup_only(content: bytes) -> bool:
-    """Whether this has no DOCTYPE, comment, CDATA section or processing instruction, but at its beginning.
+    """True without a DOCTYPE, comment, CDATA section or processing instruction, except at the beginning.
 
     Then white space that a parser may leave out is between elements, never part of a value. False if in doubt.
     """
@@ -147,7 +147,7 @@ def parse_record(content: bytes, parser: etree.XMLParser, *, keeps_all: bool = F
 
 
 class _NodeCounter:
-    """Counts what would become nodes of a tree: a parser's target, and at the same time its source.
+    """Counts the future nodes of a tree: a parser's target, and at the same time its source.
 
     The source ends when there are too many nodes. The parser reads from it, since libxml2 does not limit the length of
     tags that are fed to a parser.
@@ -219,7 +219,7 @@ def _syntax_findings(error: etree.XMLSyntaxError, log: Any, content: bytes) -> I
     first_of_tags = next((each for each in found if _is_of_tags(each) or each.rule in _OF_ONE_TAG), None)
     for finding in found:
         if _is_of_tags(finding):
-            # Without a cause, the first is one, or what is wrong in a tag before it; the others follow from it.
+            # Without a cause, the first finding is one, or a mistake in a tag before it; the others follow from it.
             if causes or finding is not first_of_tags:
                 continue
         elif any(_explains(fault, first, last, finding) for fault, first, _, last in causes):
@@ -308,9 +308,9 @@ def _parser_findings(error: etree.XMLSyntaxError, log: Any, content: bytes) -> I
 
 
 def _document_before(finding: Finding, content: bytes) -> bytes | None:
-    """The document, or the part of one, that stands before a `<?xml` that comes too late; None if there is none.
+    """The document, or a part of one, that stands before a late `<?xml`; None if there is none.
 
-    What a web server or a program put there by mistake has neither a declaration nor a namespace.
+    Text that a web server or a program put there by mistake has neither a declaration nor a namespace.
     """
     line_start = 0
     for _ in range((finding.line or 1) - 1):
@@ -394,7 +394,7 @@ _ENCODING_ERRORS = ("ERR_INVALID_ENCODING", "ERR_UNSUPPORTED_ENCODING", "ERR_UNK
 
 
 def _encoding_finding(content: bytes, entry: Any) -> Finding:
-    """Why the bytes cannot be read in the encoding that the document declares, and which encoding would fit."""
+    """The reason why the bytes cannot be read in the declared encoding, and the encoding that would fit."""
     mark = _marked_encoding(content)
     declared = _DECLARED_ENCODING.match(content.removeprefix(codecs.BOM_UTF8))
     stated = declared[1].decode("ascii") if declared else mark or "UTF-8"

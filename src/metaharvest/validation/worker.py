@@ -1,4 +1,4 @@
-"""What a worker process runs: it checks the documents that it is sent, one after the other.
+"""The code of a worker process: it checks the documents that it is sent, one after the other.
 
 Starting and ending workers, and the time limit for one document, are up to the code that owns the pool. What is
 imported here is imported in every worker, so it is kept small: xmlschema only comes when a document has failed.
@@ -18,7 +18,7 @@ from metaharvest.model import ListedDocument, Verdict
 from metaharvest.validation import Treatment, Validator
 
 TOO_COSTLY = signal.SIGPROF
-"""The signal by which it does: nothing else ends the evaluation of an XPath."""
+"""The signal of the time limit: nothing else ends the evaluation of an XPath."""
 
 OUT_OF_MEMORY = 77
 """The exit code of a process that has reached its memory limit, after which it cannot go on."""
@@ -94,7 +94,7 @@ def _verdict_or_error(validator: Validator, content: bytes, document: ListedDocu
             os._exit(OUT_OF_MEMORY)
         return "".join(traceback.format_exception(error))
     if not verdict.acceptable and _is_near_limit():
-        # libxml2 gives no certain sign of it: a parser that got no memory speaks of an unknown error.
+        # libxml2 gives no certain sign of it: a parser without memory reports an unknown error.
         os._exit(OUT_OF_MEMORY)
     return verdict
 
