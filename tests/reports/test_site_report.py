@@ -202,7 +202,7 @@ def test_long_groups_are_cut_and_say_where_the_rest_is(session: Session, rows: J
     assert "  birch.0.1, birch.1.1, birch.10.1, and 9 more" in text
 
 
-def test_what_was_failing_and_went_in_is_told_as_mended(session: Session, rows: JournalRows) -> None:
+def test_a_document_that_failed_before_and_went_in_is_reported_as_repaired(session: Session, rows: JournalRows) -> None:
     site = rows.site("alder-creek")
     night = timedelta(days=1)
     before = rows.run(TODAY - night, NOW - night, "with-errors")

@@ -28,7 +28,7 @@ class CheckPrinter:
         """Print the findings of these documents; returns how many there are of each level."""
         same: dict[tuple[str, ...], list[_Place]] = {}
         for document in documents:
-            for finding in document.told:
+            for finding in document.reported_findings:
                 same.setdefault(_key(document, finding), []).append((document, finding))
         rules, left = Counter[str](), Counter[str]()
         for (rule, *_), places in same.items():

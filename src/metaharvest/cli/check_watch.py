@@ -157,7 +157,7 @@ def _findings(told: Told) -> _Findings:
     number: Counter[tuple[str, ...]] = Counter()
     for part, documents in told.parts:
         for document in documents:
-            for finding in document.told:
+            for finding in document.reported_findings:
                 docid = document.docid if part.name.is_list else ""
                 key = (document.url, docid, finding.rule, finding.xpath, finding.message)
                 number[key] += 1

@@ -17,8 +17,8 @@ from metaharvest.queries.last_findings import (
     DOCUMENTS_AT_ONCE,
     GOOD,
     LastOutcome,
-    documents_told,
     documents_with,
+    documents_with_findings,
     last_outcomes,
 )
 from metaharvest.queries.log import require_rule
@@ -79,12 +79,12 @@ def document_rows(session: Session, wanted: DocumentFilter, today: date) -> Iter
     today = as_of(session, today)
     conditions = _conditions(wanted, today)
     for site_id, name in sorted(sites.items(), key=lambda site: (site[1].lower(), site[0])):
-        told = None if having is None else set(having.get(site_id, ()))
-        for page in _pages(session, site_id, conditions, None if told is None else sorted(told)):
-            if told is None and any(row["outcome"] in GOOD for row in page):
-                told = documents_told(session, site_id)
+        wanted = None if having is None else set(having.get(site_id, ()))
+        for page in _pages(session, site_id, conditions, None if wanted is None else sorted(wanted)):
+            if wanted is None and any(row["outcome"] in GOOD for row in page):
+                wanted = documents_with_findings(session, site_id)
             about = [
-                row["document_id"] for row in page if row["outcome"] not in GOOD or row["document_id"] in (told or ())
+                row["document_id"] for row in page if row["outcome"] not in GOOD or row["document_id"] in (wanted or ())
             ]
             last = last_outcomes(session, site_id, about) if about else {}
             for row in page:

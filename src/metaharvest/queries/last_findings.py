@@ -58,7 +58,7 @@ def last_outcomes(session: Session, site_id: int, document_ids: Iterable[str]) -
     return {key: replace(each, findings=tuple(found.get(key, ()))) for key, each in last.items()}
 
 
-def documents_told(session: Session, site_id: int) -> set[str]:
+def documents_with_findings(session: Session, site_id: int) -> set[str]:
     """The documents of a site that any finding in the log is about."""
     its_runs = select(HarvestSiteRun.site_run_id).where(HarvestSiteRun.site_schedule_id == site_id, IS_REAL)
     query = (

@@ -195,11 +195,11 @@ def _with_sites(session: Session, statement: Select[Any]) -> list[RunRecord]:
 
 def targets_away(session: Session, run_ids: Sequence[int]) -> dict[int, list[str]]:
     """By run, what was said of targets that stopped answering."""
-    told: dict[int, list[str]] = {}
+    messages: dict[int, list[str]] = {}
     of_the_run = HarvestLog.site_run_id.is_(None), HarvestLog.harvest_operation_code == "TargetError"
     for start in range(0, len(run_ids), _AT_ONCE):
         chosen = HarvestLog.run_id.in_(run_ids[start : start + _AT_ONCE])
         query = select(HarvestLog.run_id, HarvestLog.message).where(chosen, *of_the_run)
         for run_id, message in session.execute(query.order_by(HarvestLog.harvest_log_id)):
-            told.setdefault(run_id, []).append(message)
-    return told
+            messages.setdefault(run_id, []).append(message)
+    return messages

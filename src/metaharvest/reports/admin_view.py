@@ -1,7 +1,7 @@
-"""What the administrator's report says, read from the journal: one frozen value, every text in it cleaned.
+"""The content of the administrator's report, read from the journal: one frozen value, every text in it cleaned.
 
-One row per site, failures first; then what failed and why, trouble of the run itself, documents by site and rule, and
-mail that did not arrive. The templates decide how it looks.
+One row per site, failures first; then failures with reasons, trouble of the run itself, documents by site and rule, and
+mail that did not arrive. The templates make the layout.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from metaharvest.reports.findings import (
     VANISHED,
     FindingGroup,
     FindingLine,
+    already_reported,
     attention,
     finding_line,
     is_attention,
-    is_told,
     title_of,
 )
 from metaharvest.reports.outbox import stuck_mail
@@ -73,7 +73,7 @@ class SiteRow:
 
 @dataclass(frozen=True, slots=True)
 class FailedSite:
-    """A site that failed as a whole, and why. `told`: the reason only repeats what a finding of `groups` says."""
+    """A site that failed as a whole, with the reason. `told`: a finding of `groups` already says the reason."""
 
     name: str
     reason: str
@@ -82,14 +82,14 @@ class FailedSite:
 
 
 _ALSO = (VANISHED, CHANGED_CONTENT, MISSING)
-"""Rules of warnings of which administrators are told as well."""
+"""Rules of warnings that administrators get as well."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleProblem:
-    """One rule's findings at one site: how many documents, and the first finding as an example.
+    """One rule's findings at one site: the number of documents, and the first finding as an example.
 
-    `documents` is 0 where the finding itself says how many there are, or is about the list; then its remedy is told.
+    `documents` is 0 if the finding itself has a number, or is about the list; then its remedy is shown.
     """
 
     site: str
@@ -100,12 +100,12 @@ class RuleProblem:
 
     @property
     def is_for_administrator(self) -> bool:
-        """Whether its remedy is for the administrator, and not told to the site's contacts."""
+        """True if its remedy is for the administrator, and hidden from the site's contacts."""
         return self.rule in RULES and bool(RULES[self.rule].for_contact)
 
     @property
     def counted(self) -> str:
-        """How many documents, in words; of those that vanished not all are told one by one."""
+        """The number of documents, in words; vanished ones are not all shown one by one."""
         more = " or more" if self.rule in (VANISHED, MISSING) and self.documents >= MAX_FINDINGS else ""
         return words.counted(self.documents, "document") + more if self.documents else ""
 
@@ -126,8 +126,8 @@ class Undelivered:
 class AdminView:
     """The content of the administrator's report. `log_file` is the file with the whole report, if one was written.
 
-    `waits` are sentences about what has waited too long: sites that are overdue, mail that does not leave, and about a
-    clock that was wrong. `start_here`: what to do first; what waits for a person comes before all else.
+    `waits` are sentences about long waits: sites that are overdue, mail that does not leave, and about a clock that was
+    wrong. `start_here`: the first steps; decisions that wait for a person come before all others.
     """
 
     network: str
@@ -164,7 +164,7 @@ class AdminView:
 
 
 def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> AdminView:
-    """Read everything that the report of this run tells."""
+    """Read the content of the report of this run."""
     limit, now = context.limit, context.now
     site_runs = _site_runs(session, run.run_id)
     problems, more_problems = _problems(session, run.run_id, site_runs, limit)
@@ -218,7 +218,7 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
         run=run.run_id,
         version=__version__,
         host=one_line(run.host),
-        target=context.repositories.told(names),
+        target=context.repositories.describe(names),
         started=f"{run.started_at:%Y-%m-%d %H:%M:%S} UTC",
         duration=words.duration(((run.ended_at or now) - run.started_at).total_seconds()),
         recipients=context.settings.harvester.administrators,
@@ -296,8 +296,8 @@ def _sentence(
         "the run itself had trouble" if troubles and not is_away else "",
         "some mail did not arrive" if undelivered else "",
     ]
-    told = words.joined([part for part in parts if part])
-    return f"{opening} {told[:1].upper()}{told[1:]}: see below." if told else opening
+    summary = words.joined([part for part in parts if part])
+    return f"{opening} {summary[:1].upper()}{summary[1:]}: see below." if summary else opening
 
 
 def _site_runs(session: Session, run_id: int) -> list[HarvestSiteRun]:
@@ -313,10 +313,10 @@ def _is_of(run_id: int) -> ColumnElement[bool]:
 
 
 def _site_row(row: HarvestSiteRun, doubtful: words.Doubts, now: datetime) -> SiteRow:
-    """A site run as the table shows it; one that has not ended counts as taking until now."""
+    """A site run as the table shows it; the time of one that has not ended goes until now."""
     status, counts = SiteRunStatus(row.status), counts_of(row)
     odd = [f"{counts[kind]:,} {words.LABELS[kind]}" for kind in (*words.ERRORS, *words.ATTENTION) if counts[kind]]
-    odd += doubtful.told
+    odd += doubtful.in_words
     odd += [words.counted(row.warnings, "warning")] if row.warnings else []
     retry = "retry, " if row.kind == SiteRunKind.RETRY.value else ""
     return SiteRow(
@@ -343,24 +343,24 @@ def _failed_sites(
         groups = attention(session, row.site_run_id, run.harvest_date, min(limit, 5))
         known = row.failure_reason or _site_message(session, row) or words.STATUSES[SiteRunStatus(row.status)]
         reason = one_line(known, 1000)
-        yield FailedSite(one_line(row.site_name), reason, is_told(reason, groups), groups)
+        yield FailedSite(one_line(row.site_name), reason, already_reported(reason, groups), groups)
 
 
 def _site_message(session: Session, site_run: HarvestSiteRun) -> str | None:
-    """The first error that the log has of the site itself, not of one of its documents."""
+    """The first error in the log about the site itself, not about one of its documents."""
     its_own = (_LOG.site_run_id == site_run.site_run_id) & (_LOG.status == 1) & _LOG.document_id.is_(None)
     return session.scalar(select(_LOG.message).where(its_own).order_by(_LOG.harvest_log_id).limit(1))
 
 
 def _troubles(session: Session, run_id: int) -> tuple[str, ...]:
-    """Trouble of the run itself: dead runs found at the start, why it ended early, what else failed outside a site."""
+    """Trouble of the run itself: dead runs found at the start, an early end, failures outside of a site."""
     trouble = or_(_LOG.harvest_operation_code == "RunInterrupted", (_LOG.status == 1) & _LOG.site_run_id.is_(None))
     query = select(_LOG.message).where(_LOG.run_id == run_id, trouble).order_by(_LOG.harvest_log_id).limit(100)
     return tuple(one_line(message, 1000) for message in session.scalars(query))
 
 
 def _target_is_away(session: Session, run_id: int) -> bool:
-    """Whether a target stopped answering."""
+    """True if a target stopped answering."""
     query = select(_LOG.run_id).where(_LOG.run_id == run_id, _LOG.harvest_operation_code == "TargetError")
     return session.scalar(query.limit(1)) is not None
 
@@ -368,10 +368,9 @@ def _target_is_away(session: Session, run_id: int) -> bool:
 def _problems(
     session: Session, run_id: int, site_runs: list[HarvestSiteRun], limit: int
 ) -> tuple[tuple[RuleProblem, ...], int]:
-    """What needs attention by site and rule, the lists themselves first, of the sites that did not fail as a whole.
+    """Problems by site and rule, the lists themselves first, of the sites that did not fail as a whole.
 
-    With it what else was seen of documents that the repository keeps: somebody should know that they are not listed any
-    more, or are not what it has.
+    It includes warnings about documents that the target keeps: they are no longer listed, or differ from the target's.
     """
     names = {row.site_run_id: one_line(row.site_name) for row in site_runs}
     # A subquery, not a list of numbers: databases limit the parameters of a statement, and a run may have more sites.
@@ -396,13 +395,13 @@ def _problems(
 
 
 def _of_the_run(troubles: Sequence[str]) -> Iterator[Step]:
-    """What to do about a run that had trouble itself."""
+    """The next step about a run that had trouble itself."""
     for trouble in troubles[:1]:
         yield Step(trouble, "`metaharvest doctor` checks the settings, the database, the target and the mail.")
 
 
 def _step(failure: FailedSite) -> Step:
-    """What to do about a site that failed as a whole: the remedy of the finding that its reason names."""
+    """The next step about a site that failed as a whole: the remedy of the finding that its reason names."""
     known = [
         (line.message or group.message, line.remedy or group.remedy) for group in failure.groups for line in group.lines
     ]

@@ -1,4 +1,4 @@
-"""What an administrator does with reports: send one again, send all refused ones again, give one up."""
+"""The actions of an administrator on reports: send one again, send all refused ones again, drop one."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from metaharvest.sites.registry import read_site
 
 @dataclass(frozen=True, slots=True)
 class Resent:
-    """To whom a report goes again, and who had it and gets these reports no longer."""
+    """The recipients of a report that is sent again, and earlier ones who no longer get these reports."""
 
     recipients: tuple[str, ...]
     former: tuple[str, ...] = ()
 
 
 def resend(session: Session, report_id: int, settings: Settings, to: Sequence[str] = ()) -> Resent:
-    """Put a report back into the outbox: `to` these addresses, or to those who get such reports now.
+    """Put a report back into the outbox: `to` these addresses, or to the present recipients of such reports.
 
-    Without `to`, a corrected contact gets it, and an address that is no contact any more is not tried again. When it
-    was first sent stays. Raises MetaharvestError if there is no such report, or nobody gets such reports now.
+    Without `to`, a corrected contact gets it, and an address that is no longer a contact is not tried again. The date
+    of the first sending stays. Raises MetaharvestError if there is no such report, or it has no recipients now.
     """
     _require(session, report_id)
     known = session.scalars(select(ReportDelivery).where(ReportDelivery.report_id == report_id)).all()
@@ -51,7 +51,7 @@ def resend(session: Session, report_id: int, settings: Settings, to: Sequence[st
 
 @dataclass(frozen=True, slots=True)
 class ResentRefused:
-    """How many reports and deliveries go again, and the numbers of reports that have no recipient any more."""
+    """The number of reports and deliveries that are sent again, and the numbers of reports without recipients."""
 
     reports: int
     deliveries: int
@@ -61,8 +61,8 @@ class ResentRefused:
 def resend_refused(session: Session, settings: Settings, since: datetime | None) -> ResentRefused:
     """Put refused deliveries of all reports written at `since` or later back into the outbox.
 
-    Recipients who have the report do not get it again. A contact that was corrected since then gets it in place of the
-    refused address. Deliveries that were given up by hand stay so.
+    Recipients who have the report do not get it again. A corrected contact gets it in place of the refused address.
+    Deliveries that were dropped by hand stay so.
     """
     query = select(ReportDelivery).join(ReportOutbox, ReportOutbox.report_id == ReportDelivery.report_id)
     query = query.where(is_refused(), *([] if since is None else [ReportOutbox.created_at >= since]))
@@ -85,7 +85,7 @@ def resend_refused(session: Session, settings: Settings, since: datetime | None)
 
 
 def _resend_missing(session: Session, report_id: int, refused: Sequence[ReportDelivery], to: Sequence[str]) -> int:
-    """Queue a report for the addresses that do not have it; returns their number. The other refusals are settled."""
+    """Queue a report for the addresses that do not have it; return their number. The other refusals are settled."""
     known = session.scalars(select(ReportDelivery).where(ReportDelivery.report_id == report_id)).all()
     deliveries = {row.recipient.casefold(): row for row in known}
     wanted = {address.casefold(): address for address in to}
@@ -102,7 +102,7 @@ def _resend_missing(session: Session, report_id: int, refused: Sequence[ReportDe
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """How many deliveries of a report were given up: some waited, some were refused. `arrived`: the others."""
+    """The dropped deliveries of a report: some waited, some were refused. `arrived`: the others."""
 
     waiting: int
     refused: int
@@ -110,7 +110,7 @@ class Dropped:
 
 
 def drop(session: Session, report_id: int, why: str) -> Dropped:
-    """Give up the deliveries of this report that wait or were refused. Raises MetaharvestError."""
+    """Drop the deliveries of this report that wait or were refused. Raises MetaharvestError."""
     _require(session, report_id)
     its = ReportDelivery.report_id == report_id
     numbers = {
@@ -130,7 +130,7 @@ def _require(session: Session, report_id: int) -> None:
 
 
 def _entitled(session: Session, report_id: int, settings: Settings) -> Sequence[str]:
-    """Who gets such reports now. Raises MetaharvestError if that is nobody."""
+    """The present recipients of such reports. Raises MetaharvestError if there are none."""
     query = (
         select(HarvestSiteRun.site_schedule_id)
         .join(ReportOutbox, ReportOutbox.site_run_id == HarvestSiteRun.site_run_id)

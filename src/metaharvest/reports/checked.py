@@ -1,7 +1,7 @@
-"""What a rehearsal has found, read from its throw-away journal: the values behind all that `check` tells.
+"""The results of a rehearsal, read from its throw-away journal: the values behind the output of `check`.
 
-A *part* is one harvest list, or the documents that no list names. How it is shown is up to checked_page.py (HTML),
-checked_sarif.py, checked_junit.py, and the command line.
+A *part* is one harvest list, or the documents without a list. checked_page.py (HTML), checked_sarif.py,
+checked_junit.py, and the command line show it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FAILED = (SiteRunStatus.LIST_FAILED, SiteRunStatus.FAILED, SiteRunStatus.INCOMP
 
 @dataclass(frozen=True, slots=True)
 class PartName:
-    """What people call a part, and the URL of its list; `is_list` is false for documents that no list names.
+    """The name of a part for people, and the URL of its list; `is_list` is false for documents without a list.
 
     `site`: the registered site as which it was rehearsed.
     """
@@ -42,9 +42,9 @@ class PartName:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Names of what was checked, for people and for editors: a file by its path, as it was given, or a URL.
+    """Names of checked files, for people and for editors: a file by its path, as it was given, or a URL.
 
-    `given` has the names of files that were given, by URL; `file_of` finds the file with what is at a URL.
+    `given` has the names of files that were given, by URL; `file_of` finds the file with the content of a URL.
     """
 
     given: Mapping[str, str]
@@ -52,7 +52,7 @@ class Places:
     folder: Path
 
     def name(self, url: str) -> str:
-        """How people are told of it."""
+        """Its name for people."""
         if url in self.given:
             return self.given[url]
         path = path_of(url) if is_file_url(url) else None
@@ -64,9 +64,9 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class CheckedDocument:
-    """A document of a part, or, with an empty docid and no outcome, what is said of its list as a whole.
+    """A document of a part, or, with an empty docid and no outcome, the findings about its list as a whole.
 
-    `list_url` is the list's, if there is one. `message` says how it ended, for what has no finding.
+    `list_url` is the list's, if there is one. `message` is its result, for a document without findings.
     """
 
     docid: str
@@ -78,16 +78,16 @@ class CheckedDocument:
 
     @property
     def is_well(self) -> bool:
-        """Whether there is nothing to say of it."""
+        """True if there is nothing to report about it."""
         return not self.findings and (self.outcome is None or self.outcome in FINE_OUTCOMES)
 
     def url_of(self, finding: Finding) -> str:
-        """Where the line of a finding is: in the document, or in its list."""
+        """The URL of the file with a finding's line: the document, or its list."""
         return self.list_url if finding.rule.startswith(_ABOUT_LISTS) else self.url
 
     @property
-    def told(self) -> tuple[Finding, ...]:
-        """Its findings; if it is not well and has none, one that says how it ended."""
+    def reported_findings(self) -> tuple[Finding, ...]:
+        """Its findings; if it is not well and has none, one with its result."""
         if self.findings or self.is_well or self.outcome is None:
             return self.findings
         level = Level.ERROR if self.outcome.is_error else Level.WARNING
@@ -96,7 +96,7 @@ class CheckedDocument:
 
 @dataclass(frozen=True, slots=True)
 class CheckedPart:
-    """A part and how it ended."""
+    """A part and its result."""
 
     name: PartName
     site_run_id: int
@@ -108,24 +108,24 @@ class CheckedPart:
 
     @property
     def failed(self) -> bool:
-        """Whether it failed as a whole."""
+        """True if it failed as a whole."""
         return self.status in _FAILED
 
     @property
     def sentence(self) -> str:
-        """How it ended: `list.xml names 12 documents: 8 would be added and 4 are not valid.`"""
+        """Its result: `list.xml names 12 documents: 8 would be added and 4 are not valid.`"""
         if self.status is SiteRunStatus.LIST_FAILED:
             return f"{self.name.shown}: the harvest list could not be read, so nothing of it would be harvested."
         ends = joined(words.ends_of(self.counts, is_rehearsal=True))
         number = counted(self.listed, "document")
         if self.name.is_list:
-            told = f"{self.name.shown} names {number}"
+            opening = f"{self.name.shown} names {number}"
         elif self.listed == 1 and not self.failed:
             return f"{self.name.shown} {ends.removeprefix('1 ')}."
         else:
-            told = number if self.name.shown == "documents" else f"{self.name.shown}, {number}"
+            opening = number if self.name.shown == "documents" else f"{self.name.shown}, {number}"
         trouble = f" {self.reason}" if self.failed and self.reason else ""
-        return f"{told}: {ends}.{trouble}" if ends else f"{told}.{trouble}"
+        return f"{opening}: {ends}.{trouble}" if ends else f"{opening}.{trouble}"
 
 
 def parts(session: Session, run_id: int, names: Mapping[str, PartName]) -> list[CheckedPart]:
@@ -150,7 +150,7 @@ def _part(session: Session, site_run: HarvestSiteRun, name: PartName) -> Checked
 
 
 def _is_document(session: Session, site_run: HarvestSiteRun, url: str) -> bool:
-    """Whether what is at the URL turned out to be the one document, and not a list."""
+    """True if the file at the URL was the one document, and not a list."""
     here = HarvestLog.site_run_id == site_run.site_run_id, HarvestLog.document_url == shown_url(url)
     return bool(session.scalar(select(func.count()).where(*here)))
 
@@ -168,20 +168,20 @@ def local_documents(session: Session, run_id: int, site_names: Collection[str]) 
 
 
 def documents(session: Session, part: CheckedPart, *, all_of_them: bool = False) -> Iterator[CheckedDocument]:
-    """What there is to say of a part: of its list as a whole first, then of its documents.
+    """The reportable documents of a part: its list as a whole first, then its documents.
 
-    With `all_of_them` also those of which there is nothing to say; but not those that the target has already.
+    With `all_of_them` also those without findings; but not those that the target has already.
     """
     log, detail = HarvestLog, HarvestDetailLog
-    told = or_(log.outcome.is_not(None), detail.detail_log_id.is_not(None))
+    condition = or_(log.outcome.is_not(None), detail.detail_log_id.is_not(None))
     fine = [kind.value for kind in FINE_OUTCOMES]
     if not all_of_them:
-        told = or_(log.outcome.not_in(fine), detail.detail_log_id.is_not(None))
+        condition = or_(log.outcome.not_in(fine), detail.detail_log_id.is_not(None))
     order = (log.document_id, log.revision) if part.name.is_list else (log.document_url,)
     query = (
         select(log, detail)
         .outerjoin(detail, detail.harvest_log_id == log.harvest_log_id)
-        .where(log.site_run_id == part.site_run_id, told)
+        .where(log.site_run_id == part.site_run_id, condition)
         .order_by(log.document_id.is_not(None), *order, log.harvest_log_id, detail.detail_log_id)
         .execution_options(yield_per=500)
     )
@@ -199,7 +199,7 @@ def _key(log: HarvestLog) -> _Key:
 
 
 def _outcomes(session: Session, part: CheckedPart) -> dict[_Key, str]:
-    """How documents ended that went in with a warning: their warnings are on log rows of their own."""
+    """The outcomes of documents that went in with a warning: their warnings are on log rows of their own."""
     if not part.warnings:
         return {}
     log = HarvestLog

@@ -1,4 +1,4 @@
-"""What a rehearsal has found as a JUnit report, which services that run tests read: a document is a test case."""
+"""The results of a rehearsal as a JUnit report, which services that run tests read: a document is a test case."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit(
-    told: Iterable[tuple[CheckedPart, Iterable[CheckedDocument]]], places: Places, seconds: float, stamp: str
+    found: Iterable[tuple[CheckedPart, Iterable[CheckedDocument]]], places: Places, seconds: float, stamp: str
 ) -> bytes:
     """A test suite for each part, with a test case for each document, and one for a list that cannot be read.
 
-    A document with errors has failed, and one that was put off. `stamp`: when it was, in ISO 8601
-    without a time zone; `seconds`: how long all of it took.
+    A document with errors has failed, and so has one that was put off. `stamp`: its time, in ISO 8601 without a time
+    zone; `seconds`: its total duration.
     """
     root = ElementTree.Element("testsuites", name="metaharvest check")
-    for number, (part, documents) in enumerate(told):
+    for number, (part, documents) in enumerate(found):
         suite = ElementTree.SubElement(root, "testsuite", name=_text(part.name.shown))
         for document in documents:
             _add_case(suite, part, document, places)
@@ -52,8 +52,8 @@ def _add_case(suite: ElementTree.Element, part: CheckedPart, document: CheckedDo
     is_list = part.name.is_list
     name = (document.docid if is_list else places.name(document.url)) or "the harvest list"
     case = ElementTree.SubElement(suite, "testcase", name=_text(name), classname=_text(part.name.shown), time="0")
-    errors = [finding for finding in document.told if finding.is_error]
-    text = _text("\n\n".join(_told(finding, document, places) for finding in document.told))
+    errors = [finding for finding in document.reported_findings if finding.is_error]
+    text = _text("\n\n".join(_describe(finding, document, places) for finding in document.reported_findings))
     if errors:
         about = errors[0]
         ElementTree.SubElement(case, "failure", message=_text(about.message), type=about.rule).text = text
@@ -64,7 +64,7 @@ def _add_case(suite: ElementTree.Element, part: CheckedPart, document: CheckedDo
         ElementTree.SubElement(case, "system-out").text = text
 
 
-def _told(finding: Finding, document: CheckedDocument, places: Places) -> str:
+def _describe(finding: Finding, document: CheckedDocument, places: Places) -> str:
     where = [
         places.name(document.url_of(finding)),
         *(str(number) for number in (finding.line, finding.column) if number),
@@ -76,5 +76,5 @@ def _told(finding: Finding, document: CheckedDocument, places: Places) -> str:
 
 
 def _text(text: str) -> str:
-    """Without what XML cannot hold."""
+    """The text without characters that XML cannot hold."""
     return _NO_XML.sub("\ufffd", text)

@@ -1,4 +1,4 @@
-"""What a rehearsal has found as an HTML page, in the looks of the reports."""
+"""The results of a rehearsal as an HTML page, in the layout of the reports."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ class _Page:
 
 
 def page(
-    told: Iterable[tuple[CheckedPart, Iterable[CheckedDocument]]],
+    found: Iterable[tuple[CheckedPart, Iterable[CheckedDocument]]],
     places: Places,
     settings: Settings,
     story: str,
     notes: Sequence[str],
     day: str,
 ) -> str:
-    """The page; `story` is how it all would end, `notes` are sentences at its end. Raises TemplateError."""
-    parts = tuple(_page_part(part, documents, places, settings.reports.lines_per_group) for part, documents in told)
+    """The page; `story` is the result of the whole, `notes` are sentences at its end. Raises TemplateError."""
+    parts = tuple(_page_part(part, documents, places, settings.reports.lines_per_group) for part, documents in found)
     tone = min((part.tone for part in parts), key=_TONES.index, default="good")
     table = TableNote("", "in the table that --csv prints")
     return render_page("check/page.html", _Page(day, "Rehearsal", story, tone, parts, notes, table), settings)
@@ -57,7 +57,7 @@ def page(
 def _page_part(part: CheckedPart, documents: Iterable[CheckedDocument], places: Places, most: int) -> _PagePart:
     groups: dict[tuple[bool, str], tuple[list[FindingLine], list[int]]] = {}
     for document in documents:
-        for finding in document.told:
+        for finding in document.reported_findings:
             lines, count = groups.setdefault((not finding.is_error, finding.rule), ([], [0]))
             count[0] += 1
             if len(lines) < most:

@@ -1,4 +1,4 @@
-"""What a rehearsal has found as SARIF 2.1.0 (OASIS), which code-scanning services and editors read."""
+"""The results of a rehearsal as SARIF 2.1.0 (OASIS), which code-scanning services and editors read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _ROOT = "SRCROOT"
 
 
-def sarif(told: Iterable[Iterable[CheckedDocument]], folder: Path) -> dict[str, Any]:
+def sarif(parts: Iterable[Iterable[CheckedDocument]], folder: Path) -> dict[str, Any]:
     """One SARIF log with a result for each finding of the documents of each part.
 
     Files below `folder` are named by their path from there.
@@ -25,9 +25,9 @@ def sarif(told: Iterable[Iterable[CheckedDocument]], folder: Path) -> dict[str, 
     rules: dict[str, int] = {}
     results = [
         _result(document, finding, rules, folder)
-        for documents in told
+        for documents in parts
         for document in documents
-        for finding in document.told
+        for finding in document.reported_findings
     ]
     driver: dict[str, Any] = {"name": "metaharvest", "version": __version__, "semanticVersion": __version__}
     driver["rules"] = [_rule(rule) for rule in rules]

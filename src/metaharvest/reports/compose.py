@@ -60,7 +60,7 @@ def site_reports(
     repositories: Repositories,
     now: datetime,
 ) -> dict[int, Report]:
-    """The reports of those of these site runs that deserve one; `registered` are their sites as they stand now."""
+    """The reports of those site runs that deserve one; `registered` are their sites as registered now."""
     context = ReportContext(settings, repositories, now)
     query = select(HarvestSiteRun).where(HarvestSiteRun.site_run_id.in_(site_run_ids))
     site_runs = {row.site_run_id: row for row in session.scalars(query.execution_options(populate_existing=True))}
@@ -126,8 +126,8 @@ def admin_report(
 def digest(session: Session, run_id: int, settings: Settings, now: datetime) -> Report | None:
     """The administrators' digest of the weeks until this run's day; None unless this is the first day for it.
 
-    That is the day that the settings name, or the first one after it that has a run. Its key is the day that they name:
-    further runs have no digest of their own.
+    The settings name the day; the digest is made on it, or on the first one after it that has a run. Its key is the day
+    in the settings: further runs have no digest of their own.
     """
     today = session.get_one(HarvestRun, run_id).harvest_date
     week = (today - timedelta(days=number) for number in range(7))
@@ -139,7 +139,7 @@ def digest(session: Session, run_id: int, settings: Settings, now: datetime) -> 
 
 
 def _has_ended(session: Session, first: date, before: date) -> bool:
-    """Whether a run of these days came to its reports."""
+    """True if a run of these days reached its reports."""
     of_days = (HarvestRun.harvest_date >= first, HarvestRun.harvest_date < before)
     ended = HarvestRun.status.in_([RunStatus.SUCCEEDED.value, RunStatus.WITH_ERRORS.value, RunStatus.FAILED.value])
     return session.scalar(select(HarvestRun.run_id).where(*of_days, ended).limit(1)) is not None
@@ -160,7 +160,7 @@ def _report(
 
 
 def _seed(run: HarvestRun) -> tuple[object, ...]:
-    """What tells this run from a run of the same number in another database; for the Message-ID."""
+    """A text that differs for a run of the same number in another database; for the Message-ID."""
     return (run.run_id, run.started_at.isoformat(), run.host, run.pid)
 
 
@@ -172,7 +172,7 @@ def _table(
     settings: Settings,
     at_least: int = 0,
 ) -> tuple[Attachment | None, TableNote]:
-    """The table as an attachment, if it has rows and is not too long, and what the report says about it.
+    """The table as an attachment, if it has rows and is not too long, and the report's note about it.
 
     `at_least`: see attachment_of.
     """
@@ -189,7 +189,7 @@ def _table(
 
 
 def _to_log_file(session: Session, view: AdminView, settings: Settings, name: str) -> AdminView:
-    """Write the whole report and its table into the log folder; returns the view that says where, or what failed."""
+    """Write the whole report and its table into the log folder; return the view with the place, or with the error."""
     folder = settings.path(settings.reports.log_folder)
     note = TableNote(f"The table {name}.csv beside this file has the whole log of this run.", f"in {name}.csv")
     rendered = render("admin_report", replace(view, table=note), settings)
@@ -206,7 +206,7 @@ def _to_log_file(session: Session, view: AdminView, settings: Settings, name: st
 
 
 def _write(path: Path, chunks: Iterable[str]) -> None:
-    """Write a file so that either the whole of it is there or nothing."""
+    """Write a file as a whole or not at all."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="") as file:

@@ -1,4 +1,4 @@
-"""What the administrators' digest says: each site's weeks at a glance, and what has been failing for how long."""
+"""The content of the administrators' digest: an overview of each site's weeks, and long-failing documents."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _NOTHING: _Numbers = (0, 0, 0, 0)
 class Week:
     """A site's week: harvests, documents that went in, documents that failed in the worst harvest of the week.
 
-    So many of the harvests are `broken`: they failed as a whole. Tries of single documents are no harvests. `height` is
-    the bar for what went in, 0 to 100 of the site's best week.
+    `broken` harvests failed as a whole. Tries of single documents are no harvests. `height` is the bar for documents
+    that went in, 0 to 100 of the site's best week.
     """
 
     begins: str
@@ -49,7 +49,7 @@ class Week:
 class SiteTrend:
     """A site's weeks, the oldest first.
 
-    `bars` draws what went in, as text; a × is a week in which nothing did, and a harvest failed as a whole.
+    `bars` draws the documents that went in, as text; a × is a week without any, in which a harvest failed as a whole.
     """
 
     name: str
@@ -80,7 +80,7 @@ class DigestView:
 
 
 def digest_view(session: Session, today: date, settings: Settings) -> DigestView:
-    """Read the digest of the weeks that end with `today`; of sites that are switched off it has nothing."""
+    """Read the digest of the weeks that end with `today`; it leaves out sites that are switched off."""
     begin = today - timedelta(weeks=WEEKS) + timedelta(days=1)
     site = HarvestSiteSchedule
     names = {row[0]: row[1] for row in session.execute(select(site.site_schedule_id, site.name).where(site.enabled))}

@@ -29,20 +29,21 @@ _LOG, _DETAIL, _LEDGER, _PROBLEM = HarvestLog, HarvestDetailLog, HarvestDocument
 SHRANK, VANISHED, CHANGED_CONTENT = "list.shrank", "list.vanished", "list.changed-content"
 EMPTY, FEWER = "oai.empty", "oai.fewer"
 MISSING = "records.missing"
-"""Rules of warnings that say that documents may be lost, or are not what they are listed as. Of records that a complete
-list does not name, only another one says that they are back."""
+"""Rules of warnings that documents may be lost, or differ from their list. Of records that a complete list does not
+name, only another one shows that they are back.
+"""
 
 MOVED = "records.moved"
-"""The rule of warnings that a record has gone from one site of its repository to another, and its document with it."""
+"""The rule of warnings that a record has moved from one site of its source repository to another, with its document."""
 
 MANY_DELETIONS = "records.many-deletions"
-"""The rule of what documents are put off for until somebody confirms their deletion."""
+"""The rule of documents that wait for the confirmation of their deletion."""
 
 SPLIT = "oai.split"
-"""The rule of what the first report says of a site that an upgrade has made of one with several sets."""
+"""The rule of the note in the first report of a site that an upgrade has made of one with several sets."""
 
 REPOSITORY_CHANGED = "oai.repository-changed"
-"""The rule of warnings that a repository says other things of itself than the last time."""
+"""The rule of warnings that a source repository describes itself differently than the last time."""
 
 _ATTENTION = [kind.value for kind in ATTENTION]
 _NOT_FINE = [*_ATTENTION, *(kind.value for kind in ERROR_OUTCOMES)]
@@ -50,7 +51,7 @@ _NOT_FINE = [*_ATTENTION, *(kind.value for kind in ERROR_OUTCOMES)]
 
 @dataclass(frozen=True, slots=True)
 class FindingLine:
-    """One finding, as shown. `since` is the day since when the document has been failing, `title` is the document's."""
+    """One finding, as shown. `since` is the first day on which the document failed, `title` is the document's."""
 
     docid: str
     url: str
@@ -64,7 +65,7 @@ class FindingLine:
 
 @dataclass(frozen=True, slots=True)
 class FindingGroup:
-    """The findings of one rule: how many there are, the first of them, and the remedy and message that they share."""
+    """The findings of one rule: their number, the first of them, and the remedy and message that they share."""
 
     rule: str
     title: str
@@ -81,7 +82,7 @@ class FindingGroup:
 
     @property
     def more(self) -> int:
-        """How many findings are not shown."""
+        """The number of findings that are not shown."""
         return self.count - len(self.lines) if self.lines else 0
 
 
@@ -91,10 +92,10 @@ def title_of(rule: str) -> str:
 
 
 def is_attention() -> ColumnElement[bool]:
-    """Whether a detail row (joined to its log row) tells of something that keeps documents, or the list, out.
+    """True if a detail row (joined to its log row) is about a fault that keeps documents, or the list, out.
 
-    The reason why documents were put off, and the number of further duplicates, are on log rows without an outcome.
-    A list that lost much has most likely lost it by mistake.
+    The reason why documents were put off, and the number of further duplicates, are on log rows without an outcome. A
+    list that lost much has most likely lost it by mistake.
     """
     return or_(
         _DETAIL.level == Level.ERROR.value,
@@ -107,28 +108,28 @@ def is_attention() -> ColumnElement[bool]:
 def attention(
     session: Session, site_run_id: int, today: date, limit: int, news: bool | None = None
 ) -> tuple[FindingGroup, ...]:
-    """What somebody has to correct or decide, the gravest first; at most `limit` lines a group.
+    """The problems that need a correction or a decision, the gravest first; at most `limit` lines a group.
 
-    `news`: only what this site run was the first to find, or only what it has found again.
+    `news`: only those that this site run was the first to find, or only those that it has found again.
     """
     explained = _groups(session, site_run_id, and_(is_attention(), _is_news(site_run_id, news)), today, limit)
     return (*explained, *(() if news is False else _unexplained(session, site_run_id, limit)))
 
 
-def is_told(reason: str, groups: Iterable[FindingGroup]) -> bool:
-    """Whether `reason` only repeats what one of the findings shown says."""
+def already_reported(reason: str, groups: Iterable[FindingGroup]) -> bool:
+    """True if one of the findings shown already says this `reason`."""
     return any(line.message and line.message in reason for group in groups for line in group.lines)
 
 
 def warnings(
     session: Session, site_run_id: int, today: date, limit: int, news: bool | None = None
 ) -> tuple[FindingGroup, ...]:
-    """What is doubtful about documents that went in nevertheless; at most `limit` lines a group. `news`: as above."""
+    """Doubts about documents that went in nevertheless; at most `limit` lines a group. `news`: as above."""
     return tuple(_groups(session, site_run_id, and_(~is_attention(), _is_news(site_run_id, news)), today, limit))
 
 
 def _is_news(site_run_id: int, news: bool | None) -> ColumnElement[bool]:
-    """Whether a detail row tells of a problem that this site run was the first to find, if `news` is set."""
+    """True if this site run was the first to find the problem of a detail row, if `news` is set."""
     if news is None:
         return true()
     problem = aliased(_PROBLEM)
@@ -165,7 +166,7 @@ def _lines(
         _LEDGER.site_schedule_id == _LOG.site_schedule_id,
         _LEDGER.document_id == _LOG.document_id,
         _LEDGER.revision == _LOG.revision,
-        # What has been failing is the first entry, not the one that names it once more.
+        # The failing entry is the first one, not its duplicate.
         func.coalesce(_LOG.outcome, "") != OutcomeKind.DUPLICATE.value,
     )
     its_problem = and_(_PROBLEM.site_schedule_id == _LOG.site_schedule_id, _PROBLEM.fingerprint == _DETAIL.fingerprint)
@@ -212,7 +213,7 @@ def _excerpt(text: str) -> str:
 
 
 def for_contacts(groups: Iterable[FindingGroup]) -> tuple[FindingGroup, ...]:
-    """The groups in the words for a site's contacts, who cannot do what only the administrator can."""
+    """The groups in the words for a site's contacts, without the remedies that only the administrator can carry out."""
     return tuple(map(_for_contacts, groups))
 
 
@@ -228,7 +229,7 @@ def _for_contacts(group: FindingGroup) -> FindingGroup:
 
 
 def since_when(since: date | None, today: date) -> str:
-    """`since 2026-11-20, 2 nights`; empty for what is there since today, or not at all."""
+    """`since 2026-11-20, 2 nights`; empty for a problem of today, or without a day."""
     return f"since {since.isoformat()}, {counted(nights(since, today), 'night')}" if since and since < today else ""
 
 

@@ -1,4 +1,4 @@
-"""What is handed over, how an attempt ended, and what every mail backend can do: maildir.py and smtp.py."""
+"""The message of a delivery, its result, and the common interface of the mail backends, maildir.py and smtp.py."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """One message to be handed over, and to whom."""
+    """One message to be handed over, with its recipients."""
 
     message_id: str
     content: bytes
@@ -37,7 +37,7 @@ class Attempt:
 
 
 class MailBackend(Protocol):
-    """Takes messages; `at_once`: how many are handed over before their deliveries are marked in the database."""
+    """Takes messages; `at_once`: the number that is handed over before the deliveries are marked in the database."""
 
     at_once: int
 
@@ -45,9 +45,9 @@ class MailBackend(Protocol):
         """The recipients, grouped as they are served: a message each, or one for all."""
 
     def send(self, letters: Sequence[Letter]) -> list[Attempt]:
-        """Hand over messages, at most `at_once`: how each attempt ended, up to the first with `stop`.
+        """Hand over messages, at most `at_once`; return the result of each attempt, up to the first with `stop`.
 
-        Never raises for what the other side does.
+        Errors of the other side raise nothing.
         """
 
     def probe(self) -> str | None:

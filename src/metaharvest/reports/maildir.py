@@ -1,6 +1,6 @@
 """Hands messages over into a Maildir folder: each is there exactly once, and safe on the disk before it counts as sent.
 
-As in https://cr.yp.to/proto/maildir.html. What is marked in the database is the business of outbox.py.
+As in https://cr.yp.to/proto/maildir.html. outbox.py marks deliveries in the database.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Maildir:
         return Attempt("queued", f"The mail folder {self._folder} cannot be written: {reason}.", stop=True)
 
     def probe(self) -> str | None:
-        """Whether the folder and those in it, or the nearest one above that exists, may be written to."""
+        """Check that the folder and its subfolders, or the nearest existing folder above, may be written to."""
         try:
             require_folder(self._folder.parent)
         except OSError as error:
@@ -85,7 +85,7 @@ class Maildir:
         """Nothing is kept open."""
 
     def _there(self, names: Sequence[str]) -> set[str]:
-        """Those of the names that are in new/ or cur/ already."""
+        """The names that are in new/ or cur/ already."""
         there = {name for name in names if (self._folder / "new" / name).exists()}
         # Mail programs move a file that was seen to cur/ and append their flags, as in `name:2,S`.
         with os.scandir(self._folder / "cur") as entries:

@@ -1,11 +1,11 @@
 """Builds the message that is sent: headers, text and HTML, an attachment, as 7-bit bytes within the limits of mail.
 
-What the message says is decided elsewhere. Text for headers is made harmless here: control characters, line breaks
-and encoded words in a name. Limits: RFC 5322, section 2.1.1 (998 octets a line).
+Its content comes from the templates. Text for headers is made harmless here: control characters, line breaks and
+encoded words in a name. Limits: RFC 5322, section 2.1.1 (998 octets a line).
 
-The library's email package writes the headers that have to be folded or encoded, and the attachments. The rest is put
-together here, byte for byte as that package would do it: its message objects take ten times as long, and a run writes
-a message for every site.
+The library's email package writes the headers that have to be folded or encoded, and the attachments. The other parts
+are put together here, byte for byte as that package would do it: its message objects take ten times as long, and a run
+writes a message for every site.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _LINE = 78
 
 _CRLF = "\r\n"
 _NOBODY_WRITABLE = f"To: undisclosed-recipients:;{_CRLF}"
-"""What stands there where no address can: a message without recipients in its header may be taken for spam."""
+"""The text in the place of addresses: a message without recipients in its header may be taken for spam."""
 
 _SOFT_BREAK = "=\r\n"
 _LINE_PARTS = re.compile(r".{75}(?==.{3})|.{76}(?==..)|.{77}(?=..)|.+")
 """The parts of a line that is longer than `_LINE`: a soft break follows each but the last, and none divides `=3D`."""
 
 _PLAIN_ADDRESS = re.compile(r"\w+(?:[.+-]\w+)*@\w+(?:[.-]\w+)*", re.ASCII)
-"""An address that stands in a header as it is; the library writes the others, quoted or encoded."""
+"""An address that needs no quotes or encoding in a header; the library writes the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True)
 class RenderedText:
-    """What a report says, as rendered: a subject on one line, the text, the HTML."""
+    """A rendered report: a subject on one line, the text, the HTML."""
 
     subject: str
     text: str
@@ -102,7 +102,7 @@ def ascii_address(address: str) -> str:
 
 
 def header_text(text: str, limit: int = MAX_SUBJECT) -> str:
-    """`text` as it may stand in a header: one line, and nothing that reads as an encoded word."""
+    """`text` in a form for a header: one line, and nothing that reads as an encoded word."""
     return re.sub(r"=(?=\?)", "= ", one_line(text, limit))
 
 
@@ -164,7 +164,7 @@ def _address_header(name: str, display_name: str, addresses: tuple[str, ...], po
 def _library_address_header(
     name: str, display_name: str, addresses: tuple[str, ...], policy: EmailPolicy[EmailMessage]
 ) -> str:
-    """As the library writes it; most headers are those of the last report."""
+    """In the library's form; most headers are those of the last report."""
     parts = (ascii_address(address).rpartition("@") for address in addresses)
     value = tuple(Address(display_name, local, domain) for local, _, domain in parts)
     return str(policy.header_factory(name, value).fold(policy=policy))
@@ -198,7 +198,7 @@ def _quoted_printable(text: str) -> str:
     if not whole.isascii() or not whole.replace("\n", "").isprintable() or " \n" in whole:
         lines = text.encode("utf-8", "surrogateescape").splitlines()
         return quoprimime.body_encode((b"\n".join(lines) + b"\n").decode("latin-1"), _LINE, _CRLF)
-    # The library looks at each character; if only `=` is to be encoded, this takes a fifth of the time.
+    # The library checks each character; if only `=` is to be encoded, this takes a fifth of the time.
     encoded = whole.replace("=", "=3D").split("\n")
     return _CRLF.join([line if len(line) <= _LINE else _SOFT_BREAK.join(_LINE_PARTS.findall(line)) for line in encoded])
 

@@ -31,12 +31,12 @@ _UNCHANGED = (
 _IN_LIST = _LEDGER.c.listing == (
     select(SiteCheckpoint.listing).where(SiteCheckpoint.site_schedule_id == bindparam("site")).scalar_subquery()
 )
-"""Whether the newest list of a repository has named the document: most lists name only what has changed."""
+"""True if the newest list of a source repository has named the document: most lists name only the changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedDocument:
-    """One document that is only named: its docid, its URL, what is notable about it, and its title if it is known."""
+    """One document that is only named: its docid, its URL, a note about it, and its title if it is known."""
 
     docid: str
     url: str
@@ -46,24 +46,24 @@ class NamedDocument:
 
 @dataclass(frozen=True, slots=True)
 class NamedDocuments:
-    """Documents that are only named: how many there are, and the first of them."""
+    """Documents that are only named: their number, and the first of them."""
 
     count: int
     rows: tuple[NamedDocument, ...] = ()
 
     @property
     def more(self) -> int:
-        """How many documents are not named."""
+        """The number of documents that are not named."""
         return max(self.count - len(self.rows), 0)
 
     @property
     def has_notes(self) -> bool:
-        """Whether something is notable about one of those that are named."""
+        """True if one of the named documents has a note."""
         return any(row.note for row in self.rows)
 
     @property
     def docids(self) -> list[str]:
-        """The docids of those that are named."""
+        """The docids of the named documents."""
         return [row.docid for row in self.rows]
 
 
@@ -77,7 +77,7 @@ def ended_as(session: Session, site_run: HarvestSiteRun, kind: OutcomeKind, limi
     return NamedDocuments(max(count, len(rows)), rows)
 
 
-def mended(session: Session, site_run: HarvestSiteRun, limit: int) -> NamedDocuments:
+def repaired(session: Session, site_run: HarvestSiteRun, limit: int) -> NamedDocuments:
     """Documents that went in now and had failed since (and in) the last harvest of the whole list."""
     if not site_run.inserted and not site_run.updated:
         return NamedDocuments(0)
@@ -101,10 +101,10 @@ def mended(session: Session, site_run: HarvestSiteRun, limit: int) -> NamedDocum
 
 
 def unchanged(session: Session, site_run: HarvestSiteRun, limit: int) -> NamedDocuments:
-    """The unchanged documents; first the ones of which the repository has a higher revision than the list names.
+    """The unchanged documents; first those with a higher revision in the target than in the list.
 
-    None for a retry: which of the site's documents it asked for is kept only for those with another outcome. Of what a
-    repository lists unchanged, not those that it says are deleted.
+    None for a retry: the site's requested documents are stored only if they have another outcome. Of the unchanged
+    records of a source repository, deleted ones are left out.
     """
     if not site_run.unchanged or site_run.kind == SiteRunKind.RETRY.value:
         return NamedDocuments(0)
@@ -114,7 +114,7 @@ def unchanged(session: Session, site_run: HarvestSiteRun, limit: int) -> NamedDo
     if session.get(SiteCheckpoint, site_run.site_schedule_id):
         statement = _UNCHANGED.where(_IN_LIST)
         number = select(func.count()).select_from(statement.limit(None).order_by(None).subquery())
-        # A list that went on has named others in the harvest before.
+        # A list that was resumed has named others in the harvest before.
         count = min(count, session.connection().execute(number, which).scalar_one())
     rows = session.connection().execute(statement, which)
     return NamedDocuments(count, tuple([_from_ledger(*row) for row in rows]))

@@ -1,7 +1,7 @@
 """The outbox: reports wait here, a delivery row per recipient, until each has been handed over or refused for good.
 
-Queueing is committed by the caller, in the transaction that makes the report due. Delivering is committed here: after
-each message with SMTP, so that a crash repeats at most one; after several with a Maildir, which has none twice.
+The caller commits queueing, in the transaction that makes the report due. Delivering is committed here: after each
+message with SMTP, so that a crash repeats at most one; after several with a Maildir, which has none twice.
 """
 
 from __future__ import annotations
@@ -28,21 +28,23 @@ from metaharvest.reports.smtp import SmtpServer
 from metaharvest.sites.registry import read_sites_of
 
 PATIENCE = timedelta(days=2)
-"""Mail may wait for so long: a mail server was away over a night or two."""
+"""The time that mail may wait: a mail server was away over a night or two."""
 
 _FIRST_DELAY = timedelta(hours=1)
 _LONGEST_DELAY = timedelta(hours=12)
-"""A delivery that failed is tried again by the next run, and after that once an hour, two, four, eight, twelve hours
-have passed, so that hourly runs do not try all day long. The first run of a day tries everything."""
+"""The next run tries a failed delivery again, and later runs after one, two, four, eight, twelve hours, so that hourly
+runs do not try all day long. The first run of a day tries everything.
+"""
 
 _GIVEN_UP_AFTER = timedelta(days=4)
-"""A recipient whom the server puts off with the same answer as last time, so long after the report was made, is given
-up: RFC 5321, section 4.5.4.1. A server that does not answer gives no reason for that. A server that refuses everybody
-has the same time to be repaired."""
+"""A recipient is given up if the server puts it off with the same answer as last time, this time after the report was
+made: RFC 5321, section 4.5.4.1. A server that does not answer gives no reason for that. A server that refuses everybody
+has the same time to be repaired.
+"""
 
 _LONGEST_ROUND = 3600.0
 _AFTER_STOP = 60.0
-"""Seconds for what waits in the outbox, and after a signal to stop: the rest waits for the next run."""
+"""Seconds for waiting reports, and after a signal to stop: the others wait for the next run."""
 
 _SITES_AT_ONCE = 1000
 
@@ -65,7 +67,7 @@ class _Parcel:
 
 @dataclass(frozen=True, slots=True)
 class DeliveringRun:
-    """The run that delivers: when it began, the day that it takes for today, and its refusals in doubt."""
+    """The run that delivers: its beginning, its day, and its refusals in doubt."""
 
     began: datetime
     day: date
@@ -74,11 +76,11 @@ class DeliveringRun:
 
 @dataclass(frozen=True, slots=True)
 class Deliveries:
-    """How many deliveries were sent and refused this time, and how many are still waiting.
+    """The numbers of sent, refused and waiting deliveries.
 
-    `there`: how many of those sent had arrived before and were not written again. `former`: how many are not tried any
-    more, since their recipients get these reports no longer. `in_doubt`: how many of those waiting were refused by a
-    server that accepted nobody.
+    `there`: the number of sent ones that had arrived before and were not written again. `former`: the number that is
+    not tried again, since their recipients no longer get these reports. `in_doubt`: the number of waiting ones that
+    were refused by a server that accepted nobody.
     """
 
     sent: int = 0
@@ -90,9 +92,9 @@ class Deliveries:
 
 
 def queue(session: Session, report: Report, run_id: int, site_run_id: int | None, now: datetime) -> int | None:
-    """Put a report into the outbox, with a delivery for each recipient; returns its number there.
+    """Put a report into the outbox, with a delivery for each recipient; return its number there.
 
-    None if a report with the same key is there already. Nothing is committed: that is up to the caller.
+    None if a report with the same key is there already. Nothing is committed: the caller does that.
     """
     same = select(ReportOutbox.report_id).where(ReportOutbox.idempotency_key == report.key)
     if session.scalar(same) is not None:
@@ -112,7 +114,7 @@ def queue(session: Session, report: Report, run_id: int, site_run_id: int | None
 
 
 def queue_all(session: Session, reports: Mapping[int, Report], run_id: int, now: datetime) -> list[int]:
-    """Put reports, by site run, into the outbox, as `queue` does with one; returns those that had none there."""
+    """Put reports, by site run, into the outbox, as `queue` does with one; return those that were not there."""
     if not reports:
         return []
     there = set(session.scalars(_KEYS, {"keys": [report.key for report in reports.values()]}))
@@ -142,7 +144,7 @@ def _outbox_columns(report: Report, run_id: int, site_run_id: int | None, now: d
 
 
 def stuck_mail(session: Session, now: datetime) -> Row[int, datetime] | None:
-    """How many `deliveries` have waited for longer than PATIENCE, and `since` when the first; None if none has."""
+    """The number of `deliveries` that have waited longer than PATIENCE, and `since` when the first; or None."""
     number, since = func.count(ReportDelivery.delivery_id), func.min(ReportOutbox.created_at)
     waiting = (
         select(number.label("deliveries"), since.label("since"))
@@ -154,7 +156,7 @@ def stuck_mail(session: Session, now: datetime) -> Row[int, datetime] | None:
 
 
 def is_refused() -> ColumnElement[bool]:
-    """A delivery that a mail server refused; not one that was dropped, or whose recipient gets no reports any more."""
+    """A delivery that a mail server refused; not a dropped one, or one for a recipient who no longer gets reports."""
     return and_(ReportDelivery.status == "refused", ReportDelivery.last_attempt_at.is_not(None))
 
 
@@ -177,13 +179,13 @@ def deliver(
     run: DeliveringRun | None = None,
     is_stopped: Callable[[], bool] = lambda: False,
 ) -> Deliveries:
-    """Try to hand over what is queued, oldest first, and commit after as many as the backend takes at once.
+    """Try to hand over queued messages, oldest first, and commit after as many as the backend takes at once.
 
-    With `run`, what this run has tried already is left for later, and what failed shortly before; without, everything
-    is tried. Who is no contact, or no administrator, any more is left out. Never raises for what a mail server or a
-    folder does: the delivery's row says that. If the server cannot be reached at all, the rest waits for the next
-    time, as it does after an hour, or a minute after `is_stopped` says so. A refusal is final when the server accepts
-    somebody else: see refusals.py. Errors of the database are raised.
+    With `run`, later rounds try what this run has tried already, and what failed shortly before; without, everything is
+    tried. A recipient who is no longer a contact, or an administrator, is left out. Errors of a mail server or a folder
+    raise nothing: the delivery's row has them. If the server cannot be reached at all, the others wait for the next
+    time, as they do after an hour, or a minute after `is_stopped` says so. A refusal is final when the server accepts
+    another recipient: see refusals.py. Errors of the database are raised.
     """
     due = _due(now, run) if run else true()
     former = _leave_out_former(session_factory, settings, run.began if run else now)
@@ -200,7 +202,7 @@ def deliver(
 
 
 class _TimeLeft:
-    """How long a round may take: a mail server that answers slowly must not hold the run lock for good."""
+    """The time limit of a round: a mail server that answers slowly must not hold the run lock for good."""
 
     def __init__(self, is_stopped: Callable[[], bool]) -> None:
         self._is_stopped = is_stopped
@@ -230,7 +232,7 @@ class _Round:
     in_doubt: int = 0
 
     def deliver(self) -> None:
-        """Hand over what is due, until it is done or the backend says stop."""
+        """Hand over due messages, until all are done or the backend says stop."""
         at_once = self.backend.at_once
         for report_ids in _groups(_waiting_reports(self.session_factory, self.due), at_once):
             for parcels in _groups(_parcels(self.session_factory, report_ids, self.due, self.backend), at_once):
@@ -290,16 +292,16 @@ class _Round:
 
 
 def _leave_out_former(session_factory: Callable[[], Session], settings: Settings, before: datetime) -> int:
-    """Stop trying those who get these reports no longer, of reports made `before`; how many deliveries that are.
+    """Stop trying former recipients, of reports made `before`; return the number of deliveries.
 
-    They become `refused` without the time of an attempt, so that nobody is told of them as a failure of late. What a
-    site that was removed has left is delivered as it was meant.
+    They become `refused` without the time of an attempt, so that they are not reported as recent failures. Reports of a
+    removed site are delivered as they were meant.
     """
     with session_factory() as session:
         rows = session.execute(_NOT_ARRIVED, {"before": before}).all()
         known: dict[int | None, Sequence[str]] = {None: settings.harvester.administrators}
         for numbers in _groups(list({row.site_schedule_id for row in rows} - {None}), _SITES_AT_ONCE):
-            # Of a broken row only some of the contacts may be legible.
+            # A broken row may have only some legible contacts.
             sites = read_sites_of(session, numbers).items()
             known |= {site_id: site.contacts for site_id, site in sites if isinstance(site, Site)}
         former = []
@@ -315,7 +317,7 @@ def _leave_out_former(session_factory: Callable[[], Session], settings: Settings
 
 
 def _due(now: datetime, run: DeliveringRun) -> ColumnElement[bool]:
-    """Which deliveries a run tries: new ones, and those whose last attempt is long enough ago, see _FIRST_DELAY."""
+    """The deliveries that a run tries: new ones, and those with a last attempt long enough ago, see _FIRST_DELAY."""
     last, attempts = ReportDelivery.last_attempt_at, ReportDelivery.attempts
     delays = [timedelta(0), _FIRST_DELAY]
     while delays[-1] < _LONGEST_DELAY:

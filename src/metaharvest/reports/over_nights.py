@@ -1,7 +1,7 @@
-"""What a report tells of a site's problems over the nights: which are new, which are still there, which were fixed.
+"""A site's problems over the nights in a report: new, still there, or fixed.
 
-Read from site_problem, which the journal keeps (journal/problems.py); of problems that were not found anew tonight,
-as nobody looked, each rule is one line with the first few documents.
+Read from site_problem, which the journal keeps (journal/problems.py). Problems that were not checked again tonight have
+one line per rule, with the first few documents.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ _PREVIOUS = (
 )
 
 _NOT_OF_CONTACTS = [name for name, rule in RULES.items() if rule.for_contact]
-"""Rules of problems that contacts have not fixed where they are gone: most often the administrator has."""
+"""Rules of problems that contacts have not fixed when they are gone: most often the administrator has."""
 
 
 @dataclass(frozen=True, slots=True)
 class RememberedProblems:
-    """The problems of one rule that a site has, or had: how many, the first documents, since when."""
+    """The problems of one rule that a site has, or had: their number, the first documents, since when."""
 
     rule: str
     title: str
@@ -72,13 +72,13 @@ class RememberedProblems:
 
     @property
     def more(self) -> int:
-        """How many are not named."""
+        """The number of documents that are not named."""
         return max(self.count - len(self.documents), 0) if self.documents else 0
 
 
 @dataclass(frozen=True, slots=True)
 class FailingSite:
-    """A site with something that needs attention, whether it was harvested tonight or not."""
+    """A site with a problem that needs attention, harvested tonight or not."""
 
     name: str
     documents: int
@@ -89,13 +89,13 @@ class FailingSite:
 
 
 def has_remembered(session: Session, site_run: HarvestSiteRun) -> bool:
-    """Whether the site has problems from before this harvest, or had until this one: most sites have none."""
+    """True if the site has problems from before this harvest, or had until this one: most sites have none."""
     this = {"site": site_run.site_schedule_id, "site_run": site_run.site_run_id}
     return session.scalar(_REMEMBERED, this) is not None
 
 
 def fixed(session: Session, site_run: HarvestSiteRun, limit: int) -> tuple[RememberedProblems, ...]:
-    """What was looked at again, and is well now; not what the administrator mended, or has chosen otherwise."""
+    """Problems that were checked again and are fixed; not those that the administrator has corrected or removed."""
     ended = and_(
         _PROBLEM.ended_site_run == site_run.site_run_id,
         _PROBLEM.state == "fixed",
@@ -105,16 +105,16 @@ def fixed(session: Session, site_run: HarvestSiteRun, limit: int) -> tuple[Remem
 
 
 def standing(session: Session, site_run: HarvestSiteRun, limit: int, *, grave: bool) -> tuple[RememberedProblems, ...]:
-    """What was found in an earlier harvest, and not looked at again in this one."""
+    """Problems of an earlier harvest that were not checked again in this one."""
     return tuple(_by_rule(session, site_run, _unseen(site_run, grave), limit))
 
 
 def failing_sites(
     session: Session, today: date, limit: int, *, also_new: bool = False
 ) -> tuple[tuple[FailingSite, ...], int]:
-    """The sites that have needed attention since before `today`, the longest first; how many more there are.
+    """The sites that have needed attention since before `today`, the longest first; and the number of the others.
 
-    `also_new`: or since today. Their documents are those that `documents --failing` tells of.
+    `also_new`: or since today. Their documents are those that `documents --failing` shows.
     """
     failing, problems = numbers_failing(session), _since_of_sites(session)
     sites = read_sites_of(session, failing.keys() | problems.keys())
@@ -124,7 +124,7 @@ def failing_sites(
         since = min(filter(None, (first, problems.get(site_id))), default=None)
         if not site.enabled or since is None or (since >= today and not also_new):
             continue
-        # What a loose site does not give fails too, and needs nobody's attention.
+        # A fault of a loose site is failing too, but needs no attention.
         if site_id in problems or number_put_off(session, site_id):
             found.append((since, site.name, site_id, number))
     shown = [
@@ -149,32 +149,32 @@ def _last(site: Site | BrokenSite) -> str:
 
 
 def _since_of_sites(session: Session) -> dict[int, date]:
-    """By site, since when the first of its problems that need attention has been there."""
+    """By site, the first day of its problems that need attention."""
     query = select(_PROBLEM.site_schedule_id, func.min(_PROBLEM.first_seen)).where(_needs_attention())
     return {row[0]: row[1] for row in session.execute(query.group_by(_PROBLEM.site_schedule_id))}
 
 
 def previous(session: Session, site_run: HarvestSiteRun) -> HarvestSiteRun | None:
-    """The harvest of the whole list before this one, of which every document was accounted for."""
+    """The harvest of the whole list before this one, with an outcome for every document."""
     return session.scalar(_PREVIOUS, {"site": site_run.site_schedule_id, "site_run": site_run.site_run_id})
 
 
 def doubts(session: Session, site_run: HarvestSiteRun) -> Doubts:
-    """What is doubtful about this site run beside its documents."""
+    """Doubts about this site run beside its documents."""
     rules = _list_rules(session, site_run) if site_run.warnings else frozenset()
     lost = _lost(session, site_run) if SHRANK in rules else 0
     return Doubts(lost, _still_broken(session, site_run), EMPTY in rules, FEWER in rules)
 
 
 def _list_rules(session: Session, site_run: HarvestSiteRun) -> frozenset[str | None]:
-    """The rules of what was found of the list itself."""
+    """The rules of the findings about the list itself."""
     about_list = and_(HarvestLog.site_run_id == site_run.site_run_id, HarvestLog.document_id.is_(None))
     of_row = HarvestDetailLog.harvest_log_id == HarvestLog.harvest_log_id
     return frozenset(session.scalars(select(HarvestDetailLog.rule).join(HarvestLog, of_row).where(about_list)))
 
 
 def number_noted(session: Session, site_runs: Sequence[HarvestSiteRun]) -> int:
-    """How many of the deletions in these site runs are only noted: all those of some sites, and of what has moved."""
+    """The number of deletions in these site runs that are only noted: all of some sites, and of moved records."""
     with_deletions = [row for row in site_runs if row.deleted]
     if not with_deletions:
         return 0
@@ -189,7 +189,7 @@ def number_noted(session: Session, site_runs: Sequence[HarvestSiteRun]) -> int:
 
 
 def _lost(session: Session, site_run: HarvestSiteRun) -> int:
-    """How many documents the list lost since the last harvest, if they were so many that this is told; otherwise 0."""
+    """The number of documents that the list lost since the last harvest, if it is worth a report; otherwise 0."""
     if not site_run.warnings:
         return 0
     about_list = and_(HarvestLog.site_run_id == site_run.site_run_id, HarvestLog.document_id.is_(None))
@@ -202,7 +202,7 @@ def _lost(session: Session, site_run: HarvestSiteRun) -> int:
     if told_on is None:
         return 0
     if state := session.get(SiteCheckpoint, site_run.site_schedule_id):
-        # A repository, of which most lists name only what has changed. A list that was empty has marked nothing.
+        # Most lists of a source repository name only the changes. A list that was empty has marked nothing.
         gone = unnamed(session, state.site_schedule_id, state.listing)
         return sum(each.is_held and each.missing_since in (None, told_on) for each in gone)
     before = previous(session, site_run)
@@ -210,7 +210,7 @@ def _lost(session: Session, site_run: HarvestSiteRun) -> int:
 
 
 def _still_broken(session: Session, site_run: HarvestSiteRun) -> int:
-    """How many documents of its site (and the list, if that is one) a retry has not tried, and are broken still."""
+    """The number of documents of its site (and the list) that a retry has not tried, and that are still broken."""
     if site_run.kind != SiteRunKind.RETRY.value:
         return 0
     tried = exists().where(
@@ -225,7 +225,7 @@ def _still_broken(session: Session, site_run: HarvestSiteRun) -> int:
 
 
 def _unseen(site_run: HarvestSiteRun, grave: bool) -> ColumnElement[bool]:
-    """What is open, and was not found again in this site run."""
+    """Open problems that were not found again in this site run."""
     return and_(
         _PROBLEM.state == "open",
         _PROBLEM.last_site_run < site_run.site_run_id,
@@ -261,15 +261,15 @@ def _needs_attention() -> ColumnElement[bool]:
 
 
 def _rules(session: Session, site_id: int) -> str:
-    """What is wrong at a site now, with what was found today."""
+    """The faults of a site now, with the findings of today."""
     query = (
         select(_PROBLEM.rule, func.count())
         .where(_PROBLEM.site_schedule_id == site_id, _needs_attention())
         .group_by(_PROBLEM.rule)
         .order_by(func.count().desc(), _PROBLEM.rule)
     )
-    told = [(title_of(rule), number) for rule, number in session.execute(query)]
+    kinds = [(title_of(rule), number) for rule, number in session.execute(query)]
     if put_off := number_put_off(session, site_id):
-        told.append((OUTCOME_TITLES[OutcomeKind.DEFERRED], put_off))
-    more = f", and {counted(len(told) - 3, 'more kind')}" if len(told) > 3 else ""
-    return ", ".join(f"{title} ({number:,})" for title, number in told[:3]) + more
+        kinds.append((OUTCOME_TITLES[OutcomeKind.DEFERRED], put_off))
+    more = f", and {counted(len(kinds) - 3, 'more kind')}" if len(kinds) > 3 else ""
+    return ", ".join(f"{title} ({number:,})" for title, number in kinds[:3]) + more

@@ -82,7 +82,7 @@ def _texts(message: EmailMessage) -> Iterator[tuple[EmailMessage, str]]:
 
 
 def _rewritten(message: EmailMessage, change: Callable[[str], str]) -> int:
-    """Change the texts of a message; returns how many are different now."""
+    """Change the texts of a message; return the number of changed ones."""
     number = 0
     for part, text in list(_texts(message)):
         changed = change(text)

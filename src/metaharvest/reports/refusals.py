@@ -1,4 +1,4 @@
-"""Decides whose fault a refusal is: of one address, or of the mail server, which refuses everybody for some hours.
+"""Decides about the cause of a refusal: one address, or the mail server, which refuses everybody for some hours.
 
 A server that refuses one recipient and accepts others does not know that address. A server that accepts nobody has a
 fault of its own (a broken directory of users, a full disk, a login that is missing): its refusals are temporary,
@@ -22,9 +22,9 @@ class Refusal:
 
 @dataclass(slots=True)
 class Refusals:
-    """The refusals of one run, or of one delivery by hand, until it is known whose fault they are.
+    """The refusals of one run, or of one delivery by hand, until their cause is known.
 
-    `unattended`: one refusal alone is left in doubt, since nobody is there to send it again.
+    `unattended`: one refusal alone is left in doubt, since no person is there to send it again.
     """
 
     unattended: bool = False
@@ -32,7 +32,7 @@ class Refusals:
     _in_doubt: list[Refusal] = field(default_factory=list)
 
     def accepted(self) -> list[Refusal]:
-        """The server accepted a message: the refusals so far, which are the faults of their addresses."""
+        """The server accepted a message: return the refusals so far, which are the faults of their addresses."""
         self.accepts = True
         final, self._in_doubt = self._in_doubt, []
         return final
@@ -42,10 +42,10 @@ class Refusals:
         self._in_doubt += refusals
 
     def close_round(self) -> list[Refusal]:
-        """Everything that waited was tried: the refusals that are final all the same.
+        """All waiting messages were tried: return the refusals that are final all the same.
 
-        Several refusals without an acceptance are the server's fault, whatever it says to the next reports. A single
-        one stays in doubt, for the next round of the run.
+        Several refusals without an acceptance are the server's fault, in spite of its answers to the next reports. A
+        single one stays in doubt, for the next round of the run.
         """
         alone = len({refusal.recipient.casefold() for refusal in self._in_doubt}) == 1
         if alone and not any(refusal.to_administrators for refusal in self._in_doubt):

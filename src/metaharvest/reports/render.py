@@ -56,16 +56,16 @@ def render(folder: str, view: SiteView | AdminView | DigestView, settings: Setti
         for part in _PARTS:
             name = f"email/{folder}/{part}"
             parts[part] = environment.get_template(name).render(report=view)
-    except Exception as error:  # noqa: BLE001 - a template is a program that somebody else may have written
+    except Exception as error:  # noqa: BLE001 - a template is a program, perhaps of another person
         _log.warning("The report template %s failed.", name, exc_info=True)
         return plain_report(view, f"The report template {name} could not be used: {_reason(error)}")
     return RenderedText(one_line(parts["subject.txt"].strip()), parts["body.txt"], parts["body.html"])
 
 
 def make_ready(settings: Settings) -> None:
-    """Compile the templates of the reports that every run has, so that they need not be waited for later.
+    """Compile the templates of the reports that every run has, so that rendering need not wait for them.
 
-    What is wrong with one of them is told where it is rendered.
+    Their errors are reported when they are rendered.
     """
     environment = _environment(settings)
     for name in environment.list_templates(filter_func=lambda name: name.startswith(_OF_EVERY_RUN)):
@@ -74,7 +74,7 @@ def make_ready(settings: Settings) -> None:
 
 
 def render_page(template: str, view: object, settings: Settings) -> str:
-    """A page from one template. Raises what the template raises."""
+    """A page from one template. Raises the template's errors."""
     return _environment(settings).get_template(template).render(report=view)
 
 
@@ -87,7 +87,7 @@ def _environment(settings: Settings) -> Environment:
 def _environment_of(own: Path | None, docs_url: str) -> Environment:
     """The environment keeps compiled templates, and compiles a file again if it has changed.
 
-    `docs_url` is where the documentation is as a site; the templates have its page of rules as `rules_page`.
+    `docs_url` is the address of the documentation as a site; the templates have its page of rules as `rules_page`.
     """
     folders = [data_folder("templates")] if own is None else [own, data_folder("templates")]
     kind = Environment if own is None else ImmutableSandboxedEnvironment
@@ -109,7 +109,7 @@ def _environment_of(own: Path | None, docs_url: str) -> Environment:
 
 
 def page_of(rule: str, rules_page: str) -> str:
-    """Where the rule is explained, on the page of rules at that address; empty if it is not, or there is no address."""
+    """The address of the rule on the page of rules; empty if it is not there, or there is no address."""
     return f"{rules_page}#{anchor(rule)}" if rules_page and rule in RULES else ""
 
 
@@ -140,7 +140,7 @@ def _failure(environment: Environment, name: str, view: SiteView | AdminView | D
         template = environment.get_template(name)
         if view is not None:
             template.render(report=view)
-    except Exception as error:  # noqa: BLE001 - a template is a program that somebody else may have written
+    except Exception as error:  # noqa: BLE001 - a template is a program, perhaps of another person
         return f"The template {name} cannot be used: {_reason(error)}"
     return None
 
@@ -172,7 +172,7 @@ def wrapped(text: str, indent: int = 0, first: str = "") -> str:
 
 
 def _lines_of(text: str, room: int) -> Iterator[str]:
-    """As textwrap does it, for words with one blank between them; that is most texts, and ten times as fast."""
+    """In the form of textwrap, for words with one blank between them; that is most texts, and ten times as fast."""
     start = 0
     while len(text) - start > room:
         end = text.rfind(" ", start, start + room + 1)
@@ -291,5 +291,5 @@ def _plain_groups(groups: Iterable[FindingGroup]) -> Iterator[str]:
 def _plain_lines(lines: Iterable[FindingLine]) -> Iterator[str]:
     for line in lines:
         yield wrapped(" ".join(filter(None, (line.docid, line.place, line.url))), 2)
-        told: list[Any] = [line.message, f"What to do: {line.remedy}" if line.remedy else "", line.since]
-        yield from (wrapped(part, 4) for part in told if part)
+        texts: list[Any] = [line.message, f"What to do: {line.remedy}" if line.remedy else "", line.since]
+        yield from (wrapped(part, 4) for part in texts if part)

@@ -1,4 +1,4 @@
-"""Sample reports, with something in every field or as little as can be: the doctor renders the templates with them."""
+"""Sample reports, with a value in every field or as few as possible: the doctor renders the templates with them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _View = TypeVar("_View", SiteView, AdminView)
 
 
 def _emptied(view: _View, tone: str) -> _View:
-    """The same without anything that a report may be without."""
+    """The same without all optional values."""
     nothing: dict[str, Any] = {each.name: () for each in fields(view) if isinstance(getattr(view, each.name), tuple)}
     nothing |= {each.name: NamedDocuments(0) for each in fields(view) if getattr(view, each.name) is _NAMED}
     nothing |= {"reason": "", "rehearsal": ""} if isinstance(view, SiteView) else {}

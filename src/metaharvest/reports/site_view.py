@@ -1,6 +1,6 @@
-"""What a site report says, read from the journal: one frozen value, every text in it cleaned and ready to be shown.
+"""The content of a site report, read from the journal: one frozen value, every text in it cleaned for display.
 
-Which site runs deserve a report at all is decided in wanted.py; the templates decide how the value looks.
+wanted.py decides which site runs deserve a report at all; the templates make the layout.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from metaharvest.config.settings import Settings
 from metaharvest.database.models import HarvestLog, HarvestRun, HarvestSiteRun
 from metaharvest.model import ERROR_OUTCOMES, Deletions, Notify, OutcomeKind, Site, SiteRunKind, SiteRunStatus
 from metaharvest.reports import words
-from metaharvest.reports.findings import FindingGroup, attention, for_contacts, is_told, warnings
-from metaharvest.reports.named_documents import NamedDocuments, ended_as, mended, unchanged
+from metaharvest.reports.findings import FindingGroup, already_reported, attention, for_contacts, warnings
+from metaharvest.reports.named_documents import NamedDocuments, ended_as, repaired, unchanged
 from metaharvest.reports.over_nights import (
     RememberedProblems,
     doubts,
@@ -35,7 +35,7 @@ from metaharvest.sites.rows import BrokenSite
 from metaharvest.text import one_line, shown_url
 
 _MANY, _LONG = 20, 10.0
-"""From so many documents, or from so many seconds of their server's time, a report tells where the time went."""
+"""From this number of documents, or of seconds of their server's time, a report shows the time of each phase."""
 
 _NOTIFY = {
     Notify.ALWAYS: "always: after every harvest",
@@ -43,7 +43,7 @@ _NOTIFY = {
     Notify.ON_ERROR: "on-error: when something failed",
     Notify.NEVER: "never",
 }
-"""When the contacts of a site get reports, in words."""
+"""The occasions on which the contacts of a site get reports, in words."""
 
 _ASK = "reply to this message, and say which one you want"
 
@@ -53,7 +53,7 @@ _FETCHED = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, *ERROR_OUTCOMES)
 
 @dataclass(frozen=True, slots=True)
 class TableNote:
-    """What became of the table of all documents: in a sentence, and in a few words for use after `and 9 more`."""
+    """The note about the table of all documents: a sentence, and a few words for use after `and 9 more`."""
 
     sentence: str = ""
     where: str = ""
@@ -81,13 +81,13 @@ class Repositories:
         """The target of the site of this name."""
         return self.of_sites.get(site_name, self.default)
 
-    def told(self, site_names: Iterable[str]) -> str:
+    def describe(self, site_names: Iterable[str]) -> str:
         """The target, and those that some of these sites have for themselves."""
         own = [f"{name}: {self.of_sites[name].words}" for name in sorted(set(site_names) & set(self.of_sites))]
         return one_line("; ".join([self.default.words, *own]), 1000)
 
     def went_nowhere(self, site_names: Collection[str]) -> str:
-        """A sentence about those of these sites whose documents no repository gets; empty if there is none."""
+        """A sentence about those sites whose documents go to no target; empty if there are none."""
         names = sorted(name for name in set(site_names) if not self.of(name).keeps)
         if not names:
             return ""
@@ -97,10 +97,10 @@ class Repositories:
 
 @dataclass(frozen=True, slots=True)
 class ReportContext:
-    """What all reports of one call share: the settings, the repositories, and the time they are made at.
+    """The shared values of all reports of one call: the settings, the targets, and the time they are made at.
 
-    `is_rehearsal`: they are printed and not sent, and nothing of what they say has been done. `is_stopped`: a signal
-    ends the run.
+    `is_rehearsal`: they are printed and not sent, and nothing in them has been done. `is_stopped`: a signal ends the
+    run.
     """
 
     settings: Settings
@@ -111,7 +111,7 @@ class ReportContext:
 
     @property
     def limit(self) -> int:
-        """How many lines a group shows."""
+        """The number of lines that a group shows."""
         return self.settings.reports.lines_per_group
 
 
@@ -119,10 +119,10 @@ class ReportContext:
 class SiteView:
     """A site report's content. `recipients` are the site's contacts; `registered` is empty if the site is not.
 
-    `attention` is what keeps documents out: `news` and `still`, what this harvest was the first to find, and what it
-    has found again; `still_unseen` was not looked at again. Likewise the warnings. `fixed` was looked at, and is well.
-    `copies_stay`: the deletions are only noted. `went_nowhere` says so if no repository gets the documents.
-    `start_here`: what to do first; `rehearsal`: the command that tries a correction before the next harvest.
+    `attention` has the problems that keep documents out: `news` and `still`, first found in this harvest, and found
+    again; `still_unseen` was not checked again. Likewise the warnings. `fixed` was checked, and is well. `copies_stay`:
+    the deletions are only noted. `went_nowhere` says so if the documents go to no target. `start_here`: the first
+    steps; `rehearsal`: the command that tries a correction before the next harvest.
     """
 
     network: str
@@ -171,11 +171,11 @@ def site_view(
     registered: Site | BrokenSite | None,
     context: ReportContext,
 ) -> SiteView:
-    """Read everything that the report of this site run tells. `registered` is the site as it stands now."""
+    """Read the content of the report of this site run. `registered` is the site as it is registered now."""
     harvester, limit, today = context.settings.harvester, context.limit, run.harvest_date
     schedule = registered if isinstance(registered, Site) else None
     status, counts = SiteRunStatus(site_run.status), counts_of(site_run)
-    # The totals tell whether there is anything to read: on most nights most sites have nothing to tell.
+    # The totals show if there is anything to read: on most nights most sites have nothing to report.
     doubtful = doubts(session, site_run)
     is_well = status is SiteRunStatus.SUCCEEDED and not doubtful and not words.total(counts, words.ATTENTION)
     found = session, site_run.site_run_id, today, limit
@@ -188,7 +188,7 @@ def site_view(
     before = previous(session, site_run)
     source = words.OAI_REPOSITORY if schedule and schedule.options.oai else words.HARVEST_LIST
     noted = number_noted(session, [site_run])
-    # What a repository lists on one night is not what it lists on another: everything, or what has changed.
+    # The lists of a source repository differ from night to night: everything, or only the changes.
     shown, rehearsal = for_contacts(problems), "" if context.is_rehearsal else _rehearsal(schedule)
     is_compared = site_run.kind != SiteRunKind.RETRY.value and source == words.HARVEST_LIST
     return SiteView(
@@ -200,7 +200,7 @@ def site_view(
         sentence=words.site_sentence(
             status, SiteRunKind(site_run.kind), counts, site_run.listed, would, source, noted, doubtful.is_empty
         ),
-        reason="" if is_told(reason, problems) else reason,
+        reason="" if already_reported(reason, problems) else reason,
         start_here=_start_here(shown, rehearsal),
         listed=site_run.listed,
         totals=totals_of(site_run.listed, counts, site_run.warnings, before if is_compared else None, noted),
@@ -214,7 +214,7 @@ def site_view(
         standing_warnings=standing(session, site_run, limit, grave=False) if remembered else (),
         fixed=fixed(session, site_run, limit) if remembered else (),
         has_history=remembered or before is not None,
-        mended=mended(session, site_run, limit),
+        mended=repaired(session, site_run, limit),
         inserted=ended_as(session, site_run, OutcomeKind.INSERTED, limit),
         updated=ended_as(session, site_run, OutcomeKind.UPDATED, limit),
         deleted=ended_as(session, site_run, OutcomeKind.DELETED, limit),
@@ -234,7 +234,7 @@ def site_view(
 
 
 def _by_age(read: Callable[..., _Groups], remembered: bool) -> tuple[_Groups, _Groups, _Groups]:
-    """All findings; the new ones; those that were found before, if it is `remembered` which those are."""
+    """All findings; the new ones; those that were found before, if these are `remembered`."""
     found = read()
     if not (found and remembered):
         return found, found, ()
@@ -268,7 +268,7 @@ def _next_harvest(site_run: HarvestSiteRun, run: HarvestRun, schedule: Site | No
 
 
 def _time_spent(session: Session, site_run: HarvestSiteRun, counts: words.Counts, now: datetime) -> str:
-    """How long the harvest took, and how long the site's server, if it was asked for any document."""
+    """The duration of the harvest, and the time of the site's server, if it was asked for any document."""
     log = HarvestLog
     taken = words.duration(((site_run.ended_at or now) - site_run.started_at).total_seconds())
     if not words.total(counts, _FETCHED):
@@ -287,11 +287,11 @@ def _time_spent(session: Session, site_run: HarvestSiteRun, counts: words.Counts
 
 
 def _phases(site_run: HarvestSiteRun, documents: int, mean: float) -> str:
-    """Where the time of the documents went, if there is enough of it to be worth telling."""
+    """The time of each phase of the documents, if it is large enough to report."""
     if documents < _MANY and documents * mean < _LONG:
         return ""
-    told = words.phases({name: getattr(site_run, name) for name in words.PHASES}, documents=documents)
-    return f" Where the time of the documents went: {told}." if told else ""
+    phases = words.phases({name: getattr(site_run, name) for name in words.PHASES}, documents=documents)
+    return f" Where the time of the documents went: {phases}." if phases else ""
 
 
 def _registered(site_run: HarvestSiteRun, schedule: Site | None) -> tuple[tuple[str, str], ...]:

@@ -1,7 +1,7 @@
 """Hands messages over to a mail server by SMTP. Every error of the library becomes a sentence here.
 
-What is marked in the database is the business of outbox.py. Standards: RFC 5321 (a 4xx answer is transient, a 5xx one
-is permanent), RFC 3207 (STARTTLS), RFC 4954 (AUTH), RFC 6531 (SMTPUTF8).
+outbox.py marks deliveries in the database. Standards: RFC 5321 (a 4xx answer is transient, a 5xx one is permanent), RFC
+3207 (STARTTLS), RFC 4954 (AUTH), RFC 6531 (SMTPUTF8).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class SmtpServer:
         return [attempt]
 
     def probe(self) -> str | None:
-        """Whether the server answers, speaks TLS as asked and takes the login."""
+        """Check that the server answers, speaks TLS as configured and accepts the login."""
         try:
             self._connected()
         except SettingsError as error:
@@ -156,7 +156,7 @@ class SmtpServer:
         return session
 
     def _context(self) -> ssl.SSLContext | None:
-        """What TLS needs; None without TLS, as it takes longer to make than a mail to send."""
+        """The TLS context; None without TLS, as it takes longer to make than a mail to send."""
         authorities = self._authorities()
         if self._settings.security == "none":
             return None
@@ -177,13 +177,13 @@ class SmtpServer:
     def _answer(self, code: int, text: bytes) -> str:
         said = one_line(text.decode("utf-8", "replace"), 400)
         if code < 0:
-            # The library has cut off what should have been the code, so the answer is not shown.
+            # The library has cut off the code, so the answer is not shown.
             where = f"The mail server ({self._where})"
             return f"{where} gave an answer that is not SMTP: see whether mail.host and mail.port are those of one."
         return self._masked(f"The mail server ({self._where}) answered {code}: {said}")
 
     def _sentence(self, error: Exception) -> str:
-        """What went wrong with the connection, for the person who looks after the settings."""
+        """The fault of the connection, for the person who looks after the settings."""
         match error:
             case smtplib.SMTPAuthenticationError():
                 fault = f"does not accept the user name and password of the section [mail] ({error.smtp_code})."

@@ -1,4 +1,4 @@
-"""The library's SMTP client, with a limit to what a server answers: its length, and the time until it is whole.
+"""The library's SMTP client, with limits to a server's answers: their length, and the time until they are whole.
 
 `smtplib` waits for each part of an answer, and reads as many lines as come: a server that never ends its answer took
 all memory, or held the run for ever.
@@ -70,7 +70,7 @@ class _BoundedAnswers:
     timeout: float
 
     def getreply(self) -> tuple[int, bytes]:
-        """Code and text of an answer. Raises SMTPServerDisconnected, whose context says why it was broken off."""
+        """Code and text of an answer. Raises SMTPServerDisconnected, whose context has the reason."""
         if self.file is None:
             self.file = _AnswerReader(self.sock, self.timeout)
         self.file.begin()

@@ -18,7 +18,7 @@ _FILES = 4
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """One line, or the part of it around the place; `before` is how wide its text up to the place is, in columns."""
+    """One line, or the part of it around the place; `before` is the width of its text up to the place, in columns."""
 
     number: int
     text: str
@@ -50,13 +50,13 @@ def source_line(path: Path | None, finding: Finding, room: int = 120) -> SourceL
     right = text[column - 1 : end] + ("…" if end < len(text) else "")
     if "@" in text and without_credentials(text) != text:
         return None
-    # As many characters as before: what has no width of its own, or controls a terminal, becomes one that has.
+    # As many characters as before: characters without a width, or control characters, become visible ones.
     left, right = (clean(part.replace("\t", " ")) for part in (left, right))
     return SourceLine(line, (left + right).rstrip(), sum(map(_width, left)))
 
 
 def _width(character: str) -> int:
-    """How many columns of a terminal a character takes."""
+    """The number of columns of a terminal that a character takes."""
     if unicodedata.combining(character):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1

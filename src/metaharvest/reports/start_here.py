@@ -1,6 +1,7 @@
 """The things that a report asks people to do first, the most important one first.
 
-What waits for a person comes before all else: no run gets on without an answer. It is shown every night until then.
+Decisions that wait for a person come before all others: no run can continue without an answer. They are shown every
+night until then.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ OTHER_SITE = "target.other-site"
 """The rule of documents that belong to another site than the one that lists them."""
 
 _MOST = 3
-"""Steps of a report beside what waits for a person."""
+"""The number of steps of a report beside decisions that wait for a person."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing to do: `what` is so, and `todo` about it, with the exact command where there is one."""
+    """One thing to do: `what` is the case, and `todo` the step, with the exact command if there is one."""
 
     what: str
     todo: str
@@ -54,7 +55,7 @@ def waiting_for_a_person(
 ) -> Waiting:
     """Deletions to confirm, documents that two sites claim, refused mail, sites that are overdue, in this order.
 
-    `failed`: what to do about the sites that failed in this run, by name.
+    `failed`: the steps about the sites that failed in this run, by name.
     """
     steps, subjects = list[Step](), list[str]()
     deletions = deletions_to_confirm(session)
@@ -78,7 +79,7 @@ def waiting_for_a_person(
 
 
 def deletions_to_confirm(session: Session) -> dict[str, int]:
-    """How many deletions of each enabled site wait for a confirmation, by the name of the site."""
+    """The number of deletions of each enabled site that wait for a confirmation, by the name of the site."""
     waiting = deletions_unconfirmed(session)
     sites = read_sites_of(session, waiting)
     return {
@@ -104,7 +105,7 @@ def _confirm(name: str, number: int) -> Step:
 
 
 def _claimed(session: Session) -> dict[str, tuple[int, str]]:
-    """By site, how many of its documents belong to another site, and the first of them."""
+    """By site, the number of its documents that belong to another site, and the first of them."""
     problem = SiteProblem
     query = (
         select(problem.site_schedule_id, func.count(distinct(problem.document_id)), func.min(problem.document_id))

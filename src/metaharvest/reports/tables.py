@@ -1,7 +1,7 @@
 """The tables attached to reports, and those that `--csv` of commands prints: RFC 4180, UTF-8 with the mark for Excel.
 
-Read from the journal in bounded memory; whoever does not read one to its end closes it, as a database may keep the rest
-for it. A row for every finding; a document without findings has one row. No cell can start a formula.
+Read from the journal in bounded memory; a caller that does not read a table to its end closes it, as a database may
+keep the rest for it. A row for every finding; a document without findings has one row. No cell can start a formula.
 """
 
 from __future__ import annotations
@@ -60,8 +60,9 @@ _EVERY_FINDING = true()
 _Row = Row[*tuple[Any, ...]]
 _FORMULA_STARTS = tuple("=+-@\t\r＝＋－＠")
 _NOT_PLAIN = ("  ", "| ", " |", "|=", "|+", "|-", "|@")
-"""None of these is in texts joined by `|` if all of them can be cells as they are: white space is folded, and no text
-begins or ends with a blank or begins like a formula."""
+"""Texts joined by `|` can be cells as they are if none of these is in them: white space is folded, and no text begins
+or ends with a blank or begins like a formula.
+"""
 
 _WHOLE = {int, type(None)}
 _SECONDS = {float, type(None)}
@@ -83,7 +84,7 @@ def documents_csv(
 ) -> Generator[str, None, None]:
     """The documents of a site run that are not merely unchanged, and findings about the list, as chunks of text.
 
-    The header is first. With `unchanged` also the documents that the ledger knows as unchanged today. `for_contacts`:
+    The header is first. With `unchanged` also the documents that are unchanged today in the ledger. `for_contacts`:
     findings are in the words for the site's contacts.
     """
     rows = _document_rows(session, site_run_id)
@@ -98,7 +99,7 @@ def log_csv(session: Session, run_id: int) -> Generator[str, None, None]:
 
 
 def least_log_size(session: Session, run_id: int) -> int:
-    """Bytes that log_csv() has at least, but for white space that it folds: the database is quick to say so."""
+    """The least length of log_csv() in bytes, without white space that it folds; the database is quick here."""
     texts = (func.substr(_log.message, 1, _MAX_CELL), _log.document_url, _log.document_id, _log.harvest_operation_code)
     lengths = (func.coalesce(func.length(text), 0) for text in texts)
     query = select(func.sum(sum(lengths, literal(_LEAST_OF_A_ROW)))).where(_log.run_id == run_id)
@@ -186,7 +187,7 @@ def _cells(column: Sequence[object]) -> Sequence[object]:
 
 
 def _are_plain(column: Sequence[str | None]) -> bool:
-    """Whether these texts can be cells as they are; false if in doubt."""
+    """True if these texts can be cells as they are; false if in doubt."""
     texts = set(filter(None, column))
     together = f"|{'|'.join(texts)}|"
     if not together.isascii() or not together.isprintable() or any(sign in together for sign in _NOT_PLAIN):
@@ -209,16 +210,16 @@ def _document_rows(session: Session, site_run_id: int) -> Iterator[Sequence[obje
         ledger.site_schedule_id == log.site_schedule_id,
         ledger.document_id == log.document_id,
         ledger.revision == log.revision,
-        # What has been failing is the first entry, not the one that names it once more.
+        # The failing entry is the first one, not its duplicate.
         func.coalesce(log.outcome, "") != OutcomeKind.DUPLICATE.value,
     )
-    told = or_(log.outcome != OutcomeKind.UNCHANGED.value, detail.detail_log_id.is_not(None))
+    condition = or_(log.outcome != OutcomeKind.UNCHANGED.value, detail.detail_log_id.is_not(None))
     query = (
         select(*_LOG, *_DETAIL, *_FINDING, ledger.failing_since, ledger.attempts)
         .select_from(log)
         .outerjoin(detail, detail.harvest_log_id == log.harvest_log_id)
         .outerjoin(ledger, same_document)
-        .where(log.site_run_id == site_run_id, told)
+        .where(log.site_run_id == site_run_id, condition)
         .order_by(log.document_id, log.revision, log.harvest_log_id, detail.detail_log_id)
         .execution_options(yield_per=_ROWS_AT_ONCE)
     )
@@ -248,7 +249,7 @@ def _document_row(owner: _Row, row: _Row) -> tuple[object, ...]:
 
 
 def _for_contacts(row: Sequence[object]) -> Sequence[object]:
-    """A row in the words for a site's contacts; of what is ours without its place and its message."""
+    """A row in the words for a site's contacts; our own mistakes without their place and message."""
     *document, level, name, line, column, xpath, message, excerpt, _ = row
     rule = RULES.get(str(name))
     if rule is None or not rule.for_contact:

@@ -1,4 +1,4 @@
-"""Decides whether a site run deserves a report, by the site's own wish and by what changed since its last report."""
+"""Decides if a site run deserves a report, by the site's own wish and by the changes since its last report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NOT_FINE = [kind.value for kind in (*ERROR_OUTCOMES, *ATTENTION)]
 _CHANGES = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, OutcomeKind.DELETED)
 
 _ALWAYS_NEWS = {SHRANK, VANISHED, REPOSITORY_CHANGED}
-"""Events that are others each time; what others say, such as robots.txt, is the same again and again."""
+"""Events that differ each time; other events, such as robots.txt, are the same again and again."""
 
 _Troubles = frozenset[tuple[str | None, int | None, str | None, str | None]]
 """Document id and revision (None: the list itself), outcome, rule; those of a site."""
@@ -31,13 +31,13 @@ def is_wanted(
     *,
     keeps: bool = True,
 ) -> bool:
-    """Whether the contacts of the site, as it is registered now, are to get a report of this site run.
+    """True if the contacts of the site, as it is registered now, should get a report of this site run.
 
-    The site's wish is `always`, `never`, `on-error` (a document or the site failed, its list lost much, or has
-    nothing) or `on-change` (something was inserted or updated, the problems differ from the last reports, or these
-    were `remind_days` ago; 0: no reminder). Nothing is inserted where the site's repository `keeps` nothing. A retry is
-    reported only if a document ended differently than before. A registration that cannot be used counts as `always`; a
-    site without one gets nothing.
+    The site's wish is `always`, `never`, `on-error` (a document or the site failed, its list lost much, or has nothing)
+    or `on-change` (something was inserted or updated, the problems differ from the last reports, or these were
+    `remind_days` ago; 0: no reminder). Nothing is inserted if the site's target `keeps` nothing. A retry is reported
+    only if a document ended differently than before. A registration that cannot be used counts as `always`; a site
+    without one gets nothing.
     """
     notify = site.notify if isinstance(site, Site) else Notify.ALWAYS
     if site is None or notify is Notify.NEVER:
@@ -53,23 +53,23 @@ def is_wanted(
 
 
 def _changed(session: Session, site_run: HarvestSiteRun, remind_days: int) -> bool:
-    """Whether the problems are not those that were told before, or it is time to remind."""
-    told = _told(session, site_run)
+    """True if the problems differ from the reported ones, or it is time to remind."""
+    reported = _reported(session, site_run)
     known: _Troubles = frozenset()
-    for row in told:
+    for row in reported:
         known = _after(session, row, known)
     troubles = _after(session, site_run, known)
     events = _events(session, site_run)
-    if troubles != known or events & _ALWAYS_NEWS or events - _events(session, *told):
+    if troubles != known or events & _ALWAYS_NEWS or events - _events(session, *reported):
         return True
     failed = _failed(site_run)
-    if failed != (_failed(told[0]) if told else None):
+    if failed != (_failed(reported[0]) if reported else None):
         return True
-    return bool(told and (troubles or failed) and 0 < remind_days <= _days_between(session, told[-1], site_run))
+    return bool(reported and (troubles or failed) and 0 < remind_days <= _days_between(session, reported[-1], site_run))
 
 
 def _failed(site_run: HarvestSiteRun) -> str | None:
-    """How a site run failed as a whole; None if only its documents say how it went."""
+    """The failure of a site run as a whole; None if only its documents decide."""
     documents_say = (SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value)
     return None if site_run.status in documents_say else site_run.status
 
@@ -79,8 +79,8 @@ def _days_between(session: Session, before: HarvestSiteRun, site_run: HarvestSit
     return (last - first).days
 
 
-def _told(session: Session, site_run: HarvestSiteRun) -> list[HarvestSiteRun]:
-    """The site's last harvest before this site run that was reported, and the retries since that were, in order."""
+def _reported(session: Session, site_run: HarvestSiteRun) -> list[HarvestSiteRun]:
+    """The site's last harvest before this site run that was reported, and the reported retries since, in order."""
     row, is_retry = HarvestSiteRun, HarvestSiteRun.kind == SiteRunKind.RETRY.value
     reported = (
         select(row)
@@ -100,10 +100,10 @@ def _told(session: Session, site_run: HarvestSiteRun) -> list[HarvestSiteRun]:
 
 
 def _after(session: Session, site_run: HarvestSiteRun, known: _Troubles) -> _Troubles:
-    """What is wrong or doubtful at a site after this site run; `known`: what was before, as far as a retry leaves it.
+    """The errors and doubts of a site after this site run; `known`: those before, as far as a retry leaves them.
 
-    A retry has no log rows of documents that were there already; those were among what was put off, of which it tries
-    everything.
+    A retry has no log rows of documents that were there already; these were among the deferred documents, all of which
+    it tries.
     """
     troubles = _troubles(session, site_run)
     if site_run.kind != SiteRunKind.RETRY.value:
@@ -119,9 +119,9 @@ def _after(session: Session, site_run: HarvestSiteRun, known: _Troubles) -> _Tro
 
 
 def _troubles(session: Session, site_run: HarvestSiteRun) -> _Troubles:
-    """What is wrong or doubtful in a site run: documents with their outcome and rules, and findings about the list.
+    """The errors and doubts of a site run: documents with their outcome and rules, and findings about the list.
 
-    Events are none of it: no night repeats them, and nobody has mended them.
+    Events are not among them: no night repeats them, without a repair.
     """
     if is_quiet(site_run):
         return frozenset()
@@ -138,7 +138,7 @@ def _troubles(session: Session, site_run: HarvestSiteRun) -> _Troubles:
 
 
 def _events(session: Session, *site_runs: HarvestSiteRun) -> set[str]:
-    """The rules of what happened in these site runs."""
+    """The rules of the events in these site runs."""
     numbers = [row.site_run_id for row in site_runs if not is_quiet(row)]
     query = (
         select(HarvestDetailLog.rule)
@@ -149,7 +149,7 @@ def _events(session: Session, *site_runs: HarvestSiteRun) -> set[str]:
 
 
 def _retry_changed(session: Session, site_run: HarvestSiteRun) -> bool:
-    """Whether a document ended differently than when it was tried last; one that is put off again is no news."""
+    """True if a document ended differently than at the last try; one that is put off again is no news."""
     log, before = HarvestLog, aliased(HarvestLog)
     counts = counts_of(site_run)
     if total(counts, [*_CHANGES, OutcomeKind.UNCHANGED, OutcomeKind.STALE]):
@@ -165,7 +165,7 @@ def _retry_changed(session: Session, site_run: HarvestSiteRun) -> bool:
         .correlate(log)
         .scalar_subquery()
     )
-    # If a server is down, it does not matter which of its documents were asked for and which were put off.
+    # If a server is down, it does not matter which of its documents were requested and which were put off.
     still_away = and_(before.outcome == OutcomeKind.DEFERRED.value, log.outcome == OutcomeKind.ACCESS_ERROR.value)
     query = (
         select(log.harvest_log_id)

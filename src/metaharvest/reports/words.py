@@ -99,9 +99,9 @@ PHASES = {
 
 
 def phases(seconds: Mapping[str, float | None], whose: str = "your server", documents: int = 0) -> str:
-    """Where the time of documents went: `your server 83 %, 412 ms a document; ... checking 6 %; storing 2 %`.
+    """The time of each phase of documents: `your server 83 %, 412 ms a document; ... checking 6 %; storing 2 %`.
 
-    `seconds`: the columns of a site run, which are told if they add up to anything.
+    `seconds`: the columns of a site run, which are shown if they add up to anything.
     """
     known = {column: seconds[column] or 0.0 for column in PHASES}
     whole = sum(known.values())
@@ -124,7 +124,7 @@ def size(number: int) -> str:
 
 
 def total(counts: Counts, kinds: Iterable[OutcomeKind]) -> int:
-    """How many documents ended in one of `kinds`."""
+    """The number of documents that ended in one of `kinds`."""
     return sum(counts.get(kind, 0) for kind in kinds)
 
 
@@ -133,15 +133,15 @@ NOTHING_UPLOADED = "nothing was uploaded"
 
 HARVEST_LIST = "harvest list"
 OAI_REPOSITORY = "OAI-PMH repository"
-"""What a site has."""
+"""The content of a site's source."""
 
 
 @dataclass(frozen=True, slots=True)
 class Doubts:
-    """What is doubtful about a site run beside how its documents ended.
+    """Doubts about a site run beside the outcomes of its documents.
 
-    `lost`: documents that the list lost, if these are many. `still_broken`: documents that a retry left.
-    `is_empty`: the repository was asked for all its records, and listed none. `has_fewer`: it has fewer than before.
+    `lost`: documents that the list lost, if these are many. `still_broken`: documents that a retry left. `is_empty`: a
+    full list of the source repository was empty. `has_fewer`: it has fewer than before.
     """
 
     lost: int = 0
@@ -158,8 +158,8 @@ class Doubts:
         return bool(self.lost or self.is_empty or self.has_fewer)
 
     @property
-    def told(self) -> list[str]:
-        """In words, each for itself."""
+    def in_words(self) -> list[str]:
+        """In words, one text for each."""
         empty = ["the repository lists nothing"] if self.is_empty else []
         empty += ["the repository has fewer records than before"] if self.has_fewer else []
         lost = [*empty, *([f"the list lost {counted(self.lost, 'document')}"] if self.lost else [])]
@@ -177,10 +177,10 @@ def site_story(
     doubts: Doubts = NO_DOUBTS,
     noted: int = 0,
 ) -> str:
-    """What a site report's subject says after the site's name: `all well, 3 new, 1 updated`.
+    """The story in a site report's subject after the site's name: `all well, 3 new, 1 updated`.
 
-    `went_nowhere`: there is no repository for them. `source`: what the site has. `noted`: so many of the deletions were
-    only noted.
+    `went_nowhere`: there is no target for them. `source`: the content of the site's source. `noted`: the number of
+    deletions that were only noted.
     """
     if status is SiteRunStatus.LIST_FAILED:
         return f"{source} could not be read"
@@ -191,23 +191,23 @@ def site_story(
     }.get(status)
     if status is SiteRunStatus.FAILED and not any(counts.values()):
         return str(opening)
-    # In a site run that succeeded, what a loose site does not give as it should is no error.
+    # In a site run that succeeded, the faults of a loose site are no errors.
     is_loose = status is SiteRunStatus.SUCCEEDED
     errors = 0 if is_loose else total(counts, ERROR_OUTCOMES)
     if status is SiteRunStatus.WITH_ERRORS and not errors and not counts.get(OutcomeKind.DEFERRED):
         opening = "the list has errors"
     gravest = ([opening] if opening else []) + ([counted(errors, "error")] if errors else [])
     kinds = (*ERRORS, *ATTENTION) if is_loose else ATTENTION
-    doubtful = doubts.told + [f"{counts[kind]:,} {LABELS[kind]}" for kind in kinds if counts.get(kind)]
+    doubtful = doubts.in_words + [f"{counts[kind]:,} {LABELS[kind]}" for kind in kinds if counts.get(kind)]
     news, end = _news(counts, went_nowhere, noted), [NOTHING_UPLOADED] if went_nowhere else []
     return ", ".join([*gravest, *news, *doubtful, *end] if gravest else [*(doubtful or ["all well"]), *news, *end])
 
 
 def _news(counts: Counts, went_nowhere: bool, noted: int) -> list[str]:
-    """`3 new`, `1 updated`, or `nothing new`; the last not if nothing at all was uploaded, which is told instead."""
+    """`3 new`, `1 updated`, or `nothing new`; the last not if another sentence says that nothing was uploaded."""
     kinds = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, OutcomeKind.DELETED)
-    told = _without_noted(counts, noted)
-    news = [f"{told[kind]:,} {LABELS[kind]}" for kind in kinds if told.get(kind)]
+    totals = _without_noted(counts, noted)
+    news = [f"{totals[kind]:,} {LABELS[kind]}" for kind in kinds if totals.get(kind)]
     news += [f"{counted(noted, 'deletion')} noted"] if noted else []
     return news or ([] if went_nowhere else ["nothing new"])
 
@@ -224,9 +224,9 @@ def run_story(
     doubtful: Sequence[Doubts] = (),
     noted: int = 0,
 ) -> str:
-    """What the administrator's subject says: `26 sites: 24 well, 1 with errors, 1 failed; 31 new, 12 updated`.
+    """The story in the administrator's subject: `26 sites: 24 well, 1 with errors, 1 failed; 31 new, 12 updated`.
 
-    `doubtful`: what is doubtful about the site runs. `noted`: as above.
+    `doubtful`: the doubts about the site runs. `noted`: as above.
     """
     if not statuses:
         return "no site was due"
@@ -240,7 +240,7 @@ def run_story(
 
 
 def _losses(doubtful: Sequence[Doubts]) -> list[str]:
-    """How many repositories list nothing or less than before, and what the lists lost."""
+    """The number of source repositories that list nothing or less than before, and the losses of the lists."""
     empty, fewer = sum(each.is_empty for each in doubtful), sum(each.has_fewer for each in doubtful)
     lost = [each.lost for each in doubtful if each.lost]
     losses = [f"{counted(empty, 'repository lists', 'repositories list')} nothing"] if empty else []
@@ -258,7 +258,7 @@ def site_sentence(
     noted: int = 0,
     is_empty: bool = False,
 ) -> str:
-    """The sentence or two that a site report begins with; `source`: what the site has; `noted`: as above.
+    """The first sentence or two of a site report; `source`: the content of the site's source; `noted`: as above.
 
     `is_empty`: as in Doubts.
     """
@@ -287,9 +287,9 @@ def site_sentence(
 
 
 def ends_of(counts: Counts, is_rehearsal: bool, source: str = HARVEST_LIST, noted: int = 0) -> list[str]:
-    """How documents ended, and how many of them: `8 would be added`, `4 are not valid`.
+    """The number of documents with each outcome: `8 would be added`, `4 are not valid`.
 
-    `source`: what the site has; `noted`: as above.
+    `source`: the content of the site's source; `noted`: as above.
     """
     here = "the central repository" if source == OAI_REPOSITORY else "the repository"
     verbs = {
@@ -311,10 +311,10 @@ def ends_of(counts: Counts, is_rehearsal: bool, source: str = HARVEST_LIST, note
             OutcomeKind.UPDATED: ("would be updated", "would be updated"),
             OutcomeKind.UPLOAD_ERROR: (f"would be refused by {here}", f"would be refused by {here}"),
         }
-    told, ends = _without_noted(counts, noted), list[str]()
+    totals, ends = _without_noted(counts, noted), list[str]()
     for kind, (one, many) in verbs.items():
-        if told.get(kind):
-            ends.append(counted(told[kind], one, many))
+        if totals.get(kind):
+            ends.append(counted(totals[kind], one, many))
         if noted and kind is OutcomeKind.DELETED:
             copies = "the copy stays" if noted == 1 else "the copies stay"
             ends.append(f"{counted(noted, one, many)} ({copies})")
@@ -359,7 +359,7 @@ def counts_of(site_run: HarvestSiteRun) -> dict[OutcomeKind, int]:
 
 
 def is_quiet(site_run: HarvestSiteRun) -> bool:
-    """Whether every document is unchanged, and nothing is doubtful: then the log need not be read."""
+    """True if every document is unchanged, and nothing is doubtful: then the log need not be read."""
     is_well = site_run.status == SiteRunStatus.SUCCEEDED.value and not site_run.warnings
     return is_well and site_run.listed == (site_run.unchanged or 0)
 

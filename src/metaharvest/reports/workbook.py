@@ -12,10 +12,10 @@ from typing import Any
 from metaharvest.text import clean
 
 _MOST_ROWS = 1_048_575
-"""A sheet has no more, beside the one with the headings."""
+"""The most rows of a sheet, beside the one with the headings."""
 
 _MOST_CHARACTERS = 32_767
-"""A cell has no more."""
+"""The most characters of a cell."""
 
 _WIDEST = 60
 
@@ -30,7 +30,7 @@ class Sheet:
 
 
 def write_workbook(path: Path, sheets: Iterable[Sheet]) -> Mapping[str, int]:
-    """Write the workbook so that either the whole of it is there or nothing; how many rows each sheet has.
+    """Write the workbook as a whole or not at all; return the number of rows of each sheet.
 
     Rows that a sheet has no room for are left out. Raises OSError.
     """

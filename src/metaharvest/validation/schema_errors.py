@@ -69,8 +69,8 @@ def schema_error_in_words(message: str) -> tuple[str, str, str]:
             if rule == "schema.bad-date":
                 message, remedy = advice.about_date(match[1], _kinds_in(whose[3]))
                 return rule, f"{groups[0]} is '{groups[1]}', which {message}", remedy
-            told = remedy if "" not in groups else remedy.partition(" Expected")[0]
-            return rule, sentence.format(*groups), told.format(*groups) or RULES[rule].remedy
+            hint = remedy if "" not in groups else remedy.partition(" Expected")[0]
+            return rule, sentence.format(*groups), hint.format(*groups) or RULES[rule].remedy
     return "schema.other", one_line(plain, 500), RULES["schema.other"].remedy
 
 

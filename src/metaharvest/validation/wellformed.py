@@ -379,9 +379,9 @@ def _with_the_marks(finding: Finding, lines: list[str]) -> Finding:
 
 
 def _unknown_syntax_finding(message: str, place: _TextPlace) -> Finding:
-    told = f"The document is not well-formed XML: {one_line(message)}."
+    sentence = f"The document is not well-formed XML: {one_line(message)}."
     remedy = "Open it in an XML editor, or in a browser, and correct it at this place."
-    return _finding_at(place, "xml.not-well-formed", told, remedy)
+    return _finding_at(place, "xml.not-well-formed", sentence, remedy)
 
 
 def _finding_at(place: _TextPlace, rule: str, message: str, remedy: str) -> Finding:
