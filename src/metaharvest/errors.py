@@ -84,7 +84,7 @@ class LockHeld(MetaharvestError):
 
 
 class RunLost(MetaharvestError):
-    """Another run has taken over; this one may not write any more."""
+    """Another run writes now; this one may no longer write."""
 
 
 class HarvestError(MetaharvestError):

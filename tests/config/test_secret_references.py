@@ -244,7 +244,7 @@ def test_a_plain_password_in_the_schedule_breaks_its_row_alone_and_is_shown_nowh
     assert all("hunter2" not in each.out + each.err for each in said)
     sentence = "ldappwd (not shown) cannot be used, since a secret is never written here"
     assert all(sentence in " ".join(said[command].out.split()) for command in (0, 7))
-    assert "`metaharvest sites edit NAME --ldappwd REFERENCE` (or `none`) mends it." in said[0].out
+    assert "`metaharvest sites edit NAME --ldappwd REFERENCE` (or `none`) corrects it." in said[0].out
     assert not any("alder: alder:" in each.out for each in said)
     assert set(harvester.held()) == {"b.1.1"}
     mails = [mail.as_string() for mail in harvester.mails()]

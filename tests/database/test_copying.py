@@ -256,7 +256,7 @@ def test_a_row_that_the_new_database_does_not_take_is_named(source: Harvester, t
     said = source("database", "copy", *target.options)
     assert said.code == 2
     assert "A row of harvest_site_schedule has a value that" in said.err
-    assert "`metaharvest sites list` tells which" in said.err
+    assert "`metaharvest sites list` shows it" in said.err
     assert source("sites", "edit", "birch", "--next", "2050-01-01").code == 0
     assert source("database", "copy", *target.options).code == 0
     assert contents(target.engine) == contents(source.engine)

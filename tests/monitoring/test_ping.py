@@ -242,7 +242,7 @@ def test_the_doctor_says_whether_a_monitor_is_told_and_asks_it_nothing(
         [check] = [check for check in checks if check["check"] == "monitor"]
         return check["state"], check["message"]
 
-    assert told() == ("OK", "None is told that a run ended; ping_url in [monitoring] names one.")
+    assert told() == ("OK", "No monitor gets the end of a run; ping_url in [monitoring] names one.")
     monitored(harvester, filled_in(monitor))
     assert told() == ("OK", f"http://127.0.0.1:{monitor.port}/... is pinged at the end of each run.")
     monitored(harvester, "env:NO_SUCH_VARIABLE")

@@ -22,12 +22,12 @@ from metaharvest.database.operations import OPERATIONS
 from metaharvest.journal.log_rows import fingerprint
 from metaharvest.ledger.states import of_outcome
 from metaharvest.model import DocumentState, Finding, OutcomeKind
-from metaharvest.reports import NamedRepository, Repositories
+from metaharvest.reports import NamedTarget, NamedTargets
 
 Row = TypeVar("Row", bound=Base)
 
 TODAY = date(2026, 11, 20)
-NAMED = Repositories(NamedRepository("the embedded repository"))
+NAMED = NamedTargets(NamedTarget("the embedded repository"))
 NOW = datetime(2026, 11, 20, 2, 30, tzinfo=UTC)
 
 OPERATION_OF = {

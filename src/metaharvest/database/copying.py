@@ -263,10 +263,10 @@ def _row_errors(table: Table, target: Engine) -> Iterator[None]:
 
 
 def _not_copied(table: Table, target: Engine, error: BaseException) -> MetaharvestError:
-    schedule = " `metaharvest sites list` tells which." if table.name == _SCHEDULE else ""
+    schedule = " `metaharvest sites list` shows it." if table.name == _SCHEDULE else ""
     return MetaharvestError(
         f"A row of {table.name} has a value that {shown_database(target)} does not take: "
-        f"{dialects.reason_of(error)}.{schedule} Mend it, then copy again: what was copied stays."
+        f"{dialects.reason_of(error)}.{schedule} Correct it, then copy again: copied rows stay."
     )
 
 

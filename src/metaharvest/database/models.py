@@ -254,8 +254,8 @@ class SiteCheckpoint(Base):
     `listing` numbers the site's lists. The site run `site_run_id` has accounted for `unchanged` and `duplicate` records
     of the last one. `confirmed` deletions may be carried out, however many they are. `treatment`, `rechecks`, `moved`
     and `full_wanted`: see Progress. While a sweep is under way, its `kind` is full or changes, `windows` are the
-    windows to do (JSON), and `token` leads to the next page of the first one, of which `received` records came;
-    `announced` is completeListSize.
+    windows to do (JSON), and `token` leads to the next page of the first one, and `received` is the number of its
+    records so far; `announced` is completeListSize.
     """
 
     __tablename__ = "site_checkpoint"

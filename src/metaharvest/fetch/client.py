@@ -397,7 +397,7 @@ def _conditions(known: ListVersion | None) -> tuple[str, ...]:
 
 
 def user_agent(name: str, contact_url: str) -> str:
-    """`metaharvest/VERSION (NAME; +CONTACT_URL)`, ASCII on one line whatever the harvester is called."""
+    """`metaharvest/VERSION (NAME; +CONTACT_URL)`, ASCII on one line for any name of the harvester."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     plain = " ".join("".join(c if c.isprintable() and c not in "()\\;" else " " for c in plain).split())
     contact = quote("".join(contact_url.split()), safe="!#$%&'*+,/:;=?@[]~")

@@ -198,7 +198,7 @@ def _stopped(exchange: Exchange, given: Circumstances, where: str) -> tuple[Find
     if exchange.stop is StopReason.ENCODING:
         coding = one_line(shown_url(exchange.headers.get("content-encoding", "")), 60)
         message = f"{where} was sent compressed as '{coding}', which could not be decompressed."
-        remedy = "Only gzip is asked for. Turn compression off for this file on the web server, or mend the file."
+        remedy = "Only gzip is asked for. Turn compression off for this file on the web server, or repair the file."
         return Finding("http.encoding", message, remedy), False
     return _too_large(exchange, where), False
 
@@ -282,7 +282,7 @@ def _tls(exchange: Exchange, where: str) -> tuple[Finding, bool]:
     return Finding(
         "http.tls",
         f"{where}: the certificate of {host} is not accepted: {problem}.",
-        "Ask whoever runs the web server to renew or mend its certificate. For an authority of your own, the "
+        "Ask whoever runs the web server to renew or correct its certificate. For an authority of your own, the "
         "harvester's administrator can name its certificate (http.ca_file in the settings, or `metaharvest sites edit "
         "NAME --ca-file FILE` for your site alone).",
     ), False

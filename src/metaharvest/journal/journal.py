@@ -24,9 +24,9 @@ from metaharvest.journal import forensics, lists, looks, outcomes, problems, pur
 from metaharvest.journal.internal_errors import internal_error
 from metaharvest.journal.lists import ListNote
 from metaharvest.journal.log_rows import NO_SITE, LogRow, Stamp, whose, write_log
+from metaharvest.journal.named_targets import named_targets
 from metaharvest.journal.outcomes import OutcomeNote, Settled, settled_rows, write_settled
 from metaharvest.journal.phases import Phases
-from metaharvest.journal.repositories import named_repositories
 from metaharvest.journal.site_runs import Closing, Opening
 from metaharvest.journal.writer import GroupLimits, Writer
 from metaharvest.ledger.entries import LedgerEntry
@@ -86,7 +86,7 @@ class Journal:
         limits: GroupLimits,
     ) -> None:
         self._settings = settings
-        self._repositories = named_repositories(targets)
+        self._named_targets = named_targets(targets)
         self._clock = clock
         self._is_whole = True
         self._is_stopped = False
@@ -94,7 +94,7 @@ class Journal:
         self.today = today
         self._is_by_the_clock = today == clock().astimezone(settings.harvester.zone).date()
         self.run_id, self.left_unfinished, self.reports_not_made = runs.open_run(
-            engine, settings, self._repositories, clock(), today
+            engine, settings, self._named_targets, clock(), today
         )
         self._writer = Writer(engine, lock, clock, self.run_id, self._write_notes, limits)
 
@@ -140,7 +140,7 @@ class Journal:
 
     def report_run(self) -> None:
         """Queue the composite report to the administrators; site runs that are still open wait for the next run."""
-        settings, named, is_stopped = self._settings, self._repositories, self._is_stopped
+        settings, named, is_stopped = self._settings, self._named_targets, self._is_stopped
         if not self._now(lambda session: runs.report_run(session, settings, named, self._stamp(), is_stopped)):
             self.reports_not_made += 1
 
@@ -407,7 +407,7 @@ class Journal:
 
     def _close(self, session: Session, closings: Sequence[Closing]) -> Sequence[bool]:
         closings = [self._with_no_room(closing) for closing in closings]
-        return site_runs.close_all(session, closings, self._stamp(), self._settings, self._repositories)
+        return site_runs.close_all(session, closings, self._stamp(), self._settings, self._named_targets)
 
     def _with_no_room(self, closing: Closing) -> Closing:
         """The same as incomplete, with the reason, where the database had no room for its documents."""

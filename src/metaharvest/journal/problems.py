@@ -172,7 +172,7 @@ def _end(session: Session, ended: EndedSiteRun, today: date) -> None:
         fixed_by_list, gone_by_list = _ended_by_list(ended)
         fixed, gone = or_(fixed, fixed_by_list), or_(gone, gone_by_list)
     unseen = (_of(ended), _is_open(), _PROBLEM.c.last_site_run != ended.site_run_id)
-    for state, which in ((FIXED, fixed), (GONE, gone)):  # what is fixed is not gone as well: it is not open any more
+    for state, which in ((FIXED, fixed), (GONE, gone)):  # a fixed problem is not gone as well: it is no longer open
         values = {"state": state, "ended_on": today, "ended_site_run": ended.site_run_id}
         session.execute(update(_PROBLEM).where(*unseen, which).values(**values))
 

@@ -21,7 +21,7 @@ from metaharvest.model import RunStatus, SiteRunKind, SiteRunStatus
 
 
 def open_run(
-    engine: Engine, settings: Settings, repositories: reports.Repositories, now: datetime, today: date
+    engine: Engine, settings: Settings, named_targets: reports.NamedTargets, now: datetime, today: date
 ) -> tuple[int, dict[int, SiteRunKind], int]:
     """Open a run, log HarvesterStartup and close dead runs.
 
@@ -45,7 +45,7 @@ def open_run(
         closed = [LogRow("RunInterrupted", _close_dead(session, old, now)) for old in dead]
         write_log(session, [(row, NO_SITE) for row in closed], stamp)
         session.flush()
-        not_made = sum(not _report(session, old.run_id, settings, repositories, stamp) for old in dead)
+        not_made = sum(not _report(session, old.run_id, settings, named_targets, stamp) for old in dead)
         left = select(HarvestSiteRun.site_schedule_id, HarvestSiteRun.kind).where(
             HarvestSiteRun.status == SiteRunStatus.INTERRUPTED.value
         )
@@ -54,12 +54,12 @@ def open_run(
 
 
 def report_run(
-    session: Session, settings: Settings, repositories: reports.Repositories, stamp: Stamp, is_stopped: bool
+    session: Session, settings: Settings, named_targets: reports.NamedTargets, stamp: Stamp, is_stopped: bool
 ) -> bool:
     """Queue the composite report; site runs that are still open wait for the next run. False if it was not made."""
     _interrupt(session, stamp.run_id, stamp.now)
     session.flush()
-    is_made = _report(session, stamp.run_id, settings, repositories, stamp, is_stopped)
+    is_made = _report(session, stamp.run_id, settings, named_targets, stamp, is_stopped)
     return _report_digest(session, stamp.run_id, settings, stamp) and is_made
 
 
@@ -142,14 +142,14 @@ def _report(
     session: Session,
     run_id: int,
     settings: Settings,
-    repositories: reports.Repositories,
+    named_targets: reports.NamedTargets,
     stamp: Stamp,
     is_stopped: bool = False,
 ) -> bool:
     """Queue the composite report of a run, if the administrators want it; False if it could not be made."""
 
     def wanted() -> reports.Report | None:
-        report = reports.admin_report(session, run_id, settings, repositories, stamp.now, is_stopped=is_stopped)
+        report = reports.admin_report(session, run_id, settings, named_targets, stamp.now, is_stopped=is_stopped)
         return None if settings.reports.admin_notify == "attention" and report.tone == "good" else report
 
     return _queued(session, run_id, stamp, wanted)

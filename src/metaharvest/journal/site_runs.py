@@ -213,7 +213,7 @@ def _known_lists(session: Session, openings: Sequence[Opening]) -> dict[int, tup
 
 
 def close_all(
-    session: Session, closings: Sequence[Closing], stamp: Stamp, settings: Settings, repositories: reports.Repositories
+    session: Session, closings: Sequence[Closing], stamp: Stamp, settings: Settings, named_targets: reports.NamedTargets
 ) -> list[bool]:
     """Close the site runs; for each, True if its report was made."""
     write_log(session, [(row, whose(closing.site_run)) for closing in closings for row in closing.rows], stamp)
@@ -233,7 +233,7 @@ def close_all(
     problems.update_problems(session, [_problems_of(end) for end in real], stamp.today)
     rows = [_closed_columns(end, dates, stamp) for end in ends]
     session.connection().execute(_THIS.values({name: bindparam(name) for name in rows[0] if name != "this"}), rows)
-    reported = _reported(session, closings, registered, stamp, settings, repositories)
+    reported = _reported(session, closings, registered, stamp, settings, named_targets)
     forget_rehearsed(session, [closing.site_run.site for closing in closings])
     return reported
 
@@ -311,13 +311,13 @@ def _reported(
     registered: Mapping[int, Site | BrokenSite],
     stamp: Stamp,
     settings: Settings,
-    repositories: reports.Repositories,
+    named_targets: reports.NamedTargets,
 ) -> list[bool]:
     """Queue the reports that are owed. A report that cannot be made is our own mistake: nothing else is lost for it."""
     by_id = {closing.site_run.site_run_id: closing for closing in closings}
     try:
         with session.begin_nested():
-            owed = reports.site_reports(session, list(by_id), registered, settings, repositories, stamp.now)
+            owed = reports.site_reports(session, list(by_id), registered, settings, named_targets, stamp.now)
             queued = reports.queue_all(session, owed, stamp.run_id, stamp.now)
             rows = [(report_queued(owed[site_run_id]), whose(by_id[site_run_id].site_run)) for site_run_id in queued]
             write_log(session, rows, stamp)
@@ -326,7 +326,7 @@ def _reported(
         if is_lost(error):
             raise
         if len(closings) > 1:
-            one_by_one = [_reported(session, [each], registered, stamp, settings, repositories) for each in closings]
+            one_by_one = [_reported(session, [each], registered, stamp, settings, named_targets) for each in closings]
             return [is_well for [is_well] in one_by_one]
         write_log(session, [(not_reported(error), whose(closings[0].site_run))], stamp)
         return [False]

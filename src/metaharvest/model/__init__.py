@@ -74,7 +74,7 @@ def limited(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     if not left_out:
         return kept
     message = f"{left_out.total():,} more findings of this document are not shown."
-    remedy = "Mend those shown first; many of the others may go with them."
+    remedy = "Correct these first: many of the others may disappear with them."
     return (*kept, Finding("findings.more", message, remedy, Level.ERROR if left_out[Level.ERROR] else Level.WARNING))
 
 

@@ -217,7 +217,7 @@ def _monitor(settings: Settings) -> Check:
         return problem("monitor", str(error))
     if url:
         return ok("monitor", f"{shown_monitor(url)} is pinged at the end of each run.")
-    return ok("monitor", "None is told that a run ended; ping_url in [monitoring] names one.")
+    return ok("monitor", "No monitor gets the end of a run; ping_url in [monitoring] names one.")
 
 
 def _metrics_file(settings: Settings) -> Iterator[Check]:

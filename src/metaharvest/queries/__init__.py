@@ -10,5 +10,5 @@
     sites.py           the schedule, as people are shown it
     records.py         rows as mappings of their columns, and the one name of each
 
-Every function takes a session, changes nothing, and raises MetaharvestError with a sentence for what is not there.
+Every function takes a session, changes nothing, and raises MetaharvestError with a sentence for unknown names.
 """

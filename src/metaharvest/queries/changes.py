@@ -1,7 +1,7 @@
-"""What changed between two runs, site by site: how each site stood after the one, and after the other.
+"""The differences between two runs, site by site: the state of each site after the one, and after the other.
 
-How a site stood after a run is told by its last harvest up to that run, and by what was tried again since: so a site
-that was not due in one of the runs is told as it stood.
+The state of a site after a run is its last harvest up to that run, with the later retries: so a site that was not due
+in one of the runs has a state, too.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ Documents = Mapping[str, Record]
 
 
 def changes(session: Session, first: int, second: int, site: str | None = None) -> Record:
-    """What changed from the run `first` to the run `second`, which is later; of one site, if it is named.
+    """The differences from the run `first` to the run `second`, which is later; of one site, if it is named.
 
-    Of each site that was harvested after `first`, up to `second`: how its last harvest ended `before` and `after`, and
-    its `documents` that did not stay as they were or are failing, each with its `change`, one of CHANGES. Raises
+    For each site that was harvested after `first`, up to `second`: the results of its last harvest `before` and
+    `after`, and its `documents` that changed or are failing, each with its `change`, one of CHANGES. Raises
     MetaharvestError for runs that are not there, and for those whose log was deleted.
     """
     if first >= second:
@@ -63,10 +63,10 @@ def changes(session: Session, first: int, second: int, site: str | None = None) 
 
 @dataclass(frozen=True, slots=True)
 class _Standing:
-    """How a site stood after a run: its last harvest, the documents that were failing, by document id.
+    """The state of a site after a run: its last harvest, and the failing documents, by document id.
 
-    `log_kept`: the log still tells which these were. What `last` has as `failing` is their number, also where the last
-    harvest could not read the list, and where some were tried again since.
+    `log_kept`: the log still names these. The number `failing` in `last` is their number, also if the last harvest
+    could not read the list, and if some were tried again since.
     """
 
     last: Record | None
@@ -78,7 +78,7 @@ def _of_site(session: Session, site_id: int, first: int, second: int) -> Record:
     query = select(*columns(HarvestSiteRun, _SITE_RUN)).where(
         HarvestSiteRun.site_schedule_id == site_id, HarvestSiteRun.run_id <= second
     )
-    # By run: a site run that was taken up by a later run has that run's number, and its own from before.
+    # By run: a site run that was resumed by a later run has that run's number, and its own from before.
     ordered = query.order_by(HarvestSiteRun.run_id, HarvestSiteRun.site_run_id)
     site_runs: list[Record] = [dict(row) for row in session.execute(ordered).mappings()]
     earlier = [each for each in site_runs if each["run_id"] <= first]
@@ -104,7 +104,7 @@ def _failing(before: Documents, after: Documents) -> Iterator[Record]:
 
 
 def _fixed(before: Documents, after: Documents, done: Sequence[Record]) -> Iterator[Record]:
-    """What is failing no longer: its outcome is what was done, none if it is there already, or listed no longer."""
+    """Documents that no longer fail, with their new outcome: none if they are there already, or no longer listed."""
     by_id = {each["document_id"]: each for each in done}
     for document_id, then in before.items():
         if document_id not in after:
@@ -115,7 +115,7 @@ def _fixed(before: Documents, after: Documents, done: Sequence[Record]) -> Itera
 
 
 def _standing(session: Session, site_runs: Sequence[Record]) -> _Standing:
-    """How the site stood after the last of these site runs."""
+    """The state of the site after the last of these site runs."""
 
     def is_full(site_run: Record) -> bool:
         return bool(site_run["kind"] != SiteRunKind.RETRY.value)
@@ -125,7 +125,7 @@ def _standing(session: Session, site_runs: Sequence[Record]) -> _Standing:
     documents: dict[str, Record] = {}
     number_lost, later = 0, site_runs
     if listings := [at for at, each in enumerate(site_runs) if is_full(each) and each["status"] in READ_A_LIST]:
-        # What the list named, and is not here, was well; of what was tried again since, every end counts.
+        # A document in the list without an entry here was well; after a retry, every outcome counts.
         listing, *later = site_runs[listings[-1] :]
         documents = {each["document_id"]: each for each in _ends(session, listing["site_run_id"], only_failing=True)}
         number_lost = 0 if documents else failing(listing)
@@ -139,7 +139,7 @@ def _standing(session: Session, site_runs: Sequence[Record]) -> _Standing:
 
 
 def _ends(session: Session, site_run_id: int, *, only_failing: bool = False) -> Iterable[Record]:
-    """How documents ended in a site run, of those with several revisions the highest last."""
+    """The outcomes of documents in a site run; of those with several revisions the highest is last."""
     meant = HarvestLog.outcome.in_(_FAILING) if only_failing else HarvestLog.outcome != OutcomeKind.DUPLICATE.value
     query = (
         select(*columns(HarvestLog, "harvest_log_id document_id revision outcome message"))
@@ -164,9 +164,9 @@ def _ends(session: Session, site_run_id: int, *, only_failing: bool = False) -> 
 
 
 def _done(session: Session, site_run_ids: Sequence[int]) -> list[Record]:
-    """What was inserted, updated or deleted in these site runs, in the order in which it was, each once.
+    """The documents that were inserted, updated or deleted in these site runs, in order, each once.
 
-    What would have been, in rehearsals, is told of documents with which nothing was done.
+    A rehearsal counts for documents that were not changed in any real run.
     """
     query = (
         select(*columns(HarvestLog, "document_id revision outcome message"))

@@ -1,4 +1,4 @@
-"""When and why a document was deleted that a target no longer holds."""
+"""The date and the reason of a deletion in a target."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from metaharvest.model import OutcomeKind
 
 
 def departure(session: Session, document_id: str) -> str:
-    """A sentence that says when and why this document was deleted; empty if that is not known."""
+    """A sentence with the date and the reason of this document's deletion; empty if that is not known."""
     withdrawal = session.get(DocumentWithdrawal, document_id)
     if withdrawal is not None and withdrawal.document_id == document_id:
         erased = " Its content was erased." if withdrawal.erased else ""

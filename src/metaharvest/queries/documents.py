@@ -1,4 +1,4 @@
-"""How documents stand, over all sites: the rows of the ledger, with what was found the last time."""
+"""The state of documents, over all sites: the rows of the ledger, with the last findings."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ _IS_MISSING = MISSING_SINCE.is_not(None)
 
 @dataclass(frozen=True, slots=True)
 class DocumentFilter:
-    """Which documents are asked for; None: whatever it is.
+    """The selection of documents; None: any.
 
-    `nights`: failing for so many nights or more, the first one counted. Without a site: those of all registered ones;
-    failing ones, as the reports have them, of those that are not switched off. `missing`: a full list of their
-    repository does not name them any more.
+    `nights`: failing for this number of nights or more, the first one counted. Without a site: those of all registered
+    ones; failing ones, as the reports have them, of enabled sites. `missing`: a full list of their source repository no
+    longer names them.
     """
 
     site: str | None = None
@@ -56,7 +56,7 @@ class DocumentFilter:
 
 
 def nights_failing(since: date | None, today: date) -> int | None:
-    """For how many nights a document has been failing; None if it is not."""
+    """The number of nights for which a document has been failing; None if it is not."""
     return None if since is None else nights(since, today)
 
 
@@ -69,8 +69,8 @@ def as_of(session: Session, today: date) -> date:
 def document_rows(session: Session, wanted: DocumentFilter, today: date) -> Iterator[Record]:
     """The documents, site by site in the order of the names, each in the order of ids and revisions.
 
-    Each has its `findings` of the last time, errors first; with a rule only those of it. Raises MetaharvestError for a
-    site or a rule that is not known.
+    Each has its last `findings`, errors first; with a rule only those of it. Raises MetaharvestError for an unknown
+    site or rule.
     """
     if wanted.rule is not None:
         require_rule(session, wanted.rule)
@@ -165,7 +165,7 @@ def _pages(
             _ledger.document_id > last["document_id"],
             and_(_ledger.document_id == last["document_id"], _ledger.revision > last["revision"]),
         )
-        # Said twice, for databases that look into an index only for what holds of every row.
+        # Repeated, for databases that use an index only for a condition on every row.
         following = query.where(_ledger.document_id >= last["document_id"], after)
         page = _records(session, following.limit(DOCUMENTS_AT_ONCE)) if len(page) == DOCUMENTS_AT_ONCE else []
 

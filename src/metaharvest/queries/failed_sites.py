@@ -1,4 +1,4 @@
-"""Sites whose last harvest failed as a whole: since when, in how many nights, and why."""
+"""Sites whose last harvest failed as a whole: since when, in how many nights, with the reason."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class FailedSite:
 
     @property
     def sentence(self) -> str:
-        """The status, since when, and why, in words."""
+        """The status, its first day, and the reason, in words."""
         nights = "1 night" if self.nights == 1 else f"{self.nights:,} nights"
         return f"{self.status} since {self.since} ({nights}): {self.reason or 'no reason was noted'}"
 

@@ -34,10 +34,10 @@ class Per(StrEnum):
 class Figures:
     """Totals from `first_day` to `last_day`, both included; `site` is None for all sites.
 
-    `harvests` counts site runs without retries, `failed_harvests` the ones that failed as a whole. `failing` is how
-    many documents failed in the last harvest of each site in the period. `bytes` is the size of the documents that went
-    in, as far as the log goes back. `took_seconds` is the time of all site runs together. `last_success` is the day of
-    the last harvest that succeeded, or had errors in single documents.
+    `harvests` counts site runs without retries, `failed_harvests` the ones that failed as a whole. `failing` is the
+    number of documents that failed in the last harvest of each site in the period. `bytes` is the size of the documents
+    that went in, as far as the log goes back. `took_seconds` is the time of all site runs together. `last_success` is
+    the day of the last harvest that succeeded, or had errors in single documents.
     """
 
     first_day: date

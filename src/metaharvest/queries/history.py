@@ -1,4 +1,4 @@
-"""What is known of one document: who lists it, whose it is, its revisions, and what happened to it in which run."""
+"""The history of one document: the sites that list it, its owner, its revisions, and its events in each run."""
 
 from __future__ import annotations
 
@@ -60,12 +60,11 @@ _CAME_IN = (OutcomeKind.INSERTED.value, OutcomeKind.UPDATED.value)
 
 
 def document_history(session: Session, name: str, today: date) -> Record:
-    """Everything that is known of the document that `name` means: a docid, or a document id.
+    """The history of the document that `name` means: a docid, or a document id.
 
-    `owners` say to which site it belongs, in the embedded repository and in any other; `listed` which sites list it,
-    and how it stands; `revisions` what went in, when and from where (not what was only looked at); `transfers` and
-    `history` what happened, in the order of time, as far as the log goes back. Raises MetaharvestError if nobody knows
-    it.
+    `owners` are the sites that it belongs to, in the embedded target and in any other; `listed` the sites that list it,
+    with its state; `revisions` its uploads, with time and source (without rehearsals); `transfers` and `history` the
+    events, in the order of time, as far as the log goes back. Raises MetaharvestError for an unknown document.
     """
     document_id, revision = _meant(session, name)
     names, registered, today = last_names(session), site_names(session), as_of(session, today)
@@ -106,7 +105,7 @@ def _is_known(session: Session, document_id: str, revision: int | None = None) -
         tables += [DocumentOwner, DocumentTransfer]
     for table in tables:
         query = select(table.document_id).where(*_about(table, document_id, revision)).limit(1)
-        # Compared here too: MariaDB takes no notice of spaces at the end.
+        # Compared here too: MariaDB ignores spaces at the end.
         if session.scalar(query) == document_id:
             return True
     return False
@@ -118,7 +117,8 @@ def _about(table: Any, document_id: str, revision: int | None) -> list[ColumnEle
     if revision is not None:
         conditions.append(table.revision == revision)
     if table is HarvestLog:
-        # Of no site run are transfers, which have no revision, and what was taken over from another harvester.
+        # Transfers, which have no revision, and the rows that were imported from another harvester belong to no site
+        # run.
         taken_over = and_(HarvestLog.site_run_id.is_(None), HarvestLog.revision.is_not(None))
         conditions.append(or_(HarvestLog.site_run_id.in_(select(HarvestSiteRun.site_run_id)), taken_over))
     if table is HarvestDocument:
@@ -189,9 +189,9 @@ def _listed(
 
 
 def _events(session: Session, document_id: str, revision: int | None, names: Mapping[int, str]) -> list[Record]:
-    """How the document ended in each run that did something with it, with what was found in that run.
+    """The outcome of the document in each run that processed it, with the findings of that run.
 
-    What was taken over from another harvester has no outcome, and is an event all the same.
+    Rows that were imported from another harvester have no outcome, and are events all the same.
     """
     query = (
         select(*columns(HarvestLog, _EVENT), HarvestSiteRun.site_name)
@@ -211,7 +211,7 @@ def _events(session: Session, document_id: str, revision: int | None, names: Map
         own = [with_one_name(finding) for finding in found[row["harvest_log_id"]]]
         which = (row["site_run_id"], row["revision"])
         if row["outcome"] is None and row["site_run_id"] is not None:
-            # Warnings about a document that passed stay with the row of the check, before the one that it ended with.
+            # Warnings about a document that passed stay with the row of the check, before the row of the outcome.
             warnings.setdefault(which, []).extend(own)
         else:
             row["revision"] = revision_of({**row, "datestamp": stamps.get(row["site_schedule_id"])})
@@ -228,7 +228,7 @@ def _events(session: Session, document_id: str, revision: int | None, names: Map
 def _revisions(
     session: Session, document_id: str, revision: int | None, names: Mapping[int, str], events: Sequence[Record]
 ) -> list[Record]:
-    """What went into a repository: what the embedded one has, and what the log says of others; the highest first."""
+    """The uploads to a target: the revisions in the embedded one, and the log about others; the highest first."""
     taken = (event for event in events if not would_be(event["outcome"], event["message"]))
     came_in = {event["revision"]: event for event in taken if event["outcome"] in _CAME_IN}
     found: dict[int, Record] = {}

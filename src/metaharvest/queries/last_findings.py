@@ -1,4 +1,4 @@
-"""What was found the last time that documents were harvested: the findings behind how they stand in the ledger."""
+"""The findings of the last harvest of documents: the reasons for their state in the ledger."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GOOD = (OutcomeKind.INSERTED.value, OutcomeKind.UPDATED.value, OutcomeKind.UNCHA
 
 @dataclass(frozen=True, slots=True)
 class LastOutcome:
-    """How a document ended the last time that the log tells of it, in which run, and what was found, errors first."""
+    """The last outcome of a document in the log, with its run and its findings, errors first."""
 
     site_run_id: int
     run_id: int
@@ -33,7 +33,7 @@ class LastOutcome:
     findings: tuple[Record, ...] = ()
 
     def explains(self, outcome: str | None) -> bool:
-        """Whether this is what the ledger's outcome says. The log has no row for a document that is merely there."""
+        """True if it matches the outcome in the ledger. The log has no row for a document that is merely there."""
         return outcome == self.outcome or (outcome in GOOD and self.outcome in GOOD)
 
 
@@ -59,7 +59,7 @@ def last_outcomes(session: Session, site_id: int, document_ids: Iterable[str]) -
 
 
 def documents_with_findings(session: Session, site_id: int) -> set[str]:
-    """The documents of a site that any finding in the log is about."""
+    """The documents of a site with any finding in the log."""
     its_runs = select(HarvestSiteRun.site_run_id).where(HarvestSiteRun.site_schedule_id == site_id, IS_REAL)
     query = (
         select(HarvestLog.document_id)
@@ -71,9 +71,9 @@ def documents_with_findings(session: Session, site_id: int) -> set[str]:
 
 
 def documents_with(session: Session, rule: str) -> dict[int, list[str]]:
-    """The documents that any finding of this rule in the log is about, by site.
+    """The documents with any finding of this rule in the log, by site.
 
-    A finding about many documents that were put off is about each of them.
+    A finding about many documents that were put off counts for each of them.
     """
     log, detail, shared = HarvestLog, HarvestDetailLog, aliased(HarvestLog)
     own = (
@@ -101,7 +101,7 @@ def documents_with(session: Session, rule: str) -> dict[int, list[str]]:
 
 
 def _findings(session: Session, last: Mapping[Key, LastOutcome]) -> dict[Key, list[Record]]:
-    """The findings of these outcomes, errors first; for documents that were put off, why all of them were."""
+    """The findings of these outcomes, errors first; for documents that were put off, the common reason."""
     if not last:
         return {}
     log, detail = HarvestLog, HarvestDetailLog
@@ -130,7 +130,7 @@ def _findings(session: Session, last: Mapping[Key, LastOutcome]) -> dict[Key, li
 
 
 def reasons_put_off(session: Session, site_run_ids: Collection[int]) -> dict[int, list[Record]]:
-    """Why documents of these site runs were put off, where all were for the same reason."""
+    """The common reasons why documents of these site runs were put off."""
     if not site_run_ids:
         return {}
     log, detail = HarvestLog, HarvestDetailLog

@@ -34,16 +34,16 @@ _NAMES = tuple(f"{_ROW} {_OF_DOCUMENT}".split())
 _TRANSFER = "UpdateDocSuccess"
 _ANY_FINDING = aliased(HarvestDetailLog, name="any_finding")
 _ANY_OPERATION = aliased(HarvestOperation, name="any_operation")
-"""For conditions: what is selected beside a row may be less."""
+"""For conditions: the selected columns beside a row may be fewer."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogFilter:
-    """Which rows of the log are asked for; None: whatever it is.
+    """The selection of log rows; None: any.
 
     `level` and graver ones; `rule` of a finding; `since` and `until` are days of harvests, both included; the last
-    `limit` rows. `document` is a document id, or a docid. A site is meant whatever it was named when. Without anything
-    that says which runs (a run, a site run, a rule, a day, a document): the newest, of the site if one is named.
+    `limit` rows. `document` is a document id, or a docid. A site means the same site under each of its names. Without a
+    selection of runs (a run, a site run, a rule, a day, a document): the newest run, of the site if one is named.
     """
 
     run_id: int | None = None
@@ -58,16 +58,16 @@ class LogFilter:
 
     @property
     def is_over_runs(self) -> bool:
-        """Whether rows of all runs are meant, as far as the rest of the filter lets them through."""
+        """True if rows of all runs are meant, as far as the rest of the filter lets them through."""
         narrowed = (self.document, self.rule, self.since, self.until)
         return self.run_id is None and self.site_run_id is None and any(each is not None for each in narrowed)
 
 
 @dataclass(frozen=True, slots=True)
 class LogSelection:
-    """What a filter came to: what the rows of the log have to meet, and which of their findings are meant.
+    """The conditions of a filter: for rows of the log, and for their findings.
 
-    `transfers` is what transfers of documents have to meet of which the log has no row: those before the first run.
+    `transfers` is the condition for transfers of documents without a row in the log: those before the first run.
     """
 
     rows: tuple[ColumnElement[bool], ...]
@@ -78,7 +78,7 @@ class LogSelection:
 def log_scope(session: Session, wanted: LogFilter) -> tuple[int | None, int | None]:
     """The run, or the site run, that the filter names, if it does. Raises MetaharvestError for unknown ones.
 
-    Neither, where it names a site that no run has harvested yet.
+    Neither, if it names a site that no run has harvested yet.
     """
     if wanted.site_run_id is not None:
         runs.require_site_run(session, wanted.site_run_id)
@@ -93,7 +93,7 @@ def log_scope(session: Session, wanted: LogFilter) -> tuple[int | None, int | No
 
 
 def log_selection(session: Session, wanted: LogFilter) -> LogSelection:
-    """What the filter comes to, for `log_entries` and for a table. Raises MetaharvestError for what is not there."""
+    """The conditions of the filter, for `log_entries` and for a table. Raises MetaharvestError for unknown names."""
     if wanted.rule is not None:
         require_rule(session, wanted.rule)
     run_id, site_run_id = log_scope(session, wanted)
@@ -225,7 +225,7 @@ def _narrowed(wanted: LogFilter) -> list[ColumnElement[bool]]:
 
 
 def _is_about(name: str) -> ColumnElement[bool]:
-    """Whether a row, or a finding of one that is about no document, is about this one: a document id, or a docid."""
+    """The condition that a row, or a finding without a document, is about this one: a document id, or a docid."""
     in_a_list = exists().where(
         _ANY_FINDING.harvest_log_id == HarvestLog.harvest_log_id, _ANY_FINDING.document_id == name
     )
@@ -236,7 +236,7 @@ def _is_about(name: str) -> ColumnElement[bool]:
 
 
 def _of_site(number: int) -> ColumnElement[bool]:
-    """Rows of a site: of all its runs, those taken over from another harvester, and transfers from it or to it."""
+    """Rows of a site: of all its runs, imported ones, and transfers from it or to it."""
     its_runs = select(HarvestSiteRun.site_run_id).where(HarvestSiteRun.site_schedule_id == number)
     transferred = exists().where(
         DocumentTransfer.document_id == HarvestLog.document_id,
@@ -248,7 +248,7 @@ def _of_site(number: int) -> ColumnElement[bool]:
 
 
 def _transfers(session: Session, wanted: LogFilter) -> list[ColumnElement[bool]]:
-    """What transfers before the first run have to meet: they are told at level info, and have no finding."""
+    """The condition for transfers before the first run: they have the level info, and no finding."""
     shown = wanted.level is None or LOG_LEVELS.index(wanted.level) >= LOG_LEVELS.index(OPERATIONS[_TRANSFER][0])
     if not shown or wanted.rule is not None:
         return [false()]
@@ -267,14 +267,14 @@ def _transfers(session: Session, wanted: LogFilter) -> list[ColumnElement[bool]]
 
 
 def _last(session: Session, rows: Sequence[ColumnElement[bool]], number: int) -> list[ColumnElement[bool]]:
-    """What the last so many rows have to meet in addition."""
+    """The additional condition for the last rows of this number."""
     newest = select(HarvestLog.harvest_log_id).where(*rows).order_by(HarvestLog.harvest_log_id.desc())
     first = session.scalar(newest.limit(1).offset(number - 1))
     return [] if first is None else [HarvestLog.harvest_log_id >= first]
 
 
 def require_rule(session: Session, rule: str) -> None:
-    """Raises MetaharvestError if neither this program nor the log knows such a rule."""
+    """Raises MetaharvestError if neither this program nor the log knows this rule."""
     from difflib import get_close_matches
 
     from metaharvest.rules import RULES

@@ -1,4 +1,4 @@
-"""The outbox: which reports were written to whom, whether they arrived."""
+"""The outbox: the reports with their recipients, and the state of each delivery."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _DELIVERY = "recipient status attempts last_error last_attempt_at first_sent_at"
 
 @dataclass(frozen=True, slots=True)
 class ReportFilter:
-    """Which reports: of this site (whatever its name was), kind, recipient, state.
+    """The selection of reports: of this site (under any of its names), kind, recipient, state.
 
     `document`: reports about harvests whose log names this document id, or docid.
     """
@@ -45,7 +45,7 @@ class ReportFilter:
 
 
 def newest_reports(session: Session, limit: int, which: ReportFilter | None = None) -> list[Record]:
-    """So many reports without their content, the newest first, each with its `deliveries`: the recipients.
+    """This number of reports without their content, the newest first, each with its `deliveries`: the recipients.
 
     Raises MetaharvestError if there is no such site.
     """
@@ -114,7 +114,7 @@ def rendered_reports(session: Session) -> Iterable[Row[date, str | None, bytes]]
 
 
 def reasons_not_delivered(session: Session, since: datetime) -> list[str]:
-    """Why reports wait, or were refused since then: each reason once, the newest first, no more than ten."""
+    """The reasons why reports wait, or were refused since then: each once, the newest first, no more than ten."""
     refused = (ReportDelivery.status == "refused") & (ReportDelivery.last_attempt_at >= since)
     statement = (
         select(ReportDelivery.last_error)
@@ -126,17 +126,17 @@ def reasons_not_delivered(session: Session, since: datetime) -> list[str]:
 
 
 def number_refused(session: Session) -> int:
-    """How many refused deliveries nobody has sent again or dropped."""
+    """The number of refused deliveries that were neither sent again nor dropped."""
     refused = (ReportDelivery.status == "refused") & ReportDelivery.last_attempt_at.is_not(None)
     return int(session.scalars(select(func.count()).where(refused)).one())
 
 
 def outbox_state(session: Session, now: datetime) -> Row[Any, Any, Any, Any, Any, Any, Any]:
-    """What waits: `failed` deliveries were tried in vain, `fresh` ones have not been tried.
+    """The waiting deliveries: `failed` ones were tried in vain, `fresh` ones have not been tried.
 
-    `failed_since` is when the oldest report was written of which a delivery waits; `refused` is how many recipients
-    refused a report in the last seven days, `admins_refused` how many of them a report to the administrators;
-    `refused_since` and `admins_since` are when the oldest of those reports was written.
+    `failed_since` is the date of the oldest report with a waiting delivery; `refused` is the number of recipients who
+    refused a report in the last seven days, `admins_refused` the number of them for reports to the administrators;
+    `refused_since` and `admins_since` are the dates of the oldest of those reports.
     """
     queued = ReportDelivery.status == "queued"
     refused = (ReportDelivery.status == "refused") & (ReportDelivery.last_attempt_at >= now - _OF_LATE)

@@ -1,4 +1,4 @@
-"""The open problems of all sites, by rule: in how many documents, at how many sites, since when."""
+"""The open problems of all sites, by rule: the numbers of documents and sites, and the first day."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RuleTotal:
 
 
 def open_problems(session: Session, site: str | None = None) -> list[RuleTotal]:
-    """The open problems of registered sites, or of one; what needs attention first, then by documents and sites.
+    """The open problems of registered sites, or of one; those that need attention first, then by documents and sites.
 
     Raises MetaharvestError if there is no such site.
     """

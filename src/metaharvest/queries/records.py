@@ -27,7 +27,7 @@ _ONE_NAME = {
     "line_number": "line",
     "column_number": "column",
 }
-"""Columns of the tables -> the one name that every command and every CSV table has for what is in them."""
+"""Columns of the tables -> the one name that every command and every CSV table has for their content."""
 
 LARGEST_ID = 2**63 - 1
 _PARENTS_AT_ONCE = 500
@@ -39,7 +39,7 @@ def columns(table: type[Base], names: str) -> list[InstrumentedAttribute[Any]]:
 
 
 def with_one_name(record: Record) -> Record:
-    """The row, with what has another name in a table also under the one that it has everywhere."""
+    """The row, with each value that has another name in a table also under its common name."""
     also = {_ONE_NAME[name]: value for name, value in record.items() if name in _ONE_NAME}
     return {**record, **also}
 
@@ -50,13 +50,13 @@ def docid(document_id: str | None, revision: int | None) -> str | None:
 
 
 def revision_of(row: Record) -> int | None:
-    """The revision of a row of the ledger; None for a record that was left out: there is none before it goes in."""
+    """The revision of a row of the ledger; None for a record that was left out: it has none before it goes in."""
     is_record = row["datestamp"] is not None
     return None if is_record and row["outcome"] == OutcomeKind.FILTERED.value else row["revision"]
 
 
 def would_be(outcome: str | None, message: str | None) -> str:
-    """What the log says in place of this outcome, if the target only looked at the document; empty if it took it."""
+    """The words of the log in place of this outcome, if the target only looked at the document; empty if it took it."""
     words = WOULD_BE.get(OutcomeKind(outcome), "") if outcome else ""
     return words if words and f" {words}." in (message or "") else ""
 

@@ -1,4 +1,4 @@
-"""Runs and their site runs: every column by its name, and what adds up from them."""
+"""Runs and their site runs: every column by its name, and their totals."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """A run and its site runs in the order in which they were begun: the columns of each by name.
+    """A run and its site runs in order: the columns of each by name.
 
-    `targets_away` says which targets stopped answering; `failed` why site runs failed as a whole, and since when, by
-    their numbers (only `run_record` reads it).
+    `targets_away` are the messages about targets that stopped answering; `failed` the reasons why site runs failed as a
+    whole, and since when, by their numbers (only `run_record` reads it).
     """
 
     run: Record
@@ -37,9 +37,9 @@ class RunRecord:
 
     @property
     def as_mapping(self) -> dict[str, Any]:
-        """The run's columns, and under `sites` those of its site runs; how long each took, in seconds.
+        """The run's columns, and under `sites` those of its site runs, with their durations in seconds.
 
-        `targets_away`: which targets stopped answering.
+        `targets_away`: the messages about targets that stopped answering.
         """
         took = seconds_between(self.run["started_at"], self.run["ended_at"])
         sites = [{**_as_mapping(site), **self._failing_since(site)} for site in self.sites]
@@ -57,18 +57,18 @@ class RunRecord:
 
     @property
     def failed_as_a_whole(self) -> bool:
-        """Whether the run, one of its sites, or a target failed as a whole."""
+        """True if the run, one of its sites, or a target failed as a whole."""
         a_site = any(site["status"] in FAILED for site in self.sites)
         return self.run["status"] == RunStatus.FAILED or a_site or bool(self.targets_away)
 
     @property
     def has_document_errors(self) -> bool:
-        """Whether documents had errors, or were put off."""
+        """True if documents had errors, or were put off."""
         return any(site["status"] == SiteRunStatus.WITH_ERRORS for site in self.sites)
 
     @property
     def took(self) -> timedelta | None:
-        """How long the run took; None if it has not ended."""
+        """The duration of the run; None if it has not ended."""
         ended: timedelta | None = self.run["ended_at"] and self.run["ended_at"] - self.run["started_at"]
         return ended
 
@@ -120,12 +120,12 @@ def with_trends(session: Session, record: RunRecord) -> dict[str, Any]:
 
 
 def newest_runs(session: Session, limit: int) -> list[RunRecord]:
-    """So many runs, the newest first."""
+    """The newest runs, up to this number, the newest first."""
     return _with_sites(session, select(_RUNS).order_by(HarvestRun.run_id.desc()).limit(limit))
 
 
 def is_imported(session: Session, run_id: int | None) -> bool:
-    """Whether the run of this number holds the log of another harvester: nothing was harvested in it."""
+    """True if the run of this number holds the log of another harvester: nothing was harvested in it."""
     status = select(HarvestRun.status).where(HarvestRun.run_id == run_id)
     return run_id is not None and session.scalar(status) == RunStatus.IMPORTED
 
@@ -194,7 +194,7 @@ def _with_sites(session: Session, statement: Select[Any]) -> list[RunRecord]:
 
 
 def targets_away(session: Session, run_ids: Sequence[int]) -> dict[int, list[str]]:
-    """By run, what was said of targets that stopped answering."""
+    """By run, the messages about targets that stopped answering."""
     messages: dict[int, list[str]] = {}
     of_the_run = HarvestLog.site_run_id.is_(None), HarvestLog.harvest_operation_code == "TargetError"
     for start in range(0, len(run_ids), _AT_ONCE):

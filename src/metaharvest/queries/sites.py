@@ -1,4 +1,4 @@
-"""The schedule as people are shown it: every row, broken ones too; no secret and no credentials."""
+"""The schedule in the form for people: every row, broken ones too; no secret and no credentials."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def site_names(session: Session) -> dict[int, str]:
 
 
 def last_names(session: Session) -> dict[int, str]:
-    """The names of all sites by number, of those that are registered no longer the one that they had last."""
+    """The names of all sites by number; of a removed site the last one."""
     newest = select(func.max(HarvestSiteRun.site_run_id)).group_by(HarvestSiteRun.site_schedule_id)
     harvested = select(HarvestSiteRun.site_schedule_id, HarvestSiteRun.site_name)
     rows = session.execute(harvested.where(HarvestSiteRun.site_run_id.in_(newest)))
@@ -49,7 +49,7 @@ def last_names(session: Session) -> dict[int, str]:
 
 
 def known_names(session: Session) -> dict[int, str]:
-    """As `last_names`, with a word about those that are registered no longer."""
+    """As `last_names`, with a word about removed sites."""
     registered = site_names(session)
     return {
         number: name if number in registered else f"{name} (registered no longer)"
@@ -58,11 +58,11 @@ def known_names(session: Session) -> dict[int, str]:
 
 
 def registered_sites(session: Session, today: date) -> list[Record]:
-    """All rows of the schedule, in the order of the names; those of a broken row as they stand in the table.
+    """All rows of the schedule, in the order of the names; a broken row as it is in the table.
 
-    Each with how its last harvest ended, how many documents are failing and since when, and its `trend`: see trends.py.
-    `state` is off, due, waiting, overdue since a day, or broken; `package_id_mismatch` is None if the site has nothing
-    of its own; only a broken row has its `options`; `problems` say what is wrong with it.
+    Each with the result of its last harvest, the number of failing documents and since when, and its `trend`: see
+    trends.py. `state` is off, due, waiting, overdue since a day, or broken; `package_id_mismatch` is None if the site
+    has no own value; only a broken row has its `options`; `problems` are its mistakes.
     """
     overdue, failing, full = _overdue_since(session, today), numbers_failing(session), full_lists(session)
     sites = read_sites(session)
@@ -127,7 +127,7 @@ def registered_values(site: Record) -> Record:
 
 
 def _last_full_list(full: Mapping[int, FullLists], site_id: int) -> str | None:
-    """When the site's repository listed all its records last, by its own clock."""
+    """The last full list of the site's source repository, by its own clock."""
     found = full.get(site_id)
     return one_line(found.last, 40) if found and found.last else None
 
@@ -139,7 +139,7 @@ def _harvested(
     failed: Mapping[int, FailedSite],
     number: int,
 ) -> Record:
-    """How the site's last harvest ended, and how its documents stand; if it failed as a whole, since when and why."""
+    """The result of the site's last harvest, the state of its documents, and a failure's first day and reason."""
     trend, whole = harvests(session, site_id, number), failed.get(site_id)
     last: Record = trend[-1] if trend else {}
     if last and last["rehearsal"]:
@@ -160,7 +160,7 @@ def _harvested(
 
 
 def _overdue_since(session: Session, today: date) -> dict[str, date]:
-    """The sites that the reports and the doctor call overdue, by name: since when."""
+    """The first day of each site that the reports and the doctor call overdue, by name."""
     return {site.name: site.since for site in overdue_sites(session, today)}
 
 
@@ -193,7 +193,7 @@ def _registered(session: Session, site: Site | BrokenSite, overdue: Mapping[str,
 
 
 def _own(options: SiteOptions) -> Record:
-    """What else a site has of its own; what is asked of a repository, None for a harvest list."""
+    """Other values of a site's own; request options of a repository, None for a harvest list."""
     oai = options.oai
     return {
         "validation": options.validation,

@@ -1,4 +1,4 @@
-"""A site's last harvests one after another: how each ended, how many documents failed, how long it took."""
+"""A site's last harvests in order: the status of each, the number of failed documents, the duration."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, SiteRunKind, SiteRunS
 from metaharvest.queries.records import Record, columns
 
 HARVESTS = 5
-"""How many are shown where there is little room."""
+"""The number that is shown if there is little room."""
 
 READ_A_LIST = (SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value, SiteRunStatus.INCOMPLETE.value)
 
@@ -57,17 +57,17 @@ def harvest(session: Session, site_run_id: int) -> Record:
 
 
 def failing(site_run: Record) -> int:
-    """How many documents of a site run were not accepted, or were put off."""
+    """The number of documents of a site run that were not accepted, or were put off."""
     return sum(site_run[column] for column in _FAILING)
 
 
 def seconds_between(began: datetime, ended: datetime | None) -> float | None:
-    """How long that took; None if it has not ended."""
+    """The duration; None if it has not ended."""
     return None if ended is None else round((ended - began).total_seconds(), 3)
 
 
 def in_words(trend: Iterable[Record]) -> str:
-    """How many documents failed, harvest by harvest: `12 12 3`; `-` for a harvest that listed none.
+    """The number of failed documents, harvest by harvest: `12 12 3`; `-` for a harvest that listed none.
 
     The number of a rehearsal is in brackets.
     """
@@ -80,12 +80,12 @@ def in_words(trend: Iterable[Record]) -> str:
 
 
 def status_in_words(harvest: Record) -> str:
-    """How a harvest ended, with a word about a rehearsal."""
+    """The status of a harvest, with a word about a rehearsal."""
     return f"{harvest['status']}, rehearsal" if harvest["rehearsal"] else str(harvest["status"])
 
 
 def _harvest(row: Record) -> Record:
-    """As it is shown: `listed` is None where no list was read."""
+    """In the form for people: `listed` is None if no list was read."""
     read = row["listed"] or row["status"] in READ_A_LIST
     return {
         **{name: row[name] for name in _SHOWN.split()},

@@ -19,16 +19,16 @@ from metaharvest.reports.compose import admin_report, digest, site_report, site_
 from metaharvest.reports.message import Report
 from metaharvest.reports.outbox import Deliveries, DeliveringRun, deliver, queue, queue_all
 from metaharvest.reports.render import make_ready
-from metaharvest.reports.site_view import NamedRepository, Repositories
+from metaharvest.reports.site_view import NamedTarget, NamedTargets
 from metaharvest.reports.tables import documents_csv, log_csv, selected_log_csv, table_csv
 
 __all__ = [
     "Deliveries",
     "DeliveringRun",
     "Dropped",
-    "NamedRepository",
+    "NamedTarget",
+    "NamedTargets",
     "Report",
-    "Repositories",
     "Resent",
     "ResentRefused",
     "admin_report",

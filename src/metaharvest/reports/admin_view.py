@@ -187,7 +187,7 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
     listed = sum(row.listed for row in site_runs)
     names = [row.site_name for row in site_runs]
     listing = [row.site_name for row in site_runs if row.listed]
-    nowhere_at_all = bool(listing) and not any(context.repositories.of(name).keeps for name in listing)
+    nowhere_at_all = bool(listing) and not any(context.named_targets.of(name).keeps for name in listing)
     return AdminView(
         network=one_line(context.settings.harvester.name),
         date=run.harvest_date.isoformat(),
@@ -218,12 +218,12 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
         run=run.run_id,
         version=__version__,
         host=one_line(run.host),
-        target=context.repositories.describe(names),
+        target=context.named_targets.describe(names),
         started=f"{run.started_at:%Y-%m-%d %H:%M:%S} UTC",
         duration=words.duration(((run.ended_at or now) - run.started_at).total_seconds()),
         recipients=context.settings.harvester.administrators,
         administrators=context.settings.harvester.administrators,
-        went_nowhere=context.repositories.went_nowhere(listing),
+        went_nowhere=context.named_targets.went_nowhere(listing),
         is_rehearsal=context.is_rehearsal,
     )
 
@@ -307,7 +307,7 @@ def _site_runs(session: Session, run_id: int) -> list[HarvestSiteRun]:
 
 
 def _is_of(run_id: int) -> ColumnElement[bool]:
-    """Whether a site run belongs to this run, by its row or by what the run logged for it."""
+    """True if a site run belongs to this run, by its row or by its log rows."""
     resumed = select(_LOG.site_run_id).where(_LOG.run_id == run_id, _LOG.site_run_id.is_not(None))
     return or_(HarvestSiteRun.run_id == run_id, HarvestSiteRun.site_run_id.in_(resumed))
 

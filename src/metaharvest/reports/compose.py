@@ -23,9 +23,9 @@ from metaharvest.reports.message import Attachment, Report, build, message_id, s
 from metaharvest.reports.render import render
 from metaharvest.reports.site_view import (
     NO_TABLE,
-    NamedRepository,
+    NamedTarget,
+    NamedTargets,
     ReportContext,
-    Repositories,
     SiteView,
     TableNote,
     site_view,
@@ -41,15 +41,15 @@ def site_report(
     session: Session,
     site_run_id: int,
     settings: Settings,
-    repositories: Repositories,
+    named_targets: NamedTargets,
     now: datetime,
     is_rehearsal: bool = False,
 ) -> Report:
-    """The report of a site run to the site's contacts. `repositories` are named in it; `now` becomes the Date."""
+    """The report of a site run to the site's contacts. `named_targets` are named in it; `now` becomes the Date."""
     site_run = session.get_one(HarvestSiteRun, site_run_id)
     run = session.get_one(HarvestRun, site_run.run_id)
     site = read_site(session, site_run.site_schedule_id)
-    return _site_report(session, site_run, run, site, ReportContext(settings, repositories, now, is_rehearsal))
+    return _site_report(session, site_run, run, site, ReportContext(settings, named_targets, now, is_rehearsal))
 
 
 def site_reports(
@@ -57,18 +57,18 @@ def site_reports(
     site_run_ids: Sequence[int],
     registered: Mapping[int, Site | BrokenSite],
     settings: Settings,
-    repositories: Repositories,
+    named_targets: NamedTargets,
     now: datetime,
 ) -> dict[int, Report]:
     """The reports of those site runs that deserve one; `registered` are their sites as registered now."""
-    context = ReportContext(settings, repositories, now)
+    context = ReportContext(settings, named_targets, now)
     query = select(HarvestSiteRun).where(HarvestSiteRun.site_run_id.in_(site_run_ids))
     site_runs = {row.site_run_id: row for row in session.scalars(query.execution_options(populate_existing=True))}
     reports: dict[int, Report] = {}
     for site_run_id in site_run_ids:
         site_run = site_runs[site_run_id]
         site = registered.get(site_run.site_schedule_id)
-        keeps = repositories.of(site_run.site_name).keeps
+        keeps = named_targets.of(site_run.site_name).keeps
         if is_wanted(session, site_run, site, settings.reports.remind_days, keeps=keeps):
             run = session.get_one(HarvestRun, site_run.run_id)
             reports[site_run_id] = _site_report(session, site_run, run, site, context)
@@ -97,7 +97,7 @@ def admin_report(
     session: Session,
     run_id: int,
     settings: Settings,
-    repositories: Repositories,
+    named_targets: NamedTargets,
     now: datetime,
     is_rehearsal: bool = False,
     *,
@@ -109,7 +109,7 @@ def admin_report(
     essentials and the place. If a file cannot be written, the mail says so and has the whole report.
     """
     run = session.get_one(HarvestRun, run_id)
-    context = ReportContext(settings, repositories, now, is_rehearsal, is_stopped)
+    context = ReportContext(settings, named_targets, now, is_rehearsal, is_stopped)
     view = admin_view(session, run, context)
     name = f"run-{run_id:06}-{view.date}"
     attachment: Attachment | None = None
@@ -134,7 +134,7 @@ def digest(session: Session, run_id: int, settings: Settings, now: datetime) -> 
     due = next((day for day in week if f"{day:%A}".lower() == settings.reports.digest), None)
     if due is None or _has_ended(session, due, today):
         return None
-    context = ReportContext(settings, Repositories(NamedRepository("")), now)
+    context = ReportContext(settings, NamedTargets(NamedTarget("")), now)
     return _report("digest", due.toordinal(), (due,), digest_view(session, today, settings), None, context)
 
 

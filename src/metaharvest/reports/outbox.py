@@ -348,7 +348,7 @@ def _number_waiting(session_factory: Callable[[], Session]) -> int:
 def _parcels(
     session_factory: Callable[[], Session], report_ids: Sequence[int], due: ColumnElement[bool], backend: MailBackend
 ) -> list[_Parcel]:
-    """These reports as letters to those of their recipients whose delivery is due."""
+    """These reports as letters to the recipients with a due delivery."""
     recipients: dict[int, list[str]] = {}
     parcels = []
     with session_factory() as session:

@@ -198,13 +198,13 @@ def _lost(session: Session, site_run: HarvestSiteRun) -> int:
         .join(HarvestDetailLog, HarvestDetailLog.harvest_log_id == HarvestLog.harvest_log_id)
         .where(about_list, HarvestDetailLog.rule == SHRANK)
     )
-    told_on = session.scalar(query.limit(1))
-    if told_on is None:
+    reported_on = session.scalar(query.limit(1))
+    if reported_on is None:
         return 0
     if state := session.get(SiteCheckpoint, site_run.site_schedule_id):
         # Most lists of a source repository name only the changes. A list that was empty has marked nothing.
         gone = unnamed(session, state.site_schedule_id, state.listing)
-        return sum(each.is_held and each.missing_since in (None, told_on) for each in gone)
+        return sum(each.is_held and each.missing_since in (None, reported_on) for each in gone)
     before = previous(session, site_run)
     return before.listed - before.duplicate - site_run.listed if before else 0
 

@@ -214,7 +214,7 @@ def plain_report(view: SiteView | AdminView | DigestView, notice: str) -> Render
     about = f"{view.site}: {view.story}" if isinstance(view, SiteView) else view.story
     lines = [
         wrapped(notice),
-        wrapped("This is a plain report with the essentials. Its administrator can mend the template."),
+        wrapped("This is a plain report with the essentials. Its administrator can correct the template."),
         "",
         wrapped(f"{about} ({view.date})"),
         wrapped(view.sentence),

@@ -63,7 +63,7 @@ NO_TABLE = TableNote()
 
 
 @dataclass(frozen=True, slots=True)
-class NamedRepository:
+class NamedTarget:
     """A target in a few words. `keeps` is false if it only looks at documents, and forgets them."""
 
     words: str
@@ -71,13 +71,13 @@ class NamedRepository:
 
 
 @dataclass(frozen=True, slots=True)
-class Repositories:
+class NamedTargets:
     """The targets by the names of their sites; `default` is that of all others, and of the run as a whole."""
 
-    default: NamedRepository
-    of_sites: Mapping[str, NamedRepository] = field(default_factory=dict)
+    default: NamedTarget
+    of_sites: Mapping[str, NamedTarget] = field(default_factory=dict)
 
-    def of(self, site_name: str) -> NamedRepository:
+    def of(self, site_name: str) -> NamedTarget:
         """The target of the site of this name."""
         return self.of_sites.get(site_name, self.default)
 
@@ -104,7 +104,7 @@ class ReportContext:
     """
 
     settings: Settings
-    repositories: Repositories
+    named_targets: NamedTargets
     now: datetime
     is_rehearsal: bool = False
     is_stopped: bool = False
@@ -183,8 +183,8 @@ def site_view(
     problems, news, still = nothing if is_well else _by_age(partial(attention, *found), remembered)
     warned, new_warned, old_warned = _by_age(partial(warnings, *found), remembered) if site_run.warnings else nothing
     reason = one_line(site_run.failure_reason or "", 1000)
-    repository = context.repositories.of(site_run.site_name)
-    would = context.is_rehearsal or not repository.keeps
+    target = context.named_targets.of(site_run.site_name)
+    would = context.is_rehearsal or not target.keeps
     before = previous(session, site_run)
     source = words.OAI_REPOSITORY if schedule and schedule.options.oai else words.HARVEST_LIST
     noted = number_noted(session, [site_run])
@@ -195,7 +195,7 @@ def site_view(
         network=one_line(harvester.name),
         site=one_line(site_run.site_name),
         date=today.isoformat(),
-        story=words.site_story(status, counts, not repository.keeps, source, doubtful, noted),
+        story=words.site_story(status, counts, not target.keeps, source, doubtful, noted),
         tone=words.site_tone(status, counts, doubtful),
         sentence=words.site_sentence(
             status, SiteRunKind(site_run.kind), counts, site_run.listed, would, source, noted, doubtful.is_empty
@@ -225,11 +225,11 @@ def site_view(
         registered=_registered(site_run, schedule) if registered else (),
         recipients=registered.contacts if registered else (),
         administrators=harvester.administrators,
-        target=one_line(repository.words),
+        target=one_line(target.words),
         site_run=site_run.site_run_id,
         is_rehearsal=context.is_rehearsal,
         copies_stay=0 < noted == counts[OutcomeKind.DELETED],
-        went_nowhere=context.repositories.went_nowhere([site_run.site_name] if site_run.listed else []),
+        went_nowhere=context.named_targets.went_nowhere([site_run.site_name] if site_run.listed else []),
     )
 
 

@@ -12,10 +12,10 @@ from metaharvest.config.settings import Settings
 from metaharvest.database.engine import database_errors, run_lock, writers
 from metaharvest.errors import RequestError
 from metaharvest.harvest.dry_run import RehearsalTarget
-from metaharvest.journal.repositories import named_repositories
+from metaharvest.journal.named_targets import named_targets
 from metaharvest.queries.outbox import newest_run, number_refused, reasons_not_delivered
 from metaharvest.queries.runs import newest_site_run_id
-from metaharvest.reports import Deliveries, Dropped, Report, Repositories, Resent, ResentRefused
+from metaharvest.reports import Deliveries, Dropped, Report, NamedTargets, Resent, ResentRefused
 from metaharvest.services.harvester import Harvester
 
 
@@ -31,9 +31,9 @@ def admin_report(harvester: Harvester, run_id: int) -> Report:
         return reports.admin_report(session, run_id, *_whose(harvester))
 
 
-def _whose(harvester: Harvester) -> tuple[Settings, Repositories, datetime, bool]:
+def _whose(harvester: Harvester) -> tuple[Settings, NamedTargets, datetime, bool]:
     is_rehearsal = isinstance(harvester.targets.default, RehearsalTarget)
-    return harvester.settings, named_repositories(harvester.targets), harvester.now(), is_rehearsal
+    return harvester.settings, named_targets(harvester.targets), harvester.now(), is_rehearsal
 
 
 def newest_report(harvester: Harvester, site_name: str | None = None) -> Report:

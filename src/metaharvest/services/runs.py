@@ -11,7 +11,7 @@ from metaharvest.errors import LockHeld, MetaharvestError, RequestError, Schedul
 from metaharvest.harvest.context import Progress
 from metaharvest.harvest.deadlines import StopSignal
 from metaharvest.harvest.run import RunRequest, RunResult
-from metaharvest.journal.repositories import named_repositories
+from metaharvest.journal.named_targets import named_targets
 from metaharvest.model import RunStatus
 from metaharvest.queries.runs import RunRecord, run_record
 from metaharvest.services.exit_codes import ExitCode, exit_code_of
@@ -114,7 +114,7 @@ def exit_code_of_dry_run(done: DryRun, *, strict: bool) -> ExitCode:
 def went_nowhere(harvester: Harvester, record: RunRecord) -> str:
     """A sentence about the sites of a run whose documents no target gets; empty if there is none."""
     listed = [site["site_name"] for site in record.sites if site["listed"]]
-    return named_repositories(harvester.targets).went_nowhere(listed)
+    return named_targets(harvester.targets).went_nowhere(listed)
 
 
 def _write_metrics(harvester: Harvester, exit_code: int, note: Callable[[str], None]) -> None:

@@ -51,8 +51,8 @@ def next_harvest(site: Site, today: date) -> date:
 def set_day(site: Site) -> int | None:
     """The day of the month that a monthly site was set for.
 
-    `day_of_month` counts only while the next date agrees with it. If somebody has changed the next date, the site is
-    now set for the day of that date.
+    `day_of_month` counts only while the next date agrees with it. If the next date was changed, the site is now set for
+    the day of that date.
     """
     scheduled = site.next_harvest or site.last_harvest
     if scheduled is None:

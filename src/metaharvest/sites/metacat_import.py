@@ -106,7 +106,7 @@ class _ImportPlan:
         url = (row.values.get("documentlisturl") or "").strip()
         result = ImportedRow(row.place, schedule_id, RowVerdict.REFUSED, shown_url(url))
         if row.problem:
-            again = "Mend the line, and import again: what is registered already is not doubled."
+            again = "Correct the line, and import again: registered sites are not doubled."
             return replace(result, reasons=(f"{row.problem[:1].upper()}{row.problem[1:]}.",), to_do=(again,))
         made, key = converted(row.values, self._today), url_key(url)
         if owner := self._owners.get(key):
@@ -160,7 +160,7 @@ class _ImportPlan:
         command = made.add_command(self._start)
         login = "URL is the row's DOCUMENTLISTURL with its user name and password, which are never shown"
         by_hand = f"register it ({login})" if made.has_login else "register it"
-        again = f"Mend the row and import again (what is registered already is not doubled), or {by_hand}: {command}"
+        again = f"Correct the row and import again (registered sites are not doubled), or {by_hand}: {command}"
         return replace(result, reasons=reasons, to_do=(again,))
 
     def _name(self, url: str, dn: str, schedule_id: str) -> str:

@@ -154,7 +154,7 @@ def _unit(text: str, made: Converted) -> Unit:
 
 
 def _fitting(days: int) -> tuple[int, Unit]:
-    """This number of days, or nearly, in the smallest unit of which no more than _MOST are needed."""
+    """This number of days, or nearly, in the smallest unit that needs no more than _MOST."""
     for unit, length in _DAYS.items():
         if (number := round(days / length)) <= _MOST:
             return number, unit

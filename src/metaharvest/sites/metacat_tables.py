@@ -100,7 +100,7 @@ class DatabaseTables:
         self._shown = shown_url(url.render_as_string(hide_password=True))
 
     def rows(self, table: str) -> Iterator[TableRow]:
-        """As in MetacatTables, whatever the case of the names."""
+        """As in MetacatTables, in any case of the names."""
         try:
             with self._engine.connect() as connection:
                 yield from self._rows(connection, table)

@@ -235,8 +235,8 @@ class _RowCheck:
             if one_line(value, limit) != value:
                 raise ValueError(f"it must have at most {limit} printable characters")
         except ValueError as error:
-            mended = f"`metaharvest sites edit NAME --{column} REFERENCE` (or `none`) mends it"
-            self.note(column, f"{column} (not shown) cannot be used, since {error}; {mended}")
+            remedy = f"`metaharvest sites edit NAME --{column} REFERENCE` (or `none`) corrects it"
+            self.note(column, f"{column} (not shown) cannot be used, since {error}; {remedy}")
         return value or None
 
     def flag(self, column: str) -> bool:

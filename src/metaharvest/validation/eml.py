@@ -182,7 +182,7 @@ class EmlRules:
             self._add("eml.custom-unit-undefined", message, remedy, element, level)
 
     def _similar(self, what: str, named: str | None, known: dict[str, etree._Element]) -> str:
-        """A suggestion, if one is cheap enough to find: after so much work, a document gets no more of them."""
+        """A suggestion, if one is cheap enough to find: after _MAX_COMPARED pairs a document gets none."""
         value = (named or "").strip()
         if not value or len(value) > _MAX_NAME or not self._is_shown:
             return ""

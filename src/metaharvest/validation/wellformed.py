@@ -69,7 +69,7 @@ _COUNTED_BYTES = 4_000_000
 _CHUNK = 65_536
 
 _MAX_LINES = 200_000
-"""Lines of a document of which excerpts are shown."""
+"""The number of lines of a document that may be shown in excerpts."""
 
 
 _TextPlace = tuple[int, int, str]

@@ -145,7 +145,7 @@ class ListParser:
         """Raise ListError with all findings, if there are any."""
         if self._left_out:
             message = f"{self._left_out:,} more findings of this list are not shown."
-            remedy = "Mend those shown first; many of the others may go with them."
+            remedy = "Correct these first: many of the others may disappear with them."
             self._kept.append(Finding("findings.more", message, remedy))
         if self._kept:
             raise ListError(*self._kept)
