@@ -79,12 +79,14 @@ def document_rows(session: Session, wanted: DocumentFilter, today: date) -> Iter
     today = as_of(session, today)
     conditions = _conditions(wanted, today)
     for site_id, name in sorted(sites.items(), key=lambda site: (site[1].lower(), site[0])):
-        wanted = None if having is None else set(having.get(site_id, ()))
-        for page in _pages(session, site_id, conditions, None if wanted is None else sorted(wanted)):
-            if wanted is None and any(row["outcome"] in GOOD for row in page):
-                wanted = documents_with_findings(session, site_id)
+        with_findings = None if having is None else set(having.get(site_id, ()))
+        for page in _pages(session, site_id, conditions, None if with_findings is None else sorted(with_findings)):
+            if with_findings is None and any(row["outcome"] in GOOD for row in page):
+                with_findings = documents_with_findings(session, site_id)
             about = [
-                row["document_id"] for row in page if row["outcome"] not in GOOD or row["document_id"] in (wanted or ())
+                row["document_id"]
+                for row in page
+                if row["outcome"] not in GOOD or row["document_id"] in (with_findings or ())
             ]
             last = last_outcomes(session, site_id, about) if about else {}
             for row in page:
