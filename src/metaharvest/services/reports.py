@@ -15,7 +15,7 @@ from metaharvest.harvest.dry_run import RehearsalTarget
 from metaharvest.journal.named_targets import named_targets
 from metaharvest.queries.outbox import newest_run, number_refused, reasons_not_delivered
 from metaharvest.queries.runs import newest_site_run_id
-from metaharvest.reports import Deliveries, Dropped, Report, NamedTargets, Resent, ResentRefused
+from metaharvest.reports import Deliveries, Dropped, NamedTargets, Report, Resent, ResentRefused
 from metaharvest.services.harvester import Harvester
 
 
