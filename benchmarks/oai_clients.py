@@ -32,7 +32,7 @@ def metaharvest(url: str, *, digests: bool = False) -> int:
         async def sleep(self, seconds: float) -> None:
             await asyncio.sleep(seconds)
 
-        def heed(self) -> Finding | None:
+        def stop_reason(self) -> Finding | None:
             return None
 
     async def listed() -> int:

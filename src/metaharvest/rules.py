@@ -354,7 +354,7 @@ RULES: dict[str, Rule] = {
         "The file given to `metaharvest check` is not there, is a folder, or may not be read.",
         "Check its name and its permissions.",
     ),
-    # -- build.*: what is told when a harvest list is made (sources/publishing/)
+    # -- build.*: what is told when a harvest list is made (publishing/)
     "build.no-docid": Rule(
         "The packageId is no docid",
         "The packageId is a DOI, a UUID or another identifier, or there is none; a harvest list names documents by "

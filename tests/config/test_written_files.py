@@ -80,7 +80,7 @@ def test_filters_and_normalising_that_are_pipes_are_reported(folder: Path) -> No
 
 
 def test_a_pipe_into_which_nobody_writes_is_not_waited_for_long(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("metaharvest.sources.given.arguments.PIPE_SECONDS", 0.2)
+    monkeypatch.setattr("metaharvest.rehearsal.input.arguments.PIPE_SECONDS", 0.2)
     os.mkfifo(folder / "pipe.xml")
     answer = said("check", "pipe.xml")
     assert (answer.code, "nothing came through it" in answer.err) == (2, True)

@@ -30,8 +30,8 @@ from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError, NotAsked, SettingsError
 from metaharvest.fetch.backoff import seconds_to_wait
 from metaharvest.fetch.client import user_agent
+from metaharvest.fetch.error_messages import Circumstances, failure
 from metaharvest.fetch.exchange import Exchange, Limits
-from metaharvest.fetch.sentences import Circumstances, failure
 from metaharvest.fetch.url import parse_url
 from metaharvest.model import Finding
 from metaharvest.rules import RULES

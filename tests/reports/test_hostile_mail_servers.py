@@ -16,8 +16,8 @@ import pytest
 
 from metaharvest import reports
 from metaharvest.config.settings import Settings
-from metaharvest.reports.mail import Letter
-from metaharvest.reports.smtp import SmtpServer
+from metaharvest.mail.delivery import Letter
+from metaharvest.mail.smtp import SmtpServer
 
 LETTER = Letter("<1@example.org>", b"Subject: a\r\n\r\nb\r\n", datetime(2026, 11, 20, tzinfo=UTC), ("a@example.org",))
 COMMANDS = ("greeting", "EHLO", "MAIL", "RCPT", "DATA", ".")
@@ -98,7 +98,7 @@ def test_doctor_reports_it_in_a_sentence(command: str) -> None:
 
 
 def test_a_round_ends_after_a_stop(monkeypatch: pytest.MonkeyPatch) -> None:
-    from metaharvest.reports import outbox
+    from metaharvest.mail import outbox
 
     assert not outbox._TimeLeft(lambda: False).is_over()
     monkeypatch.setattr(outbox, "_AFTER_STOP", 0.0)

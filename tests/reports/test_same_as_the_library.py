@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metaharvest.config.settings import Settings
-from metaharvest.reports.message import RenderedText, Report, build, header_text, message_id
+from metaharvest.mail.message import RenderedText, Report, build, header_text, message_id
 from metaharvest.reports.render import wrapped
 from support.journal_rows import NOW
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from metaharvest.errors import CannotBeChecked, DatabaseUnavailable, MetaharvestError, ScheduleError
-from metaharvest.harvest.checking import CheckOptions
 from metaharvest.harvest.context import Progress
 from metaharvest.harvest.run import RunRequest
 from metaharvest.queries.runs import findings_of, run_record
+from metaharvest.rehearsal.check import CheckOptions
 from metaharvest.services import harvester as services
 from metaharvest.services.documents import Transfer, TransferRequest, transfer
 from metaharvest.services.reports import admin_report, site_report

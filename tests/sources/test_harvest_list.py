@@ -20,10 +20,10 @@ from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError, ListError
 from metaharvest.fetch.client import Fetcher
 from metaharvest.model import MAX_EXCERPT, MAX_FINDINGS, FetchedDocument, Finding, ListedDocument, Site, SiteOptions
+from metaharvest.rehearsal.input.arguments import GivenList, LocalFile
+from metaharvest.rehearsal.input.source import Copies, GivenSource
 from metaharvest.rules import RULES
 from metaharvest.sources.base import Source
-from metaharvest.sources.given.arguments import GivenList, LocalFile
-from metaharvest.sources.given.source import Copies, GivenSource
 from metaharvest.sources.harvest_list.source import HarvestListSource, read_list, scope_and_identifier
 from metaharvest.sources.roots import Root
 from support.http_server import HttpServer

@@ -24,10 +24,10 @@ from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError, ListError, NotAsked
 from metaharvest.fetch.client import Fetcher
 from metaharvest.model import FetchedDocument, Finding, ListedDocument, ListVersion, OriginalColumns, Site
+from metaharvest.rehearsal.input.arguments import GivenList, LocalFile
+from metaharvest.rehearsal.input.source import Copies, GivenSource
 from metaharvest.rules import RULES
 from metaharvest.sources.base import Listing, Source
-from metaharvest.sources.given.arguments import GivenList, LocalFile
-from metaharvest.sources.given.source import Copies, GivenSource
 from metaharvest.sources.harvest_list.source import HarvestListSource
 from metaharvest.sources.roots import Root
 from support.harvester import TYPE, harvest_list

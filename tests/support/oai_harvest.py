@@ -33,7 +33,7 @@ class Patient:
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
-    def heed(self) -> Finding | None:
+    def stop_reason(self) -> Finding | None:
         self._left -= 1
         return self._stop if self._left < 0 else None
 

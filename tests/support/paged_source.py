@@ -19,7 +19,7 @@ from metaharvest.model import (
     RecordOrigin,
     Site,
 )
-from metaharvest.sources.base import ListedRecord, Page, PagedListing, Patience
+from metaharvest.sources.base import ListedRecord, Page, PagedListing, TimeBudget
 
 BASE_URL = "https://repository.example.org/oai"
 
@@ -67,7 +67,7 @@ class Source:
         self._site = site
 
     async def list_records(
-        self, checkpoint: Checkpoint | None, patience: Patience, *, full: bool, resumed: bool = False
+        self, checkpoint: Checkpoint | None, patience: TimeBudget, *, full: bool, resumed: bool = False
     ) -> PagedListing:
         """Its pages, from where the checkpoint stands."""
         position: Any = (checkpoint or {}).get("token")

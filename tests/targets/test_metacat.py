@@ -15,7 +15,7 @@ from metaharvest.config.settings import Settings
 from metaharvest.errors import SettingsError, TargetError
 from metaharvest.model import Action, FetchedDocument, Finding, ListedDocument, Site
 from metaharvest.rules import RULES
-from metaharvest.targets.base import RemoteSession, Upload
+from metaharvest.targets.base import RemoteTarget, Upload
 from metaharvest.targets.metacat.forms import Untransportable, charset_of, form
 from metaharvest.targets.metacat.target import MetacatTarget
 from support.metacat_server import (
@@ -62,7 +62,7 @@ def target(metacat: Metacat) -> MetacatTarget:
 
 
 @pytest.fixture
-def session(target: MetacatTarget) -> Iterator[RemoteSession]:
+def session(target: MetacatTarget) -> Iterator[RemoteTarget]:
     with target.session(None) as opened:
         yield opened
 
@@ -221,7 +221,7 @@ def test_it_is_logged_out_after_an_error_too(metacat: Metacat) -> None:
 # -- uploads
 
 
-def test_a_success_or_it_did_not_happen(metacat: Metacat, session: RemoteSession) -> None:
+def test_a_success_or_it_did_not_happen(metacat: Metacat, session: RemoteTarget) -> None:
     metacat.on["insert"] = answering(b"<?xml version='1.0'?><error>Element 'x' is &lt;bad&gt; <b>here</b></error>")
     with refused("target.refused") as findings:
         session.upload(upload("a.1.1"))
@@ -245,7 +245,7 @@ def test_what_is_public_is_said_with_every_revision(metacat: Metacat) -> None:
     assert metacat.public == {"a.1.1", "a.1.2"}
 
 
-def test_a_lower_revision_is_refused_before_it_is_sent(metacat: Metacat, session: RemoteSession) -> None:
+def test_a_lower_revision_is_refused_before_it_is_sent(metacat: Metacat, session: RemoteTarget) -> None:
     session.upload(upload("a.1.5"))
     for sent in (upload("a.1.4"), upload("a.1.5", b"<other/>")):
         with refused("target.exists"):
@@ -263,7 +263,7 @@ def test_a_document_of_somebody_else_is_refused_by_metacat_and_not_sent_twice(me
     assert metacat.actions("login", "update") == ["login", "login", "update"]
 
 
-def test_what_another_one_inserted_meanwhile_is_there_already(metacat: Metacat, session: RemoteSession) -> None:
+def test_what_another_one_inserted_meanwhile_is_there_already(metacat: Metacat, session: RemoteTarget) -> None:
     def meanwhile(connection: Connection, work: Work) -> None:
         metacat.files["a.1", 1] = b"<other/>"
         metacat.current["a.1"] = (1, ALDER)
@@ -277,7 +277,7 @@ def test_what_another_one_inserted_meanwhile_is_there_already(metacat: Metacat, 
 
 
 def test_the_same_bytes_that_got_there_before_are_not_sent_and_no_error(
-    metacat: Metacat, session: RemoteSession
+    metacat: Metacat, session: RemoteTarget
 ) -> None:
     """As where they were under way when the run that sent them was killed."""
     assert session.upload(upload("a.1.5")) is session.upload(upload("a.1.5")) is Action.INSERT
@@ -287,7 +287,7 @@ def test_the_same_bytes_that_got_there_before_are_not_sent_and_no_error(
 
 @pytest.mark.parametrize("revision", [1, 2])
 def test_the_same_bytes_that_got_there_meanwhile_are_no_error(
-    metacat: Metacat, session: RemoteSession, revision: int
+    metacat: Metacat, session: RemoteTarget, revision: int
 ) -> None:
     def twice(connection: Connection, work: Work) -> None:
         work()
@@ -299,7 +299,7 @@ def test_the_same_bytes_that_got_there_meanwhile_are_no_error(
     assert metacat.held == {f"a.1.{number}": upload(f"a.1.{number}").fetched.content for number in (1, revision)}
 
 
-def test_a_question_about_them_that_is_not_answered_leaves_it_open(metacat: Metacat, session: RemoteSession) -> None:
+def test_a_question_about_them_that_is_not_answered_leaves_it_open(metacat: Metacat, session: RemoteTarget) -> None:
     session.upload(upload("a.1.5"))
     metacat.on["read"] = refusing_connections
     with refused("target.away", transient=True):
@@ -319,7 +319,7 @@ def test_a_question_about_them_that_is_not_answered_leaves_it_open(metacat: Meta
 )
 @pytest.mark.parametrize("content", [b"", LATIN], ids=["utf-8", "latin-1"])
 def test_an_upload_without_an_answer_that_was_done_is_found_out(
-    metacat: Metacat, session: RemoteSession, behaviour: Behaviour, content: bytes
+    metacat: Metacat, session: RemoteTarget, behaviour: Behaviour, content: bytes
 ) -> None:
     metacat.on["insert"] = behaviour
     sent = upload("a.1.1", content)
@@ -332,7 +332,7 @@ def test_an_upload_without_an_answer_that_was_done_is_found_out(
     "behaviour", [refusing_connections, answering(b"<html><title>Busy</title>", 503)], ids=["broken", "503"]
 )
 def test_an_upload_without_an_answer_that_was_not_done_is_not_sent_again(
-    metacat: Metacat, session: RemoteSession, behaviour: Behaviour
+    metacat: Metacat, session: RemoteTarget, behaviour: Behaviour
 ) -> None:
     metacat.on["insert"] = behaviour
     with refused("target.away", transient=True):
@@ -342,7 +342,7 @@ def test_an_upload_without_an_answer_that_was_not_done_is_not_sent_again(
     assert session.upload(upload("a.1.1")) is Action.INSERT
 
 
-def test_if_nobody_can_say_whether_it_arrived_it_is_left_open(metacat: Metacat, session: RemoteSession) -> None:
+def test_if_nobody_can_say_whether_it_arrived_it_is_left_open(metacat: Metacat, session: RemoteTarget) -> None:
     metacat.on["insert"] = dropping
     metacat.on["getrevisionanddoctype"] = in_turn(well, refusing_connections)
     with refused("target.away", transient=True):
@@ -351,7 +351,7 @@ def test_if_nobody_can_say_whether_it_arrived_it_is_left_open(metacat: Metacat, 
     assert session.holds("a.1", 1, upload("a.1.1").fetched.sha256)
 
 
-def test_something_else_under_this_docid_is_told(metacat: Metacat, session: RemoteSession) -> None:
+def test_something_else_under_this_docid_is_told(metacat: Metacat, session: RemoteTarget) -> None:
     def other(connection: Connection, work: Work) -> None:
         metacat.files["a.1", 1] = b"<other/>"
         metacat.current["a.1"] = (1, HARVESTER)
@@ -364,7 +364,7 @@ def test_something_else_under_this_docid_is_told(metacat: Metacat, session: Remo
 
 @pytest.mark.parametrize("path", ["insert", "update"])
 def test_a_session_that_metacat_has_forgotten_is_begun_anew_and_nothing_is_sent_blindly(
-    metacat: Metacat, session: RemoteSession, path: str
+    metacat: Metacat, session: RemoteTarget, path: str
 ) -> None:
     if path == "update":
         session.upload(upload("a.1.1"))
@@ -377,7 +377,7 @@ def test_a_session_that_metacat_has_forgotten_is_begun_anew_and_nothing_is_sent_
     assert metacat.held["a.1.2"] == b"<eml>a.1.2</eml>"
 
 
-def test_a_forgotten_session_of_many_threads_is_begun_anew_once(metacat: Metacat, session: RemoteSession) -> None:
+def test_a_forgotten_session_of_many_threads_is_begun_anew_once(metacat: Metacat, session: RemoteTarget) -> None:
     metacat.sessions.clear()
     together, failed = threading.Barrier(6), []
 
@@ -399,7 +399,7 @@ def test_a_forgotten_session_of_many_threads_is_begun_anew_once(metacat: Metacat
 
 
 def test_a_login_that_is_refused_in_the_middle_is_told_and_nothing_goes_in(
-    metacat: Metacat, session: RemoteSession
+    metacat: Metacat, session: RemoteTarget
 ) -> None:
     metacat.sessions.clear()
     metacat.users = {}
@@ -408,9 +408,7 @@ def test_a_login_that_is_refused_in_the_middle_is_told_and_nothing_goes_in(
     assert metacat.files == {}
 
 
-def test_a_document_that_the_server_drops_for_its_size_is_told_as_that(
-    metacat: Metacat, session: RemoteSession
-) -> None:
+def test_a_document_that_the_server_drops_for_its_size_is_told_as_that(metacat: Metacat, session: RemoteTarget) -> None:
     metacat.most_form_bytes = 1000
     with refused("target.answer") as findings:
         session.upload(upload("a.1.1", b"<e>" + b"x" * 2000 + b"</e>"))
@@ -438,7 +436,7 @@ BYTES = {
 
 
 @pytest.mark.parametrize("content", BYTES.values(), ids=BYTES)
-def test_bytes_arrive_as_they_were_received(metacat: Metacat, session: RemoteSession, content: bytes) -> None:
+def test_bytes_arrive_as_they_were_received(metacat: Metacat, session: RemoteTarget, content: bytes) -> None:
     session.upload(upload("a.1.1", content))
     assert metacat.held == {"a.1.1": content}
     assert session.holds("a.1", 1, hashlib.sha256(content).hexdigest())
@@ -460,7 +458,7 @@ def test_bytes_arrive_as_they_were_received(metacat: Metacat, session: RemoteSes
     ],
 )
 def test_what_would_not_keep_its_bytes_is_not_sent(
-    metacat: Metacat, session: RemoteSession, content: bytes, words: str
+    metacat: Metacat, session: RemoteTarget, content: bytes, words: str
 ) -> None:
     with refused("target.encoding") as findings:
         session.upload(upload("a.1.1", content))
@@ -470,7 +468,7 @@ def test_what_would_not_keep_its_bytes_is_not_sent(
 
 
 def test_a_document_that_metacat_writes_otherwise_is_told_and_never_taken_for_well(
-    metacat: Metacat, session: RemoteSession
+    metacat: Metacat, session: RemoteTarget
 ) -> None:
     def in_utf8(connection: Connection, work: Work) -> None:
         answer = work()
@@ -494,7 +492,7 @@ def test_a_form_names_the_encoding_of_its_bytes() -> None:
 # -- questions
 
 
-def test_each_document_is_one_question_a_few_side_by_side(metacat: Metacat, session: RemoteSession) -> None:
+def test_each_document_is_one_question_a_few_side_by_side(metacat: Metacat, session: RemoteTarget) -> None:
     at_once, most, lock = [0], [0], threading.Lock()
 
     def counted(connection: Connection, work: Work) -> None:
@@ -525,7 +523,7 @@ def test_each_document_is_one_question_a_few_side_by_side(metacat: Metacat, sess
     ids=["broken", "503", "another error", "a page", "null", "empty"],
 )
 def test_that_metacat_cannot_say_is_not_that_there_is_none(
-    metacat: Metacat, session: RemoteSession, behaviour: Behaviour
+    metacat: Metacat, session: RemoteTarget, behaviour: Behaviour
 ) -> None:
     metacat.on["getrevisionanddoctype"] = in_turn(well, well, behaviour)
     with refused("target.away", transient=True):
@@ -535,12 +533,12 @@ def test_that_metacat_cannot_say_is_not_that_there_is_none(
     assert metacat.actions("insert") == []
 
 
-def test_a_question_is_asked_again_if_the_connection_breaks(metacat: Metacat, session: RemoteSession) -> None:
+def test_a_question_is_asked_again_if_the_connection_breaks(metacat: Metacat, session: RemoteTarget) -> None:
     metacat.on["getrevisionanddoctype"] = in_turn(refusing_connections, answering(b"", 503), well)
     assert session.holdings(["a.1"]) == {}
 
 
-def test_names_that_are_patterns_there_are_told_apart(metacat: Metacat, session: RemoteSession) -> None:
+def test_names_that_are_patterns_there_are_told_apart(metacat: Metacat, session: RemoteTarget) -> None:
     for docid in ("pisco-a.1.5", "pisco_a.1.3", "pisco_a.2.1", "other.1.1"):
         session.upload(upload(docid))
     metacat.asked.clear()
@@ -552,7 +550,7 @@ def test_names_that_are_patterns_there_are_told_apart(metacat: Metacat, session:
 
 @pytest.mark.parametrize("name", ["a", "a.b.1", "", "a.", ".1", "a .1", "ä.1"])
 def test_names_that_metacat_cannot_have_are_not_asked_for_and_not_sent(
-    metacat: Metacat, session: RemoteSession, name: str
+    metacat: Metacat, session: RemoteTarget, name: str
 ) -> None:
     metacat.asked.clear()
     assert session.holdings([name]) == {}
@@ -577,7 +575,7 @@ def test_private_documents_are_read_by_their_owner_and_a_refusal_is_not_that_the
 # -- deletions
 
 
-def test_a_document_is_deleted_once_and_never_erased(metacat: Metacat, session: RemoteSession) -> None:
+def test_a_document_is_deleted_once_and_never_erased(metacat: Metacat, session: RemoteTarget) -> None:
     session.upload(upload("a.1.1"))
     session.upload(upload("a.1.2"))
     assert session.delete("a.1")
@@ -593,7 +591,7 @@ def test_a_document_is_deleted_once_and_never_erased(metacat: Metacat, session: 
 
 @pytest.mark.parametrize("behaviour", [dropping, late(1.5)])
 def test_a_deletion_without_an_answer_is_found_out(
-    metacat: Metacat, session: RemoteSession, behaviour: Behaviour
+    metacat: Metacat, session: RemoteTarget, behaviour: Behaviour
 ) -> None:
     session.upload(upload("a.1.1"))
     metacat.on["delete"] = behaviour
@@ -602,7 +600,7 @@ def test_a_deletion_without_an_answer_is_found_out(
     assert sorted(metacat.held) == ["a.1.1"]
 
 
-def test_a_deletion_that_is_refused_or_did_not_arrive_is_told(metacat: Metacat, session: RemoteSession) -> None:
+def test_a_deletion_that_is_refused_or_did_not_arrive_is_told(metacat: Metacat, session: RemoteTarget) -> None:
     session.upload(upload("a.1.1"))
     metacat.on["delete"] = answering(b"<error>User does not have permission</error>")
     with refused("target.refused"):
@@ -681,7 +679,7 @@ def test_it_cannot_list_and_names_who_can(metacat: Metacat, target: MetacatTarge
     assert f"http://127.0.0.1:{metacat.port}/knb/d1/mn/v2" in findings[0].remedy
 
 
-def test_the_revisions_of_a_document_and_their_bytes(target: MetacatTarget, session: RemoteSession) -> None:
+def test_the_revisions_of_a_document_and_their_bytes(target: MetacatTarget, session: RemoteTarget) -> None:
     session.upload(upload("a.1.1"))
     session.upload(upload("a.1.10"))
     session.upload(upload("a.10.3"))

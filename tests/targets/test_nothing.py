@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from sqlalchemy.orm import Session
 
 from metaharvest.model import Action, FetchedDocument, ListedDocument
-from metaharvest.targets.base import JournalSession, Target, Upload
+from metaharvest.targets.base import Target, TransactionalTarget, Upload
 from metaharvest.targets.nothing import NoTarget
 
 AT = datetime(2026, 11, 20, 2, 30, tzinfo=UTC)
 
 
-def upload(session: JournalSession, *docids: str) -> list[Action]:
+def upload(session: TransactionalTarget, *docids: str) -> list[Action]:
     """What becomes of documents with these docids, each with content of its own."""
     uploads = []
     for docid in docids:

@@ -21,8 +21,8 @@ from metaharvest.config.settings import Settings
 from metaharvest.database.engine import readers, writers
 from metaharvest.database.models import HarvestDocument
 from metaharvest.errors import TargetError
-from metaharvest.harvest.dry_run import RehearsalTarget
 from metaharvest.model import Action, FetchedDocument, Holding, ListedDocument
+from metaharvest.rehearsal.dry_run import RehearsalTarget
 from metaharvest.rules import RULES
 from metaharvest.sites.registry import add_site
 from metaharvest.targets.base import Deletion, Target, TargetSession, Upload

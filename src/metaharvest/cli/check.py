@@ -18,9 +18,9 @@ from metaharvest.errors import CannotBeChecked
 from metaharvest.text import clean
 
 if TYPE_CHECKING:
-    from metaharvest.harvest.checking import CheckOptions
     from metaharvest.model import Network
-    from metaharvest.sources.publishing.contents import FolderOptions
+    from metaharvest.publishing.contents import FolderOptions
+    from metaharvest.rehearsal.check import CheckOptions
 
 _NOBODY_ASKED = (
     "Rehearsing without the database and the target of {file}, so every document counts as new: the file was found in "
@@ -80,7 +80,7 @@ def command(
              metaharvest check eml/ --watch
              metaharvest check eml/ --sarif eml.sarif --junit eml.junit.xml
     """
-    from metaharvest.harvest.checking import CheckOptions
+    from metaharvest.rehearsal.check import CheckOptions
 
     outputs = Outputs(as_json, as_csv, sarif, junit, html, opens)
     outputs.require_possible()
@@ -103,7 +103,7 @@ def command(
 def _check(invocation: Invocation, arguments: Sequence[str], how: CheckOptions, outputs: Outputs) -> int:
     """The rehearsal, and what is printed about it; the exit code."""
     from metaharvest.cli.progress import shown_progress
-    from metaharvest.harvest.checking import asks_nobody
+    from metaharvest.rehearsal.check import asks_nobody
 
     harvester = invocation.harvester
     settings = harvester.settings

@@ -20,10 +20,10 @@ from metaharvest.text import clean, one_line, shown_url
 
 if TYPE_CHECKING:
     from metaharvest.cli.check_text import CheckPrinter
-    from metaharvest.harvest.given_sites import GivenSite
     from metaharvest.model import Level
     from metaharvest.queries.runs import RunRecord
-    from metaharvest.reports.checked import CheckedDocument, CheckedPart, PartName, Places
+    from metaharvest.rehearsal.given_sites import GivenSite
+    from metaharvest.rehearsal.results import CheckedDocument, CheckedPart, PartName, Places
     from metaharvest.services.harvester import Checked
 
 STDOUT = Path("-")
@@ -36,7 +36,7 @@ class Told:
 
     def __init__(self, checked: Checked, *, all_of_them: bool) -> None:
         from metaharvest.queries.runs import run_record
-        from metaharvest.reports import checked as view
+        from metaharvest.rehearsal import results as view
 
         self.checked = checked
         self.names = {site.name: _part_name(site) for site in checked.given.sites}
@@ -55,8 +55,8 @@ class Told:
     @cached_property
     def places(self) -> Places:
         """The names of what was checked."""
-        from metaharvest.reports.checked import Places
-        from metaharvest.sources.given.arguments import GivenDocuments, GivenList, GivenUrl
+        from metaharvest.rehearsal.input.arguments import GivenDocuments, GivenList, GivenUrl
+        from metaharvest.rehearsal.results import Places
 
         given: dict[str, str] = {}
         for site in self.checked.given.sites:
@@ -80,7 +80,7 @@ class Told:
     @property
     def story(self) -> str:
         """How it would all end: `12 documents: 8 would be added and 4 are not valid`."""
-        from metaharvest.reports.words import counted, ends_of, joined
+        from metaharvest.reports.phrasing import counted, ends_of, joined
 
         counts: Counter[OutcomeKind] = Counter()
         for part, _ in self.parts:
@@ -113,7 +113,7 @@ class Told:
         if not any(part.counts.get(kind) for part, _ in self.parts for kind in _COMPARED):
             return ""
         from metaharvest.errors import SettingsError
-        from metaharvest.harvest.dry_run import RehearsalTarget
+        from metaharvest.rehearsal.dry_run import RehearsalTarget
 
         words: list[str] = []
         for site in self.checked.given.sites:
@@ -130,8 +130,8 @@ class Told:
     @cached_property
     def listed_files(self) -> list[str]:
         """The documents that lists in files name by files of this computer, as file: URLs."""
-        from metaharvest.reports.checked import local_documents
-        from metaharvest.sources.given.arguments import GivenList
+        from metaharvest.rehearsal.input.arguments import GivenList
+        from metaharvest.rehearsal.results import local_documents
 
         lists = {site.name: site.given for site in self.checked.given.sites if isinstance(site.given, GivenList)}
         on_web = {file.url for given in lists.values() for file in given.files.values()}
@@ -169,8 +169,8 @@ def _is_local(url: str | None) -> bool:
 
 
 def _part_name(site: GivenSite) -> PartName:
-    from metaharvest.reports.checked import PartName
-    from metaharvest.sources.given.arguments import GivenDocuments, GivenList
+    from metaharvest.rehearsal.input.arguments import GivenDocuments, GivenList
+    from metaharvest.rehearsal.results import PartName
 
     registered = site.name if site.registered is not None else ""
     if isinstance(site.given, GivenDocuments):
@@ -244,17 +244,17 @@ class Outputs:
     def write_files(self, told: Told) -> None:
         """SARIF, JUnit and HTML, as far as they were asked for; the page is opened."""
         if self.sarif is not None:
-            from metaharvest.reports.checked_sarif import sarif
+            from metaharvest.rehearsal.sarif import sarif
 
             _put(self.sarif, json_text(sarif((documents for _, documents in told.parts), Path.cwd()), indent=2) + "\n")
         if self.junit is not None:
-            from metaharvest.reports.checked_junit import junit
+            from metaharvest.rehearsal.junit import junit
 
             took, ended = told.record.took, told.record.run["started_at"]
             seconds = took.total_seconds() if took else 0.0
             _put(self.junit, junit(told.parts, told.places, seconds, f"{ended:%Y-%m-%dT%H:%M:%S}").decode("utf-8"))
         if self.html is not None or self.opens:
-            from metaharvest.reports.checked_page import page
+            from metaharvest.rehearsal.page import page
 
             settings, day = told.checked.harvester.settings, told.checked.harvester.today().isoformat()
             text = page(told.parts, told.places, settings, told.story, list(told.notes), day)
@@ -274,7 +274,7 @@ def printer_of(told: Told) -> CheckPrinter:
 def print_summary(printer: CheckPrinter, told: Told, levels: Mapping[Level, int], more: Sequence[str] = ()) -> None:
     """How it would all end, on stdout."""
     from metaharvest.model import Level
-    from metaharvest.reports.words import counted, joined
+    from metaharvest.reports.phrasing import counted, joined
 
     for sentence in told.summary:
         printer.line(sentence, "bold")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from metaharvest.cli.finding_text import FindingPrinter, place_in
 from metaharvest.fetch.local_files import is_file_url
 from metaharvest.model import Finding, Level
-from metaharvest.reports.checked import CheckedDocument, CheckedPart, Places
+from metaharvest.rehearsal.results import CheckedDocument, CheckedPart, Places
 from metaharvest.text import one_line, shown_url
 
 _Place = tuple[CheckedDocument, Finding]

@@ -26,10 +26,10 @@ from metaharvest.text import clean, one_line
 if TYPE_CHECKING:
     from metaharvest.cli.check_outputs import Outputs, Told
     from metaharvest.cli.invocation import Invocation
-    from metaharvest.harvest.checking import CheckOptions
     from metaharvest.harvest.deadlines import StopSignal
     from metaharvest.model import Finding
-    from metaharvest.reports.checked import CheckedDocument, CheckedPart
+    from metaharvest.rehearsal.check import CheckOptions
+    from metaharvest.rehearsal.results import CheckedDocument, CheckedPart
 
 _SECONDS = 0.5
 """How often files are looked at, as long as that takes next to no time."""
@@ -51,7 +51,7 @@ def watch_for_changes(invocation: Invocation, arguments: Sequence[str], how: Che
     Raises CannotBeChecked if there is nothing to check, or nothing to watch; KeyboardInterrupt if the first check was
     not done.
     """
-    from metaharvest.sources.given.source import Copies
+    from metaharvest.rehearsal.input.source import Copies
 
     with (
         handled(_stop, signal.SIGTERM),
@@ -173,7 +173,7 @@ def _files(urls: Iterable[str]) -> Iterable[Path]:
 
 def _stamps(paths: Iterable[Path]) -> _Stamps:
     """When each of these files was changed, how large it is and which it is; of a folder, each file in it."""
-    from metaharvest.sources.given.arguments import is_looked_at
+    from metaharvest.rehearsal.input.arguments import is_looked_at
 
     stamps: _Stamps = {}
     for path in paths:

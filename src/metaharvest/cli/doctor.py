@@ -56,7 +56,7 @@ def _print(check: Check) -> None:
 
 
 def _conclusion(problems: int, warnings: int) -> str:
-    from metaharvest.reports.words import counted
+    from metaharvest.reports.phrasing import counted
 
     if problems:
         return f"{counted(problems, 'problem')}, {counted(warnings, 'warning')}."

@@ -78,14 +78,14 @@ def command(
 
 
 def _row(each: Figures) -> list[object]:
-    from metaharvest.reports.words import duration
+    from metaharvest.reports.phrasing import duration
 
     shown = {**asdict(each), "took_seconds": duration(each.took_seconds)}
     return [f"{value:,}" if isinstance(value := shown[name], int) else value for name in _COLUMNS]
 
 
 def _in_words(each: Figures) -> dict[str, object]:
-    from metaharvest.reports.words import duration
+    from metaharvest.reports.phrasing import duration
 
     return {
         "from": each.first_day,

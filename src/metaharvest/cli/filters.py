@@ -12,7 +12,7 @@ import click
 from metaharvest.cli.printing import print_json, print_line
 
 if TYPE_CHECKING:
-    from metaharvest.harvest.filter_trial import NormalizedRecord, TriedRecord
+    from metaharvest.rehearsal.filter_trial import NormalizedRecord, TriedRecord
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -53,7 +53,7 @@ def test(file: Path, records: tuple[str, ...], as_json: bool) -> int:
 
     Exit codes: 0 all are taken; 1 one is left out, or it could not be decided; 2 usage, or FILE cannot be used.
     """
-    from metaharvest.harvest.filter_trial import try_filters
+    from metaharvest.rehearsal.filter_trial import try_filters
     from metaharvest.transform import read_filters
 
     require_one_pipe(records)
@@ -75,7 +75,7 @@ def require_one_pipe(records: tuple[str, ...]) -> None:
 
 def read_record(record: str) -> tuple[str, bytes]:
     """A document with its name."""
-    from metaharvest.sources.given.arguments import NO_PIPE
+    from metaharvest.rehearsal.input.arguments import NO_PIPE
 
     if record != _PIPE:
         return record, _content_of(Path(record))
@@ -112,7 +112,7 @@ def _print(tried: TriedRecord) -> None:
 
 def record_name(tried: TriedRecord | NormalizedRecord) -> str:
     """The file of a record, and its identifier if it has one."""
-    from metaharvest.sources.given.arguments import STANDARD_INPUT
+    from metaharvest.rehearsal.input.arguments import STANDARD_INPUT
 
     name = STANDARD_INPUT if tried.name == _PIPE else tried.name
     return f"{name}, {tried.identifier}" if tried.identifier else name

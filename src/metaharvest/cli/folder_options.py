@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from metaharvest.sources.publishing.contents import FolderOptions
+    from metaharvest.publishing.contents import FolderOptions
 
 _OPTIONS = (
     click.option(
@@ -63,10 +63,10 @@ def folder_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def _options(
     patterns: tuple[str, ...], excluded: tuple[str, ...], names: str | None, scope: str | None, revisions: str | None
 ) -> FolderOptions:
-    from metaharvest.sources.publishing.choosing import Revisions
-    from metaharvest.sources.publishing.contents import FolderOptions
-    from metaharvest.sources.publishing.folder import PATTERNS, Selection
-    from metaharvest.sources.publishing.naming import NamePattern
+    from metaharvest.publishing.choosing import Revisions
+    from metaharvest.publishing.contents import FolderOptions
+    from metaharvest.publishing.folder import PATTERNS, Selection
+    from metaharvest.publishing.naming import NamePattern
 
     if scope and not names:
         raise click.UsageError("--scope goes with --from-names: otherwise the packageIds have the scopes.")

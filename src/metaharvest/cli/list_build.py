@@ -13,8 +13,8 @@ from metaharvest.cli.invocation import Invocation
 from metaharvest.cli.list_plan import AS_JSON, DRY_RUN, KEEP_ORDER, InvalidList, list_errors, perform, refuse
 
 if TYPE_CHECKING:
-    from metaharvest.sources.publishing.build import BuildRequest
-    from metaharvest.sources.publishing.contents import FolderOptions
+    from metaharvest.publishing.build import BuildRequest
+    from metaharvest.publishing.contents import FolderOptions
 
 _FILE_NAME = "harvest-list.xml"
 
@@ -60,8 +60,8 @@ def build(
 
     Exit codes: 0 all is well; 1 documents were left out, or the old list is not valid; 2 usage.
     """
-    from metaharvest.sources.publishing.build import BuildRequest, plan_build
-    from metaharvest.sources.publishing.naming import base_url
+    from metaharvest.publishing.build import BuildRequest, plan_build
+    from metaharvest.publishing.naming import base_url
 
     path = output or folder / _FILE_NAME
     request = BuildRequest(folder, base_url(base), path, options, writes, keep_order)

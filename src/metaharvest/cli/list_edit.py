@@ -14,8 +14,8 @@ from metaharvest.cli.list_plan import AS_JSON, DRY_RUN, KEEP_ORDER, LIST_FILE, I
 
 if TYPE_CHECKING:
     from metaharvest.model import Network
-    from metaharvest.sources.publishing.list_store import StoredList
-    from metaharvest.sources.publishing.plan import ListPlan
+    from metaharvest.publishing.list_store import StoredList
+    from metaharvest.publishing.plan import ListPlan
 
 
 @click.command("add")
@@ -54,9 +54,9 @@ def add(
 
     Exit codes: 0 all is well; 1 a document cannot be listed, or LIST is not valid; 2 usage.
     """
-    from metaharvest.sources.publishing.adding import Given, read_given
-    from metaharvest.sources.publishing.editing import plan_addition
-    from metaharvest.sources.publishing.naming import base_url
+    from metaharvest.publishing.adding import Given, read_given
+    from metaharvest.publishing.editing import plan_addition
+    from metaharvest.publishing.naming import base_url
 
     given = Given(documents, base_url(base) if base else None, url, docid, networks)
 
@@ -85,7 +85,7 @@ def remove(list_file: Path, docids: tuple[str, ...], keep_order: bool, dry_run: 
 
     Exit codes: 0 done; 1 LIST is not valid; 2 usage, also where LIST does not name a DOCID.
     """
-    from metaharvest.sources.publishing.editing import plan_removal
+    from metaharvest.publishing.editing import plan_removal
 
     return _edit(
         list_file, lambda stored: plan_removal(stored, docids, keep_order=keep_order), dry_run=dry_run, as_json=as_json
@@ -113,7 +113,7 @@ def bump(
 
     Exit codes: 0 done; 1 LIST is not valid; 2 usage, also where LIST does not name a DOCID.
     """
-    from metaharvest.sources.publishing.editing import plan_raise
+    from metaharvest.publishing.editing import plan_raise
 
     return _edit(
         list_file,
@@ -125,7 +125,7 @@ def bump(
 
 def _edit(list_file: Path, plan: Callable[[StoredList], ListPlan], *, dry_run: bool, as_json: bool) -> int:
     """Read the list, plan, carry out; the exit code."""
-    from metaharvest.sources.publishing.list_store import open_list
+    from metaharvest.publishing.list_store import open_list
 
     try:
         with list_errors(list_file):

@@ -17,7 +17,7 @@ from metaharvest.text import shown_url
 
 if TYPE_CHECKING:
     from metaharvest.model import Finding, ListedDocument
-    from metaharvest.sources.publishing.comparing import ListDifference
+    from metaharvest.publishing.comparing import ListDifference
 
 _MOST_DIFFERENCES = 500
 
@@ -55,7 +55,7 @@ def _checked(list_file: Path, file_urls: bool) -> tuple[list[ListedDocument], li
     """The entries of a list, none if it is not valid, and what the harvest would say of it."""
     from metaharvest.errors import ListError
     from metaharvest.harvest.decide import decide
-    from metaharvest.sources.publishing.list_store import listed_documents
+    from metaharvest.publishing.list_store import listed_documents
 
     try:
         documents = list(listed_documents(list_file, files_allowed=file_urls))
@@ -77,7 +77,7 @@ def diff(old: Path, new: Path, as_json: bool) -> int:
 
     Exit codes, as those of diff: 0 they say the same; 1 they differ; 2 usage, or one is not valid.
     """
-    from metaharvest.sources.publishing.comparing import differences
+    from metaharvest.publishing.comparing import differences
 
     try:
         found = differences(*(_documents(path) for path in (old, new)))
@@ -96,7 +96,7 @@ def diff(old: Path, new: Path, as_json: bool) -> int:
 
 def _documents(path: Path) -> list[ListedDocument]:
     """What a list names. Raises InvalidList."""
-    from metaharvest.sources.publishing.list_store import listed_documents
+    from metaharvest.publishing.list_store import listed_documents
 
     with list_errors(path):
         return list(listed_documents(path, files_allowed=True))
@@ -105,7 +105,7 @@ def _documents(path: Path) -> list[ListedDocument]:
 def _as_mapping(
     old: Path, new: Path, found: Sequence[ListDifference], findings: Sequence[tuple[str, Finding]]
 ) -> dict[str, Any]:
-    from metaharvest.sources.publishing.comparing import Difference
+    from metaharvest.publishing.comparing import Difference
 
     numbers = Counter(each.kind for each in found)
     return {

@@ -21,7 +21,7 @@ from metaharvest.errors import ListError
 from metaharvest.model import Finding
 
 if TYPE_CHECKING:
-    from metaharvest.sources.publishing.plan import Built, ListPlan
+    from metaharvest.publishing.plan import Built, ListPlan
 
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 DRY_RUN = click.option("--dry-run", is_flag=True, help="Tell what would be done; write nothing.")
@@ -77,7 +77,7 @@ def perform(plan: ListPlan, *, dry_run: bool, as_json: bool, hint: str = "") -> 
 
     `hint` is told to people if a list was written.
     """
-    from metaharvest.sources.publishing.plan import Built, carry_out
+    from metaharvest.publishing.plan import Built, carry_out
 
     built = Built(False, 0, ()) if dry_run else carry_out(plan)
     findings = [(found.file, found.finding) for found in (*plan.findings, *built.findings)]

@@ -12,11 +12,11 @@ import click
 from metaharvest.cli.printing import print_line
 from metaharvest.cli.tables import print_table
 from metaharvest.model import Finding, ListedDocument
-from metaharvest.sources.publishing.revisions import Change
+from metaharvest.publishing.revisions import Change
 from metaharvest.text import one_line, shown_url
 
 if TYPE_CHECKING:
-    from metaharvest.sources.publishing.entries import ListChange
+    from metaharvest.publishing.entries import ListChange
 
 _MOST_FINDINGS = 50
 """Of one rule: what is wrong with one document is often wrong with many."""

@@ -12,7 +12,7 @@ from metaharvest.cli.printing import print_json, print_line
 from metaharvest.text import clean
 
 if TYPE_CHECKING:
-    from metaharvest.harvest.filter_trial import NormalizedRecord
+    from metaharvest.rehearsal.filter_trial import NormalizedRecord
 
 
 @click.group("normalize")
@@ -37,7 +37,7 @@ def test(file: Path, records: tuple[str, ...], as_json: bool) -> int:
 
     Exit codes: 0 all were tried; 1 one could not be normalised; 2 usage, or FILE cannot be used.
     """
-    from metaharvest.harvest.filter_trial import try_normalization
+    from metaharvest.rehearsal.filter_trial import try_normalization
     from metaharvest.transform import read_normalization
 
     require_one_pipe(records)

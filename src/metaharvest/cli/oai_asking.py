@@ -13,10 +13,10 @@ from metaharvest.cli.invocation import NETWORKS, Invocation
 if TYPE_CHECKING:
     from metaharvest.fetch.client import Fetcher
     from metaharvest.model import Finding, Network, OaiOptions, Site
-    from metaharvest.sources.base import Patience
+    from metaharvest.sources.base import TimeBudget
 
 Answer = TypeVar("Answer")
-Ask = Callable[["Site", "Fetcher", "Patience"], Awaitable[Answer]]
+Ask = Callable[["Site", "Fetcher", "TimeBudget"], Awaitable[Answer]]
 
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 BASE_URL = click.argument("base_url", metavar="URL")
@@ -62,7 +62,7 @@ class Question:
         Raises click.UsageError if the address is no base URL.
         """
         from metaharvest.config.settings import load
-        from metaharvest.harvest import inspecting
+        from metaharvest.harvest import adhoc_client
         from metaharvest.model import Site, SiteOptions
         from metaharvest.sites.rows import check_list_url, no_base_url
 
@@ -75,7 +75,7 @@ class Question:
             raise click.UsageError(f"{why[:1].upper()}{why[1:]}")
         options = SiteOptions(allow_networks=self.networks, oai=self.options)
         site = Site(0, "", url, (), source_kind="oai-pmh", options=options)
-        return inspecting.ask(load(self.invocation.config), site, call)
+        return adhoc_client.ask(load(self.invocation.config), site, call)
 
 
 def asks_repository(command: Callable[..., int]) -> Callable[..., int]:

@@ -88,7 +88,7 @@ def _registered(invocation: Invocation, urls: Sequence[str], contact: str, prefi
     from metaharvest.fetch.url import repository_key
     from metaharvest.model import OaiOptions, SiteOptions
     from metaharvest.sites.options import options_text
-    from metaharvest.sites.origins import origin_for, origins
+    from metaharvest.sites.origin_names import origin_for, origins
     from metaharvest.sites.registry import add_sites, new_site, read_sites
 
     harvester = invocation.harvester

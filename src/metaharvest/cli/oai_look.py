@@ -17,7 +17,7 @@ from metaharvest.cli.tables import print_table
 if TYPE_CHECKING:
     from metaharvest.fetch.client import Fetcher
     from metaharvest.model import FetchedDocument, Finding, ListedDocument, Site
-    from metaharvest.sources.base import ListedRecord, Patience
+    from metaharvest.sources.base import ListedRecord, TimeBudget
 
 
 @click.command("identify")
@@ -109,7 +109,7 @@ def list_(question: Question, limit: int) -> int:
     except ValueError as error:
         raise click.UsageError(f"{error}.".replace("from (begin)", "--from", 1)) from None
 
-    async def listed(site: Site, fetcher: Fetcher, patience: Patience) -> tuple[list[ListedRecord], Finding | None]:
+    async def listed(site: Site, fetcher: Fetcher, patience: TimeBudget) -> tuple[list[ListedRecord], Finding | None]:
         return await _some_records(site, fetcher, patience, limit)
 
     records, broken_off = question.ask(listed)
@@ -146,7 +146,7 @@ def get(question: Question, identifier: str, output: Path | None) -> int:
     Example: metaharvest oai get https://repository.example.org/oai oai:repository.example.org:17
     """
 
-    async def fetched(site: Site, fetcher: Fetcher, _patience: Patience) -> FetchedDocument:
+    async def fetched(site: Site, fetcher: Fetcher, _patience: TimeBudget) -> FetchedDocument:
         from metaharvest.sources.oai_pmh.record_names import RecordNames
         from metaharvest.sources.oai_pmh.source import OaiSource
 
@@ -175,7 +175,7 @@ def _print_all(found: list[dict[str, str]], headers: Sequence[str], none: str, a
 
 
 async def _some_records(
-    site: Site, fetcher: Fetcher, patience: Patience, limit: int
+    site: Site, fetcher: Fetcher, patience: TimeBudget, limit: int
 ) -> tuple[list[ListedRecord], Finding | None]:
     """The first records, and the reason if the list broke off."""
     from metaharvest.errors import BrokenOff

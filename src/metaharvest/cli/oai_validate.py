@@ -15,7 +15,7 @@ from metaharvest.text import shown_url
 if TYPE_CHECKING:
     from metaharvest.fetch.client import Fetcher
     from metaharvest.model import Site
-    from metaharvest.sources.base import Patience
+    from metaharvest.sources.base import TimeBudget
     from metaharvest.sources.oai_pmh.inspection import RehearsedList
 
 
@@ -36,7 +36,7 @@ def validate(question: Question, pages: int | None) -> int:
     Exit codes: 0 nothing is lost to harvesters; 1 something is; 2 settings or usage.
     """
 
-    async def rehearsed(site: Site, fetcher: Fetcher, patience: Patience) -> RehearsedList:
+    async def rehearsed(site: Site, fetcher: Fetcher, patience: TimeBudget) -> RehearsedList:
         from metaharvest.sources.oai_pmh.inspection import rehearse
 
         return await rehearse(site, fetcher, patience, pages)

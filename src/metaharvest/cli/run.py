@@ -98,7 +98,7 @@ def _print_table(harvester: Harvester, done: FinishedRun) -> None:
 
 def _print_event(harvester: Harvester, done: FinishedRun) -> None:
     """One line for a run: how its sites ended, and the exit code that `metaharvest run` would have had."""
-    from metaharvest.reports.words import counted, run_story
+    from metaharvest.reports.phrasing import counted, run_story
     from metaharvest.services.runs import went_nowhere
 
     record = done.record
@@ -116,7 +116,7 @@ def _print_event(harvester: Harvester, done: FinishedRun) -> None:
 
 
 def _undelivered(result: RunResult) -> str:
-    from metaharvest.reports.words import counted
+    from metaharvest.reports.phrasing import counted
 
     if not result.undelivered:
         return ""

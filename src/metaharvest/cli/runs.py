@@ -102,7 +102,7 @@ def _failing_now(session: Session, today: date) -> list[str]:
 
 def _trend_row(site: Record) -> list[object]:
     from metaharvest.queries.trends import in_words
-    from metaharvest.reports.words import duration, phases
+    from metaharvest.reports.phrasing import duration, phases
 
     took = "" if site["took_seconds"] is None else duration(site["took_seconds"])
     return [site["site"], site["failing"] or "", in_words(site["trend"]), took, phases(site, "its server")]
@@ -127,7 +127,7 @@ def _fields(record: RunRecord) -> dict[str, object]:
 
 
 def _took(record: RunRecord) -> str:
-    from metaharvest.reports.words import duration
+    from metaharvest.reports.phrasing import duration
 
     return duration(record.took.total_seconds()) if record.took is not None else ""
 
@@ -135,7 +135,7 @@ def _took(record: RunRecord) -> str:
 def print_run(record: RunRecord) -> None:
     """Print the run as a table of its sites, and a sentence for each site or target that failed as a whole."""
     from metaharvest.queries.trends import status_in_words
-    from metaharvest.reports.words import LABELS
+    from metaharvest.reports.phrasing import LABELS
 
     status, headline = record.run["status"], f"Run {record.run['run_id']} ({record.run['harvest_date']})"
     if not record.sites:

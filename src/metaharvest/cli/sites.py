@@ -391,7 +391,7 @@ def _in_words(site: Record) -> Record:
 
 
 def _took(seconds: float | None) -> str:
-    from metaharvest.reports.words import duration
+    from metaharvest.reports.phrasing import duration
 
     return "" if seconds is None else duration(seconds)
 
@@ -410,7 +410,7 @@ def _print_problems(site: Record) -> None:
 
 
 def _when(site: Site) -> str:
-    from metaharvest.reports.words import frequency
+    from metaharvest.reports.phrasing import frequency
 
     state = "" if site.enabled else "switched off; "
     next_harvest = site.next_harvest or "as soon as possible"
@@ -419,7 +419,7 @@ def _when(site: Site) -> str:
 
 def _as_mapping(site: Record) -> Record:
     """A site as it is printed: how often it is harvested in words, what it leaves to the settings."""
-    from metaharvest.reports.words import frequency
+    from metaharvest.reports.phrasing import frequency
 
     words = site["frequency"] if "options" in site else frequency(site["every"], site["unit"])
     return {**site, "frequency": words, "package_id_mismatch": site["package_id_mismatch"] or AS_SETTINGS}

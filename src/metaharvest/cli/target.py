@@ -172,7 +172,7 @@ def get(invocation: Invocation, docid: str, name: str, output: Path | None) -> N
 @click.pass_obj
 def rebuild(invocation: Invocation, name: str, site: str | None) -> None:
     """Build the index of a folder again from its files, and take the folder as it is."""
-    from metaharvest.reports.words import counted
+    from metaharvest.reports.phrasing import counted
     from metaharvest.services import targets
 
     done = targets.rebuild_index(invocation.harvester, name, site)

@@ -101,7 +101,7 @@ def copy(
 
 def _print_refused(result: CopyResult, accepted: bool) -> None:
     """What to do about revisions that are refused for good, once all else is there."""
-    from metaharvest.reports.words import counted
+    from metaharvest.reports.phrasing import counted
 
     if not result.is_well_but_for_refused or result.is_well:
         return
@@ -168,7 +168,7 @@ def _as_mapping(request: CopyRequest, result: CopyResult, shown: list[NotCopied]
 
 
 def _print(request: CopyRequest, result: CopyResult, shown: list[NotCopied], table: Path | None) -> None:
-    from metaharvest.reports.words import counted
+    from metaharvest.reports.phrasing import counted
     from metaharvest.services.documents import PROBLEMS, CopyOutcome
 
     ended = result.ended

@@ -96,7 +96,7 @@ def _print_one(invocation: Invocation, made: Transfer, site: str) -> None:
 
 
 def _print_many(invocation: Invocation, made: Sequence[Transfer], site: str, dry_run: bool) -> None:
-    from metaharvest.reports.words import counted
+    from metaharvest.reports.phrasing import counted
 
     done = [each for each in made if each.done]
     already = len(made) - len(done)

@@ -31,15 +31,15 @@ from urllib.parse import quote
 from metaharvest import __version__
 from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError, NotAsked
-from metaharvest.fetch import local_files, sentences
+from metaharvest.fetch import error_messages, local_files
 from metaharvest.fetch.addresses import busy, overloaded, redirected, started
+from metaharvest.fetch.error_messages import Circumstances
 from metaharvest.fetch.exchange import Exchange, Limits, Policy, Query, StopReason
 from metaharvest.fetch.health import HostHealth
 from metaharvest.fetch.limits import FairLimiter, HostLimiter, WaitedTooLong, Waiting
 from metaharvest.fetch.memory import MemoryBudget
 from metaharvest.fetch.multi import CurlMulti
 from metaharvest.fetch.robots import Robots
-from metaharvest.fetch.sentences import Circumstances
 from metaharvest.fetch.transfer import CurlHandle
 from metaharvest.fetch.trust import Trust
 from metaharvest.fetch.url import WebAddress, is_allowed, literal_address
@@ -244,7 +244,7 @@ class Fetcher:
             )
             left = Limits(limits.deadline - spent, limits.size)
             if left.deadline <= 0:
-                raise FetchError(sentences.out_of_time(here.url, given), transient=True, seconds=spent)
+                raise FetchError(error_messages.out_of_time(here.url, given), transient=True, seconds=spent)
             exchange = Exchange(
                 here,
                 question.file,
@@ -272,7 +272,7 @@ class Fetcher:
                 return response
             spent += exchange.seconds
             here = redirected(here, location, spent, question.query)
-        raise FetchError(sentences.too_many_redirects(here.url, given), seconds=spent)
+        raise FetchError(error_messages.too_many_redirects(here.url, given), seconds=spent)
 
     def _may_help(self, exchange: Exchange) -> bool:
         """True if a request without compression may help.
@@ -289,7 +289,7 @@ class Fetcher:
         """Perform the exchange when its host has a connection free. A list is requested even if its host was away."""
         address = exchange.address
         if self._http.proxy and (literal := literal_address(address.host)) and not is_allowed(literal, exchange.allow):
-            raise FetchError(sentences.address_not_public(address.url, literal, given), seconds=given.spent)
+            raise FetchError(error_messages.address_not_public(address.url, literal, given), seconds=given.spent)
         self._require_willing(address, given.spent, question.is_list)
         host = address.host.rstrip(".")
         await self._acquire(address, host, question, given.spent)
@@ -360,7 +360,7 @@ class Fetcher:
             self._health.require_reachable(address)
 
     def _response(self, exchange: Exchange, question: _Question, given: Circumstances) -> Response:
-        error = None if exchange.is_unmodified else sentences.failure(exchange, given)
+        error = None if exchange.is_unmodified else error_messages.failure(exchange, given)
         if error:
             if error.counted:
                 self._health.not_reached(exchange.address, exchange.began)

@@ -108,7 +108,7 @@ class Checker:
         if self._expected > self._limits.few:
             self._quick.start_soon()
 
-    def expect_most(self, number: int) -> None:
+    def prestart_workers(self, number: int) -> None:
         """Most of so many documents are going to be fetched: worker processes start before it is known which."""
         if number > self._limits.few:
             self._quick.start_soon()

@@ -65,14 +65,14 @@ class Moment:
 class Deadlines:
     """The stop signal and the deadlines: moments after which nothing new begins; `of_site` is the site's own.
 
-    Before each step, callers ask heed() or heed_time() for a reason to stop. `heeded` keeps the reasons, for
-    cut_short(). `given_up` gives another reason for which a site is given up.
+    Before each step, callers call stop_reason() or deadline_reason(). `reasons` keeps the results, for cut_short().
+    `given_up` gives another reason for which a site is given up.
     """
 
     stop: StopSignal
     moments: tuple[Moment, ...] = ()
     of_site: Moment | None = None
-    heeded: set[Finding] = field(default_factory=set)
+    reasons: set[Finding] = field(default_factory=set)
     given_up: Callable[[], Finding | None] = lambda: None
 
     def after_run(self, seconds: float) -> Deadlines:
@@ -106,24 +106,24 @@ class Deadlines:
             if self.of_site is not None:
                 self.of_site.at += time.monotonic() - began
 
-    def heed(self) -> Finding | None:
+    def stop_reason(self) -> Finding | None:
         """Why nothing more is to be begun, which is noted; None: go on."""
         if not self.stop.is_set():
-            return self.heed_time()
-        self.heeded.add(STOPPED)
+            return self.deadline_reason()
+        self.reasons.add(STOPPED)
         return STOPPED
 
-    def heed_time(self) -> Finding | None:
+    def deadline_reason(self) -> Finding | None:
         """The deadline that has passed, if one has, which is noted."""
         now = time.monotonic()
         passed = next((each.finding for each in self.moments if now >= each.at), None)
         if passed is not None:
-            self.heeded.add(passed)
+            self.reasons.add(passed)
         return passed or self.given_up()
 
     def cut_short(self) -> Finding | None:
         """Why something was deferred or given up, by the signal or one of these deadlines; None: all was done."""
-        return next((why for why in (STOPPED, *(each.finding for each in self.moments)) if why in self.heeded), None)
+        return next((why for why in (STOPPED, *(each.finding for each in self.moments)) if why in self.reasons), None)
 
     def left(self) -> float:
         """Seconds until the nearest deadline, infinite if there is none."""

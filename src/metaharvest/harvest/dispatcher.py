@@ -31,9 +31,9 @@ from metaharvest.harvest.site_target import RunTargets
 from metaharvest.harvest.tasks import held_for, in_thread, side_by_side
 from metaharvest.journal.internal_errors import is_no_memory
 from metaharvest.journal.journal import Clock, Journal
-from metaharvest.ledger.looks import sites_to_look_at
+from metaharvest.ledger.spot_check_rows import sites_to_look_at
 from metaharvest.model import Finding, SameOrigin, Site, SiteRunKind
-from metaharvest.sites.origins import sites_of_one_origin
+from metaharvest.sites.origin_names import sites_of_one_origin
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.sources.lookup import SourceFor
 from metaharvest.targets.interruption import interrupted_by
@@ -157,7 +157,7 @@ class Dispatcher:
         async def harvest(site: Site | BrokenSite, kind: SiteRunKind, turns: OriginTurns) -> None:
             has_list = kind is not SiteRunKind.RETRY
             async with turns.turn(site.name if has_list else "") as turn:
-                if ctx.deadlines.heed():
+                if ctx.deadlines.stop_reason():
                     not_begun.append(site.name)
                 else:
                     others = origins.get(site.site_id, frozenset()) - {site.site_id}
@@ -225,9 +225,9 @@ class Dispatcher:
                 BrokenSite(site.registered_id, site.name, site.list_url, site.enabled, (finding,), site.contacts), kind
             )
             return
-        with interrupted_by(ctx.deadlines.heed):
+        with interrupted_by(ctx.deadlines.stop_reason):
             list_was_read = await harvest_site(site, kind, source, ctx)
-            if not list_was_read and site.site_id in ctx.to_retry and not ctx.deadlines.heed():
+            if not list_was_read and site.site_id in ctx.to_retry and not ctx.deadlines.stop_reason():
                 # Documents that failed transiently are tried again, also if the list could not be read.
                 await harvest_site(site, SiteRunKind.RETRY, source, ctx)
         ctx.progress.site_ended(site.name)

@@ -192,7 +192,7 @@ class SiteDocuments:
         try:
             return await in_attempts(ask, http, deadlines, attempts=attempts, pause=self._back_off)
         except NotAsked as error:
-            if why := deadlines.heed():
+            if why := deadlines.stop_reason():
                 return self._deferred(todo, why)
             return self._deferred(todo, error.findings[0], error.host, transient=True)
         except FetchError as error:
@@ -224,7 +224,7 @@ class SiteDocuments:
 
         Raises NotAsked if its server has a pause or is given up.
         """
-        if why := self._ctx.deadlines.heed() or next(iter(self._target.health.given_up), None):
+        if why := self._ctx.deadlines.stop_reason() or next(iter(self._target.health.given_up), None):
             return failed or self._deferred(todo, why)
         self.servers.require_well(todo.intent.document.url)
         try:

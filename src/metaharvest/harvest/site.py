@@ -23,9 +23,9 @@ from metaharvest.errors import (
 from metaharvest.harvest.context import READING_TURN_SECONDS, RunContext, SiteHarvest
 from metaharvest.harvest.documents import Tally
 from metaharvest.harvest.lists import harvest_documents, harvest_unchanged
-from metaharvest.harvest.looks import look_again
 from metaharvest.harvest.oai.sweep import ListBrokenOff, begin_sweep, harvest_sweep
 from metaharvest.harvest.plan import retry_batches, staged_batches
+from metaharvest.harvest.spot_checks import look_again
 from metaharvest.harvest.staging import Staging
 from metaharvest.harvest.tasks import held_for, in_thread
 from metaharvest.harvest.treatment import treatment_of
@@ -68,7 +68,7 @@ async def harvest_site(site: Site, kind: SiteRunKind, source: Source | PagedSour
                 return False
             if isinstance(listing, Listing):
                 _note_list(site_run, listing, staged.count, ctx)
-            ctx.checker.expect_most(staged.count - site_run.known_documents)
+            ctx.checker.prestart_workers(staged.count - site_run.known_documents)
             async with ctx.targets.of(site) as target:
                 harvest = SiteHarvest(site_run, source, target, ctx)
                 tally = await _harvest_listed(harvest, listing, staged)
@@ -118,7 +118,7 @@ async def _listing(site_run: SiteRun, source: Source | PagedSource, ctx: RunCont
             lambda: source.list_documents(site_run.known_list, ctx.deadlines.left()), ctx.settings.http, ctx.deadlines
         )
     except FetchError as error:
-        if error.transient and (late := ctx.deadlines.heed_time()):
+        if error.transient and (late := ctx.deadlines.deadline_reason()):
             # The deadline may be the only reason for the failure.
             raise FetchError(late, transient=True, seconds=error.seconds) from error
         raise
@@ -136,7 +136,7 @@ def _in_time(documents: Iterable[ListedDocument], ctx: RunContext) -> Iterator[L
         for number, document in enumerate(documents):
             if number % 1000 == 0:
                 ctx.journal.require_writable()
-                if late := ctx.deadlines.heed_time():
+                if late := ctx.deadlines.deadline_reason():
                     raise ListError(late)
             yield document
     finally:

@@ -13,7 +13,7 @@ from metaharvest.database.engine import Sessions
 from metaharvest.errors import SettingsError, TargetError
 from metaharvest.fetch.breaker import FAILURES_IN_A_ROW
 from metaharvest.model import Action, Finding, Holding, Site
-from metaharvest.targets.base import JournalSession, Target, TargetSession, Upload
+from metaharvest.targets.base import Target, TargetSession, TransactionalTarget, Upload
 from metaharvest.targets.interruption import Interrupted, carried_call
 from metaharvest.targets.lookup import Targets
 from metaharvest.targets.owners import session_of
@@ -87,7 +87,7 @@ class SiteTarget:
         self._threads = used.threads
 
     @property
-    def in_journal(self) -> JournalSession | None:
+    def in_journal(self) -> TransactionalTarget | None:
         """The target, if it is written in the journal's own transactions."""
         return self._session if self._session.writes_in_journal else None
 

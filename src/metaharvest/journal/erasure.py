@@ -23,7 +23,7 @@ from metaharvest.database.models import (
     ReportOutbox,
 )
 from metaharvest.errors import ScheduleError
-from metaharvest.reports.redaction import REMOVED, address_pattern, without_address, without_document
+from metaharvest.mail.redaction import REMOVED, address_pattern, without_address, without_document
 from metaharvest.sites.registry import raw_rows
 from metaharvest.sites.rows import split_addresses
 from metaharvest.text import one_line

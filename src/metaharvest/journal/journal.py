@@ -20,9 +20,9 @@ from sqlalchemy.orm import Session
 from metaharvest.config.settings import Settings
 from metaharvest.database.locks import HeldLock
 from metaharvest.errors import DatabaseError, DatabaseUnavailable, NotWritten, RunLost
-from metaharvest.journal import forensics, lists, looks, outcomes, problems, purge, runs, site_runs
+from metaharvest.journal import list_notes, list_shrinkage, outcomes, problems, purge, runs, site_runs, spot_check_notes
 from metaharvest.journal.internal_errors import internal_error
-from metaharvest.journal.lists import ListNote
+from metaharvest.journal.list_notes import ListNote
 from metaharvest.journal.log_rows import NO_SITE, LogRow, Stamp, whose, write_log
 from metaharvest.journal.named_targets import named_targets
 from metaharvest.journal.outcomes import OutcomeNote, Settled, settled_rows, write_settled
@@ -44,10 +44,10 @@ from metaharvest.model import (
     SiteRunKind,
     SiteRunStatus,
 )
-from metaharvest.sites.clock import REPAIR, is_steady, long_pause
+from metaharvest.sites.clock_checks import REPAIR, is_steady, long_pause
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.targets import owners
-from metaharvest.targets.base import JournalSession, Target
+from metaharvest.targets.base import Target, TransactionalTarget
 from metaharvest.targets.lookup import Targets
 from metaharvest.text import one_line, shown_url
 
@@ -314,7 +314,7 @@ class Journal:
                     message = f"It is not known whether {it.docid} arrived, and it is listed no longer."
                     self._log(session, LogRow("UploadUnconfirmed", message, (), it), site_run)
             if vanished:
-                self._log(session, forensics.vanished(vanished, reported), site_run)
+                self._log(session, list_shrinkage.vanished(vanished, reported), site_run)
             delete_entries(session, [entry.entry_id for entry in entries])
 
         await self._soon(forget)
@@ -351,7 +351,7 @@ class Journal:
             await self._soon(lambda session: None)
 
     async def set_unchanged(
-        self, site_run: SiteRun, settled: Sequence[Settled], target: JournalSession | None = None
+        self, site_run: SiteRun, settled: Sequence[Settled], target: TransactionalTarget | None = None
     ) -> None:
         """Update the ledger for documents that the target has already; and `target`, about their records."""
         rows = settled_rows(site_run, settled, self.today)
@@ -359,9 +359,9 @@ class Journal:
         if any(rows):
             await self._soon(lambda session: write_settled(session, *rows, documents, target))
 
-    async def looked_again(self, site_run: SiteRun, seen: Sequence[looks.Look]) -> None:
+    async def write_spot_checks(self, site_run: SiteRun, seen: Sequence[spot_check_notes.SpotCheck]) -> None:
         """Note the spot checks of documents that are listed unchanged, and the documents that have changed."""
-        await self._soon(lambda session: looks.write(session, site_run, seen, self._stamp()))
+        await self._soon(lambda session: spot_check_notes.write(session, site_run, seen, self._stamp()))
 
     # -- how it is written
 
@@ -393,7 +393,7 @@ class Journal:
 
     def _write_notes(self, session: Session, notes: Sequence[OutcomeNote | ListNote]) -> None:
         stamp = self._stamp()
-        lists.write(session, [note for note in notes if isinstance(note, ListNote)], stamp)
+        list_notes.write(session, [note for note in notes if isinstance(note, ListNote)], stamp)
         if ended := [note for note in notes if isinstance(note, OutcomeNote)]:
             outcomes.write(session, ended, stamp)
 

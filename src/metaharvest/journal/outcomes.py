@@ -32,7 +32,7 @@ from metaharvest.model import (
     SiteRun,
 )
 from metaharvest.targets import owners
-from metaharvest.targets.base import Deletion, JournalSession, Upload
+from metaharvest.targets.base import Deletion, TransactionalTarget, Upload
 from metaharvest.text import one_line
 
 log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ class Storing:
     """A document, its target, and the phases to which the time for it is added."""
 
     fetched: FetchedDocument
-    target: JournalSession
+    target: TransactionalTarget
     phases: Phases
 
 
@@ -59,8 +59,8 @@ class OutcomeNote:
     outcome: Outcome
     storing: Storing | None
     known: LedgerEntry | None
-    deleting: JournalSession | None = None
-    restamping: JournalSession | None = None
+    deleting: TransactionalTarget | None = None
+    restamping: TransactionalTarget | None = None
     stays: bool = False
 
     @property
@@ -187,7 +187,7 @@ def write_settled(
     new: Sequence[Columns],
     changed: Sequence[Columns],
     documents: Sequence[ListedDocument],
-    target: JournalSession | None,
+    target: TransactionalTarget | None,
 ) -> None:
     """Write these rows of the ledger, and into the target that is written here, the present state of the records."""
     write_ledger(session, new, changed)
@@ -203,7 +203,7 @@ def is_lost(error: Exception) -> bool:
 def _stored(session: Session, entries: Sequence[OutcomeNote], stamp: Stamp) -> list[Outcome]:
     """The outcomes, after what was fetched has been put into the target: inserted or updated, as it turned out."""
     uploads: dict[int, list[Upload]] = {}
-    targets: dict[int, JournalSession] = {}
+    targets: dict[int, TransactionalTarget] = {}
     for entry in entries:
         if entry.storing:
             ours = entry.site_run.site.site_id, stamp.now, entry.site_run.same_origin.others
@@ -218,7 +218,7 @@ def _stored(session: Session, entries: Sequence[OutcomeNote], stamp: Stamp) -> l
     ]
 
 
-def store_each(session: Session, uploads: Sequence[Upload], target: JournalSession) -> list[tuple[Finding, ...]]:
+def store_each(session: Session, uploads: Sequence[Upload], target: TransactionalTarget) -> list[tuple[Finding, ...]]:
     """Put these into the target, each alone if not all of them go in; return the reason for each refusal, or ""."""
     try:
         with session.begin_nested():

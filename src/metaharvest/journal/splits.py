@@ -14,8 +14,8 @@ from itertools import islice
 
 from sqlalchemy.orm import Session
 
-from metaharvest.journal import listings
-from metaharvest.journal.forensics import is_much
+from metaharvest.journal import oai_notes
+from metaharvest.journal.list_shrinkage import is_much
 from metaharvest.journal.log_rows import LogRow
 from metaharvest.ledger import records
 from metaharvest.ledger.records import Unnamed
@@ -43,7 +43,7 @@ def begun(session: Session, site: Site) -> list[LogRow]:
         f"Nothing is to be done: the dates, contacts, options and settings of '{first}' hold for all of them. No "
         "document changes, and none is missing before all of these sites have listed all of their records."
     )
-    return listings.doubtful((Finding(SPLIT, message, remedy, Level.WARNING),))
+    return oai_notes.doubtful((Finding(SPLIT, message, remedy, Level.WARNING),))
 
 
 def sort(session: Session, site: Site, listing: int, today: date) -> list[LogRow]:
@@ -76,7 +76,7 @@ def sort(session: Session, site: Site, listing: int, today: date) -> list[LogRow
     records.mark_missing(session, new, today)
     held, named = records.number_held(session, site.site_id), records.number_named(session, site.site_id)
     ids_missing = [each.document_id for each in islice(sorting.missing, MAX_FINDINGS)]
-    return [listings.missing(ids_missing, len(sorting.missing), held, is_much(len(new), named))]
+    return [oai_notes.missing(ids_missing, len(sorting.missing), held, is_much(len(new), named))]
 
 
 @dataclass(frozen=True, slots=True)

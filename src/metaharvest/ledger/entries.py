@@ -39,7 +39,7 @@ class LedgerEntry:
     pending_sha256: str | None
 
     @property
-    def is_in_doubt(self) -> bool:
+    def needs_refetch(self) -> bool:
         """True if a list showed an older version, so that the record must be fetched individually.
 
         Where an upload of it is pending, the target is asked before that.

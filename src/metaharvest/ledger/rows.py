@@ -141,7 +141,7 @@ def note_pending(
     if document.origin is not None:
         pending |= {"revision": document.revision, "digest": document.origin.digest or None}
         pending |= {"to_delete": False, "missing_since": None}  # it is listed live
-    if known is not None and known.is_in_doubt:
+    if known is not None and known.needs_refetch:
         # It was asked for, and this is what came: if it does not arrive, it is tried again as any other.
         pending |= {"outcome": OutcomeKind.DEFERRED.value}
     if known is not None and document.origin is not None:

@@ -30,14 +30,14 @@ from metaharvest.errors import DatabaseError, LockHeld, SettingsError, Transform
 from metaharvest.fetch.local_files import is_file_url, refusal
 from metaharvest.ledger.deletions import deletions_to_confirm
 from metaharvest.ledger.sweeps import confirmed_deletions, full_lists
+from metaharvest.mail.outbox import stuck_mail
 from metaharvest.model import Deletions, RunStatus, Site
 from metaharvest.monitoring.check import Check, ok, problem, warning
 from metaharvest.monitoring.settings_checks import check_secret
 from metaharvest.monitoring.target_checks import check_targets
 from metaharvest.queries.outbox import outbox_state
-from metaharvest.reports.outbox import stuck_mail
-from metaharvest.reports.words import counted
-from metaharvest.sites.clock import LONGEST_PAUSE, is_too_far, long_pause, some_of, wrong_clock
+from metaharvest.reports.phrasing import counted
+from metaharvest.sites.clock_checks import LONGEST_PAUSE, is_too_far, long_pause, some_of, wrong_clock
 from metaharvest.sites.due import due_since, is_due
 from metaharvest.sites.overdue import Overdue, overdue_sites
 from metaharvest.sites.registry import read_sites, split_sites

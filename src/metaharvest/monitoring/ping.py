@@ -86,7 +86,7 @@ def _get(url: str, settings: Settings) -> tuple[str | None, bool]:
     """One GET: the error, and True if another attempt may help."""
     import pycurl
 
-    from metaharvest.reports.words import counted
+    from metaharvest.reports.phrasing import counted
 
     curl = pycurl.Curl()
     try:

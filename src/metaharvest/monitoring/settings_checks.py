@@ -192,7 +192,7 @@ def _log_folder(settings: Settings) -> Check:
 
 
 def _mail(settings: Settings) -> Iterator[Check]:
-    from metaharvest.reports.outbox import backend_for
+    from metaharvest.mail.outbox import backend_for
 
     mail = settings.mail
     if mail.backend == "smtp" and mail.username and mail.security == "none" and not is_loopback(mail.host):
@@ -238,9 +238,9 @@ def _metrics_file(settings: Settings) -> Iterator[Check]:
 
 def send_test_mail(settings: Settings, now: datetime) -> Iterator[Check]:
     """Hand over a test message to each administrator, without the outbox; the result of that."""
-    from metaharvest.reports.mail import Letter
-    from metaharvest.reports.message import RenderedText, build, message_id
-    from metaharvest.reports.outbox import backend_for
+    from metaharvest.mail.delivery import Letter
+    from metaharvest.mail.message import RenderedText, build, message_id
+    from metaharvest.mail.outbox import backend_for
 
     administrators = settings.harvester.administrators
     if not administrators:

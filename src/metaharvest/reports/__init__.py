@@ -14,10 +14,10 @@ Everything in a report is read from the tables, never from memory: the tables sa
 
 from __future__ import annotations
 
-from metaharvest.reports.by_hand import Dropped, Resent, ResentRefused, drop, resend, resend_refused
+from metaharvest.mail.message import Report
+from metaharvest.mail.outbox import Deliveries, DeliveringRun, deliver, queue, queue_all
+from metaharvest.mail.resend import Dropped, Resent, ResentRefused, drop, resend, resend_refused
 from metaharvest.reports.compose import admin_report, digest, site_report, site_reports
-from metaharvest.reports.message import Report
-from metaharvest.reports.outbox import Deliveries, DeliveringRun, deliver, queue, queue_all
 from metaharvest.reports.render import make_ready
 from metaharvest.reports.site_view import NamedTarget, NamedTargets
 from metaharvest.reports.tables import documents_csv, log_csv, selected_log_csv, table_csv

@@ -24,8 +24,9 @@ from metaharvest.database.models import (
     ReportDelivery,
     ReportOutbox,
 )
+from metaharvest.mail.outbox import stuck_mail
 from metaharvest.model import ERROR_OUTCOMES, MAX_FINDINGS, OutcomeKind, RunStatus, SiteRunKind, SiteRunStatus
-from metaharvest.reports import words
+from metaharvest.reports import phrasing
 from metaharvest.reports.findings import (
     CHANGED_CONTENT,
     MISSING,
@@ -39,13 +40,12 @@ from metaharvest.reports.findings import (
     is_attention,
     title_of,
 )
-from metaharvest.reports.outbox import stuck_mail
-from metaharvest.reports.over_nights import FailingSite, doubts, failing_sites, number_noted
+from metaharvest.reports.phrasing import Total, counts_of, totals_of
+from metaharvest.reports.problem_history import FailingSite, doubts, failing_sites, number_noted
 from metaharvest.reports.site_view import NO_TABLE, ReportContext, TableNote
 from metaharvest.reports.start_here import Step, show_site, waiting_for_a_person
-from metaharvest.reports.words import Total, counts_of, totals_of
 from metaharvest.rules import RULES
-from metaharvest.sites.clock import long_pause, wrong_clock
+from metaharvest.sites.clock_checks import long_pause, wrong_clock
 from metaharvest.sites.overdue import overdue_sites
 from metaharvest.text import one_line
 
@@ -107,7 +107,7 @@ class RuleProblem:
     def counted(self) -> str:
         """The number of documents, in words; vanished ones are not all shown one by one."""
         more = " or more" if self.rule in (VANISHED, MISSING) and self.documents >= MAX_FINDINGS else ""
-        return words.counted(self.documents, "document") + more if self.documents else ""
+        return phrasing.counted(self.documents, "document") + more if self.documents else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +220,7 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
         host=one_line(run.host),
         target=context.named_targets.describe(names),
         started=f"{run.started_at:%Y-%m-%d %H:%M:%S} UTC",
-        duration=words.duration(((run.ended_at or now) - run.started_at).total_seconds()),
+        duration=phrasing.duration(((run.ended_at or now) - run.started_at).total_seconds()),
         recipients=context.settings.harvester.administrators,
         administrators=context.settings.harvester.administrators,
         went_nowhere=context.named_targets.went_nowhere(listing),
@@ -244,33 +244,33 @@ def _sum(site_runs: list[HarvestSiteRun]) -> dict[OutcomeKind, int]:
 def _story(
     status: RunStatus,
     statuses: list[SiteRunStatus],
-    counts: words.Counts,
+    counts: phrasing.Counts,
     troubles: tuple[str, ...],
     is_away: bool,
     nowhere_at_all: bool,
-    doubtful: Collection[words.Doubts],
+    doubtful: Collection[phrasing.Doubts],
     noted: int,
 ) -> str:
     if not statuses and troubles:
         return "no site was harvested"
     opening = {RunStatus.FAILED: "the run failed; ", RunStatus.INTERRUPTED: "the run was interrupted; "}
     away = "the repository did not answer; " if is_away else ""
-    story = words.run_story(statuses, counts, nowhere_at_all, list(doubtful), noted)
+    story = phrasing.run_story(statuses, counts, nowhere_at_all, list(doubtful), noted)
     return opening.get(status, "") + away + story
 
 
-def _tone(status: RunStatus, statuses: list[SiteRunStatus], counts: words.Counts, trouble: bool) -> str:
+def _tone(status: RunStatus, statuses: list[SiteRunStatus], counts: phrasing.Counts, trouble: bool) -> str:
     ended_badly = status in (RunStatus.FAILED, RunStatus.INTERRUPTED)
     if ended_badly or any(each in _FAILED for each in statuses):
         return "bad"
-    doubtful = trouble or words.total(counts, (*ERROR_OUTCOMES, *words.ATTENTION))
+    doubtful = trouble or phrasing.total(counts, (*ERROR_OUTCOMES, *phrasing.ATTENTION))
     return "doubtful" if doubtful or SiteRunStatus.WITH_ERRORS in statuses else "good"
 
 
 def _sentence(
     statuses: list[SiteRunStatus],
     listed: int,
-    counts: words.Counts,
+    counts: phrasing.Counts,
     troubles: tuple[str, ...],
     undelivered: bool,
     overdue: int,
@@ -280,30 +280,30 @@ def _sentence(
     if not statuses:
         opening = "No site was harvested." if troubles else "No site was due."
     else:
-        errors = words.total(counts, ERROR_OUTCOMES)
-        later = words.total(counts, [OutcomeKind.DEFERRED])
-        badly = [f"{words.counted(errors, 'document was', 'documents were')} not accepted"] if errors else []
-        badly += [f"{words.counted(later, 'was', 'were')} put off to a later run"] if later else []
-        ended = f"; {words.joined(badly)}" if badly else ""
+        errors = phrasing.total(counts, ERROR_OUTCOMES)
+        later = phrasing.total(counts, [OutcomeKind.DEFERRED])
+        badly = [f"{phrasing.counted(errors, 'document was', 'documents were')} not accepted"] if errors else []
+        badly += [f"{phrasing.counted(later, 'was', 'were')} put off to a later run"] if later else []
+        ended = f"; {phrasing.joined(badly)}" if badly else ""
         names = "names" if len(statuses) == 1 else "name"
-        opening = f"{words.counted(len(statuses), 'site')} {names} {words.counted(listed, 'document')}{ended}."
+        opening = f"{phrasing.counted(len(statuses), 'site')} {names} {phrasing.counted(listed, 'document')}{ended}."
     failed = sum(status in _FAILED for status in statuses)
     parts = [
-        f"{words.counted(failed, 'site')} failed as a whole" if failed else "",
-        f"{words.counted(overdue, 'site is', 'sites are')} overdue" if overdue else "",
+        f"{phrasing.counted(failed, 'site')} failed as a whole" if failed else "",
+        f"{phrasing.counted(overdue, 'site is', 'sites are')} overdue" if overdue else "",
         "the clock was wrong, or is" if clock else "",
         "the repository stopped answering" if is_away else "",
         "the run itself had trouble" if troubles and not is_away else "",
         "some mail did not arrive" if undelivered else "",
     ]
-    summary = words.joined([part for part in parts if part])
+    summary = phrasing.joined([part for part in parts if part])
     return f"{opening} {summary[:1].upper()}{summary[1:]}: see below." if summary else opening
 
 
 def _site_runs(session: Session, run_id: int) -> list[HarvestSiteRun]:
     """The site runs of this run, and earlier ones that it resumed; the gravest first, then by name."""
     rows = session.scalars(select(HarvestSiteRun).where(_is_of(run_id))).all()
-    return sorted(rows, key=lambda row: (words.GRAVITY.index(SiteRunStatus(row.status)), row.site_name.casefold()))
+    return sorted(rows, key=lambda row: (phrasing.GRAVITY.index(SiteRunStatus(row.status)), row.site_name.casefold()))
 
 
 def _is_of(run_id: int) -> ColumnElement[bool]:
@@ -312,23 +312,25 @@ def _is_of(run_id: int) -> ColumnElement[bool]:
     return or_(HarvestSiteRun.run_id == run_id, HarvestSiteRun.site_run_id.in_(resumed))
 
 
-def _site_row(row: HarvestSiteRun, doubtful: words.Doubts, now: datetime) -> SiteRow:
+def _site_row(row: HarvestSiteRun, doubtful: phrasing.Doubts, now: datetime) -> SiteRow:
     """A site run as the table shows it; the time of one that has not ended goes until now."""
     status, counts = SiteRunStatus(row.status), counts_of(row)
-    odd = [f"{counts[kind]:,} {words.LABELS[kind]}" for kind in (*words.ERRORS, *words.ATTENTION) if counts[kind]]
+    odd = [
+        f"{counts[kind]:,} {phrasing.LABELS[kind]}" for kind in (*phrasing.ERRORS, *phrasing.ATTENTION) if counts[kind]
+    ]
     odd += doubtful.in_words
-    odd += [words.counted(row.warnings, "warning")] if row.warnings else []
+    odd += [phrasing.counted(row.warnings, "warning")] if row.warnings else []
     retry = "retry, " if row.kind == SiteRunKind.RETRY.value else ""
     return SiteRow(
         name=one_line(row.site_name),
-        status=retry + words.STATUSES[status],
-        tone=words.site_tone(status, counts, doubtful),
+        status=retry + phrasing.STATUSES[status],
+        tone=phrasing.site_tone(status, counts, doubtful),
         listed=row.listed,
         counts={kind.column: number for kind, number in counts.items()},
-        attention=words.total(counts, words.ATTENTION),
-        errors=words.total(counts, ERROR_OUTCOMES),
+        attention=phrasing.total(counts, phrasing.ATTENTION),
+        errors=phrasing.total(counts, ERROR_OUTCOMES),
         details=", ".join(odd),
-        duration=words.duration(((row.ended_at or now) - row.started_at).total_seconds()),
+        duration=phrasing.duration(((row.ended_at or now) - row.started_at).total_seconds()),
         next_harvest=row.next_harvest.isoformat() if row.next_harvest else "",
     )
 
@@ -341,7 +343,7 @@ def _failed_sites(
         if SiteRunStatus(row.status) not in _FAILED:
             continue
         groups = attention(session, row.site_run_id, run.harvest_date, min(limit, 5))
-        known = row.failure_reason or _site_message(session, row) or words.STATUSES[SiteRunStatus(row.status)]
+        known = row.failure_reason or _site_message(session, row) or phrasing.STATUSES[SiteRunStatus(row.status)]
         reason = one_line(known, 1000)
         yield FailedSite(one_line(row.site_name), reason, already_reported(reason, groups), groups)
 
@@ -447,6 +449,6 @@ def _stuck_mail(session: Session, now: datetime) -> Iterator[str]:
     """A sentence if mail has waited in the outbox for too long."""
     stuck = stuck_mail(session, now)
     if stuck is not None:
-        waits = words.counted(stuck.deliveries, "delivery has", "deliveries have")
+        waits = phrasing.counted(stuck.deliveries, "delivery has", "deliveries have")
         waited = f"{waits} waited for more than two days, the first since {stuck.since:%Y-%m-%d}"
         yield f"The outbox does not empty: {waited}. `metaharvest reports --undelivered` tells why."

@@ -15,11 +15,12 @@ from sqlalchemy.orm import Session
 from metaharvest.config.files import make_folder
 from metaharvest.config.settings import Settings
 from metaharvest.database.models import HarvestRun, HarvestSiteRun
+from metaharvest.mail.message import Attachment, Report, build, message_id, safe_file_name
 from metaharvest.model import RunStatus, Site
-from metaharvest.reports import words
+from metaharvest.reports import phrasing
 from metaharvest.reports.admin_view import AdminView, admin_view
 from metaharvest.reports.digest_view import DigestView, digest_view
-from metaharvest.reports.message import Attachment, Report, build, message_id, safe_file_name
+from metaharvest.reports.notify_policy import is_wanted
 from metaharvest.reports.render import render
 from metaharvest.reports.site_view import (
     NO_TABLE,
@@ -31,7 +32,6 @@ from metaharvest.reports.site_view import (
     site_view,
 )
 from metaharvest.reports.tables import attachment_of, documents_csv, least_log_size, log_csv
-from metaharvest.reports.wanted import is_wanted
 from metaharvest.sites.registry import read_site
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.text import one_line
@@ -82,7 +82,7 @@ def _site_report(
     attachment: Attachment | None = None
     if context.is_rehearsal:
         view = replace(view, table=TableNote("", "in the table that --csv prints"))
-    elif not words.is_quiet(site_run):
+    elif not phrasing.is_quiet(site_run):
         name = f"{safe_file_name(view.site)}-{view.date}.csv"
         command = f"metaharvest log --csv --site-run {number}"
         content = "every document except unchanged ones without a finding"
@@ -178,7 +178,7 @@ def _table(
     """
     attachment, rows = attachment_of(chunks, file_name, settings.reports, at_least)
     if attachment is None:
-        limit = words.size(settings.reports.drop_csv_over)
+        limit = phrasing.size(settings.reports.drop_csv_over)
         left_out = f"The table of {content} is longer than {limit} and was left out"
         sentence = f"{left_out}; the administrators get it with `{command}`."
         return None, TableNote(sentence, f"in the table that `{command}` writes")

@@ -13,9 +13,9 @@ from sqlalchemy.orm import Session
 from metaharvest.config.settings import Settings
 from metaharvest.database.models import IS_REAL, HarvestRun, HarvestSiteRun, HarvestSiteSchedule
 from metaharvest.model import SiteRunKind, SiteRunStatus
-from metaharvest.reports.over_nights import FailingSite, failing_sites
+from metaharvest.reports.phrasing import Total, counted
+from metaharvest.reports.problem_history import FailingSite, failing_sites
 from metaharvest.reports.site_view import NO_TABLE, TableNote
-from metaharvest.reports.words import Total, counted
 from metaharvest.text import one_line
 
 WEEKS = 8

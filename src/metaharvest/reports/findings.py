@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session, aliased
 from metaharvest.database.models import HarvestDetailLog, HarvestDocument, HarvestLog, SiteProblem
 from metaharvest.ledger.entries import nights
 from metaharvest.model import ERROR_OUTCOMES, Level, OutcomeKind
-from metaharvest.reports.words import ATTENTION, OUTCOME_TITLES, counted, docid_of
+from metaharvest.reports.phrasing import ATTENTION, OUTCOME_TITLES, counted, docid_of
 from metaharvest.rules import RULES, TRACEBACK_RULE
 from metaharvest.text import clean, one_line, shown_url
 

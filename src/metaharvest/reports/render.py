@@ -27,10 +27,10 @@ from markupsafe import Markup
 
 from metaharvest.config.paths import data_folder
 from metaharvest.config.settings import Settings
+from metaharvest.mail.message import RenderedText
 from metaharvest.reports.admin_view import AdminView
 from metaharvest.reports.digest_view import DigestView
 from metaharvest.reports.findings import FindingGroup, FindingLine
-from metaharvest.reports.message import RenderedText
 from metaharvest.reports.site_view import SiteView
 from metaharvest.reports.start_here import Step
 from metaharvest.rules import RULES, RULES_PAGE, anchor

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 from metaharvest.model import OutcomeKind
 from metaharvest.reports.admin_view import AdminView, FailedSite, RuleProblem, SiteRow, Undelivered
 from metaharvest.reports.digest_view import DigestView, SiteTrend, Week
+from metaharvest.reports.document_lists import NamedDocument, NamedDocuments
 from metaharvest.reports.findings import FindingGroup, FindingLine
-from metaharvest.reports.named_documents import NamedDocument, NamedDocuments
-from metaharvest.reports.over_nights import FailingSite, RememberedProblems
+from metaharvest.reports.phrasing import Total
+from metaharvest.reports.problem_history import FailingSite, RememberedProblems
 from metaharvest.reports.site_view import NO_TABLE, SiteView, TableNote
 from metaharvest.reports.start_here import Step
-from metaharvest.reports.words import Total
 
 _URL = "https://alder.example.org/eml.xml"
 _LINE = FindingLine(

@@ -17,10 +17,11 @@ from sqlalchemy.orm import Session
 from metaharvest.config.settings import Settings
 from metaharvest.database.models import HarvestLog, HarvestRun, HarvestSiteRun
 from metaharvest.model import ERROR_OUTCOMES, Deletions, Notify, OutcomeKind, Site, SiteRunKind, SiteRunStatus
-from metaharvest.reports import words
+from metaharvest.reports import phrasing
+from metaharvest.reports.document_lists import NamedDocuments, ended_as, repaired, unchanged
 from metaharvest.reports.findings import FindingGroup, already_reported, attention, for_contacts, warnings
-from metaharvest.reports.named_documents import NamedDocuments, ended_as, repaired, unchanged
-from metaharvest.reports.over_nights import (
+from metaharvest.reports.phrasing import Total, counts_of, totals_of
+from metaharvest.reports.problem_history import (
     RememberedProblems,
     doubts,
     fixed,
@@ -30,7 +31,6 @@ from metaharvest.reports.over_nights import (
     standing,
 )
 from metaharvest.reports.start_here import Step, first_steps
-from metaharvest.reports.words import Total, counts_of, totals_of
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.text import one_line, shown_url
 
@@ -91,7 +91,7 @@ class NamedTargets:
         names = sorted(name for name in set(site_names) if not self.of(name).keeps)
         if not names:
             return ""
-        whose = "" if len(names) == len(set(site_names)) else f" of {one_line(words.joined(names), 300)}"
+        whose = "" if len(names) == len(set(site_names)) else f" of {one_line(phrasing.joined(names), 300)}"
         return f"Nothing{whose} was uploaded: no repository is set, so documents were only fetched and checked."
 
 
@@ -177,7 +177,7 @@ def site_view(
     status, counts = SiteRunStatus(site_run.status), counts_of(site_run)
     # The totals show if there is anything to read: on most nights most sites have nothing to report.
     doubtful = doubts(session, site_run)
-    is_well = status is SiteRunStatus.SUCCEEDED and not doubtful and not words.total(counts, words.ATTENTION)
+    is_well = status is SiteRunStatus.SUCCEEDED and not doubtful and not phrasing.total(counts, phrasing.ATTENTION)
     found = session, site_run.site_run_id, today, limit
     remembered, nothing = has_remembered(session, site_run), ((), (), ())
     problems, news, still = nothing if is_well else _by_age(partial(attention, *found), remembered)
@@ -186,18 +186,18 @@ def site_view(
     target = context.named_targets.of(site_run.site_name)
     would = context.is_rehearsal or not target.keeps
     before = previous(session, site_run)
-    source = words.OAI_REPOSITORY if schedule and schedule.options.oai else words.HARVEST_LIST
+    source = phrasing.OAI_REPOSITORY if schedule and schedule.options.oai else phrasing.HARVEST_LIST
     noted = number_noted(session, [site_run])
     # The lists of a source repository differ from night to night: everything, or only the changes.
     shown, rehearsal = for_contacts(problems), "" if context.is_rehearsal else _rehearsal(schedule)
-    is_compared = site_run.kind != SiteRunKind.RETRY.value and source == words.HARVEST_LIST
+    is_compared = site_run.kind != SiteRunKind.RETRY.value and source == phrasing.HARVEST_LIST
     return SiteView(
         network=one_line(harvester.name),
         site=one_line(site_run.site_name),
         date=today.isoformat(),
-        story=words.site_story(status, counts, not target.keeps, source, doubtful, noted),
-        tone=words.site_tone(status, counts, doubtful),
-        sentence=words.site_sentence(
+        story=phrasing.site_story(status, counts, not target.keeps, source, doubtful, noted),
+        tone=phrasing.site_tone(status, counts, doubtful),
+        sentence=phrasing.site_sentence(
             status, SiteRunKind(site_run.kind), counts, site_run.listed, would, source, noted, doubtful.is_empty
         ),
         reason="" if already_reported(reason, problems) else reason,
@@ -267,22 +267,24 @@ def _next_harvest(site_run: HarvestSiteRun, run: HarvestRun, schedule: Site | No
     return planned.isoformat()
 
 
-def _time_spent(session: Session, site_run: HarvestSiteRun, counts: words.Counts, now: datetime) -> str:
+def _time_spent(session: Session, site_run: HarvestSiteRun, counts: phrasing.Counts, now: datetime) -> str:
     """The duration of the harvest, and the time of the site's server, if it was asked for any document."""
     log = HarvestLog
-    taken = words.duration(((site_run.ended_at or now) - site_run.started_at).total_seconds())
-    if not words.total(counts, _FETCHED):
+    taken = phrasing.duration(((site_run.ended_at or now) - site_run.started_at).total_seconds())
+    if not phrasing.total(counts, _FETCHED):
         return f"The harvest took {taken}."
     here = (log.site_run_id == site_run.site_run_id) & log.seconds.is_not(None) & log.outcome.is_not(None)
     number, mean = session.execute(select(func.count(), func.avg(log.seconds)).where(here)).one()
     if not number:
         return f"The harvest took {taken}."
     if number == 1:
-        return f"The harvest took {taken}. Your server was asked for 1 document and took {words.duration(mean)}."
+        return f"The harvest took {taken}. Your server was asked for 1 document and took {phrasing.duration(mean)}."
     slowest = session.scalars(select(log).where(here).order_by(log.seconds.desc()).limit(1)).one()
-    docid = one_line(words.docid_of(slowest.document_id, slowest.revision))
-    asked = f"Your server was asked for {words.counted(number, 'document')} and took {words.duration(mean)} for each"
-    longest = f"the slowest, {docid}, took {words.duration(slowest.seconds or 0)}"
+    docid = one_line(phrasing.docid_of(slowest.document_id, slowest.revision))
+    asked = (
+        f"Your server was asked for {phrasing.counted(number, 'document')} and took {phrasing.duration(mean)} for each"
+    )
+    longest = f"the slowest, {docid}, took {phrasing.duration(slowest.seconds or 0)}"
     return f"The harvest took {taken}. {asked} on average; {longest}.{_phases(site_run, number, mean)}"
 
 
@@ -290,7 +292,7 @@ def _phases(site_run: HarvestSiteRun, documents: int, mean: float) -> str:
     """The time of each phase of the documents, if it is large enough to report."""
     if documents < _MANY and documents * mean < _LONG:
         return ""
-    phases = words.phases({name: getattr(site_run, name) for name in words.PHASES}, documents=documents)
+    phases = phrasing.phases({name: getattr(site_run, name) for name in phrasing.PHASES}, documents=documents)
     return f" Where the time of the documents went: {phases}." if phases else ""
 
 
@@ -301,10 +303,10 @@ def _registered(site_run: HarvestSiteRun, schedule: Site | None) -> tuple[tuple[
     oai = schedule.options.oai
     settings = [
         ("OAI-PMH" if oai else "Harvest list", shown_url(schedule.list_url)),
-        ("Harvested", words.frequency(schedule.frequency, schedule.unit)),
+        ("Harvested", phrasing.frequency(schedule.frequency, schedule.unit)),
         ("Contacts", one_line(", ".join(schedule.contacts), 1000)),
         ("Reports", _NOTIFY[schedule.notify]),
-        ("Other reports", f"{words.joined([each.value for each in Notify if each is not schedule.notify])}: {_ASK}"),
+        ("Other reports", f"{phrasing.joined([each.value for each in Notify if each is not schedule.notify])}: {_ASK}"),
         ("Enabled", "yes" if schedule.enabled else "no"),
     ]
     if oai:

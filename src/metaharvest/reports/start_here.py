@@ -17,7 +17,7 @@ from metaharvest.database.models import SiteProblem
 from metaharvest.ledger.deletions import deletions_unconfirmed
 from metaharvest.model import Deletions, Site
 from metaharvest.reports.findings import FindingGroup
-from metaharvest.reports.words import counted
+from metaharvest.reports.phrasing import counted
 from metaharvest.sites.overdue import Overdue
 from metaharvest.sites.registry import read_sites_of
 from metaharvest.text import one_line

@@ -31,9 +31,9 @@ from metaharvest.database.models import (
     HarvestSiteRun,
 )
 from metaharvest.database.operations import OPERATIONS
+from metaharvest.mail.message import Attachment
 from metaharvest.model import OutcomeKind
-from metaharvest.reports.message import Attachment
-from metaharvest.reports.words import docid_of
+from metaharvest.reports.phrasing import docid_of
 from metaharvest.rules import RULES
 from metaharvest.text import one_line, shown_url
 

@@ -26,13 +26,13 @@ from metaharvest.database.rows import insert_rows
 from metaharvest.database.scrubbing import scrub
 from metaharvest.errors import MetaharvestError
 from metaharvest.harvest.context import Progress
-from metaharvest.harvest.copied import PROBLEMS, CopyOutcome, CopyRequest, CopyResult, NotCopied, Told
-from metaharvest.harvest.copying import copy_documents
 from metaharvest.harvest.deadlines import StopSignal
 from metaharvest.journal.erasure import ErasedText, erase_document
 from metaharvest.ledger.rows import ask_again, note_withdrawal
 from metaharvest.model import ListedDocument, Site
 from metaharvest.queries.sites import site_names
+from metaharvest.replication.replicate import copy_documents
+from metaharvest.replication.result import PROBLEMS, CopyOutcome, CopyRequest, CopyResult, NotCopied, Told
 from metaharvest.services.harvester import Harvester
 from metaharvest.sites.registry import find_site, forget_lists, read_site
 from metaharvest.sources.harvest_list.source import scope_and_identifier
@@ -40,9 +40,9 @@ from metaharvest.targets import owners
 from metaharvest.targets.base import Deletion, Target
 from metaharvest.targets.embedded import EmbeddedTarget
 from metaharvest.targets.folder.session import FolderSession
-from metaharvest.targets.handover import give, to_be_taken
 from metaharvest.targets.lookup import Targets
 from metaharvest.targets.naming import find_document, find_documents, possible_ids
+from metaharvest.targets.ownership import give, to_be_taken
 from metaharvest.targets.transfers import Receiving
 from metaharvest.text import clean, one_line
 

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from metaharvest.config.settings import Settings
-    from metaharvest.harvest.checking import CheckOptions, GivenRun
     from metaharvest.harvest.context import Progress
     from metaharvest.harvest.deadlines import StopSignal
-    from metaharvest.harvest.dry_run import Rehearsal
     from metaharvest.harvest.limits import RunLimits as RunLimits
     from metaharvest.harvest.run import RunRequest, RunResult
     from metaharvest.queries.runs import RunRecord
+    from metaharvest.rehearsal.check import CheckOptions, GivenRun
+    from metaharvest.rehearsal.dry_run import Rehearsal
     from metaharvest.sources.lookup import SourceFor
     from metaharvest.targets.base import Target
     from metaharvest.targets.lookup import Targets
@@ -166,7 +166,7 @@ class Harvester:
     @contextmanager
     def dry_run(self, request: RunRequest, progress: Progress | None = None) -> Iterator[DryRun]:
         """What `run` would do, on a throw-away journal: nothing is written anywhere, no mail is sent."""
-        from metaharvest.harvest.dry_run import rehearsal
+        from metaharvest.rehearsal.dry_run import rehearsal
 
         with rehearsal(self.settings, self._given_target, self.engine, with_records=True) as scratch:
             yield self._on(scratch, self._given_source)._rehearsed(request, progress)
@@ -178,16 +178,16 @@ class Harvester:
         Each of `arguments` is a URL, a file, a folder, or `-` for standard input. Raises CannotBeChecked for what is
         not there, ScheduleError and SettingsError for a site and a target that are not known.
         """
-        from metaharvest.harvest import checking
         from metaharvest.harvest.run import RunRequest
+        from metaharvest.rehearsal import check
 
-        asks = not checking.asks_nobody(self.settings, how)
+        asks = not check.asks_nobody(self.settings, how)
         error = self.database_error if asks else None
-        if error and checking.needs_database(self.settings, how):
+        if error and check.needs_database(self.settings, how):
             raise error
         engine, own = self.engine if asks and not error else None, self._given_source
-        with checking.prepared(self.settings, self._given_target, engine, own, arguments, how) as given:
-            harvester = self._on(given.scratch, given.source, self._limits or checking.LIMITS)
+        with check.prepared(self.settings, self._given_target, engine, own, arguments, how) as given:
+            harvester = self._on(given.scratch, given.source, self._limits or check.LIMITS)
             request = RunRequest(self.today(), tuple(site.name for site in given.sites))
             yield Checked(harvester, harvester.run(request, progress, how.stop), given)
 

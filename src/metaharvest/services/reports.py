@@ -11,10 +11,10 @@ from metaharvest.config.field_types import check_email
 from metaharvest.config.settings import Settings
 from metaharvest.database.engine import database_errors, run_lock, writers
 from metaharvest.errors import RequestError
-from metaharvest.harvest.dry_run import RehearsalTarget
 from metaharvest.journal.named_targets import named_targets
 from metaharvest.queries.outbox import newest_run, number_refused, reasons_not_delivered
 from metaharvest.queries.runs import newest_site_run_id
+from metaharvest.rehearsal.dry_run import RehearsalTarget
 from metaharvest.reports import Deliveries, Dropped, NamedTargets, Report, Resent, ResentRefused
 from metaharvest.services.harvester import Harvester
 

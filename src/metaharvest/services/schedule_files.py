@@ -11,15 +11,11 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from metaharvest.errors import MetaharvestError, ScheduleError, TransformError
-from metaharvest.journal.imported_log import ImportedLog, LogImport, import_log
 from metaharvest.model import Site, SiteOptions
 from metaharvest.services.harvester import Harvester
-from metaharvest.sites import metacat_import, metacat_tables
-from metaharvest.sites.allowed import require_allowed
+from metaharvest.sites.admin_policy import require_allowed
 from metaharvest.sites.duplicates import require_new_source
-from metaharvest.sites.metacat_import import ImportedRow
-from metaharvest.sites.metacat_tables import CsvTables, MetacatTables, database_tables
-from metaharvest.sites.origins import origin_for, origins
+from metaharvest.sites.origin_names import origin_for, origins
 from metaharvest.sites.registry import add_site, edit_site, new_site, read_sites
 from metaharvest.sites.rows import OAI, BrokenSite, row_values
 from metaharvest.sites.site_files import (
@@ -34,6 +30,10 @@ from metaharvest.sites.site_files import (
     require_kind,
     stored_options,
 )
+from metaharvest.takeover import metacat_import, metacat_tables
+from metaharvest.takeover.imported_log import ImportedLog, LogImport, import_log
+from metaharvest.takeover.metacat_import import ImportedRow
+from metaharvest.takeover.metacat_tables import CsvTables, MetacatTables, database_tables
 
 __all__ = ["MOST_BYTES", "CsvTables", "ImportedLog", "ImportedRow", "database_tables"]
 

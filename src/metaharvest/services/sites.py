@@ -33,11 +33,11 @@ from metaharvest.model import (
     ValidationLevel,
 )
 from metaharvest.queries.sites import registered_site, registered_values
-from metaharvest.sites.allowed import require_allowed
-from metaharvest.sites.clock import is_too_far
+from metaharvest.sites.admin_policy import require_allowed
+from metaharvest.sites.clock_checks import is_too_far
 from metaharvest.sites.duplicates import require_new_source, source_key
 from metaharvest.sites.options import check_group, name_for_set, options_text
-from metaharvest.sites.origins import origin_for, origins
+from metaharvest.sites.origin_names import origin_for, origins
 from metaharvest.sites.registry import add_site, edit_site, find_site, new_site, read_sites, remove_site, switch_site
 from metaharvest.sites.rows import OAI, BrokenSite, split_addresses, usable_contacts
 from metaharvest.text import one_line, shown_url
@@ -231,12 +231,12 @@ def _one_for_each_set(values: SiteValues, sets: Sequence[str]) -> list[SiteValue
 
 def ask_repository(harvester: Harvester, site: Site, more_sets: Sequence[str] = ()) -> RepositoryAnswer:
     """Ask the source repository of a site what it is, and whether it has these sets as well. Raises SettingsError."""
-    from metaharvest.harvest import inspecting
+    from metaharvest.harvest import adhoc_client
     from metaharvest.sources.oai_pmh.inspection import inspect
 
     try:
         applied = harvester.settings.applied_to(site)
-        inspection = inspecting.ask(harvester.settings, applied, partial(inspect, more_sets=more_sets))
+        inspection = adhoc_client.ask(harvester.settings, applied, partial(inspect, more_sets=more_sets))
     except (FetchError, ListError) as error:
         return RepositoryAnswer(site, problems=error.findings)
     if inspection.problems:

@@ -8,7 +8,7 @@ from typing import TypeVar
 from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError
 from metaharvest.fetch.backoff import Attempts
-from metaharvest.sources.base import Patience
+from metaharvest.sources.base import TimeBudget
 
 Answer = TypeVar("Answer")
 
@@ -16,7 +16,7 @@ Answer = TypeVar("Answer")
 async def in_attempts(
     ask: Callable[[], Awaitable[Answer]],
     http: HttpSettings,
-    patience: Patience,
+    patience: TimeBudget,
     *,
     attempts: Attempts | None = None,
     pause: Callable[[float], Awaitable[None]] | None = None,
@@ -34,5 +34,5 @@ async def in_attempts(
         if wait is None:
             raise failure
         await (pause or patience.sleep)(wait)
-        if patience.heed():
+        if patience.stop_reason():
             raise failure

@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 from metaharvest.model import Checkpoint, FetchedDocument, Finding, ListedDocument, ListVersion, OriginalColumns
 
 
-class Patience(Protocol):
+class TimeBudget(Protocol):
     """How long a listing may take: the deadlines of the run."""
 
     def left(self) -> float:
@@ -19,7 +19,7 @@ class Patience(Protocol):
     async def sleep(self, seconds: float) -> None:
         """Wait so long, but no longer than there is time; a signal ends it."""
 
-    def heed(self) -> Finding | None:
+    def stop_reason(self) -> Finding | None:
         """Why nothing more is to be begun; None as long as there is time."""
 
 
@@ -104,7 +104,7 @@ class PagedSource(DocumentSource, Protocol):
     """
 
     async def list_records(
-        self, checkpoint: Checkpoint | None, patience: Patience, *, full: bool, resumed: bool = False
+        self, checkpoint: Checkpoint | None, patience: TimeBudget, *, full: bool, resumed: bool = False
     ) -> PagedListing:
         """What the repository lists: what has changed since the checkpoint, or all of it.
 

@@ -1,8 +1,8 @@
-"""Where documents go: the repository that the harvest keeps up to date.
+"""Where documents go: the target that the harvest keeps up to date.
 
-There are two ways into a repository. A target in the harvester's own database has a `JournalSession`, and is written in
-the journal's transactions. Every other has a `RemoteSession`, also where it is a folder of this machine: the journal
-commits that an upload is pending before it begins, and how it ended afterwards.
+There are two kinds. A target in the harvester's own database has a `TransactionalTarget`, and is written in the
+journal's transactions. Every other target has a `RemoteTarget`, a folder of this machine as well: the journal commits
+that an upload is pending before it begins, and its result afterwards.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Holder(Protocol):
         """Whether the target holds exactly these bytes under this docid. Raises TargetError."""
 
 
-class JournalSession(Holder, Protocol):
+class TransactionalTarget(Holder, Protocol):
     """A target that is written in the journal's own transaction, and is undone with it.
 
     `keeps` is false if it only says what it would do, and forgets what it is given.
@@ -130,7 +130,7 @@ class JournalSession(Holder, Protocol):
         """Keep that these revisions, which are there, come from records that have newer datestamps now."""
 
 
-class RemoteSession(Holder, Protocol):
+class RemoteTarget(Holder, Protocol):
     """A target outside of the journal's database, logged in for one site; safe for threads.
 
     The journal has committed that the upload is pending before `upload` is called. What a later run finds pending it
@@ -153,7 +153,7 @@ class RemoteSession(Holder, Protocol):
         """
 
 
-TargetSession = JournalSession | RemoteSession
+TargetSession = TransactionalTarget | RemoteTarget
 
 
 class Target(Protocol):

@@ -21,7 +21,7 @@ from metaharvest.database.models import Base, DocumentRevision, HarvestDocument,
 from metaharvest.database.rows import insert_rows
 from metaharvest.errors import TargetError
 from metaharvest.model import Action, Finding, Holding, ListedDocument, OutcomeKind, Site
-from metaharvest.targets import records_kept, transfers
+from metaharvest.targets import provenance, transfers
 from metaharvest.targets.base import (
     OF_ANOTHER_SITE,
     RECORD_OF_ANOTHER_SITE,
@@ -38,7 +38,7 @@ _DESCRIBED = select(
     _REVISIONS.c.site_schedule_id.label("site_id"),
 )
 _PAGE = (
-    _DESCRIBED.where(_REVISIONS.c.document_id > bindparam("after"), ~records_kept.is_buried(_REVISIONS.c.document_id))
+    _DESCRIBED.where(_REVISIONS.c.document_id > bindparam("after"), ~provenance.is_buried(_REVISIONS.c.document_id))
     .order_by(_REVISIONS.c.document_id, _REVISIONS.c.revision)
     .limit(bindparam("number"))
 )
@@ -69,7 +69,7 @@ class EmbeddedTarget:
         try:
             with self._sessions() as session:
                 query = select(func.count(_REVISIONS.c.document_id.distinct()))
-                number = session.scalar(query.where(~records_kept.is_buried(_REVISIONS.c.document_id))) or 0
+                number = session.scalar(query.where(~provenance.is_buried(_REVISIONS.c.document_id))) or 0
         except DBAPIError as error:
             yield Standing("problem", f"The harvester's own database does not answer: {reason_of(error)}.")
         else:
@@ -123,7 +123,7 @@ class EmbeddedTarget:
     def used_up(self, document_ids: Sequence[str]) -> Mapping[str, int]:
         """The highest revision that each of these had, of which a tombstone says that it was deleted."""
         with self._reading() as session:
-            return records_kept.used_up(session, document_ids)
+            return provenance.used_up(session, document_ids)
 
     def holds(self, document_id: str, revision: int, sha256: str) -> bool:
         """Whether exactly these bytes are there under this docid."""
@@ -152,7 +152,7 @@ class EmbeddedTarget:
         """
         document_ids = list({upload.fetched.document.document_id for upload in uploads})
         held = {holding.document_id: holding for holding in _highest(session, document_ids)}
-        used_up = records_kept.revive(session, [upload.fetched.document for upload in uploads])
+        used_up = provenance.revive(session, [upload.fetched.document for upload in uploads])
         packet = largest_packet(session.connection())
         actions = []
         for upload in uploads:
@@ -163,7 +163,7 @@ class EmbeddedTarget:
             actions.append(Action.INSERT if before is None else Action.UPDATE)
             held[document.document_id] = Holding(document.document_id, document.revision, None, upload.site_id)
         insert_rows(session.connection(), _REVISIONS, [_row(upload) for upload in uploads])
-        records_kept.note_origins(session, uploads)
+        provenance.note_origins(session, uploads)
         return actions
 
     def delete(self, deletion: Deletion, session: Session) -> None:
@@ -174,19 +174,19 @@ class EmbeddedTarget:
         document_id = deletion.document.document_id
         for held in _highest(session, [document_id]):
             _refuse_other_site(deletion, document_id, held, RECORD_OF_ANOTHER_SITE)
-            records_kept.bury(session, deletion)
+            provenance.bury(session, deletion)
 
     def erase(self, document_id: str, session: Session) -> int:
         """Delete the content and the origins of all revisions of a document. Returns the number of revisions."""
-        return records_kept.erase(session, document_id)
+        return provenance.erase(session, document_id)
 
     def restore(self, document_id: str, session: Session) -> None:
         """Remove the tombstone of a document. Revisions that were not erased are held again."""
-        records_kept.unbury(session, document_id)
+        provenance.unbury(session, document_id)
 
     def restamp(self, documents: Sequence[ListedDocument], session: Session) -> None:
         """Keep when, in which sets and with what about them the records of these revisions were listed last."""
-        records_kept.restamp(session, documents)
+        provenance.restamp(session, documents)
 
     def owners(self, document_ids: Sequence[str], session: Session) -> Mapping[str, int]:
         """The registered site that each of these documents belongs to, if there is one."""
@@ -262,7 +262,7 @@ _HELD = (
     .outerjoin(_SITES, _SITES.c.site_schedule_id == _REVISIONS.c.site_schedule_id)
     .where(
         _REVISIONS.c.document_id.in_(bindparam("documents", expanding=True)),
-        ~records_kept.is_buried(_REVISIONS.c.document_id),
+        ~provenance.is_buried(_REVISIONS.c.document_id),
     )
     .order_by(_REVISIONS.c.document_id, _REVISIONS.c.revision)
 )

@@ -21,7 +21,7 @@ from metaharvest.database.models import Base, DocumentOwner, HarvestDocument, Ha
 from metaharvest.database.rows import insert_rows
 from metaharvest.model import Action, Holding, Site
 from metaharvest.targets import transfers
-from metaharvest.targets.base import HeldRevision, RemoteSession, Target, TargetSession, Upload
+from metaharvest.targets.base import HeldRevision, RemoteTarget, Target, TargetSession, Upload
 
 _AT_ONCE = 500
 _OWNERS = Base.metadata.tables[DocumentOwner.__tablename__]
@@ -104,7 +104,7 @@ class _OwnedSession:
 
     writes_in_journal: Literal[False] = False
 
-    def __init__(self, real: RemoteSession, sessions: Sessions) -> None:
+    def __init__(self, real: RemoteTarget, sessions: Sessions) -> None:
         self._real = real
         self._sessions = sessions
 

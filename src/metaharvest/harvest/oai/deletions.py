@@ -20,7 +20,7 @@ from metaharvest.harvest.context import SiteHarvest
 from metaharvest.harvest.oai.plan import other_owner, owned
 from metaharvest.harvest.site_target import SiteTarget
 from metaharvest.harvest.tasks import in_thread
-from metaharvest.journal import listings
+from metaharvest.journal import oai_notes
 from metaharvest.journal.internal_errors import internal_error
 from metaharvest.journal.log_rows import LogRow
 from metaharvest.journal.outcomes import OutcomeNote
@@ -116,7 +116,7 @@ async def carry_out_deletions(harvest: SiteHarvest) -> int:
             await asyncio.sleep(0)
         outcome = _outcome_of(entry, plan)
         if fate is Fate.DELETE:
-            why = why or ctx.deadlines.heed() or next(iter(target.health.given_up), None)
+            why = why or ctx.deadlines.stop_reason() or next(iter(target.health.given_up), None)
             outcome = replace(outcome, kind=OutcomeKind.DEFERRED) if why else await _delete_in_target(outcome, target)
         else:
             outcome = _outcome_without_deletion(outcome, fate, waiting)
@@ -133,9 +133,9 @@ def _why_all_wait(plan: DeletionPlan, held: int, harvest: SiteHarvest) -> Findin
     """Why no document is deleted in this harvest; None if there is no such reason."""
     to_delete = sum(fate is Fate.DELETE for _, fate in plan.fates)
     if plan.too_many:
-        return listings.many_deletions(plan.too_many, held, harvest.site.name)
+        return oai_notes.many_deletions(plan.too_many, held, harvest.site.name)
     if to_delete and (unread := harvest.ctx.turn.unread):
-        return listings.deletions_wait(to_delete, unread)
+        return oai_notes.deletions_wait(to_delete, unread)
     return None
 
 

@@ -191,7 +191,7 @@ def _plan_record(case: _Case, page: PageContext, plan: PagePlan) -> None:
         plan.older.append(known)
     else:
         # Of a record in doubt, the older version came earlier in this listing.
-        plan.duplicate += was_listed and known.entry.is_in_doubt
+        plan.duplicate += was_listed and known.entry.needs_refetch
         plan.moved += was_listed and known.datestamp not in (None, _datestamp(record))
         _decide(case, page, plan)
 
@@ -204,10 +204,10 @@ def _is_accounted_for(record: ListedRecord, known: KnownRecord, seen: AccountedF
 
 def _adds_nothing(record: ListedRecord, known: KnownRecord) -> bool:
     """True if the list has shown this version of the record, or a newer one."""
-    is_in_doubt = known.entry.is_in_doubt
+    needs_refetch = known.entry.needs_refetch
     # The known datestamp of a record in doubt may be that of a deletion that waited.
-    is_live = not (known.is_said_to_be_deleted or is_in_doubt)
-    is_same = _is_as_received(record, known) and not is_in_doubt
+    is_live = not (known.is_said_to_be_deleted or needs_refetch)
+    is_same = _is_as_received(record, known) and not needs_refetch
     return is_same or _is_outdated(record, known.datestamp, is_live=is_live)
 
 
@@ -281,7 +281,7 @@ def _decide_deletion(case: _Case, page: PageContext, plan: PagePlan) -> None:
     document = replace(case.record.document, revision=(entry.revision if entry else case.held) or 0)
     if known and known.entry.is_deleted and not (is_still_held and deletes):
         plan.noted += 1
-        plan.as_known += [known] if known.entry.is_in_doubt else []
+        plan.as_known += [known] if known.entry.needs_refetch else []
     elif never_came_from_here:
         plan.settled.append((Outcome(document, OutcomeKind.DELETED, None), entry))
     elif may_be_held and deletes:

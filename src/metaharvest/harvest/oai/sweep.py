@@ -37,7 +37,7 @@ from metaharvest.harvest.oai.sweep_end import SweepSoFar, keep_last_page
 from metaharvest.harvest.plan import retry_batches
 from metaharvest.harvest.staging import Staging
 from metaharvest.harvest.tasks import in_thread, side_by_side
-from metaharvest.journal import listings, problems, resumption, splits
+from metaharvest.journal import oai_notes, problems, resumption, splits
 from metaharvest.journal.log_rows import LogRow
 from metaharvest.ledger import records, retries, sweeps
 from metaharvest.ledger.entries import GOOD
@@ -85,16 +85,16 @@ async def harvest_sweep(harvest: SiteHarvest, listing: PagedListing) -> Tally:
     try:
         async with aclosing(listing.pages) as listed:
             async for page in listed:
-                if why := ctx.deadlines.heed() or next(iter(target.health.given_up), None):
+                if why := ctx.deadlines.stop_reason() or next(iter(target.health.given_up), None):
                     raise BrokenOff(why)
                 if page.is_last or page.repeat is not None or page.left_out:
                     await pages.end_sweep(page)
                 else:
                     await pages.harvest_page(page)
     except (BrokenOff, FetchError) as error:
-        row = listings.broken_off(error.findings, pages.so_far.received, pages.so_far.announced)
+        row = oai_notes.broken_off(error.findings, pages.so_far.received, pages.so_far.announced)
         broken_off, has_ended = ListBrokenOff(row, pages.so_far.tally), isinstance(error, ListedWithHoles)
-        if ctx.deadlines.heed() or target.health.given_up:
+        if ctx.deadlines.stop_reason() or target.health.given_up:
             await pages.documents.note_deferred()
             raise broken_off from error
     await pages.documents.note_deferred()
@@ -152,7 +152,7 @@ class _Pages:
         so_far.announced = page.announced if page.announced is not None else so_far.announced
         plan = await in_thread(partial(self._plan, page))
         if page.findings:
-            await harvest.write(lambda session: listings.doubtful(levelled(page.findings, harvest.ctx.treatment)))
+            await harvest.write(lambda session: oai_notes.doubtful(levelled(page.findings, harvest.ctx.treatment)))
         for outcome, known in plan.ended:
             await self.documents.note_ended(outcome, known)
         await harvest.ctx.journal.set_unchanged(harvest.site_run, plan.settled, harvest.target.in_journal)
@@ -288,7 +288,7 @@ def _note_begun(
         records.ask_for_others(session, site.site_id)
         problems.end_those_of_lists(session, site.site_id, site_run.site_run_id, today)
     split = splits.begun(session, site) if is_first and site.options.split_from else []
-    return [*listings.begun(site, listing.findings), *split, *([listings.judged_again()] if is_changed else [])]
+    return [*oai_notes.begun(site, listing.findings), *split, *([oai_notes.judged_again()] if is_changed else [])]
 
 
 # -- after its last page

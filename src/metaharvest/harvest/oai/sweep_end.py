@@ -17,8 +17,8 @@ from metaharvest.harvest.documents import Tally
 from metaharvest.harvest.oai.deletions import other_owners
 from metaharvest.harvest.oai.plan import AccountedFor, PagePlan
 from metaharvest.harvest.tasks import in_thread
-from metaharvest.journal import listings, splits
-from metaharvest.journal.forensics import is_much
+from metaharvest.journal import oai_notes, splits
+from metaharvest.journal.list_shrinkage import is_much
 from metaharvest.journal.log_rows import LogRow
 from metaharvest.ledger import records, sweeps
 from metaharvest.ledger.rows import delete_entries
@@ -104,7 +104,7 @@ async def keep_last_page(harvest: SiteHarvest, page: Page, plan: PagePlan, so_fa
         spared = 0 if page.repeat is None and left_out < inf else left_out
         sweep_id = so_far.progress.sweep_id
         return [
-            listings.ended(so_far.received, so_far.pages),
+            oai_notes.ended(so_far.received, so_far.pages),
             *rows,
             *_note_unnamed(session, site_run, so_far, elsewhere, spared, today),
             *_fewer_rows(session, site_run, page),
@@ -130,11 +130,11 @@ def _left_out_rows(
     session: Session, site_run: SiteRun, page: Page, so_far: SweepSoFar, left_out: float
 ) -> list[LogRow]:
     """The row about the records that were left out; none if the page itself says so."""
-    if not 0 < left_out < inf or any(finding.rule == listings.LIST_SIZE for finding in page.findings):
+    if not 0 < left_out < inf or any(finding.rule == oai_notes.LIST_SIZE for finding in page.findings):
         return []
     is_announced = so_far.announced == _number_named(session, site_run, so_far) + left_out
     announced, asks_again = so_far.announced if is_announced else None, page.repeat is not None
-    return [listings.left_out(int(left_out), announced, site_run.site.name, asks_again=asks_again)]
+    return [oai_notes.left_out(int(left_out), announced, site_run.site.name, asks_again=asks_again)]
 
 
 def _number_named(session: Session, site_run: SiteRun, so_far: SweepSoFar) -> int:
@@ -146,7 +146,7 @@ def _fewer_rows(session: Session, site_run: SiteRun, page: Page) -> list[LogRow]
     if page.in_all is None:
         return []
     known = records.number_live(session, site_run.site.site_id)
-    return listings.fewer(page.in_all, known, page.in_all_before, site_run.site.name)
+    return oai_notes.fewer(page.in_all, known, page.in_all_before, site_run.site.name)
 
 
 def _kept_elsewhere(harvest: SiteHarvest, so_far: SweepSoFar) -> frozenset[str]:
@@ -186,7 +186,7 @@ def _note_unnamed(
         return []
     unnamed = list(records.unnamed(session, site_id, sweep_id))
     if is_empty or elsewhere is None:
-        return listings.empty(site_run.site, sum(each.is_held and each.missing_since is None for each in unnamed))
+        return oai_notes.empty(site_run.site, sum(each.is_held and each.missing_since is None for each in unnamed))
     if sum(each.missing_since is None for each in unnamed) <= spared:
         unnamed = [each for each in unnamed if each.missing_since is not None]
     gone = [each for each in unnamed if each.is_held and each.document_id not in elsewhere]
@@ -196,4 +196,4 @@ def _note_unnamed(
     new = [each.entry_id for each in gone if each.missing_since is None]
     known, is_shrunk = records.number_held(session, site_id), is_much(len(new), records.number_named(session, site_id))
     records.mark_missing(session, new, today)
-    return [listings.missing([each.document_id for each in islice(gone, MAX_FINDINGS)], len(gone), known, is_shrunk)]
+    return [oai_notes.missing([each.document_id for each in islice(gone, MAX_FINDINGS)], len(gone), known, is_shrunk)]

@@ -18,7 +18,7 @@ from lxml import etree
 from metaharvest.errors import FetchError, ListError
 from metaharvest.model import Finding, Level
 from metaharvest.model.lengths import SET_SPEC
-from metaharvest.sources.base import Patience
+from metaharvest.sources.base import TimeBudget
 from metaharvest.sources.oai_pmh.bounds import ADDRESSES, FORMATS, FRIENDS, SETS, URI
 from metaharvest.sources.oai_pmh.datestamps import OVERLAP, ahead_of, has_zone, may_be_a_zone, moment
 from metaharvest.sources.oai_pmh.protocol import Identity, MetadataFormat, ProtocolError, Set
@@ -84,7 +84,7 @@ class Description:
         return Finding(why.rule, message, remedy, Level.WARNING)
 
 
-async def described(repository: Repository, patience: Patience, *, pages: int = ALL_PAGES) -> Description:
+async def described(repository: Repository, patience: TimeBudget, *, pages: int = ALL_PAGES) -> Description:
     """What the repository says of itself, and its robots.txt of harvesters. Raises FetchError, and ListError.
 
     At most this number of `pages` of its sets is read. If these cannot be had, the description has the error.
@@ -101,9 +101,9 @@ async def described(repository: Repository, patience: Patience, *, pages: int = 
     return Description(identity, formats, sets, has_all, no_sets, (*findings, *asking.findings))
 
 
-async def identified(repository: Repository, patience: Patience) -> tuple[Identity, tuple[Finding, ...]]:
+async def identified(repository: Repository, patience: TimeBudget) -> tuple[Identity, tuple[Finding, ...]]:
     """What a repository says to Identify, and its robots.txt of harvesters. Raises FetchError, and ListError."""
-    forbidden = await repository.heed_robots()
+    forbidden = await repository.check_robots()
     asking = _Asking(repository, patience)
     identity = await asking.identity()
     return identity, (*forbidden, *asking.findings, *_clock(identity))
@@ -112,7 +112,7 @@ async def identified(repository: Repository, patience: Patience) -> tuple[Identi
 class _Asking:
     """Asks a repository about itself. Its methods raise FetchError and ListError."""
 
-    def __init__(self, repository: Repository, patience: Patience) -> None:
+    def __init__(self, repository: Repository, patience: TimeBudget) -> None:
         self._repository = repository
         self._patience = patience
         self.findings: list[Finding] = []
@@ -134,7 +134,7 @@ class _Asking:
         arguments: dict[str, str] = {}
         left_out, has_all = 0, False
         for _ in range(pages):
-            if arguments and (why := self._patience.heed()):
+            if arguments and (why := self._patience.stop_reason()):
                 raise FetchError(why, transient=True)
             before = len(found)
             more, answer = await self._ask("ListSets", arguments, partial(_sets, found=found), none="noSetHierarchy")

@@ -16,7 +16,7 @@ from metaharvest.errors import BrokenOff, FetchError, HarvestError, ListError
 from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.url import without_login
 from metaharvest.model import Finding, Level, OaiOptions, Site
-from metaharvest.sources.base import ListedRecord, Patience
+from metaharvest.sources.base import ListedRecord, TimeBudget
 from metaharvest.sources.oai_pmh.datestamps import has_zone, is_proper, moment
 from metaharvest.sources.oai_pmh.describe import Description, described, identified, missing
 from metaharvest.sources.oai_pmh.probes import From, Newest, Probes
@@ -54,7 +54,7 @@ class Inspection:
 
 
 async def inspect(
-    site: Site, fetcher: Fetcher, patience: Patience, *, checks_from: bool = True, more_sets: Sequence[str] = ()
+    site: Site, fetcher: Fetcher, patience: TimeBudget, *, checks_from: bool = True, more_sets: Sequence[str] = ()
 ) -> Inspection:
     """Ask the repository at the site's base URL for its name, formats and sets. Raises FetchError, and ListError.
 
@@ -74,10 +74,10 @@ async def inspect(
 
 
 async def _check_from(
-    site: Site, fetcher: Fetcher, patience: Patience, identity: Identity, newest: Newest
+    site: Site, fetcher: Fetcher, patience: TimeBudget, identity: Identity, newest: Newest
 ) -> tuple[From, Finding | None]:
     """How the repository respects `from`, tried with the `newest` record; if it is not known, one of the first page."""
-    if identity.version != "2.0" or patience.heed():
+    if identity.version != "2.0" or patience.stop_reason():
         return From.WELL, None
     options = site.options.oai or OaiOptions("")
     probes = Probes(_repository(site, fetcher), options, identity, patience, in_days=False)
@@ -86,7 +86,7 @@ async def _check_from(
     return await probes.check_from(newest) if newest.identifier else (From.WELL, None)
 
 
-async def identify(site: Site, fetcher: Fetcher, patience: Patience) -> tuple[Identity, tuple[Finding, ...]]:
+async def identify(site: Site, fetcher: Fetcher, patience: TimeBudget) -> tuple[Identity, tuple[Finding, ...]]:
     """Ask the repository at the site's base URL for Identify alone. Raises FetchError, and ListError.
 
     So its formats and sets may be broken. The findings say what is odd.
@@ -95,7 +95,7 @@ async def identify(site: Site, fetcher: Fetcher, patience: Patience) -> tuple[Id
     return identity, (*findings, *_odd_in_identify(identity, site.list_url))
 
 
-async def sets_of(site: Site, fetcher: Fetcher, patience: Patience) -> tuple[Set, ...]:
+async def sets_of(site: Site, fetcher: Fetcher, patience: TimeBudget) -> tuple[Set, ...]:
     """All sets of the repository at the site's base URL. Raises FetchError, and ListError."""
     description = await described(_repository(site, fetcher), patience)
     if description.no_sets:
@@ -202,7 +202,7 @@ class RehearsedList:
         return any(finding.is_error for finding in self.findings)
 
 
-async def rehearse(site: Site, fetcher: Fetcher, patience: Patience, pages: int | None) -> RehearsedList:
+async def rehearse(site: Site, fetcher: Fetcher, patience: TimeBudget, pages: int | None) -> RehearsedList:
     """Rehearse a harvest of the whole list, or of its first pages. Raises FetchError, and ListError."""
     rehearsal = RehearsedList(await inspect(site, fetcher, patience, checks_from=False))
     rehearsal.add(rehearsal.inspection.findings)
@@ -224,7 +224,7 @@ async def rehearse(site: Site, fetcher: Fetcher, patience: Patience, pages: int 
 
 
 async def _read_list(
-    site: Site, fetcher: Fetcher, patience: Patience, most_pages: int | None, rehearsal: RehearsedList
+    site: Site, fetcher: Fetcher, patience: TimeBudget, most_pages: int | None, rehearsal: RehearsedList
 ) -> None:
     listing = await OaiSource(site, fetcher, is_harvest=False).list_records(None, patience, full=True)
     async with aclosing(listing.pages) as pages:
@@ -255,13 +255,13 @@ _MISTAKES: tuple[tuple[str, dict[str, str], str, str], ...] = (
 )
 
 
-async def _answers_to_mistakes(site: Site, fetcher: Fetcher, patience: Patience, identity: Identity) -> list[Finding]:
+async def _answers_to_mistakes(site: Site, fetcher: Fetcher, patience: TimeBudget, identity: Identity) -> list[Finding]:
     """Send requests that a repository has to refuse, and one with seconds. Returns what is wrong with the answers."""
     prefix = (site.options.oai or OaiOptions("")).prefix
     repository = _repository(site, fetcher)
     found = []
     for verb, arguments, code, what in _MISTAKES:
-        if patience.heed():
+        if patience.stop_reason():
             break
         came = await _answer_to(repository, verb, arguments, prefix, patience)
         if came != code:
@@ -277,7 +277,7 @@ async def _answers_to_mistakes(site: Site, fetcher: Fetcher, patience: Patience,
 
 
 async def _answer_to(
-    repository: Repository, verb: str, arguments: dict[str, str], prefix: str, patience: Patience
+    repository: Repository, verb: str, arguments: dict[str, str], prefix: str, patience: TimeBudget
 ) -> str:
     """The code of the error that comes as the answer; if it is no error of the protocol, what came, in words."""
     arguments = {name: prefix if value == "PREFIX" else value for name, value in arguments.items()}

@@ -19,7 +19,7 @@ from os import SEEK_END
 from typing import BinaryIO, Self, TypeVar
 from xml.sax.saxutils import unescape
 
-from metaharvest.sources.base import ListedRecord, Patience
+from metaharvest.sources.base import ListedRecord, TimeBudget
 from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repository import Repository
 from metaharvest.sources.oai_pmh.response_reader import ResponseReader
@@ -52,7 +52,7 @@ class Prefetcher:
     failed, prefetching stops until an answer was read to its end.
     """
 
-    def __init__(self, repository: Repository, records: Records, patience: Patience) -> None:
+    def __init__(self, repository: Repository, records: Records, patience: TimeBudget) -> None:
         self._repository = repository
         self._records = records
         self._patience = patience
@@ -105,7 +105,7 @@ class Prefetcher:
         else:
             await self._cancel_request()
             date = await self._repository.ask_list(verb, arguments, self._spool, self._patience)
-        if self.is_on and verb == "ListRecords" and not (self._has_failed or self._patience.heed()):
+        if self.is_on and verb == "ListRecords" and not (self._has_failed or self._patience.stop_reason()):
             await self._prefetch(verb, arguments)
         return date
 

@@ -14,7 +14,7 @@ from lxml import etree
 
 from metaharvest.errors import FetchError
 from metaharvest.model import Finding, Level, OaiOptions
-from metaharvest.sources.base import Patience
+from metaharvest.sources.base import TimeBudget
 from metaharvest.sources.oai_pmh.datestamps import OVERLAP, is_proper, moment, written
 from metaharvest.sources.oai_pmh.protocol import Identity
 from metaharvest.sources.oai_pmh.repository import Repository
@@ -92,7 +92,7 @@ class Probes:
     """Sends short requests to one source repository, in version 2.0. `in_days`: it refuses seconds."""
 
     def __init__(
-        self, repository: Repository, options: OaiOptions, identity: Identity, patience: Patience, *, in_days: bool
+        self, repository: Repository, options: OaiOptions, identity: Identity, patience: TimeBudget, *, in_days: bool
     ) -> None:
         self._repository = repository
         self._options = options

@@ -19,7 +19,7 @@ from metaharvest.fetch.limits import WaitedTooLong
 from metaharvest.fetch.url import repository_key
 from metaharvest.model import Finding, Level, ListMethod, OaiOptions, Site
 from metaharvest.sources.attempts import in_attempts
-from metaharvest.sources.base import Patience
+from metaharvest.sources.base import TimeBudget
 from metaharvest.sources.oai_pmh.bounds import SHORT_ANSWER
 from metaharvest.sources.oai_pmh.responses import NotOaiResponse, Response, cut_off, short_response
 from metaharvest.text import shown_url
@@ -44,7 +44,7 @@ class Repository:
         self.shown = shown_url(site.list_url)
         self._turn = repository_key(site.list_url)  # or, once it has answered, where that is redirected to
 
-    async def heed_robots(self) -> tuple[Finding, ...]:
+    async def check_robots(self) -> tuple[Finding, ...]:
         """What the server's robots.txt says against what is asked. Raises FetchError where that is binding."""
         options = self._site.options
         oai = options.oai or OaiOptions("")
@@ -62,7 +62,7 @@ class Repository:
                 return (finding,)
         return ()
 
-    async def ask_list(self, verb: str, arguments: Mapping[str, str], file: BinaryIO, patience: Patience) -> str:
+    async def ask_list(self, verb: str, arguments: Mapping[str, str], file: BinaryIO, patience: TimeBudget) -> str:
         """The answer to a question for a list, into `file`; nobody else asks for one meanwhile. Raises FetchError.
 
         What is returned is the date of the answer by the web server's clock, as that wrote it; empty if it did not.
@@ -74,7 +74,7 @@ class Repository:
         return await self._in_turn(ask, patience)
 
     async def short(
-        self, verb: str, arguments: Mapping[str, str], patience: Patience, read: Read[Result]
+        self, verb: str, arguments: Mapping[str, str], patience: TimeBudget, read: Read[Result]
     ) -> tuple[Result, Response]:
         """What `read` takes out of a short answer, and the answer.
 
@@ -91,7 +91,7 @@ class Repository:
 
             return await self._in_turn(ask, patience)
 
-    async def _in_turn(self, ask: Callable[[], Awaitable[Result]], patience: Patience) -> Result:
+    async def _in_turn(self, ask: Callable[[], Awaitable[Result]], patience: TimeBudget) -> Result:
         """What `ask` returns, in as many attempts as it takes; nobody else asks for a list meanwhile."""
         turns, turn = self._fetcher.lists, self._turn
         try:

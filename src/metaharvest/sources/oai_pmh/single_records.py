@@ -9,7 +9,7 @@ from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError, NotAsked
 from metaharvest.model import Finding, ListedDocument
 from metaharvest.sources.attempts import in_attempts
-from metaharvest.sources.base import ListedRecord, Patience
+from metaharvest.sources.base import ListedRecord, TimeBudget
 from metaharvest.sources.oai_pmh.describe import refused
 from metaharvest.sources.oai_pmh.protocol import ProtocolError
 from metaharvest.sources.oai_pmh.records import Records
@@ -52,7 +52,7 @@ class SingleRecords:
     the list.
     """
 
-    def __init__(self, repository: Repository, records: Records, http: HttpSettings, patience: Patience) -> None:
+    def __init__(self, repository: Repository, records: Records, http: HttpSettings, patience: TimeBudget) -> None:
         self._repository = repository
         self._records = records
         self._http = http
@@ -108,7 +108,7 @@ class SingleRecords:
             )
             return await asyncio.to_thread(checked_record, content, identifier, self._records)
         except FetchError as error:
-            if isinstance(error, NotAsked) or error.counted or self._patience.heed():
+            if isinstance(error, NotAsked) or error.counted or self._patience.stop_reason():
                 raise Stopped(error) from error
             raise
 

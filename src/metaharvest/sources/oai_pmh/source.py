@@ -27,7 +27,7 @@ from metaharvest.model import (
     OriginalColumns,
     Site,
 )
-from metaharvest.sources.base import Page, PagedListing, Patience
+from metaharvest.sources.base import Page, PagedListing, TimeBudget
 from metaharvest.sources.oai_pmh.datestamps import from_watermark, moment
 from metaharvest.sources.oai_pmh.describe import ALL_PAGES, CLOCK_RIGHT, Description, changes, described, missing
 from metaharvest.sources.oai_pmh.probes import Probed, Probes, is_due
@@ -65,7 +65,7 @@ class OaiSource:
         self._repository = Repository(site, fetcher, post=self._options.post)
 
     async def list_records(
-        self, checkpoint: Checkpoint | None, patience: Patience, *, full: bool, resumed: bool = False
+        self, checkpoint: Checkpoint | None, patience: TimeBudget, *, full: bool, resumed: bool = False
     ) -> PagedListing:
         """The list; see PagedSource. A warning says how the source repository has changed since the last harvest."""
         options, http = self._options, self._fetcher.http
@@ -103,7 +103,7 @@ class OaiSource:
             is_whole and is_empty,
         )
 
-    async def _probe(self, state: State, identity: Identity, patience: Patience, sweeper: Sweeper) -> Probed:
+    async def _probe(self, state: State, identity: Identity, patience: TimeBudget, sweeper: Sweeper) -> Probed:
         """Find out, after a list, the number of all records, and whether the source repository respects `from`.
 
         The number is requested after a list of changes. `from` is tried after each full list, and every CHECK_EVERY.
@@ -113,7 +113,7 @@ class OaiSource:
         before, is_full = newest_of(state), sweeper.sweep.full
         probed = Probed(newest=sweeper.newest.or_newer(before.datestamp, before.identifier, now))
         checks = options.until is None and (is_full or is_due(state.from_checked, now))
-        if patience.heed():
+        if patience.stop_reason():
             return probed
         asks_size = not is_full and (state.size != 0 or (checks and not probed.newest.identifier))
         page = await probes.first_page(Window(options.begin, options.until)) if asks_size else None
@@ -121,7 +121,7 @@ class OaiSource:
             size, newest = page.size if state.size != 0 else None, page.newest(now)
             newest = probed.newest.or_newer(newest.datestamp, newest.identifier, now)
             probed = replace(probed, in_all=size, in_all_before=state.size or 0, newest=newest)
-        if not (checks and probed.newest.identifier) or patience.heed():
+        if not (checks and probed.newest.identifier) or patience.stop_reason():
             return probed
         how, finding = await probes.check_from(probed.newest)
         return replace(probed, how=how, findings=(finding,) if finding else ())
@@ -136,7 +136,7 @@ class OaiSource:
         records = Records(self._site.list_url, self._options, largest=self._fetcher.http.max_document_bytes)
         if too_long := records.names.too_long(identifier):
             raise NotUsable(too_long)
-        await self._repository.heed_robots()
+        await self._repository.check_robots()
         content, seconds = await self._repository.record(records.names.arguments(identifier), patience)
         record = await asyncio.to_thread(checked_record, content, identifier, records)
         if record is None or record.deleted:

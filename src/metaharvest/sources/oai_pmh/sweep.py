@@ -25,7 +25,7 @@ from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import BrokenOff, FetchError, ListedWithHoles
 from metaharvest.fetch.backoff import back_off
 from metaharvest.model import Finding, Level, ListMethod, OaiOptions, limited
-from metaharvest.sources.base import ListedRecord, Page, Patience
+from metaharvest.sources.base import ListedRecord, Page, TimeBudget
 from metaharvest.sources.oai_pmh.bounds import DATE
 from metaharvest.sources.oai_pmh.counts import UNDATED, Counts, check_size, key_and_version
 from metaharvest.sources.oai_pmh.datestamps import ahead_of
@@ -135,7 +135,7 @@ class Sweeper:
         """Prefetch from now on. The caller must close the pages: that cancels the last prefetch."""
         self._prefetcher.is_on = True
 
-    async def pages(self, patience: Patience) -> AsyncGenerator[Page, None]:
+    async def pages(self, patience: TimeBudget) -> AsyncGenerator[Page, None]:
         """The pages; the last one has no records. Raises BrokenOff."""
         self._patience = patience
         self._singles = SingleRecords(self._repository, self._records, self._http, patience)
@@ -408,7 +408,7 @@ class Sweeper:
         """The exception after a failed request: PageFailed if smaller windows may help."""
         cause = error.error if isinstance(error, Stopped) else error
         why = cause.finding if isinstance(cause, NotOaiResponse) else cause.findings[0]
-        sweep, stopped = self.sweep, self._patience.heed()
+        sweep, stopped = self.sweep, self._patience.stop_reason()
         is_stopped = stopped is not None or isinstance(error, Stopped)
         if sweep.token and not isinstance(error, Stopped) and _refuses_token(error, self._token_is_old):
             return PageFailed(why, token_refused=True)
@@ -537,7 +537,7 @@ class Sweeper:
 
     def _require_time(self) -> None:
         """Raises BrokenOff if the time is up, or a limit is reached."""
-        if why := self._patience.heed() or self._limit_reached():
+        if why := self._patience.stop_reason() or self._limit_reached():
             raise self._broken_off(why)
 
     def _limit_reached(self) -> Finding | None:

@@ -38,7 +38,7 @@ class Login:
 
 
 class MetacatSession:
-    """A RemoteSession. Its threads share the cookie; one that Metacat has forgotten is begun anew, once for all."""
+    """A RemoteTarget. Its threads share the cookie; one that Metacat has forgotten is begun anew, once for all."""
 
     writes_in_journal: Literal[False] = False
 

@@ -1,0 +1,63 @@
+"""Looks at a few documents a night that the list says are as they were: does their site still serve those bytes?
+
+It is a sample, and costs next to nothing: one question to the ledger for the whole run, and for most sites on most
+nights nothing more. Documents are asked for one after the other, each only if it has changed; what cannot be fetched is
+passed over in silence, and ends the looking if its server does not answer.
+"""
+
+from __future__ import annotations
+
+from metaharvest.errors import FetchError, TargetError
+from metaharvest.harvest.context import SiteHarvest
+from metaharvest.harvest.site_target import SiteTarget
+from metaharvest.journal.spot_check_notes import Seen, SpotCheck
+from metaharvest.ledger.spot_check_rows import DueCheck, due_looks
+from metaharvest.model import FetchedDocument, ListVersion, SiteRunKind
+from metaharvest.sources.base import RefetchingSource
+
+_PATIENCE = 10.0
+"""Seconds for which a look waits for a free connection."""
+
+
+async def look_again(harvest: SiteHarvest) -> None:
+    """Look at the documents whose turn it is, after all that is listed has its outcome.
+
+    What is normalised is not what the site serves: there is nothing to compare.
+    """
+    site_run, source, target, ctx = harvest.site_run, harvest.source, harvest.target, harvest.ctx
+    if site_run.site.site_id not in ctx.to_look_at or site_run.kind is SiteRunKind.RETRY:
+        return
+    if ctx.treatment.normalization is not None or not isinstance(source, RefetchingSource):
+        return
+    looks: list[SpotCheck] = []
+    number = ctx.settings.harvester.look_again
+    for due in await harvest.read(lambda session: due_looks(session, site_run.site.site_id, ctx.journal.today, number)):
+        # Not stop_reason(): that nobody looked is no reason to say that the run was cut short.
+        if ctx.deadlines.stop.is_set() or ctx.deadlines.left() <= 0 or target.health.given_up:
+            break
+        try:
+            looks.append(await _look(due, source, target))
+        except (FetchError, TargetError) as error:
+            looks.append(SpotCheck(due, Seen.NOTHING, due.version))
+            if error.transient:
+                break
+    if looks:
+        await ctx.journal.write_spot_checks(site_run, looks)
+
+
+async def _look(due: DueCheck, source: RefetchingSource, target: SiteTarget) -> SpotCheck:
+    """What is seen of one document. Raises FetchError, and TargetError if the repository does not answer."""
+    fetched = await source.fetch_again(due.document, due.version, _PATIENCE)
+    if fetched is None:
+        return SpotCheck(due, Seen.SAME, due.version)
+    if not await _is_held(due, fetched, target):
+        # What its server calls it now is not kept: the question stays whether it is what the repository has.
+        return SpotCheck(due, Seen.OTHER, due.version)
+    return SpotCheck(due, Seen.SAME, ListVersion(fetched.etag, fetched.last_modified, fetched.sha256))
+
+
+async def _is_held(due: DueCheck, fetched: FetchedDocument, target: SiteTarget) -> bool:
+    """Whether these bytes are those that were sent to the repository, or those that it has."""
+    if fetched.sha256 == due.version.sha256:
+        return True
+    return await target.holds(due.document.document_id, due.document.revision, fetched.sha256)

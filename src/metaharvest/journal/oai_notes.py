@@ -1,0 +1,180 @@
+"""The log rows about a source repository's list, beside its documents. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from metaharvest.journal.log_rows import LogRow
+from metaharvest.model import MAX_FINDINGS, Finding, Level, Site
+from metaharvest.reports.findings import EMPTY, FEWER, MANY_DELETIONS, MISSING, SHRANK
+from metaharvest.reports.phrasing import joined
+from metaharvest.text import one_line, shown_url
+
+CHANGED = "oai.repository-changed"
+"""The rule of findings about a source repository that has changed."""
+
+BROKEN_OFF = "oai.broken-off"
+"""The rule of findings about an incomplete list: the number of its records, and the reason."""
+
+
+LIST_SIZE = "oai.list-size"
+"""The rule of findings about missing records: their number."""
+
+
+def begun(site: Site, findings: Sequence[Finding]) -> list[LogRow]:
+    """The rows about a source repository that has described itself, and the doubts about that."""
+    rows = [LogRow("IdentifySuccess", f"The repository {shown_url(site.list_url)} answers.")]
+    changed = tuple(finding for finding in findings if finding.rule == CHANGED)
+    if changed:
+        message = "The repository is not as it was at the last harvest."
+        rows.append(LogRow("RepositoryChanged", message, changed))
+    others = tuple(finding for finding in findings if finding.rule != CHANGED)
+    return rows + doubtful(others)
+
+
+def doubtful(findings: Sequence[Finding]) -> list[LogRow]:
+    """The row about doubts about a list; none if there are none."""
+    if not findings:
+        return []
+    return [LogRow("ListRecordsWarning", findings[0].message, tuple(findings))]
+
+
+def ended(listed: int, pages: int) -> LogRow:
+    """The row about a list that came to its end."""
+    records = "1 record" if listed == 1 else f"{listed:,} records"
+    parts = "1 part" if pages == 1 else f"{pages:,} parts"
+    return LogRow("ListRecordsSuccess", f"The repository listed {records} to the end, in {parts}.")
+
+
+def judged_again() -> LogRow:
+    """The row about a full list after a change of the site's files."""
+    message = "The site's filters or its normalising have changed: all records are listed, and judged again."
+    return LogRow("ListRecordsSuccess", message)
+
+
+def broken_off(findings: Sequence[Finding], listed: int, announced: int | None) -> LogRow:
+    """The row about an incomplete list: after how many of its records it broke off."""
+    if findings[0].rule == BROKEN_OFF:  # its source has said so already
+        return LogRow("ListRecordsError", findings[0].message, tuple(findings))
+    of = f" of {announced:,}" if announced is not None else ""
+    message = f"The list broke off after {listed:,}{of} records: {findings[0].message}"
+    return LogRow("ListRecordsError", message, (replace(findings[0], message=message), *findings[1:]))
+
+
+def missing(document_ids: Sequence[str], number: int, known: int, is_shrunk: bool) -> LogRow:
+    """The row about records that a complete list did not name: `number`, of the `known`; the first of them by name.
+
+    `is_shrunk`: the list lost many records of the one before.
+    """
+    were = "1 record that was" if number == 1 else f"{number:,} records that were"
+    message = f"The complete list does not name {were} there before; {known:,} are known. Nothing was deleted."
+    named = [_missing(each) for each in document_ids[:MAX_FINDINGS]]
+    if is_shrunk:
+        return LogRow("DocMissing", message, (Finding(SHRANK, message, _FOUND_OUT, Level.WARNING), *named))
+    total = [] if number <= len(named) else [Finding(MISSING, message, _FOUND_OUT, Level.WARNING)]
+    return LogRow("DocMissing", message, (*total, *named))
+
+
+def left_out(number: int, announced: int | None, name: str, *, asks_again: bool) -> LogRow:
+    """The row about a list that changed while it was read, and may have left out this number of records.
+
+    `announced`: the announced number, if it is known. `asks_again`: the next harvest requests the list once more.
+    """
+    others = "1 record was" if number == 1 else f"{number:,} records were"
+    if announced:
+        message = (
+            f"The list announced {announced:,} records (completeListSize), and {announced - number:,} different ones "
+            f"came. If it changed while it was read, {others} left out."
+        )
+    else:
+        message = (
+            "Some records came on more than one page: the list changed while it was read, or has no fixed order. If "
+            f"records moved between its pages, {others} left out."
+        )
+    remedy = "Nothing is to be done: the next harvest asks for the same list once more."
+    if not asks_again:
+        remedy = (
+            "It was asked for twice. The administrator asks for all records, at a time when few of them change, by "
+            f"`metaharvest run --site '{name}' --full`."
+        )
+    return LogRow("ListRecordsWarning", message, (Finding(LIST_SIZE, message, remedy, Level.WARNING),))
+
+
+def empty(site: Site, known: int) -> list[LogRow]:
+    """The row about an empty full list. `known`: the number of records that were there before."""
+    asked = f"The repository was asked for {_all_records(site)}, and listed none"
+    if not known:
+        message = f"{asked}. The next harvest asks for all of them again."
+        remedy = "If there should be some, see whether the format, the set and the dates of the site are those meant."
+        return doubtful((Finding(EMPTY, message, remedy, Level.WARNING),))
+    records = "1 record was" if known == 1 else f"{known:,} records were"
+    message = f"{asked}; {records} there before. Nothing was deleted."
+    remedy = "The repository's keeper should look where they are: lost, moved out of the set, or hidden from programs."
+    return [LogRow("DocMissing", message, (Finding(SHRANK, message, remedy, Level.WARNING),))]
+
+
+def fewer(announced: int, known: int, before: int, name: str) -> list[LogRow]:
+    """The row about a source repository with fewer records than are known, or than `before`; none if it has more.
+
+    A list of changes names no lost record. The announced number is an estimate: one of a hundred may be missing.
+    """
+    if announced >= known - known // 100 and announced >= before - before // 100:
+        return []
+    has = f"The repository says that it has {announced:,} records (completeListSize)"
+    had = f"{known:,} are known" if known > announced else f"it had {before:,} at the last full list"
+    message = f"{has}; {had}. A list of changes does not name lost records. Nothing was deleted."
+    remedy = (
+        "The repository's keeper should look for them. If they were deleted, the repository should say so. A full list "
+        f"shows which ones are gone: the administrator types `metaharvest run --site '{name}' --full`."
+    )
+    return doubtful((Finding(FEWER, message, remedy, Level.WARNING),))
+
+
+def _all_records(site: Site) -> str:
+    """The request for a full list."""
+    oai = site.options.oai
+    since = f" from {oai.begin} on" if oai and oai.begin else ""
+    if oai is None or oai.set_spec is None:
+        return f"all its records{since}"
+    return f"all records of the set {one_line(oai.set_spec, 100)}{since}"
+
+
+def _missing(document_id: str) -> Finding:
+    message = f"{document_id} is not in the repository's list any more, and was not said to be deleted; the copy stays."
+    return Finding(MISSING, message, _FOUND_OUT, Level.WARNING, docid=document_id)
+
+
+_FOUND_OUT = (
+    'If the record was deleted, the repository should say so (a header with status="deleted"). If it was lost, or '
+    "moved out of the set, its keeper should look into it."
+)
+
+
+def deletions_wait(number: int, names: Sequence[str]) -> Finding:
+    """The reason why deletions wait: these sites of the same source repository have incomplete lists."""
+    documents = "1 document of this site is" if number == 1 else f"{number:,} documents of this site are"
+    quoted = joined([f"'{name}'" for name in names])
+    lists = "The list of the site" if len(names) == 1 else "The lists of the sites"
+    return Finding(
+        "records.deletions-wait",
+        f"The repository says that {documents} deleted. {lists} {quoted} did not come to "
+        f"{'its' if len(names) == 1 else 'their'} end and may name them by now. Nothing was deleted.",
+        "Nothing is to be done if the next harvest reads all lists. If not, the repository's keeper looks why. The "
+        "administrator switches off a site that is not needed: `metaharvest sites disable NAME`.",
+        Level.WARNING,
+    )
+
+
+def many_deletions(number: int, held: int, name: str) -> Finding:
+    """The finding about deletions that are too many for one harvest."""
+    are = "is" if number == 1 else "are"
+    return Finding(
+        MANY_DELETIONS,
+        f"The repository says that {number:,} of the {held:,} documents of this site {are} deleted. As this is more "
+        "than the site may lose in one harvest, none was deleted.",
+        "The keeper of the repository should say whether that is right. If it is, the administrator of the harvester "
+        f"types `metaharvest sites confirm '{name}'`, and the next harvest deletes them. If not, nothing is to be done "
+        "until the repository lists the records again.",
+        Level.WARNING,
+    )

@@ -1,0 +1,108 @@
+"""Which documents are to be looked at again, although their site lists them as they were.
+
+A document is fetched once for each revision. If its site changes it later and forgets to raise the revision, nothing
+shows: so a few a night are compared with what the repository has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+from sqlalchemy import Row, Select, exists, or_, select
+from sqlalchemy.orm import Session
+
+from metaharvest.database.models import HarvestDocument, HarvestSiteSchedule, SiteProblem
+from metaharvest.ledger.rows import Columns, write_ledger
+from metaharvest.model import DocumentState, ListedDocument, ListVersion
+
+CHANGED = "list.changed-content"
+"""The rule of a document with other bytes than the repository has under the same revision."""
+
+LOOK_AFTER = timedelta(days=30)
+"""A document that was looked at is left alone for so long, unless it was found changed."""
+
+_LEDGER, _PROBLEM = HarvestDocument, SiteProblem
+
+
+@dataclass(frozen=True, slots=True)
+class DueCheck:
+    """A document to be looked at: the entry of the ledger, and the version of it that the repository has.
+
+    `sha256` of the version is empty if the ledger does not know it. `was_changed`: it had other bytes the last time.
+    """
+
+    entry_id: int
+    document: ListedDocument
+    version: ListVersion
+    was_changed: bool
+
+
+def sites_to_look_at(session: Session, today: date) -> set[int]:
+    """The registered sites that may have documents whose turn it is: two look-ups in an index for each."""
+    site = HarvestSiteSchedule.site_schedule_id
+    due = exists().where(_LEDGER.site_schedule_id == site, _LEDGER.looked_at <= today - LOOK_AFTER)
+    changed = exists().where(_PROBLEM.site_schedule_id == site, _PROBLEM.state == "open", _PROBLEM.rule == CHANGED)
+    return set(session.scalars(select(site).where(or_(due, changed))))
+
+
+def due_looks(session: Session, site_id: int, today: date, number: int) -> list[DueCheck]:
+    """The site's documents whose turn it is: at most `number` that were changed, and so many others, the oldest first.
+
+    Only what the repository has in this very revision can be compared.
+    """
+    changed = (
+        _of_site(site_id)
+        .where(_LEDGER.looked_at < today)
+        .join(
+            _PROBLEM,
+            (_PROBLEM.site_schedule_id == _LEDGER.site_schedule_id) & (_PROBLEM.document_id == _LEDGER.document_id),
+        )
+        .where(_PROBLEM.rule == CHANGED, _PROBLEM.state == "open")
+    )
+    due = _of_site(site_id).where(_LEDGER.looked_at <= today - LOOK_AFTER)
+    found: dict[int, DueCheck] = {}
+    for query, was_changed in ((changed, True), (due, False)):
+        for row in session.execute(query.order_by(_LEDGER.looked_at).limit(number)):
+            found.setdefault(row.harvest_document_id, _due(row, was_changed))
+    return list(found.values())
+
+
+def _of_site(site_id: int) -> Select[*tuple[Any, ...]]:
+    return select(
+        _LEDGER.harvest_document_id,
+        _LEDGER.document_id,
+        _LEDGER.revision,
+        _LEDGER.document_type,
+        _LEDGER.document_url,
+        _LEDGER.sha256,
+        _LEDGER.etag,
+        _LEDGER.last_modified,
+    ).where(
+        _LEDGER.site_schedule_id == site_id,
+        _LEDGER.state == DocumentState.HELD.value,
+        _LEDGER.target_revision == _LEDGER.revision,
+    )
+
+
+def _due(row: Row[Any], was_changed: bool) -> DueCheck:
+    document = ListedDocument(row.document_id, row.revision, row.document_type, row.document_url)
+    return DueCheck(
+        row.harvest_document_id, document, ListVersion(row.etag, row.last_modified, row.sha256 or ""), was_changed
+    )
+
+
+def note_looks(session: Session, looks: Sequence[tuple[DueCheck, ListVersion]], today: date) -> None:
+    """Note that these documents were looked at, and what their server calls the bytes that the target has."""
+    rows: list[Columns] = [
+        {
+            "harvest_document_id": due.entry_id,
+            "looked_at": today,
+            "etag": version.etag,
+            "last_modified": version.last_modified,
+        }
+        for due, version in looks
+    ]
+    write_ledger(session, (), rows)

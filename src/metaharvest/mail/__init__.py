@@ -1,0 +1,1 @@
+"""How reports leave: the outbox, SMTP, Maildir."""

@@ -1,0 +1,413 @@
+"""The outbox: reports wait here, a delivery row per recipient, until each has been handed over or refused for good.
+
+The caller commits queueing, in the transaction that makes the report due. Delivering is committed here: after each
+message with SMTP, so that a crash repeats at most one; after several with a Maildir, which has none twice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from typing import TypeVar
+
+from sqlalchemy import ColumnElement, Row, and_, bindparam, case, exists, func, insert, or_, select, true, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from metaharvest.config.settings import Settings
+from metaharvest.database.dialects import next_numbers
+from metaharvest.database.models import IS_HARVEST, Base, HarvestRun, HarvestSiteRun, ReportDelivery, ReportOutbox
+from metaharvest.mail.delivery import Attempt, Letter, MailBackend
+from metaharvest.mail.maildir import Maildir
+from metaharvest.mail.message import Report
+from metaharvest.mail.refusals import Refusal, Refusals
+from metaharvest.mail.smtp import SmtpServer
+from metaharvest.model import Site
+from metaharvest.sites.registry import read_sites_of
+
+PATIENCE = timedelta(days=2)
+"""The time that mail may wait: a mail server was away over a night or two."""
+
+_FIRST_DELAY = timedelta(hours=1)
+_LONGEST_DELAY = timedelta(hours=12)
+"""The next run tries a failed delivery again, and later runs after one, two, four, eight, twelve hours, so that hourly
+runs do not try all day long. The first run of a day tries everything.
+"""
+
+_GIVEN_UP_AFTER = timedelta(days=4)
+"""A recipient is given up if the server puts it off with the same answer as last time, this time after the report was
+made: RFC 5321, section 4.5.4.1. A server that does not answer gives no reason for that. A server that refuses everybody
+has the same time to be repaired.
+"""
+
+_LONGEST_ROUND = 3600.0
+_AFTER_STOP = 60.0
+"""Seconds for waiting reports, and after a signal to stop: the others wait for the next run."""
+
+_SITES_AT_ONCE = 1000
+
+_Item = TypeVar("_Item")
+
+
+@dataclass(frozen=True, slots=True)
+class _Parcel:
+    """The message of a report to some of its recipients; `kind` is the report's."""
+
+    report_id: int
+    kind: str
+    letter: Letter
+
+    def refusals(self) -> list[Refusal]:
+        """One refusal for each recipient, for a server that refuses this message."""
+        of_theirs = self.kind != "site"
+        return [Refusal(self.report_id, recipient, of_theirs) for recipient in self.letter.recipients]
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveringRun:
+    """The run that delivers: its beginning, its day, and its refusals in doubt."""
+
+    began: datetime
+    day: date
+    refusals: Refusals = field(default_factory=lambda: Refusals(unattended=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Deliveries:
+    """The numbers of sent, refused and waiting deliveries.
+
+    `there`: the number of sent ones that had arrived before and were not written again. `former`: the number that is
+    not tried again, since their recipients no longer get these reports. `in_doubt`: the number of waiting ones that
+    were refused by a server that accepted nobody.
+    """
+
+    sent: int = 0
+    waiting: int = 0
+    refused: int = 0
+    there: int = 0
+    former: int = 0
+    in_doubt: int = 0
+
+
+def queue(session: Session, report: Report, run_id: int, site_run_id: int | None, now: datetime) -> int | None:
+    """Put a report into the outbox, with a delivery for each recipient; return its number there.
+
+    None if a report with the same key is there already. Nothing is committed: the caller does that.
+    """
+    same = select(ReportOutbox.report_id).where(ReportOutbox.idempotency_key == report.key)
+    if session.scalar(same) is not None:
+        return None
+    row = ReportOutbox(**_outbox_columns(report, run_id, site_run_id, now))
+    try:
+        with session.begin_nested():
+            session.add(row)
+    except IntegrityError:
+        if session.scalar(same) is None:
+            raise
+        return None
+    recipients = dict.fromkeys(report.recipients)
+    session.add_all(ReportDelivery(report_id=row.report_id, recipient=each) for each in recipients)
+    session.flush()
+    return row.report_id
+
+
+def queue_all(session: Session, reports: Mapping[int, Report], run_id: int, now: datetime) -> list[int]:
+    """Put reports, by site run, into the outbox, as `queue` does with one; return those that were not there."""
+    if not reports:
+        return []
+    there = set(session.scalars(_KEYS, {"keys": [report.key for report in reports.values()]}))
+    new = [site_run_id for site_run_id, report in reports.items() if report.key not in there]
+    rows, deliveries = [], []
+    for site_run_id, report_id in zip(new, next_numbers(session, ReportOutbox.report_id, len(new)), strict=True):
+        report = reports[site_run_id]
+        rows.append({"report_id": report_id, **_outbox_columns(report, run_id, site_run_id, now)})
+        deliveries += [{"report_id": report_id, "recipient": each} for each in dict.fromkeys(report.recipients)]
+    for table, values in ((_OUTBOX, rows), (_DELIVERIES, deliveries)):
+        if values:
+            session.connection().execute(insert(table), values)
+    return new
+
+
+def _outbox_columns(report: Report, run_id: int, site_run_id: int | None, now: datetime) -> dict[str, object]:
+    return {
+        "idempotency_key": report.key,
+        "kind": report.kind,
+        "run_id": run_id,
+        "site_run_id": site_run_id,
+        "message_id": report.message_id,
+        "subject": report.subject,
+        "content": report.content,
+        "created_at": now,
+    }
+
+
+def stuck_mail(session: Session, now: datetime) -> Row[int, datetime] | None:
+    """The number of `deliveries` that have waited longer than PATIENCE, and `since` when the first; or None."""
+    number, since = func.count(ReportDelivery.delivery_id), func.min(ReportOutbox.created_at)
+    waiting = (
+        select(number.label("deliveries"), since.label("since"))
+        .join(ReportOutbox, ReportOutbox.report_id == ReportDelivery.report_id)
+        .where(ReportDelivery.status == "queued", ReportOutbox.created_at < now - PATIENCE)
+    )
+    found = session.execute(waiting).one()
+    return found if found.deliveries else None
+
+
+def is_refused() -> ColumnElement[bool]:
+    """A delivery that a mail server refused; not a dropped one, or one for a recipient who no longer gets reports."""
+    return and_(ReportDelivery.status == "refused", ReportDelivery.last_attempt_at.is_not(None))
+
+
+_OUTBOX = Base.metadata.tables[ReportOutbox.__tablename__]
+_KEYS = select(_OUTBOX.c.idempotency_key).where(_OUTBOX.c.idempotency_key.in_(bindparam("keys", expanding=True)))
+_DELIVERIES = Base.metadata.tables[ReportDelivery.__tablename__]
+
+
+def backend_for(settings: Settings) -> MailBackend:
+    """The mail backend that the settings name; it must be closed."""
+    if settings.mail.backend == "maildir":
+        return Maildir(settings.path(settings.mail.folder))
+    return SmtpServer(settings)
+
+
+def deliver(
+    session_factory: Callable[[], Session],
+    settings: Settings,
+    now: datetime,
+    run: DeliveringRun | None = None,
+    is_stopped: Callable[[], bool] = lambda: False,
+) -> Deliveries:
+    """Try to hand over queued messages, oldest first, and commit after as many as the backend takes at once.
+
+    With `run`, later rounds try what this run has tried already, and what failed shortly before; without, everything is
+    tried. A recipient who is no longer a contact, or an administrator, is left out. Errors of a mail server or a folder
+    raise nothing: the delivery's row has them. If the server cannot be reached at all, the others wait for the next
+    time, as they do after an hour, or a minute after `is_stopped` says so. A refusal is final when the server accepts
+    another recipient: see refusals.py. Errors of the database are raised.
+    """
+    due = _due(now, run) if run else true()
+    former = _leave_out_former(session_factory, settings, run.began if run else now)
+    backend = backend_for(settings)
+    time_left = _TimeLeft(is_stopped)
+    round_ = _Round(session_factory, backend, now, due, run.refusals if run else Refusals(), time_left)
+    try:
+        round_.deliver()
+    finally:
+        backend.close()
+    round_.settle(round_.refusals.close_round())
+    waiting = _number_waiting(session_factory)
+    return Deliveries(round_.sent, waiting, round_.refused, round_.there, former, round_.in_doubt)
+
+
+class _TimeLeft:
+    """The time limit of a round: a mail server that answers slowly must not hold the run lock for good."""
+
+    def __init__(self, is_stopped: Callable[[], bool]) -> None:
+        self._is_stopped = is_stopped
+        self._ends = time.monotonic() + _LONGEST_ROUND
+
+    def is_over(self) -> bool:
+        """True if the round must end."""
+        if self._is_stopped():
+            self._ends = min(self._ends, time.monotonic() + _AFTER_STOP)
+            self._is_stopped = lambda: False
+        return time.monotonic() >= self._ends
+
+
+@dataclass(slots=True)
+class _Round:
+    """One attempt for everything that is due, and its numbers so far."""
+
+    session_factory: Callable[[], Session]
+    backend: MailBackend
+    now: datetime
+    due: ColumnElement[bool]
+    refusals: Refusals
+    time_left: _TimeLeft
+    sent: int = 0
+    refused: int = 0
+    there: int = 0
+    in_doubt: int = 0
+
+    def deliver(self) -> None:
+        """Hand over due messages, until all are done or the backend says stop."""
+        at_once = self.backend.at_once
+        for report_ids in _groups(_waiting_reports(self.session_factory, self.due), at_once):
+            for parcels in _groups(_parcels(self.session_factory, report_ids, self.due, self.backend), at_once):
+                # No transaction is open while a mail server takes its time.
+                attempts = self.backend.send([parcel.letter for parcel in parcels])
+                self._note(parcels, attempts)
+                if any(attempt.stop for attempt in attempts) or self.time_left.is_over():
+                    return
+
+    def settle(self, refusals: Sequence[Refusal]) -> None:
+        """Make refusals final whose deliveries wait."""
+        if not refusals:
+            return
+        values = [{"report": refusal.report_id, "to": refusal.recipient} for refusal in refusals]
+        with self.session_factory() as session:
+            settled = sum(session.connection().execute(_SETTLED, row).rowcount for row in values)
+            session.commit()
+        self.refused += settled
+        self.in_doubt = max(0, self.in_doubt - settled)
+
+    def _note(self, parcels: Sequence[_Parcel], attempts: Sequence[Attempt]) -> None:
+        """Update the deliveries of the recipients, or, if an attempt says stop, all that are due."""
+        rows: list[dict[str, object]] = []
+        overdue: list[dict[str, object]] = []
+        for_all: dict[str, object] = {}
+        final: list[Refusal] = []
+        for parcel, attempt in zip(parcels, attempts, strict=False):
+            values: dict[str, object] = {"state": attempt.status, "error": attempt.error, "now": self.now}
+            if attempt.stop:
+                for_all = values
+                continue
+            its_rows = [{**values, "report": parcel.report_id, "to": each} for each in parcel.letter.recipients]
+            may_pass = attempt.put_off
+            if attempt.status == "sent":
+                final += self.refusals.accepted()
+            elif attempt.by_server and not self.refusals.accepts:
+                self.refusals.refused(parcel.refusals())
+                self.in_doubt += len(its_rows)
+                its_rows = [{**row, "state": "queued"} for row in its_rows]
+                may_pass = True
+            rows += its_rows
+            if may_pass and self.now - parcel.letter.created_at >= _GIVEN_UP_AFTER:
+                overdue += [{**row, "state": "refused"} for row in its_rows]
+            self.sent += len(its_rows) if attempt.status == "sent" else 0
+            self.refused += sum(row["state"] == "refused" for row in its_rows)
+            self.there += len(its_rows) if attempt.there else 0
+        with self.session_factory() as session:
+            given_up = sum(session.connection().execute(_GIVEN_UP, row).rowcount for row in overdue)
+            if rows:
+                session.connection().execute(_ATTEMPTED_ONE, rows)
+            if for_all:
+                session.connection().execute(_ATTEMPTED.where(self.due), for_all)
+            session.commit()
+        self.refused += given_up
+        self.in_doubt = max(0, self.in_doubt - given_up)
+        self.settle(final)
+
+
+def _leave_out_former(session_factory: Callable[[], Session], settings: Settings, before: datetime) -> int:
+    """Stop trying former recipients, of reports made `before`; return the number of deliveries.
+
+    They become `refused` without the time of an attempt, so that they are not reported as recent failures. Reports of a
+    removed site are delivered as they were meant.
+    """
+    with session_factory() as session:
+        rows = session.execute(_NOT_ARRIVED, {"before": before}).all()
+        known: dict[int | None, Sequence[str]] = {None: settings.harvester.administrators}
+        for numbers in _groups(list({row.site_schedule_id for row in rows} - {None}), _SITES_AT_ONCE):
+            # A broken row may have only some legible contacts.
+            sites = read_sites_of(session, numbers).items()
+            known |= {site_id: site.contacts for site_id, site in sites if isinstance(site, Site)}
+        former = []
+        for row in rows:
+            addresses = {address.casefold() for address in known.get(row.site_schedule_id, ())}
+            if addresses and row.recipient.casefold() not in addresses:
+                answer = f" The last answer: {row.last_error}" if row.last_error else ""
+                former.append({"delivery": row.delivery_id, "error": f"{NO_LONGER}{answer}"})
+        if former:
+            session.connection().execute(_LEFT_OUT, former)
+            session.commit()
+    return len(former)
+
+
+def _due(now: datetime, run: DeliveringRun) -> ColumnElement[bool]:
+    """The deliveries that a run tries: new ones, and those with a last attempt long enough ago, see _FIRST_DELAY."""
+    last, attempts = ReportDelivery.last_attempt_at, ReportDelivery.attempts
+    delays = [timedelta(0), _FIRST_DELAY]
+    while delays[-1] < _LONGEST_DELAY:
+        delays.append(min(2 * delays[-1], _LONGEST_DELAY))
+    rested = [and_(attempts == number, last <= now - delay) for number, delay in enumerate(delays, 1)]
+    rested.append(and_(attempts > len(delays), last <= now - _LONGEST_DELAY))
+    is_first_of_day = ~exists().where(HarvestRun.harvest_date == run.day, HarvestRun.started_at < run.began, IS_HARVEST)
+    # A time in the future was written while the clock was wrong.
+    return or_(attempts == 0, last.is_(None), last > now, and_(last < run.began, or_(is_first_of_day, *rested)))
+
+
+def _groups(items: Sequence[_Item], number: int) -> Iterator[Sequence[_Item]]:
+    for start in range(0, len(items), number):
+        yield items[start : start + number]
+
+
+def _waiting_reports(session_factory: Callable[[], Session], due: ColumnElement[bool]) -> list[int]:
+    query = select(ReportDelivery.report_id).where(ReportDelivery.status == "queued", due).distinct()
+    with session_factory() as session:
+        return list(session.scalars(query.order_by(ReportDelivery.report_id)))
+
+
+def _number_waiting(session_factory: Callable[[], Session]) -> int:
+    with session_factory() as session:
+        return session.scalars(select(func.count()).where(ReportDelivery.status == "queued")).one()
+
+
+def _parcels(
+    session_factory: Callable[[], Session], report_ids: Sequence[int], due: ColumnElement[bool], backend: MailBackend
+) -> list[_Parcel]:
+    """These reports as letters to the recipients with a due delivery."""
+    recipients: dict[int, list[str]] = {}
+    parcels = []
+    with session_factory() as session:
+        for report_id, recipient in session.execute(_RECIPIENTS.where(due), {"reports": report_ids}):
+            recipients.setdefault(report_id, []).append(recipient)
+        for report_id, kind, message_id, content, created_at in session.execute(_LETTERS, {"reports": report_ids}):
+            for group in backend.parcels(recipients.get(report_id, [])):
+                parcels.append(_Parcel(report_id, kind, Letter(message_id, content, created_at, group)))
+    return parcels
+
+
+_RECIPIENTS = (
+    select(_DELIVERIES.c.report_id, _DELIVERIES.c.recipient)
+    .where(_DELIVERIES.c.report_id.in_(bindparam("reports", expanding=True)), _DELIVERIES.c.status == "queued")
+    .order_by(_DELIVERIES.c.delivery_id)
+)
+_LETTERS = (
+    select(_OUTBOX.c.report_id, _OUTBOX.c.kind, _OUTBOX.c.message_id, _OUTBOX.c.content, _OUTBOX.c.created_at)
+    .where(_OUTBOX.c.report_id.in_(bindparam("reports", expanding=True)))
+    .order_by(_OUTBOX.c.report_id)
+)
+_ATTEMPTED = (
+    update(_DELIVERIES)
+    .where(_DELIVERIES.c.status == "queued")
+    .values(status=bindparam("state"), last_error=bindparam("error"), last_attempt_at=bindparam("now"))
+    .values(
+        attempts=_DELIVERIES.c.attempts + 1,
+        first_sent_at=case(
+            (bindparam("state") == "sent", func.coalesce(_DELIVERIES.c.first_sent_at, bindparam("now"))),
+            else_=_DELIVERIES.c.first_sent_at,
+        ),
+    )
+)
+_ATTEMPTED_ONE = _ATTEMPTED.where(
+    _DELIVERIES.c.report_id == bindparam("report"), _DELIVERIES.c.recipient == bindparam("to")
+)
+NO_LONGER = "This address gets these reports no longer, so it is not tried again."
+_NOT_ARRIVED = (
+    select(
+        HarvestSiteRun.site_schedule_id, ReportDelivery.delivery_id, ReportDelivery.recipient, ReportDelivery.last_error
+    )
+    .select_from(ReportDelivery)
+    .join(ReportOutbox, ReportOutbox.report_id == ReportDelivery.report_id)
+    .outerjoin(HarvestSiteRun, HarvestSiteRun.site_run_id == ReportOutbox.site_run_id)
+    .where(
+        or_(ReportDelivery.status == "queued", is_refused()),
+        ~ReportDelivery.by_hand,
+        ReportOutbox.created_at <= bindparam("before", type_=_OUTBOX.c.created_at.type),
+    )
+)
+_LEFT_OUT = (
+    update(_DELIVERIES)
+    .where(_DELIVERIES.c.delivery_id == bindparam("delivery"))
+    .values(status="refused", last_attempt_at=None, last_error=bindparam("error"))
+)
+_GIVEN_UP = _ATTEMPTED_ONE.where(_DELIVERIES.c.last_error == bindparam("error"))
+_SETTLED = (
+    update(_DELIVERIES)
+    .where(_DELIVERIES.c.report_id == bindparam("report"), _DELIVERIES.c.recipient == bindparam("to"))
+    .where(_DELIVERIES.c.status == "queued", _DELIVERIES.c.attempts > 0)
+    .values(status="refused")
+)

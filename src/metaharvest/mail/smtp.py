@@ -1,0 +1,228 @@
+"""Hands messages over to a mail server by SMTP. Every error of the library becomes a sentence here.
+
+outbox.py marks deliveries in the database. Standards: RFC 5321 (a 4xx answer is transient, a 5xx one is permanent), RFC
+3207 (STARTTLS), RFC 4954 (AUTH), RFC 6531 (SMTPUTF8).
+"""
+
+from __future__ import annotations
+
+import base64
+import smtplib
+import socket
+import ssl
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from metaharvest.config.paths import at_home
+from metaharvest.config.secret_references import resolve_secret
+from metaharvest.config.settings import MailSettings, Settings
+from metaharvest.config.trust_store import BadAuthorities, read_authorities
+from metaharvest.errors import SettingsError
+from metaharvest.mail.delivery import Attempt, Letter
+from metaharvest.mail.message import ascii_address
+from metaharvest.mail.smtp_client import LONGEST_ANSWER, AnswerTooLong, SmtpClient, SmtpTlsClient
+from metaharvest.text import one_line
+
+_MENDABLE = (530, 534, 535, 538)
+"""Answers about our own login, not about the recipient: an operator can correct that, so the message waits."""
+
+_CLOSING = 421
+
+_TLS_PORT = 465
+
+
+class SmtpServer:
+    """A mail server. One session serves many messages and is opened again if the server closes it."""
+
+    at_once = 1
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings: MailSettings = settings.mail
+        self._folder = settings.folder
+        self._where = f"{settings.mail.host}, port {settings.mail.port}"
+        self._session: smtplib.SMTP | None = None
+        self._secret = ""
+        self._failures = 0
+
+    def parcels(self, recipients: Sequence[str]) -> list[tuple[str, ...]]:
+        """A message for each recipient, so that each has an answer of its own."""
+        return [(recipient,) for recipient in recipients]
+
+    def send(self, letters: Sequence[Letter]) -> list[Attempt]:
+        """One mail transaction, for one recipient."""
+        [letter] = letters
+        try:
+            attempt = self._transaction(letter, letter.recipients[0])
+        except SettingsError as error:
+            return [Attempt("queued", one_line(str(error), 1000), stop=True)]
+        except (smtplib.SMTPException, OSError, ValueError) as error:
+            was_open = self._session is not None
+            self._drop()
+            self._failures += 1
+            return [Attempt("queued", self._sentence(error), stop=not was_open or self._failures > 1)]
+        self._failures = 0
+        return [attempt]
+
+    def probe(self) -> str | None:
+        """Check that the server answers, speaks TLS as configured and accepts the login."""
+        try:
+            self._connected()
+        except SettingsError as error:
+            return one_line(str(error), 1000)
+        except (smtplib.SMTPException, OSError, ValueError) as error:
+            return self._sentence(error)
+        return None
+
+    def close(self) -> None:
+        """End the session, if the server still answers."""
+        if self._session is not None:
+            with suppress(smtplib.SMTPException, OSError):
+                self._session.quit()
+        self._drop()
+
+    def _drop(self) -> None:
+        if self._session is not None:
+            self._session.close()
+        self._session = None
+
+    def _transaction(self, letter: Letter, recipient: str) -> Attempt:
+        address = ascii_address(recipient)
+        if not address.isascii() and not self._connected().has_extn("smtputf8"):
+            why = f"and the mail server ({self._where}) does not take such addresses (SMTPUTF8)"
+            said = f"{recipient} has letters beyond ASCII, {why}: use another address of this person."
+            return Attempt("refused", said)
+        session, code, text = self._begin(letter, address)
+        if code != 250:
+            # 552: the message is too long for this server. Everything else is about us, not about the recipient.
+            return self._failed("refused" if code == 552 else "queued", code, text)
+        code, text = session.rcpt(address)
+        if code not in (250, 251):
+            return replace(self._failed(_lasting(code), code, text), put_off=400 <= code < 500)
+        try:
+            code, text = session.data(letter.content)
+        except smtplib.SMTPDataError as error:
+            code, text = error.smtp_code, _as_bytes(error.smtp_error)
+        return Attempt("sent") if 200 <= code < 300 else self._failed(_lasting(code), code, text)
+
+    def _connected(self) -> smtplib.SMTP:
+        self._session = session = self._session or self._open()
+        return session
+
+    def _begin(self, letter: Letter, address: str) -> tuple[smtplib.SMTP, int, bytes]:
+        """Open the transaction, in a new session if the server has closed the one that served the last message."""
+        if self._session is not None:
+            with suppress(smtplib.SMTPServerDisconnected, OSError):
+                code, text = self._mail_from(self._session, letter, address)
+                if code != _CLOSING:
+                    return self._session, code, text
+            self._drop()
+        session = self._connected()
+        return session, *self._mail_from(session, letter, address)
+
+    def _mail_from(self, session: smtplib.SMTP, letter: Letter, address: str) -> tuple[int, bytes]:
+        options = [f"size={len(letter.content)}"] if session.has_extn("size") else []
+        options += [] if address.isascii() else ["SMTPUTF8"]
+        return session.mail(ascii_address(self._settings.sender), options)
+
+    def _failed(self, status: str, code: int, text: bytes) -> Attempt:
+        if code == _CLOSING:
+            raise smtplib.SMTPResponseException(code, text)
+        try:
+            if self._session is not None:
+                self._session.rset()
+        except (smtplib.SMTPException, OSError):
+            self._drop()
+        return Attempt(status, self._answer(code, text), by_server=status == "refused")
+
+    def _open(self) -> smtplib.SMTP:
+        mail = self._settings
+        context = self._context()
+        self._secret = resolve_secret(mail.password, self._folder)
+        if mail.security == "tls":
+            session: smtplib.SMTP = SmtpTlsClient(mail.host, mail.port, timeout=mail.timeout, context=context)
+        else:
+            session = SmtpClient(mail.host, mail.port, timeout=mail.timeout)
+        try:
+            session.ehlo_or_helo_if_needed()
+            if mail.security == "starttls":
+                session.starttls(context=context)
+                session.ehlo_or_helo_if_needed()
+            if mail.username:
+                session.login(mail.username, self._secret)
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+    def _context(self) -> ssl.SSLContext | None:
+        """The TLS context; None without TLS, as it takes longer to make than a mail to send."""
+        authorities = self._authorities()
+        if self._settings.security == "none":
+            return None
+        context = ssl.create_default_context()
+        if authorities:
+            context.load_verify_locations(cadata=authorities.decode("ascii", "ignore"))
+        return context
+
+    def _authorities(self) -> bytes:
+        if self._settings.ca_file is None:
+            return b""
+        path = self._folder / at_home(self._settings.ca_file)
+        try:
+            return read_authorities(path)
+        except BadAuthorities as error:
+            raise SettingsError(f"mail.ca_file = {path} cannot be used as a list of certificates: {error}.") from error
+
+    def _answer(self, code: int, text: bytes) -> str:
+        said = one_line(text.decode("utf-8", "replace"), 400)
+        if code < 0:
+            # The library has cut off the code, so the answer is not shown.
+            where = f"The mail server ({self._where})"
+            return f"{where} gave an answer that is not SMTP: see whether mail.host and mail.port are those of one."
+        return self._masked(f"The mail server ({self._where}) answered {code}: {said}")
+
+    def _sentence(self, error: Exception) -> str:
+        """The fault of the connection, for the person who looks after the settings."""
+        match error:
+            case smtplib.SMTPAuthenticationError():
+                fault = f"does not accept the user name and password of the section [mail] ({error.smtp_code})."
+            case smtplib.SMTPResponseException():
+                return self._answer(error.smtp_code, _as_bytes(error.smtp_error))
+            case smtplib.SMTPNotSupportedError():
+                fault = f"cannot do what mail.security or mail.username ask for: {error}"
+            case smtplib.SMTPServerDisconnected() if isinstance(error.__context__, AnswerTooLong):
+                fault = f"gave an answer of more than {LONGEST_ANSWER:,} bytes, which was not read to its end."
+            case smtplib.SMTPServerDisconnected() if not isinstance(error.__context__, TimeoutError):
+                fault = "closed the connection."
+            case ssl.SSLCertVerificationError():
+                fault = f"has a certificate that cannot be trusted: {error.verify_message}. "
+                fault += "If it is one of your own, name its authority's file in mail.ca_file."
+            case ssl.SSLError():
+                fault = f"does not speak TLS as mail.security asks for: {error.reason or error}."
+            case TimeoutError() | smtplib.SMTPServerDisconnected():
+                fault = f"did not answer within {self._settings.timeout:g} seconds."
+                if self._settings.port == _TLS_PORT and self._settings.security != "tls":
+                    fault += f' On port {_TLS_PORT}, mail.security is usually "tls".'
+            case socket.gaierror():
+                fault = "is not known by that name: look at mail.host."
+            case OSError():
+                fault = f"cannot be reached: {error.strerror or error}."
+            case _:
+                fault = f"could not be spoken to: {error}."
+        return self._masked(one_line(f"The mail server ({self._where}) {fault}", 1000))
+
+    def _masked(self, sentence: str) -> str:
+        if not self._secret:
+            return sentence
+        for form in (self._secret, base64.b64encode(self._secret.encode()).decode()):
+            sentence = sentence.replace(form, "(not shown)")
+        return sentence
+
+
+def _lasting(code: int) -> str:
+    return "refused" if code >= 500 and code not in _MENDABLE else "queued"
+
+
+def _as_bytes(text: bytes | str) -> bytes:
+    return text if isinstance(text, bytes) else text.encode("utf-8", "replace")

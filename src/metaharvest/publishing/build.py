@@ -1,0 +1,72 @@
+"""Plans a harvest list of the EML documents in a folder.
+
+1. The last list is read, with what it remembers.
+2. The files of the folder are found and read: which documents are they?
+3. Of several files of one document, those to be listed are chosen.
+4. Each gets its revision; the entries that are not of this folder stay.
+
+What is planned is written by plan.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from metaharvest.publishing.contents import FolderOptions, chosen, read_folder
+from metaharvest.publishing.entries import ListChange, NewEntries
+from metaharvest.publishing.list_file import place_of
+from metaharvest.publishing.list_store import StoredList, open_list
+from metaharvest.publishing.naming import BaseUrl
+from metaharvest.publishing.plan import ListPlan
+
+
+@dataclass(frozen=True, slots=True)
+class BuildRequest:
+    """The list to make: the file `output` with the documents in `folder`, which is at `base` on the web.
+
+    `writes`: write revisions into the packageIds, too.
+    """
+
+    folder: Path
+    base: BaseUrl
+    output: Path
+    options: FolderOptions = field(default_factory=FolderOptions)
+    writes: bool = False
+    keep_order: bool = False
+
+
+def plan_build(request: BuildRequest) -> ListPlan:
+    """What building the list comes to; nothing is written. Raises PublishingError; ListError for the last list."""
+    stored, options, url_of = open_list(request.output), request.options, request.base.url_of
+    options = replace(options, selection=replace(options.selection, never=request.output))
+    ids = _listed_ids(stored)
+    contents = read_folder(request.folder, options, url_of, lambda file: ids.get(url_of(file)))
+    entries = NewEntries(stored.list_file, writes=request.writes, from_names=options.names is not None)
+    choice, left_out = chosen(contents, options.revisions, entries.is_listed)
+    for document in choice.older:
+        entries.add_older(document)
+    for document in choice.newest:
+        entries.add_newest(document)
+    unusable = set(map(url_of, contents.refused))
+    entries.settle_others(
+        lambda entry: entry.document.url in unusable or entry.document.document_id in choice.undecided,
+        lambda entry: not entry.document.url.startswith(request.base.text),
+    )
+    return ListPlan(
+        stored,
+        entries.list_file(keep_order=request.keep_order),
+        tuple(sorted(entries.changes, key=_place)),
+        tuple(entries.rewrites),
+        tuple(sorted([*contents.findings, *left_out, *entries.findings], key=lambda found: found.file)),
+        tuple(sorted([*contents.passed_over, *contents.lists])),
+    )
+
+
+def _listed_ids(stored: StoredList) -> dict[str, str]:
+    """The document id that the last list gives to each URL."""
+    return {entry.document.url: entry.document.document_id for entry in stored.list_file.entries}
+
+
+def _place(change: ListChange) -> tuple[str, int, int]:
+    return place_of(change.document)

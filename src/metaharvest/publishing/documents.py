@@ -1,0 +1,153 @@
+"""Reads what a list needs to know of a document from its bytes: that it is EML, of which version, under which docid.
+
+Whether it is valid is not asked here: `metaharvest check` says that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, replace
+
+from lxml import etree
+
+from metaharvest.model import Finding, Level
+from metaharvest.publishing.naming import NamePattern
+from metaharvest.publishing.package_id import place_in, with_package_id
+from metaharvest.sources.harvest_list.values import BadValue, check_document_id, check_number, check_scope
+from metaharvest.text import one_line
+from metaharvest.validation import identity, parse_lock, places, wellformed
+
+_DOCID = re.compile(r"(.+)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)", re.DOTALL)
+_OTHER_KINDS = (
+    (re.compile(r"(doi:|https?://(dx\.)?doi\.org/)?10\.[0-9]{4,}.*", re.IGNORECASE | re.DOTALL), "a DOI"),
+    (re.compile(r"(urn:uuid:)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE), "a UUID"),
+    (re.compile(r"(https?|ftp)://.*", re.IGNORECASE | re.DOTALL), "a URL"),
+    (re.compile(r"urn:.*", re.IGNORECASE | re.DOTALL), "a URN"),
+)
+_STAYS = (
+    "Where the packageIds are to stay, `list build --from-names` takes the docids from the names of the files, and "
+    "`list add --docid` takes one as given."
+)
+
+
+class NotListable(Exception):
+    """A document cannot be listed; `findings` say why."""
+
+    def __init__(self, *findings: Finding) -> None:
+        super().__init__(findings[0].message)
+        self.findings = findings
+
+
+class HarvestListInstead(Exception):
+    """This is a harvest list, and no document."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmlDocument:
+    """An EML document as it was read. `package_id` is trimmed, `sha256` that of its bytes."""
+
+    content: bytes
+    root: etree._Element
+    document_type: str
+    package_id: str
+    sha256: str
+
+    @property
+    def encoding(self) -> str:
+        """The encoding that its parser found."""
+        return self.root.getroottree().docinfo.encoding or "UTF-8"
+
+    def finding(self, rule: str, message: str, remedy: str, level: Level = Level.ERROR) -> Finding:
+        """A finding about the packageId, at its place; at that of the root element if there is none."""
+        at_root = places.ElementFinding(rule, message, remedy, self.root, level)
+        [finding] = places.with_places([at_root], self.content, self.root)
+        there = place_in(self.content, self.encoding)
+        if there is None:
+            return finding
+        return replace(finding, line=there.line, column=there.column, excerpt=there.excerpt)
+
+    def with_package_id(self, package_id: str) -> bytes:
+        """The bytes of the document with another packageId. Raises NotReplaceable."""
+        return with_package_id(self.content, self.encoding, package_id)
+
+
+def read_document(content: bytes) -> EmlDocument:
+    """The EML document in `content`. Raises NotListable if it is none, HarvestListInstead if it is a harvest list."""
+    try:
+        with parse_lock.parsing():
+            root = wellformed.parse(content, wellformed.new_parser())
+    except wellformed.NotReadable as error:
+        raise NotListable(*error.findings) from None
+    name = etree.QName(root)
+    if name.localname == "harvestList":
+        raise HarvestListInstead
+    version = identity.version_of(root)
+    if version is None:
+        found = identity.not_eml_finding(root, "")
+        raise NotListable(*places.with_places([found], content, root))
+    package_id = (root.get("packageId") or "").strip()
+    return EmlDocument(content, root, version.namespace, package_id, hashlib.sha256(content).hexdigest())
+
+
+def docid_in(document: EmlDocument) -> tuple[str, int]:
+    """The document id and the revision that the packageId spells. Raises NotListable if it is no docid."""
+    package_id = document.package_id
+    if not package_id:
+        raise NotListable(document.finding("build.no-docid", "The document has no packageId.", _remedy("")))
+    try:
+        return parse_docid(package_id)
+    except ValueError as error:
+        message = f"The packageId '{one_line(package_id, 100)}' is {error}"
+        raise NotListable(document.finding("build.no-docid", message, _remedy(package_id))) from None
+
+
+def _remedy(package_id: str) -> str:
+    if meant := identity.nearest_docid(package_id):
+        return f'Write packageId="{meant}": scope, number and revision.'
+    how = "Write a docid there: the scope of your site, a number and a revision, as in your-site.12.1."
+    return f"{how} {_STAYS}"
+
+
+def parse_docid(text: str) -> tuple[str, int]:
+    """A docid as document id and revision. Raises ValueError, with the end of a sentence that begins with "it is"."""
+    parts = _DOCID.fullmatch(text)
+    kind = next((kind for pattern, kind in _OTHER_KINDS if pattern.fullmatch(text)), "")
+    if parts is None or kind:
+        raise ValueError(f"{f'{kind}, and ' if kind else ''}no docid (scope.identifier.revision).")
+    try:
+        document_id = check_document_id(check_scope(parts[1]), check_number("identifier", parts[2]))
+        return document_id, check_number("revision", parts[3])
+    except BadValue as bad:
+        raise ValueError(f"no docid: {_lower_first(bad.mistake.message)}") from None
+
+
+def docid_in_name(file: str, pattern: NamePattern) -> tuple[str, int | None]:
+    """The document id and the revision that the name of a file spells, None where it has none. Raises NotListable."""
+    example = f"Name it as in '{one_line(pattern.text, 100)}', or leave it out with --exclude."
+    try:
+        found = pattern.docid_of(file)
+    except BadValue as bad:
+        message = f"The name of the file spells no docid: {_lower_first(bad.mistake.message)}"
+        raise NotListable(Finding("build.name", message, example)) from None
+    if found is None:
+        raise NotListable(Finding("build.name", "The name of the file does not fit --from-names.", example))
+    return found
+
+
+def is_docid_of(package_id: str, document_id: str) -> bool:
+    """Whether a packageId is a docid of this document, whatever its revision."""
+    parts = _DOCID.fullmatch(package_id)
+    return parts is not None and f"{parts[1]}.{parts[2]}" == document_id
+
+
+def is_other_docid(package_id: str, document_id: str) -> bool:
+    """Whether a packageId is the docid of another document."""
+    try:
+        return parse_docid(package_id)[0] != document_id
+    except ValueError:
+        return False
+
+
+def _lower_first(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]

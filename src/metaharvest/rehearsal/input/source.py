@@ -1,0 +1,208 @@
+"""What was given to be checked as a source: it is listed and fetched as the documents of a registered site are."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from math import inf
+from pathlib import Path
+from typing import BinaryIO
+
+from metaharvest.config.files import open_file, read_file
+from metaharvest.errors import FetchError
+from metaharvest.fetch.client import Fetcher
+from metaharvest.fetch.local_files import is_file_url, path_of
+from metaharvest.model import FetchedDocument, Finding, ListedDocument, ListVersion, OriginalColumns, Site
+from metaharvest.publishing.list_reading import remembered
+from metaharvest.rehearsal.input.arguments import Given, GivenDocuments, GivenList, GivenUrl, LocalFile, copy_place
+from metaharvest.rehearsal.input.changed import ListMemory, build_command
+from metaharvest.sources.base import Listing
+from metaharvest.sources.harvest_list.source import fetch_document, read_list, scope_and_identifier
+from metaharvest.sources.roots import as_listed, read_root
+from metaharvest.text import one_line
+
+_LARGEST_LIST = 268_435_456
+"""The most bytes of a list whose memory is read."""
+
+_WITHOUT_CONTENT = ("build.link", "build.unreadable")
+"""Rules of findings about files that are not opened."""
+
+
+class Copies:
+    """What was fetched while something was checked, in files of a folder: lines of it are shown with findings.
+
+    If `reused`, what was fetched once is not fetched again.
+    """
+
+    def __init__(self, folder: Path, reused: bool = False) -> None:
+        self.folder = folder
+        self.reused = reused
+
+    def file_of(self, url: str) -> Path | None:
+        """The file with what is at `url`: its copy, or the file of this computer that it names; None without one."""
+        copy = self.place(url)
+        if copy.exists():
+            return copy
+        return path_of(url) if is_file_url(url) else None
+
+    def place(self, url: str) -> Path:
+        """Where the copy of what is at `url` belongs."""
+        return copy_place(self.folder, url)
+
+
+class GivenSource:
+    """A list or documents that were given to be checked, as a source; see Source.
+
+    `is_site`: it is checked as a registered site, of which nothing but a harvest list is harvested.
+    """
+
+    def __init__(self, given: Given, site: Site, fetcher: Fetcher, copies: Copies, *, is_site: bool = False) -> None:
+        self._given = given
+        self._is_site = is_site
+        # Who gives a file may read it, and what it names; a site may only read what the settings allow it.
+        is_local = not isinstance(given, GivenUrl)
+        self._site = replace(site, file_folder=Path("/")) if is_local and not site.file_folder else site
+        self._fetcher = fetcher
+        self._copies = copies
+        self._memory: ListMemory | None = None
+        # Where very many are listed, what is listed comes back without that.
+        self._by_itself: dict[str, ListedDocument] = {}
+        files = given.files if isinstance(given, GivenDocuments) else ()
+        self._piped = {file.url: file for file in files if file.pipe}
+
+    async def list_documents(self, known: ListVersion | None, seconds: float = inf) -> Listing:
+        """The listed documents; see Source. What is at a URL is a list, or a document."""
+        if isinstance(self._given, GivenDocuments):
+            return Listing(iter(self._alone(self._given)))
+        if isinstance(self._given, GivenList):
+            await asyncio.to_thread(self._remember, self._given.file.path)
+            listed = _read(_opened(self._given.file.path), base=self._given.file.base)
+            return Listing(_from_files(listed, self._given.files))
+        file = await self._fetched_list(self._given, seconds)
+        root = await asyncio.to_thread(read_root, file)
+        if root.is_list or not root.name or root.name.lower() == "html" or self._is_site:
+            await asyncio.to_thread(self._remember, self._copies.place(self._given.url))
+            return Listing(_read(file, files_allowed=self._site.file_folder is not None))
+        file.close()
+        document = replace(as_listed(root, self._given.url, self._given.shown), by_itself=True)
+        self._by_itself = {document.url: document}
+        return Listing(iter([document]))
+
+    def original_columns(self, document_id: str) -> OriginalColumns:
+        """Scope and identifier of a document id."""
+        return scope_and_identifier(document_id)
+
+    async def fetch(self, document: ListedDocument, patience: float = inf) -> FetchedDocument:
+        """The document's bytes; see Source. A copy of them is kept, if they are not in a file already."""
+        fetched = await self._fetched(document, patience)
+        if isinstance(self._given, GivenList):
+            fetched = replace(fetched, document=replace(fetched.document, list_file=shlex.quote(self._given.shown)))
+        if self._memory is None or not self._memory.documents:
+            return fetched
+        return replace(fetched, findings=(*fetched.findings, *self._memory.findings(fetched)))
+
+    def _remember(self, path: Path) -> None:
+        """Take in what the list in this file remembers of its documents."""
+        if not isinstance(self._given, GivenDocuments):
+            with suppress(OSError):
+                known = remembered(read_file(path, _LARGEST_LIST))
+                self._memory = ListMemory(known, build_command(self._given) if known else "")
+
+    async def _fetched(self, document: ListedDocument, patience: float) -> FetchedDocument:
+        document = self._by_itself.get(document.url, document)
+        if document.refusal is not None and document.refusal.rule in _WITHOUT_CONTENT:
+            raise FetchError(document.refusal)
+        copy = None if is_file_url(document.url) else self._copies.place(document.url)
+        if copy is not None and self._copies.reused and copy.exists():
+            content = await asyncio.to_thread(copy.read_bytes)
+            return FetchedDocument(document, content, hashlib.sha256(content).hexdigest(), 0.0)
+        if piped := self._piped.get(document.url):
+            return await self._fetch_piped(piped, document, patience)
+        fetched = await fetch_document(document, self._site, self._fetcher, patience)
+        if copy is not None:
+            await asyncio.to_thread(_keep, copy, fetched.content)
+        return fetched
+
+    async def _fetch_piped(self, file: LocalFile, document: ListedDocument, patience: float) -> FetchedDocument:
+        """What came through a pipe, as a document; the name of its copy is told to nobody. Raises FetchError."""
+        copy = file.path.as_uri()
+        try:
+            fetched = await fetch_document(replace(document, url=copy), self._site, self._fetcher, patience)
+        except FetchError as error:
+            findings = (replace(each, message=each.message.replace(copy, file.shown)) for each in error.findings)
+            raise FetchError(*findings, transient=error.transient, seconds=error.seconds) from error
+        return replace(fetched, document=document)
+
+    def _alone(self, given: GivenDocuments) -> list[ListedDocument]:
+        """Documents that no list names. Of those with the same packageId, each but the first has a number in its id."""
+        listed: list[ListedDocument] = []
+        first: dict[tuple[str, int], str] = {}
+        for number, file in enumerate(given.files, 1):
+            document = as_listed(file.root, file.url, file.shown)
+            if file.document is not None:
+                document = replace(document, document_id=file.document[0], revision=file.document[1])
+            key = document.document_id, document.revision
+            twin = first.setdefault(key, file.shown)
+            if twin != file.shown:
+                document = replace(document, document_id=f"{document.document_id} [{number}]")
+            twin = twin if twin != file.shown else ""
+            document = replace(document, by_itself=True, twin=twin, refusal=file.refusal)
+            self._by_itself[document.url] = document
+            listed.append(document)
+        return listed
+
+    async def _fetched_list(self, given: GivenUrl, seconds: float) -> BinaryIO:
+        """What is at a URL, as the copy that is kept of it, open for reading. Raises FetchError."""
+        place = self._copies.place(given.url)
+        if self._copies.reused and place.exists():
+            return place.open("rb")
+        file = place.open("w+b")
+        try:
+            await self._fetcher.fetch_to(
+                given.url,
+                file,
+                allow_networks=self._site.options.allow_networks,
+                ca_file=self._site.options.ca_file,
+                file_folder=self._site.file_folder,
+                seconds=seconds,
+            )
+        except BaseException:
+            file.close()
+            with suppress(OSError):
+                place.unlink()
+            raise
+        file.seek(0)
+        return file
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return open_file(path)
+    except OSError as error:
+        message = f"The file {one_line(str(path))} cannot be read: {error.strerror}."
+        raise FetchError(Finding("list.file", message, "Check the file's name and permissions.")) from error
+
+
+def _read(file: BinaryIO, *, files_allowed: bool = True, base: str = "") -> Iterator[ListedDocument]:
+    with file:
+        yield from read_list(file, files_allowed=files_allowed, base=base)
+
+
+def _from_files(listed: Iterable[ListedDocument], files: Mapping[str, LocalFile]) -> Iterator[ListedDocument]:
+    """The documents of a list, each from its local file if there is one."""
+    for document in listed:
+        file = files.get(document.url)
+        yield document if file is None else replace(document, url=file.url)
+
+
+def _keep(copy: Path, content: bytes) -> None:
+    """Write a copy. Without room for it, no lines are shown; what is wrong with the document is told all the same."""
+    try:
+        copy.write_bytes(content)
+    except OSError:
+        with suppress(OSError):
+            copy.unlink()

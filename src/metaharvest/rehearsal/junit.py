@@ -1,0 +1,80 @@
+"""The results of a rehearsal as a JUnit report, which services that run tests read: a document is a test case."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from xml.etree import ElementTree
+
+from metaharvest.model import Finding, OutcomeKind
+from metaharvest.rehearsal.results import CheckedDocument, CheckedPart, Places
+from metaharvest.reports.phrasing import OUTCOME_TITLES
+
+_NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit(
+    found: Iterable[tuple[CheckedPart, Iterable[CheckedDocument]]], places: Places, seconds: float, stamp: str
+) -> bytes:
+    """A test suite for each part, with a test case for each document, and one for a list that cannot be read.
+
+    A document with errors has failed, and so has one that was put off. `stamp`: its time, in ISO 8601 without a time
+    zone; `seconds`: its total duration.
+    """
+    root = ElementTree.Element("testsuites", name="metaharvest check")
+    for number, (part, documents) in enumerate(found):
+        suite = ElementTree.SubElement(root, "testsuite", name=_text(part.name.shown))
+        for document in documents:
+            _add_case(suite, part, document, places)
+        if part.failed and not suite.findall("testcase"):
+            case = ElementTree.SubElement(suite, "testcase", name=_text(part.name.shown), classname="list", time="0")
+            ElementTree.SubElement(case, "failure", message=_text(part.sentence), type=part.status.value)
+        suite.set("timestamp", stamp)
+        suite.set("time", f"{0.0 if number else seconds:.3f}")
+        suite.set("hostname", "localhost")
+        _count(suite)
+    for key in ("tests", "failures", "errors"):
+        root.set(key, str(sum(int(suite.get(key, "0")) for suite in root)))
+    root.set("time", f"{seconds:.3f}")
+    ElementTree.indent(root)
+    report: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+    return report + b"\n"
+
+
+def _count(suite: ElementTree.Element) -> None:
+    for key, tag in (("tests", "testcase"), ("failures", "testcase/failure")):
+        suite.set(key, str(len(suite.findall(tag))))
+    for key in ("errors", "skipped"):
+        suite.set(key, "0")
+
+
+def _add_case(suite: ElementTree.Element, part: CheckedPart, document: CheckedDocument, places: Places) -> None:
+    is_list = part.name.is_list
+    name = (document.docid if is_list else places.name(document.url)) or "the harvest list"
+    case = ElementTree.SubElement(suite, "testcase", name=_text(name), classname=_text(part.name.shown), time="0")
+    errors = [finding for finding in document.reported_findings if finding.is_error]
+    text = _text("\n\n".join(_describe(finding, document, places) for finding in document.reported_findings))
+    if errors:
+        about = errors[0]
+        ElementTree.SubElement(case, "failure", message=_text(about.message), type=about.rule).text = text
+    elif document.outcome is OutcomeKind.DEFERRED:
+        title = OUTCOME_TITLES[document.outcome]
+        ElementTree.SubElement(case, "failure", message=title, type="deferred").text = text or title
+    elif text:
+        ElementTree.SubElement(case, "system-out").text = text
+
+
+def _describe(finding: Finding, document: CheckedDocument, places: Places) -> str:
+    where = [
+        places.name(document.url_of(finding)),
+        *(str(number) for number in (finding.line, finding.column) if number),
+    ]
+    lines = [f"{':'.join(where)}: {finding.level.value} [{finding.rule}] {finding.message}"]
+    lines += [f"    {finding.excerpt}"] if finding.excerpt else []
+    lines += [f"    What to do: {finding.remedy}"] if finding.remedy else []
+    return "\n".join(lines)
+
+
+def _text(text: str) -> str:
+    """The text without characters that XML cannot hold."""
+    return _NO_XML.sub("\ufffd", text)

@@ -1,0 +1,101 @@
+"""The results of a rehearsal as an HTML page, in the layout of the reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from metaharvest.config.settings import Settings
+from metaharvest.model import Finding
+from metaharvest.rehearsal.results import CheckedDocument, CheckedPart, Places
+from metaharvest.reports import phrasing
+from metaharvest.reports.findings import MAX_MESSAGE, FindingGroup, FindingLine, title_of, with_shared
+from metaharvest.reports.render import render_page
+from metaharvest.reports.site_view import TableNote
+from metaharvest.reports.source_lines import source_line
+from metaharvest.text import one_line
+
+_TONES = ("bad", "doubtful", "good")
+_ROOM = 66
+
+
+@dataclass(frozen=True, slots=True)
+class _PagePart:
+    name: str
+    sentence: str
+    tone: str
+    totals: tuple[phrasing.Total, ...]
+    groups: tuple[FindingGroup, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    above: str
+    title: str
+    story: str
+    tone: str
+    parts: tuple[_PagePart, ...]
+    notes: Sequence[str]
+    table: TableNote
+
+
+def page(
+    found: Iterable[tuple[CheckedPart, Iterable[CheckedDocument]]],
+    places: Places,
+    settings: Settings,
+    story: str,
+    notes: Sequence[str],
+    day: str,
+) -> str:
+    """The page; `story` is the result of the whole, `notes` are sentences at its end. Raises TemplateError."""
+    parts = tuple(_page_part(part, documents, places, settings.reports.lines_per_group) for part, documents in found)
+    tone = min((part.tone for part in parts), key=_TONES.index, default="good")
+    table = TableNote("", "in the table that --csv prints")
+    return render_page("check/page.html", _Page(day, "Rehearsal", story, tone, parts, notes, table), settings)
+
+
+def _page_part(part: CheckedPart, documents: Iterable[CheckedDocument], places: Places, most: int) -> _PagePart:
+    groups: dict[tuple[bool, str], tuple[list[FindingLine], list[int]]] = {}
+    for document in documents:
+        for finding in document.reported_findings:
+            lines, count = groups.setdefault((not finding.is_error, finding.rule), ([], [0]))
+            count[0] += 1
+            if len(lines) < most:
+                lines.append(_line(part, document, finding, places))
+    return _PagePart(
+        part.name.shown,
+        part.sentence,
+        phrasing.site_tone(part.status, part.counts),
+        phrasing.totals_of(part.listed, part.counts, part.warnings),
+        tuple(_groups(groups)),
+    )
+
+
+def _groups(found: dict[tuple[bool, str], tuple[list[FindingLine], list[int]]]) -> Iterator[FindingGroup]:
+    """The errors first, and the most frequent of them."""
+    for (is_warning, rule), (lines, count) in sorted(found.items(), key=lambda each: (each[0][0], -each[1][1][0])):
+        group = FindingGroup(rule, title_of(rule), not is_warning, count[0], tuple(lines))
+        yield with_shared("remedy", group) if len(lines) > 1 else group
+
+
+def _line(part: CheckedPart, document: CheckedDocument, finding: Finding, places: Places) -> FindingLine:
+    url = document.url_of(finding)
+    name = places.name(url)
+    docid = document.docid if part.name.is_list else ""
+    numbers = [f"{what} {number:,}" for what, number in (("line", finding.line), ("column", finding.column)) if number]
+    return FindingLine(
+        docid=one_line(docid or finding.docid or name),
+        url=name if docid else "",
+        place=", ".join((*numbers, *filter(None, (one_line(finding.xpath, 200),)))),
+        excerpt=_excerpt(url, finding, places),
+        message=one_line(finding.message, MAX_MESSAGE),
+        remedy=one_line(finding.remedy, MAX_MESSAGE),
+    )
+
+
+def _excerpt(url: str, finding: Finding, places: Places) -> str:
+    line = source_line(places.file_of(url), finding, _ROOM)
+    if line is None:
+        return one_line(finding.excerpt)
+    number = f"{line.number} | "
+    return f"{number}{line.text}\n{'| ':>{len(number)}}{' ' * line.before}^"

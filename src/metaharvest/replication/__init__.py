@@ -1,0 +1,1 @@
+"""Copies of documents from one target into another."""

@@ -1,0 +1,399 @@
+"""Copies documents with all their revisions from one target into another, under the run lock.
+
+A batch of documents at a time is read from the source; the target is asked what it holds of them, and sent what it
+lacks: several documents side by side, the revisions of each one after the other, the lowest first. Nothing is noted but
+what the target has: a copy that was broken off begins anew, and finds there what it has done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict, deque
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, aclosing
+from dataclasses import dataclass
+from functools import partial
+
+from sqlalchemy import Engine
+
+from metaharvest.database.engine import database_errors, readers, run_lock, writers
+from metaharvest.database.locks import HeldLock
+from metaharvest.errors import RunLost, SettingsError, TargetError
+from metaharvest.harvest.context import Progress
+from metaharvest.harvest.deadlines import STOPPED, StopSignal
+from metaharvest.harvest.site_target import RunTargets, SiteTarget
+from metaharvest.harvest.tasks import in_thread, side_by_side
+from metaharvest.journal.internal_errors import internal_error
+from metaharvest.journal.journal import Clock
+from metaharvest.journal.outcomes import store_each
+from metaharvest.model import FetchedDocument, Finding, Holding, Site
+from metaharvest.replication.reader import CopiedDocument, CopySource
+from metaharvest.replication.result import (
+    CopyOutcome,
+    CopyRequest,
+    CopyResult,
+    CopyTally,
+    Told,
+    belongs_to,
+    different,
+    no_target,
+    superseded,
+)
+from metaharvest.sites.registry import find_site, read_sites
+from metaharvest.sites.rows import BrokenSite
+from metaharvest.targets import owners
+from metaharvest.targets.base import HeldRevision, Target, TransactionalTarget, Upload
+from metaharvest.targets.interruption import interrupted_by
+from metaharvest.targets.lookup import Targets
+from metaharvest.targets.nothing import NoTarget
+from metaharvest.targets.withdrawals import withdrawn_document
+
+log = logging.getLogger(__name__)
+
+GROUP = 250
+GROUP_BYTES = 16_000_000
+"""Revisions, and bytes of them, that go into the embedded target in one transaction."""
+
+READ_AHEAD = 8
+"""Revisions that are read from the source before it is their turn to be stored."""
+
+
+def copy_documents(
+    engine: Engine,
+    targets: Targets,
+    request: CopyRequest,
+    clock: Clock,
+    progress: Progress,
+    told: Told,
+    stop: StopSignal,
+) -> CopyResult:
+    """Copy what is asked for; `told` hears of each revision that is not in the target as the source has it.
+
+    Raises SettingsError, ScheduleError, LockHeld, DatabaseError, and RunLost where the run lock is lost. Once `stop` is
+    set, what is under way is finished, and the rest is left.
+    """
+    with database_errors(engine), readers(engine)() as session:
+        sites = {site.site_id: site for site in read_sites(session)}
+        only = None if request.site_name is None else find_site(session, request.site_name).site_id
+    source, target = (_named(targets, name, request.site_name) for name in (request.source, request.target))
+    if source is target:
+        raise SettingsError(f"'{request.source}' and '{request.target}' are the same target: name two.")
+    if isinstance(target, NoTarget):
+        raise SettingsError(f"The target '{request.target}' keeps nothing: documents cannot be copied into it.")
+    with ExitStack() as stack:
+        lock = None if request.is_dry_run else stack.enter_context(run_lock(engine))
+        used = stack.enter_context(RunTargets(targets, readers(engine)))
+        tally = CopyTally(request, progress, told, stop)
+        copying = _Copying(
+            engine,
+            lock,
+            CopySource(source, engine, only, tally),
+            target,
+            request.target == "target",
+            used,
+            sites,
+            clock,
+            tally,
+            asyncio.Semaphore(2 * target.uploads_at_once),
+        )
+        with interrupted_by(lambda: STOPPED if stop.is_set() else None):
+            return asyncio.run(copying.run())
+
+
+def _named(targets: Targets, name: str, site_name: str | None) -> Target:
+    """The target of this name; where only a site's documents are meant, `target` is the one that this site uses."""
+    return targets.of(site_name) if name == "target" and site_name is not None else targets.named(name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The documents of a batch that belong to one site, or to none, and the target as they go into it.
+
+    `held` is what it holds of them. `taken` names the site that a document belongs to there, if that is another one.
+    """
+
+    owner: int | None
+    documents: Sequence[CopiedDocument]
+    session: SiteTarget
+    held: Mapping[str, Holding]
+    taken: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Copying:
+    """One copy into `target`; `of_sites`: what belongs to a site goes where the settings have it go.
+
+    Without a `lock` it is a rehearsal. `under_way` bounds the documents that are read and sent.
+    """
+
+    engine: Engine
+    lock: HeldLock | None
+    source: CopySource
+    target: Target
+    of_sites: bool
+    used: RunTargets
+    sites: Mapping[int, Site | BrokenSite]
+    clock: Clock
+    tally: CopyTally
+    under_way: asyncio.Semaphore
+
+    async def run(self) -> CopyResult:
+        """All of it."""
+        batches = self.source.batches()
+        while not self.tally.is_cut_short():
+            try:
+                batch = await in_thread(partial(next, batches, None))
+            except TargetError as error:
+                self.source.broke_off(error)
+                break
+            if batch is None:
+                break
+            if self.tally.is_over():
+                self.tally.leave_rest()
+                break
+            await self._copy(batch)
+        return self.tally.result(self.source.target, self.target)
+
+    async def _copy(self, batch: Sequence[CopiedDocument]) -> None:
+        of_sites: dict[int | None, list[CopiedDocument]] = defaultdict(list)
+        for document in batch:
+            self.tally.document()
+            of_sites[document.owner].append(document)
+        async with AsyncExitStack() as sessions, side_by_side() as tasks:
+            for owner, documents in of_sites.items():
+                part = await self._part(owner, documents, sessions)
+                if part is not None and part.session.in_journal:
+                    await self._store(part, part.session.in_journal)
+                elif part is not None:
+                    for document in documents:
+                        tasks.create_task(self._send(part, document))
+
+    # -- what the target holds, and whose it is
+
+    async def _part(
+        self, owner: int | None, documents: Sequence[CopiedDocument], sessions: AsyncExitStack
+    ) -> _Part | None:
+        """The documents with the target, logged in for them; None, after it was told why, if they cannot go there."""
+        if self.tally.is_cut_short():
+            self._end_all(documents, CopyOutcome.LEFT)
+            return None
+        try:
+            session = await sessions.enter_async_context(self._session(owner))
+        except TargetError as error:
+            self._end_all(documents, CopyOutcome.REFUSED, error.findings[0])
+            return None
+        held = await in_thread(partial(session.holdings, [document.document_id for document in documents]))
+        if session.health.given_up:
+            self.tally.cut(session.target, session.health.given_up)
+            self._end_all(documents, CopyOutcome.LEFT)
+            return None
+        taken = await in_thread(partial(self._take, owner, documents, session, held))
+        return _Part(owner, documents, session, held, taken)
+
+    def _session(self, owner: int | None) -> AbstractAsyncContextManager[SiteTarget]:
+        """The target for the documents of a site. Raises TargetError if they cannot go anywhere."""
+        site = None if owner is None else self.sites.get(owner)
+        if isinstance(site, BrokenSite):
+            remedy = f"Mend it with `metaharvest sites edit '{site.name}'`, then copy its documents."
+            raise TargetError(Finding("site.row", f"The registration of {site.name} cannot be used.", remedy))
+        if site is None or not self.of_sites:
+            return self.used.opened(self.target, site)
+        return self.used.of(site)
+
+    def _take(
+        self, owner: int | None, documents: Sequence[CopiedDocument], session: SiteTarget, held: Mapping[str, Holding]
+    ) -> Mapping[str, str]:
+        """Let documents belong to this site in the target too, before they are sent, so that no other may send them.
+
+        What belongs to another registered site there stays as it is: the names of those sites.
+        """
+        if owner is None:
+            return {}
+        document_ids = [document.document_id for document in documents]
+        belong = {document_id: holding.site_id for document_id, holding in held.items()}
+        if session.in_journal:
+            return self._others(owner, belong)
+        with database_errors(self.engine), writers(self.engine).begin() as database:
+            belong |= owners.owners_of(database, document_ids)
+            taken = self._others(owner, belong)
+            if self.lock is not None:
+                owners.set_owner(database, [each for each in document_ids if each not in taken], owner)
+        return taken
+
+    def _others(self, owner: int, belong: Mapping[str, int | None]) -> Mapping[str, str]:
+        others = ((document_id, self.sites.get(site or 0)) for document_id, site in belong.items() if site != owner)
+        return {document_id: site.name for document_id, site in others if site is not None}
+
+    async def _is_settled(self, part: _Part, revision: HeldRevision) -> bool:
+        """Whether nothing is to be sent: then how it ends is told."""
+        held, target = part.held.get(revision.document_id), part.session.target
+        if self.tally.is_cut_short():
+            self.tally.end(revision, CopyOutcome.LEFT)
+        elif held is not None and held.withdrawn is not None:
+            self.tally.end(revision, CopyOutcome.REFUSED, withdrawn_document(revision.document_id, held.withdrawn))
+        elif held is not None and revision.revision <= held.revision:
+            await self._compare(part, revision, held)
+        elif other := part.taken.get(revision.document_id):
+            self.tally.end(revision, CopyOutcome.REFUSED, belongs_to(revision, other))
+        elif isinstance(target, NoTarget):
+            self.tally.end(revision, CopyOutcome.REFUSED, no_target(self.sites[part.owner or 0].name))
+        elif not self.tally.begin_one():
+            self.tally.end(revision, CopyOutcome.LEFT)
+        elif self.lock is None:
+            self.tally.end(revision, CopyOutcome.COPIED, size=revision.size or 0)
+        else:
+            return False
+        return True
+
+    async def _compare(self, part: _Part, revision: HeldRevision, held: Holding) -> None:
+        """Tell whether the target has the same bytes under the docid of a revision that is too late to be sent."""
+        digest = revision.sha256
+        if not digest:
+            fetched = await self.source.fetch(revision)
+            if isinstance(fetched, CopyOutcome):
+                return
+            digest = fetched.sha256
+        try:
+            if held.sha256 and held.revision == revision.revision:
+                is_same = held.sha256 == digest
+            else:
+                is_same = await part.session.holds(revision.document_id, revision.revision, digest)
+            is_there = is_same or await part.session.has(revision.document_id, revision.revision)
+        except TargetError as error:
+            self._failed(part, revision, error)
+            return
+        if is_same:
+            self.tally.end(revision, CopyOutcome.THERE)
+        elif is_there:
+            self.tally.end(revision, CopyOutcome.DIFFERENT, different(revision))
+        else:
+            self.tally.end(revision, CopyOutcome.REFUSED, superseded(revision, held))
+
+    # -- into a target outside of the database
+
+    async def _send(self, part: _Part, document: CopiedDocument) -> None:
+        """The revisions of one document. If one is left, so are those above it: it could not be sent after them."""
+        async with self.under_way:
+            is_left = False
+            for revision in document.revisions:
+                if is_left:
+                    self.tally.end(revision, CopyOutcome.LEFT)
+                elif not await self._is_settled(part, revision):
+                    is_left = await self._send_one(part, revision) is CopyOutcome.LEFT
+
+    async def _send_one(self, part: _Part, revision: HeldRevision) -> CopyOutcome:
+        fetched = await self.source.fetch(revision)
+        if isinstance(fetched, CopyOutcome):
+            return fetched
+        upload = self._upload(part, fetched)
+        async with part.session.sending:
+            if self.tally.is_cut_short():
+                return self.tally.end(revision, CopyOutcome.LEFT)
+            await in_thread(self._require_lock)
+            try:
+                await part.session.upload(upload)
+            except TargetError as error:
+                return await self._refused(part, revision, fetched, error)
+            except Exception as error:
+                log.exception("%s could not be copied", revision.docid)
+                finding = internal_error(error, "The harvester itself failed on this document")
+                return self.tally.end(revision, CopyOutcome.LEFT, finding)
+        return self.tally.end(revision, CopyOutcome.COPIED, size=len(fetched.content))
+
+    async def _refused(
+        self, part: _Part, revision: HeldRevision, fetched: FetchedDocument, error: TargetError
+    ) -> CopyOutcome:
+        """How a revision ends that was not taken: it may have got there meanwhile, from a copy that was broken off."""
+        if not error.transient:
+            try:
+                if await part.session.holds(revision.document_id, revision.revision, fetched.sha256):
+                    return self.tally.end(revision, CopyOutcome.THERE)
+            except TargetError as unanswered:
+                return self._failed(part, revision, unanswered)
+        return self._failed(part, revision, error)
+
+    def _failed(self, part: _Part, revision: HeldRevision, error: TargetError) -> CopyOutcome:
+        """The target refused it, or did not answer: then the same command finds out whether it arrived."""
+        if part.session.health.given_up:
+            self.tally.cut(part.session.target, part.session.health.given_up)
+        return self.tally.end(revision, CopyOutcome.LEFT if error.transient else CopyOutcome.REFUSED, error.findings[0])
+
+    def _upload(self, part: _Part, fetched: FetchedDocument) -> Upload:
+        held = part.held.get(fetched.document.document_id)
+        return Upload(fetched, part.owner or (held.site_id if held else None) or 0, self.clock())
+
+    # -- into the embedded target
+
+    async def _store(self, part: _Part, target: TransactionalTarget) -> None:
+        """The documents of a part, several in a transaction."""
+        revisions = [each for document in part.documents for each in document.revisions]
+        wanted = [revision for revision in revisions if not await self._is_settled(part, revision)]
+        left = set[str]()
+        group: list[tuple[HeldRevision, Upload]] = []
+        async with aclosing(self._read_ahead(wanted)) as reading:
+            async for revision, fetched in reading:
+                if fetched is CopyOutcome.LEFT:
+                    left.add(revision.document_id)
+                elif isinstance(fetched, CopyOutcome):
+                    continue
+                elif revision.document_id in left:
+                    self.tally.end(revision, CopyOutcome.LEFT)
+                else:
+                    group.append((revision, self._upload(part, fetched)))
+                if len(group) >= GROUP or sum(len(each.fetched.content) for _, each in group) >= GROUP_BYTES:
+                    await self._commit(group, target)
+                    group = []
+        await self._commit(group, target)
+
+    async def _read_ahead(
+        self, revisions: Iterable[HeldRevision]
+    ) -> AsyncGenerator[tuple[HeldRevision, FetchedDocument | CopyOutcome], None]:
+        """Each of these with its bytes, in order; the next ones are read meanwhile."""
+        window: deque[tuple[HeldRevision, asyncio.Task[FetchedDocument | CopyOutcome]]] = deque()
+        try:
+            for revision in revisions:
+                window.append((revision, asyncio.create_task(self._fetch_in_time(revision))))
+                if len(window) > READ_AHEAD:
+                    first, reading = window.popleft()
+                    yield first, await reading
+            while window:
+                first, reading = window.popleft()
+                yield first, await reading
+        finally:
+            for _, reading in window:
+                reading.cancel()
+
+    async def _fetch_in_time(self, revision: HeldRevision) -> FetchedDocument | CopyOutcome:
+        if self.tally.is_cut_short():
+            return self.tally.end(revision, CopyOutcome.LEFT)
+        return await self.source.fetch(revision)
+
+    async def _commit(self, group: Sequence[tuple[HeldRevision, Upload]], target: TransactionalTarget) -> None:
+        if not group:
+            return
+        uploads = [upload for _, upload in group]
+
+        def commit() -> Sequence[Sequence[Finding]]:
+            with database_errors(self.engine), writers(self.engine).begin() as session:
+                refused = store_each(session, uploads, target)
+                self._require_lock()
+                return refused
+
+        for (revision, upload), refused in zip(group, await in_thread(commit), strict=True):
+            if refused:
+                self.tally.end(revision, CopyOutcome.REFUSED, refused[0])
+            else:
+                self.tally.end(revision, CopyOutcome.COPIED, size=len(upload.fetched.content))
+
+    def _require_lock(self) -> None:
+        """Raises RunLost if a harvest may be under way by now, DatabaseUnavailable."""
+        with database_errors(self.engine):
+            is_lost = self.lock is not None and not self.lock.still_held()
+        if is_lost:
+            raise RunLost("The copy has lost the run lock, and ended. What was copied stays; the same command goes on.")
+
+    def _end_all(self, documents: Sequence[CopiedDocument], ended: CopyOutcome, finding: Finding | None = None) -> None:
+        for document in documents:
+            for revision in document.revisions:
+                self.tally.end(revision, ended, finding)

@@ -1,0 +1,1 @@
+"""The import of sites and logs from a Metacat Harvester."""
