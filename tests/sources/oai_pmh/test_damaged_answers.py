@@ -58,13 +58,13 @@ def answer_with(inner: str, verb: str = "ListRecords", end: str = TOKEN) -> byte
 def read(body: bytes, verb: str = "ListRecords") -> tuple[list[ListedRecord], Response, int]:
     """The records, those that are lost too; the answer; and how many have no identifier.
 
-    They are the same wherever a piece of the answer ends.
+    They are the same whether the answer is read as a short one or, as long ones are, piece by piece.
     """
-    with patch.object(responses, "CHUNK", 700):
-        in_small_pieces = _read(body, verb)
-    in_large_pieces = _read(body, verb)
-    assert in_large_pieces == in_small_pieces
-    return in_large_pieces
+    with patch.object(responses, "SHORT", 0):
+        piece_by_piece = _read(body, verb)
+    as_a_whole = _read(body, verb)
+    assert as_a_whole == piece_by_piece
+    return as_a_whole
 
 
 def _read(body: bytes, verb: str) -> tuple[list[ListedRecord], Response, int]:
@@ -184,6 +184,17 @@ def test_two_records_whose_headers_run_into_each_other_are_named_and_counted() -
     assert "2 of the list's records have no identifier" in found.words("oai.identifier")
 
 
+@pytest.mark.parametrize("damaged", ["oai:test:12", "oai:test:17", "oai:test:18"])
+def test_records_of_oai_pmh_within_a_record_are_none_of_the_list(damaged: str) -> None:
+    inner = "<record><header><identifier>oai:inner:1</identifier></header><metadata><a/></metadata></record>"
+    with OaiServer(30) as repository:
+        repository.records["oai:test:17"].metadata = f"<list>{inner}{inner.replace(':1<', ':2<')}</list>"
+        repository.records[damaged].metadata = (repository.records[damaged].metadata or "<a></a>") + "&nbsp;"
+        found = harvest(repository.base_url)
+    assert sorted(found.good) == sorted(set(ALL) - {damaged})
+    assert ("oai.damaged-record", damaged) in lost(found)
+
+
 BOM = b"\xef\xbb\xbf"
 
 
@@ -229,6 +240,24 @@ def listed_by(change: Callable[[str, Asked], str], server: OaiServer | None = No
             change(body.decode(), asked).encode() if asked.verb.startswith("List") else body
         )
         return harvest(repository.base_url)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_an_answer_in_utf_16_that_is_not_well_formed_loses_only_the_record_that_is_not(encoding: str) -> None:
+    with OaiServer(30) as repository:
+        repository.name = "Frogs & toads"
+        repository.records["oai:test:8"].title = "Größe"
+
+        def tamper(body: bytes, asked: Asked) -> bytes:
+            body = body.replace(b"&amp; toads", b"& toads").replace("Größe".encode(), "Größe &".encode())
+            return body.decode().replace('encoding="UTF-8"', 'encoding="UTF-16"').encode(encoding)
+
+        repository.tamper = tamper
+        found = harvest(repository.base_url)
+        assert (found.broken, found.good) == (None, [each for each in ALL if each != "oai:test:8"])
+        assert sorted(set(found.rules)) == ["oai.damaged-record", "oai.ill-formed"]
+        assert "oai:test:8 cannot be read" in found.words("oai.damaged-record")
+        assert len(repository.asked("ListRecords")) == 3
 
 
 def test_a_token_with_a_bare_ampersand_is_sent_as_it_was_meant() -> None:

@@ -4,10 +4,11 @@ protocol.py     the protocol's values and names
 old.py          versions 1.0 and 1.1: their answers as version 2.0 has them
 datestamps.py   datestamps, and differences of clocks
 windows.py      windows of datestamps: the unit of progress
-responses.py      an answer's bytes -> its records, one after the other; or the tree of a short answer
+responses.py    an answer's bytes -> its records, one after the other; or the tree of a short answer
 bounds.py       how much a repository may send: lengths of values, sizes of records and answers
+mapped_file.py  the file of an answer: in memory if it is short, otherwise on the disk
 repair.py       damaged answers: cut at record boundaries, each record parsed, repaired or lost
-response_reader.py  reads the answers of a list; very long ones in a process of its own
+response_reader.py  reads the answers of a list; long and damaged ones in a process of its own
 record_names.py  the names of a record: document id, URL
 oddities.py     counts what is odd about a list
 records.py      the element of a record -> a listed record

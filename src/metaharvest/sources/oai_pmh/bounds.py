@@ -73,11 +73,14 @@ def crowd(element: etree._Element) -> str:
     so that a long one costs its length for each element.
     """
     declared = element.nsmap
+    size = declared_size(declared)
+    if len(declared) <= _DECLARATIONS and size <= URI:
+        return ""
     if len(declared) > _DECLARATIONS:
         return f"{len(declared):,} namespaces are declared around it; {_DECLARATIONS} can go with it"
-    if (longest := max(map(len, declared.values()), default=0)) > URI:
+    if (longest := max(map(len, declared.values()))) > URI:
         return f"a namespace around it has {longest:,} characters; {URI:,} are taken"
-    if (size := declared_size(declared)) > _DECLARED:
+    if size > _DECLARED:
         return f"the namespaces around it have {size:,} characters; {_DECLARED:,} can go with it"
     return ""
 

@@ -9,32 +9,26 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from os import SEEK_END
 from typing import BinaryIO, Self, TypeVar
 from xml.sax.saxutils import unescape
 
 from metaharvest.sources.base import ListedRecord, TimeBudget
+from metaharvest.sources.oai_pmh.mapped_file import spool
 from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repository import Repository
-from metaharvest.sources.oai_pmh.response_reader import ResponseReader
-from metaharvest.sources.oai_pmh.responses import Response, spool
+from metaharvest.sources.oai_pmh.response_reader import MOST_BYTES, MOST_RECORDS, ResponseReader
+from metaharvest.sources.oai_pmh.responses import Response
 
 Result = TypeVar("Result")
 
 _TURNS = 3
 """Turns of the event loop that a request needs to leave: afterwards, reading an answer keeps the interpreter busy."""
-
-_PARTS = 2
-"""Parts of an answer for which the thread has one turn: it reads the end of a usual page with its only part.
-
-A turn for each costs 3 % of a harvest's processor time, with pages of 100 records.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +77,9 @@ class Prefetcher:
         """
         answer.date = await self._fetch(answer.verb, arguments)
         parts = self._reader.parts(self._spool, answer, self._records)
-        some: list[list[ListedRecord]] | None = None
-        while some is None or len(some) == _PARTS:
-            some = await self._in_thread(lambda: list(islice(parts, _PARTS)))
+        is_over = False
+        while not is_over:
+            some, is_over = await self._in_thread(partial(_next_parts, parts))
             for part in some:
                 yield part
         self._has_failed = False
@@ -136,6 +130,21 @@ class Prefetcher:
             self._reader.close()
             await asyncio.wait([running])
             raise
+
+
+def _next_parts(parts: Iterator[list[ListedRecord]]) -> tuple[list[list[ListedRecord]], bool]:
+    """The next part of an answer; True if it is the last one.
+
+    The end of the answer is read in the same turn of the thread if the part is not full: a turn for each page of 100
+    records costs 3 % of a harvest's processor time.
+    """
+    part = next(parts, None)
+    if part is None:
+        return [], True
+    if len(part) == MOST_RECORDS or sum(len(record.content or b"") for record in part) >= MOST_BYTES:
+        return [part], False
+    following = next(parts, None)
+    return ([part], True) if following is None else ([part, following], False)
 
 
 _TAIL = 4096

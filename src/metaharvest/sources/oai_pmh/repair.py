@@ -1,9 +1,7 @@
 """Damaged answers: cut at record boundaries, so that every whole record is taken.
 
-A record begins with its start tag and that of its header. It ends before the next one begins, with the end tag of its
-last part and its own. Each record is parsed strictly. Where that fails, what is no text is replaced by U+FFFD, and the
-record is parsed strictly again. Where that fails too, the record is lost: named if its identifier can be read,
-otherwise counted.
+Each record is parsed strictly. Where that fails, what is no text is replaced by U+FFFD, and the record is parsed
+strictly again. Where that fails too, the record is lost: named if its identifier can be read, otherwise counted.
 """
 
 from __future__ import annotations
@@ -13,20 +11,19 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from html import unescape
-from io import UnsupportedOperation
 from itertools import islice
-from mmap import ACCESS_READ, MADV_DONTNEED, PAGESIZE, mmap
-from typing import BinaryIO
+from typing import BinaryIO, Generic, TypeVar
 from xml.sax.saxutils import quoteattr
 
 from lxml import etree
 
 from metaharvest.fetch.xml_bounds import XmlLimits, XmlRefused, refuse_excess
-from metaharvest.sources.oai_pmh.bounds import URI
+from metaharvest.sources.oai_pmh.bounds import URI, declared_size
+from metaharvest.sources.oai_pmh.mapped_file import LONGEST_TAG, WINDOW, Data, bytes_of, matches, release
 from metaharvest.sources.oai_pmh.protocol import ResponseRoot
 from metaharvest.text import one_line
 
-Data = bytes | mmap
+Item = TypeVar("Item")
 
 TAIL = 262_144
 """Bytes of the end of an answer, in which its end tag and its token are looked for."""
@@ -34,55 +31,24 @@ TAIL = 262_144
 _HEAD = 1_048_576
 """Bytes before the first record, in which namespaces, errors and the responseDate are looked for."""
 
-_LONGEST_TAG = 65_536
-"""Bytes of a tag: a longer one is not found."""
+_LARGEST_UTF_16 = 33_554_432
+"""Bytes of an answer in UTF-16 that can be cut; cutting needs three times its memory."""
 
-_PIECE = 262_144
-WINDOW = 4_194_304
-"""Bytes of a mapped file that are searched before their memory is released."""
+_MOST_NESTED = 20
+"""Records within the metadata of one record: if there are more, its own end is missing."""
 
 _MOST_LOST = 100_000
 """Lost records that are counted between two others."""
 
-_MOST_BESIDE = 100
-"""Elements of the protocol beside the records that are read."""
-
-_MOST_DECLARED = 100
-"""Namespaces that are declared around a record, and that it uses."""
+_MOST_BESIDE = 50
+_MOST_DECLARED, _USUAL_DECLARED = 100, 4_096
+"""Namespaces that one record gets, and characters of those that go with each record whether it uses them or not."""
 
 
 def _compiled(pattern: str) -> re.Pattern[bytes]:
     """A pattern in which `~` is the prefix of an element's name, or none."""
-    return re.compile(pattern.replace("~", r"(?:[A-Za-z_][\w.-]{0,99}:)?").encode(), re.DOTALL)
+    return re.compile(pattern.replace("~", r"(?:[A-Za-z_][\w.-]{0,99}:)?").encode())
 
-
-_GAP = r"\s*(?:<!--[^<>]{0,200}-->\s*)?"
-"""Between two tags: white space, or a comment."""
-
-_BOUNDARIES = {
-    "record": _compiled(
-        rf"(?P<begin><(?P<prefix>~)record(?:\s[^<>]*)?>(?={_GAP}<(?P=prefix)header[\s/>]))|"
-        rf"(?P<end>(?:</~(?:header|metadata|about)\s*>|<~(?:header|metadata)(?:\s[^<>]*)?/>){_GAP}</~record\s*>)|"
-        r"</~record\s*>"
-    ),
-    "header": _compiled(
-        rf"(?P<begin><(?P<prefix>~)header(?:\s[^<>]*)?>(?={_GAP}<(?P=prefix)identifier[\s/>]))|(?P<end></~header\s*>)"
-    ),
-    "identifier": _compiled(r"(?P<begin><~identifier(?:\s[^<>]*)?>)|(?P<end></~identifier\s*>)"),
-}
-"""What begins and ends the items of a list: records, headers, or in 1.x identifiers.
-
-Metadata may have elements of these names too, such as the <record> of MARC. If no certain `end` follows a beginning,
-the last end tag is the end.
-"""
-
-_METADATA = _compiled(r"<~metadata[\s/>]")
-_IDENTIFIER = _compiled(r"<~identifier[^<>]*>([^<>]{1,2000})<")
-_IDENTIFIER_END = _compiled(r"</~identifier\s*>")
-_IDENTIFIER_END_IN_HEADER = _compiled(
-    r"</~identifier\s*>(?=\s*<~datestamp\s*>[^<>]{0,200}</~datestamp\s*>\s*(?:<~setSpec|</~header)[\s>])"
-)
-_HEADER_END = _compiled(r"</~(?:datestamp|setSpec)\s*>\s*</~header\s*>")
 
 _BEFORE = re.compile(rb"(?:\xef\xbb\xbf|\s)*(?:<\?xml[^<>]*\?>\s*)?")
 """What may come before the root element, and blank lines and byte order marks, which should not.
@@ -92,26 +58,42 @@ Seen at https://github.com/omeka/Omeka/issues/541.
 _ENCODING = re.compile(rb"""(?:\xef\xbb\xbf|\s)*<\?xml[^<>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]{1,40})["']""")
 _ONE_BYTE = re.compile(r"us-ascii|iso-8859-(?:[1-9]|1[0-6])|windows-125[0-8]|koi8-[ru]")
 """The encodings beside UTF-8 whose tags can be found in bytes, and whose texts Python decodes."""
+_UTF_16 = {b"\xff\xfe": "utf-16-le", b"<\0": "utf-16-le", b"\xfe\xff": "utf-16-be", b"\0<": "utf-16-be"}
+"""What begins so, with a byte order mark or a tag."""
 
-_HIDDEN = re.compile(
-    rb"<!--[^-]*+(?:-(?!-)[^-]*+)*+-->|"
-    rb"<!\[CDATA\[[^\]<]*+(?:(?:\](?!\]>)|<(?!!\[CDATA\[))[^\]<]*+)*+\]\]>|"
-    rb"<\?[^?<]*+(?:(?:\?(?!>)|<(?!\?))[^?<]*+)*+\?>"
-)
-"""A comment, CDATA section or instruction. If another one of its kind begins in it, its end is missing."""
+_HIDING = rb"<!--|<!\[CDATA\[|<\?"
+_HIDING_BEGINS = re.compile(_HIDING)
+_HIDING_ENDS = {
+    b"<!--": re.compile(rb"-->|--"),
+    b"<![CDATA[": re.compile(rb"\]\]>|<!\[CDATA\["),
+    b"<?": re.compile(rb"\?>|<\?"),
+}
+"""The first match ends it; if that is no end, the end is missing, and nothing is hidden."""
 
+_SHORT_ONES = rb"(?P<run>(?:<!--[^<-]{0,200}+-->|<\?[^<?]{0,200}+\?>){1,300}+)"
+"""Short comments and instructions in a row, which are skipped together: a record may have millions."""
+
+
+def _seen(pattern: str) -> re.Pattern[bytes]:
+    """A pattern as in _compiled, and whatever may hide it."""
+    return _compiled(rf"{_SHORT_ONES.decode()}|{_HIDING.decode()}|(?P<seen>{pattern})")
+
+
+_NOT_BLANK = re.compile(rb"\S")
+_IDENTIFIER = _compiled(r"<~identifier[^<>]*>([^<>]{1,2000})<")
+_METADATA_END = _compiled(r"</~metadata\s*>")
+_METADATA = _compiled(r"<~metadata[\s/>]")
 _PREFIX = re.compile(rb"""(?<![^\s<>/="'(,;])([^\s<>/="':(,;]++):""")
 _BAD_REFERENCE = re.compile(r"&#(?:[xX]([0-9a-fA-F]{1,8})|([0-9]{1,8}));")
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _BARE_AMPERSAND = re.compile(rb"&(?!#?\w+;)")
-_BESIDE = _compiled(
-    r"<(?P<name>~(?P<local>error|resumptionToken))(?P<attributes>\s[^<>]*?)?"
-    r"(?:/>|>(?P<words>[^<]*+(?:<(?!/?(?P=name)\b)[^<]*+)*+)</(?P=name)\s*>)"
-)
-_RESPONSE_DATE = _compiled(r"<~responseDate(?:\s[^<>]*)?>([^<>]{1,64})<")
-_PART_OF_ERROR = _compiled(r"</?~error\b")
+_BESIDE = _compiled(r"<(~(responseDate|error|resumptionToken))(?:\s[^<>]*)?/?>")
+_PART_OF_ONE = _compiled(r"</?~(error|resumptionToken)\b")
 _PART_OF_TOKEN = re.compile(rb"resumption|Token")
+_WORDS = 1_000
+"""Bytes of an error that is not well-formed."""
 
+_NO_END = "it has no end"
 TOO_DEEP = "its elements are nested more than 2,048 levels deep"
 
 
@@ -125,16 +107,15 @@ class Unreadable:
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
-    """The element of a record that can be read; `is_repaired`: characters were replaced in it."""
+class Repaired(Generic[Item]):
+    """A record in which characters were replaced."""
 
-    element: etree._Element
-    is_repaired: bool
+    item: Item
 
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """What an answer has beside its records. `is_whole`: its end tag is there. `has_list`: it answers the question.
+    """What an answer has beside its records. `is_whole`: its end tag is there. `has_list`: so is the list's.
 
     `unread`: the local names of the elements of which only parts could be read.
     """
@@ -145,132 +126,218 @@ class Envelope:
     has_list: bool
 
 
-class DamagedResponse:
-    """An answer that is not well-formed, or too crowded to be read as it is.
+def cut(
+    file: BinaryIO, root: ResponseRoot, verb: str, item: str, skip: int, limits: XmlLimits
+) -> Iterator[etree._Element | Unreadable | Repaired[etree._Element] | Envelope]:
+    """The records of the answer in `file`, without the first `skip`; and at last what is beside them.
 
     Records that are not well-formed: https://github.com/IQSS/dataverse/issues/12120. A bare & beside them:
     https://github.com/artefactual/atom/issues/803. Texts behind them: https://github.com/findsorguk/findsorguk/issues/843
     """
-
-    def __init__(self, file: BinaryIO, root: ResponseRoot, verb: str, item: str, limits: XmlLimits) -> None:
-        self._data = mapped(file)
-        self._root, self._verb, self._item, self._limits = root, verb, item, limits
-        head = self._data[:_HEAD]
-        self._encoding = _encoding(head)
-        self._list = _compiled(rf"<~{verb}[\s/>]")
-        shown = blanked(head)
-        begun = _compiled(rf"<~{verb}(?:\s[^<>]*)?>").search(shown)
-        dated = _RESPONSE_DATE.search(shown, 0, begun.start() if begun else len(shown))
-        self.response_date = _text(dated[1]) if dated else ""
-        declared = _declared(repaired_whole(head[: begun.end()] if begun else head), root, verb)
-        self._declared = {prefix: _declaration(prefix, uri) for prefix, uri in declared.items()}
-        self._first = self._last = max(0, len(self._data) - TAIL)  # if there are no records
-        self._has_records = False
-
-    def records(self) -> Iterator[Whole | Unreadable]:
-        """The records, whole or lost."""
-        size = len(self._data)
-        for begin, end, following in self._places():
-            if not self._has_records:
-                self._first, self._has_records = begin, True
-                yield from self._lost(0, begin, Unreadable("", "its beginning is damaged"))
-            self._last = begin if end is None else end
-            read = Unreadable("", "it has no end") if end is None else self._read(begin, end)
-            if isinstance(read, Whole) or read.is_large:
+    data = _in_utf_8(bytes_of(file))
+    frame = _Frame(data, root, verb, limits)
+    items = _Items(item, data)
+    start = items.next(frame.list_begin, is_sure=frame.list_begin > 0)
+    if not skip:
+        yield from items.lost(0, len(data) if start is None else start, Unreadable("", "its beginning is damaged"))
+    at = first = max(0, len(data) - TAIL) if start is None else start
+    number = released = 0
+    while start is not None:
+        begin, end, number = start, items.end_of(start), number + 1
+        read: etree._Element | Unreadable | Repaired[etree._Element] | None = None
+        if number > skip:
+            read = Unreadable("", _NO_END) if end is None else frame.read(begin, end)
+            is_damaged = isinstance(read, Unreadable) and not read.is_large
+            if end is not None and is_damaged and items.has_run_together(begin, end):
+                end = items.end_of(begin, nests=False)
+                read = Unreadable("", _NO_END) if end is None else frame.read(begin, end)
+            if end is not None and isinstance(read, Unreadable) and read.is_large:
+                read = replace(read, identifier=items.name_of(begin, end))
+        is_damaged = isinstance(read, Unreadable) and not read.is_large
+        at = begin + 1 if end is None else end
+        if at - released > WINDOW:
+            release(data, at)
+            released = at
+        start = items.next(at, is_sure=not is_damaged)
+        behind = len(data) if start is None else start
+        if not is_damaged:
+            if read is not None:
                 yield read
-                yield from self._lost(self._last, following, Unreadable("", "its beginning is damaged"))
-            elif end is not None or following < size or ends(self._data[-TAIL:], self._root, self._verb):
-                yield from self._lost(begin, following, read, least=1)  # unless the answer breaks off in it
-        if not self._has_records:
-            yield from self._lost(0, size, Unreadable("", "its beginning is damaged"))
+            if number >= skip:
+                yield from items.lost(at, behind, Unreadable("", "its beginning is damaged"))
+        elif isinstance(read, Unreadable) and (start is not None or end is not None or ends(data[-TAIL:], root, verb)):
+            yield from items.lost(begin, behind, read, least=1)  # unless the answer breaks off in it
+        if is_damaged and end is None:
+            at = begin
+    yield frame.envelope(first, at)
 
-    def _places(self) -> Iterator[tuple[int, int | None, int]]:
-        """Where each record begins and ends (None if its end is missing), and where the next one begins."""
-        begin = end = last = None
-        for tag in matches(_BOUNDARIES[self._item], self._data, 0, len(self._data)):
-            if tag["begin"]:
-                if begin is not None:
-                    yield begin, end or last, tag.start()
-                begin, end, last = tag.start(), None, None
-            elif tag["end"]:
-                end = end or tag.end()
+
+class _Items:
+    """Finds where records begin and end: whole ones, their headers alone, or in 1.x their identifiers.
+
+    A start tag is certain to be of the list if a record's first element follows, as metadata may have elements of that
+    name too. Nothing within a comment, CDATA section or processing instruction is a tag.
+    """
+
+    def __init__(self, item: str, data: Data) -> None:
+        self._data = data
+        self._tags = _seen(rf"</?(?P<name>~{item})(?:\s[^<>]*)?/?>")
+        first = {"record": r"<\1header[\s/>]", "header": r"<\1identifier[\s/>]", "identifier": ""}[item]
+        comment = r"(?:<!--(?:[^-]|-(?!->)){0,200}-->\s*)?"
+        self._certain = _compiled(rf"<(~){item}(?:\s[^<>]*)?>\s*{comment}{first}")
+        stamped = r"\s*<~datestamp\s*>[^<>]{0,200}</~datestamp\s*>\s*(?:<~setSpec|</~header)[\s>]"
+        is_stamped = item != "identifier"
+        self._named = _seen(r"</~identifier\s*>" + (f"(?={stamped})" if is_stamped else ""))
+        self._ended = _seen(r"</~(?:datestamp|setSpec)\s*>\s*</~header\s*>")
+        of_headers = [r"</~identifier\s*>", r"<~datestamp[\s>]"]
+        self._counted = [self._ended, *map(_seen, of_headers if item != "record" else [])]
+
+    def next(self, at: int, *, is_sure: bool) -> int | None:
+        """The next start tag that is certain, or the very next tag if it `is_sure` that a record follows."""
+        for tag in self._visible(self._tags, at, len(self._data)):
+            begin = tag.start()
+            if not _is_end(tag):
+                if is_sure and begin - at < LONGEST_TAG and not _NOT_BLANK.search(self._data, at, begin):
+                    return begin
+                if self._is_certain(begin):
+                    return begin
+            is_sure = False
+        return None
+
+    def has_run_together(self, begin: int, end: int) -> bool:
+        """True if a damaged record has others in it that are of the list: its end is missing, and a beginning later.
+
+        Its metadata end before the others, or there is one header more than beginnings. Other records are in its
+        metadata.
+        """
+        begun = [tag.start() for tag in self._visible(self._tags, begin + 1, end) if self._is_certain(tag.start())]
+        if not begun:
+            return False
+        has_ended = next(matches(_METADATA_END, self._data, begin, begun[0]), None) is not None
+        return has_ended or len(list(islice(self._visible(self._ended, begun[-1], end), 2))) > 1
+
+    def end_of(self, begin: int, *, nests: bool = True) -> int | None:
+        """Where the record ends that begins there; None if its end is missing. `nests`: it may have others in it."""
+        depth = nested = 0
+        name = last = None
+        for tag in self._visible(self._tags, begin, len(self._data)):
+            name = name or tag["name"]
+            if tag["name"] != name:
+                continue
+            if _is_end(tag):
+                depth -= 1
+                last = last if nested else tag.end()
             else:
-                last = tag.end()
-        if begin is not None:
-            yield begin, end or last, len(self._data)
+                nested += depth > 0 and self._is_certain(tag.start())
+                depth += not tag[0].endswith(b"/>")
+            if not depth:
+                return tag.end()
+            if nested > (_MOST_NESTED if nests else 0):
+                break
+        return last
 
-    def _read(self, begin: int, end: int) -> Whole | Unreadable:
-        """The record between these places: parsed, repaired, or lost with the reason."""
-        why = f"it has more than {self._limits.size:,} bytes"
-        if end - begin <= self._limits.size:
-            record = self._data[begin:end]
-            try:
-                refuse_excess(record, self._limits)
-                with suppress(etree.XMLSyntaxError):
-                    return Whole(self._parsed(record, self._encoding), is_repaired=False)
-                return Whole(self._parsed(repaired(record, self._encoding), "utf-8"), is_repaired=True)
-            except etree.XMLSyntaxError as error:
-                return Unreadable("", in_words(error.msg or "it is not well-formed"))
-            except XmlRefused as refused:
-                why = f"it {refused}"
-        return Unreadable(next(self._identifiers(begin, end), ""), why, is_large=True)
-
-    def _lost(self, begin: int, end: int, lost: Unreadable, least: int = 0) -> Iterator[Unreadable]:
-        """The records of which parts are between these places, named or counted; at least this number."""
+    def lost(self, begin: int, end: int, lost: Unreadable, least: int = 0) -> Iterator[Unreadable]:
+        """The records of which parts are there, named or counted; at least so many."""
         names = dict.fromkeys(islice(self._identifiers(begin, end), _MOST_LOST))
-        ends_of_each = {"record": [_HEADER_END], "header": [_HEADER_END, _IDENTIFIER_END]}
-        counted = (matches(each, self._data, begin, end) for each in ends_of_each.get(self._item, [_IDENTIFIER_END]))
-        number = max(least, *(sum(1 for _ in islice(each, _MOST_LOST)) for each in counted))
+        counted = (islice(self._visible(each, begin, end), _MOST_LOST) for each in self._counted)
+        number = max(least, *(sum(1 for _ in each) for each in counted))
         yield from (replace(lost, identifier=name) for name in names)
         yield from (lost for _ in range(len(names), number))
 
+    def name_of(self, begin: int, end: int) -> str:
+        """The identifier of the record between these places; empty if it cannot be read."""
+        return next(self._identifiers(begin, end), "")
+
     def _identifiers(self, begin: int, end: int) -> Iterator[str]:
-        """The identifier of the first record, and each one that a datestamp follows, as in a header."""
-        near = min(begin + _LONGEST_TAG, end)
-        metadata = _METADATA.search(self._data, begin, near)
-        if first := _IDENTIFIER.search(self._data, begin, metadata.start() if metadata else near):
-            yield _text(first[1])
-        in_list = _IDENTIFIER_END if self._item == "identifier" else _IDENTIFIER_END_IN_HEADER
-        for found in matches(in_list, self._data, begin, end):
+        """That of the first record; then each one that is followed by a datestamp, as in a header."""
+        metadata = next(matches(_METADATA, self._data, begin, min(begin + LONGEST_TAG, end)), None)
+        until = metadata.start() if metadata else min(begin + LONGEST_TAG, end)
+        if own := _IDENTIFIER.search(self._data, begin, until):
+            yield _text(own[1])
+        for found in self._visible(self._named, begin, end):
             text = self._data[max(found.start() - 2_000, begin) : found.start()].rpartition(b">")[2]
             if text and b"<" not in text:
                 yield _text(text)
 
-    def envelope(self) -> Envelope:
-        """The protocol's elements before the first record, and behind the last one. To be called after records()."""
-        size, behind = len(self._data), self._last + TAIL
-        tail = self._data[self._last : behind] + self._data[max(behind, size - TAIL) :]
-        text = self._data[max(self._first - _HEAD, 0) : self._first] + tail
+    def _is_certain(self, begin: int) -> bool:
+        return self._certain.match(self._data, begin, begin + 2 * LONGEST_TAG) is not None
+
+    def _visible(self, pattern: re.Pattern[bytes], begin: int, end: int) -> Iterator[re.Match[bytes]]:
+        """What matches the pattern (see _seen) between there."""
+        for found in matches(pattern, self._data, begin, end):
+            if found.start() >= begin:
+                if found["seen"]:
+                    yield found
+                else:
+                    begin = found.end() if found["run"] else _hidden_until(self._data, found, end)
+
+
+class _Frame:
+    """What is around the records: the namespaces that they may use, the encoding, the protocol's other elements."""
+
+    def __init__(self, data: Data, root: ResponseRoot, verb: str, limits: XmlLimits) -> None:
+        self._data, self._root, self._verb, self._limits = data, root, verb, limits
+        head = data[:_HEAD]
+        self._encoding = _encoding(head)
+        self._list = _compiled(rf"</?~{verb}[\s/>]")
+        begun = _compiled(rf"<~{verb}(?:\s[^<>]*)?>").search(blanked(head))
+        self.list_begin = begun.end() if begun else 0
+        declared = _declared(repaired_whole(head[: self.list_begin or None]), root, verb)
+        self._declared = {prefix: _declaration(prefix, uri) for prefix, uri in declared.items()}
+        self._is_usual = len(declared) <= _MOST_DECLARED and declared_size(declared) <= _USUAL_DECLARED
+
+    def read(self, begin: int, end: int) -> etree._Element | Unreadable | Repaired[etree._Element]:
+        """The record between these places: parsed, repaired, or lost with the reason."""
+        if end - begin > self._limits.size:
+            return Unreadable("", f"it has more than {self._limits.size:,} bytes", is_large=True)
+        record = self._data[begin:end]
+        try:
+            refuse_excess(record, self._limits)
+            with suppress(etree.XMLSyntaxError):
+                return self._parsed(record, self._encoding)
+            return Repaired(self._parsed(repaired(record, self._encoding), "utf-8"))
+        except XmlRefused as refused:
+            return Unreadable("", f"it {refused}", is_large=True)
+        except etree.XMLSyntaxError as error:
+            return Unreadable("", in_words(error.msg or "it is not well-formed"))
+
+    def envelope(self, first: int, last: int) -> Envelope:
+        """The protocol's elements before the first record, and behind the last one."""
+        data, size = self._data, len(self._data)
+        tail = data[last : last + TAIL] + data[max(last + TAIL, size - TAIL) :]
+        text, at = data[max(first - _HEAD, 0) : first] + tail, 0
         shown = blanked(text)
-        elements, unread = [], set()
-        for number, found in enumerate(_BESIDE.finditer(shown)):
-            words = text[slice(*found.span("words"))] if found["words"] else b""
-            element = self._beside(found, words) if number < _MOST_BESIDE else None
+        starts = list(_BESIDE.finditer(shown))
+        elements, unread, between = [], set(), []
+        for start in starts if len(starts) <= 2 * _MOST_BESIDE else starts[:_MOST_BESIDE] + starts[-_MOST_BESIDE:]:
+            if start.start() < at:
+                continue
+            between.append(shown[at : start.start()])
+            closing = -1 if start[0].endswith(b"/>") else shown.find(b"</" + start[1], start.end())
+            at = (shown.find(b">", closing) + 1 if closing > 0 else 0) or start.end()
+            element = self._beside(start, text[start.start() : at], text[start.end() : start.end() + _WORDS])
             if element is None:
-                unread.add(found["local"].decode())
+                unread.add(start[2].decode())
             else:
                 elements.append(element)
-        rest = _BESIDE.sub(b"", shown)
-        if _PART_OF_ERROR.search(rest):
-            unread.add("error")
+        rest = b"".join([*between, shown[at:]])
+        unread.update(found[1].decode() for found in _PART_OF_ONE.finditer(rest))
         # Before the list there may be a request that quotes a token.
         if (begun := self._list.search(rest)) and _PART_OF_TOKEN.search(rest, begun.end()):
             unread.add("resumptionToken")
         is_whole = ends(tail, self._root, self._verb)
-        has_list = self._has_records or self._list.search(shown) is not None
-        return Envelope(elements, frozenset(unread), is_whole, has_list)
+        return Envelope(elements, frozenset(unread), is_whole, self._list.search(shown) is not None)
 
-    def _beside(self, found: re.Match[bytes], words: bytes) -> etree._Element | None:
+    def _beside(self, start: re.Match[bytes], whole: bytes, behind: bytes) -> etree._Element | None:
         """One element of the protocol, repaired if need be. For an error, the start tag with its code is enough."""
-        tag = b"<" + found["name"] + (found["attributes"] or b"")
-        data = repaired(tag + b">" + words + b"</" + found["name"] + b">", self._encoding)
+        data = repaired(whole, self._encoding)
         for text in (data, _BARE_AMPERSAND.sub(b"&amp;", data)):
             with suppress(etree.XMLSyntaxError, XmlRefused):
                 return self._parsed(text, "utf-8")
-        if found["local"] == b"error":
+        if start[2] == b"error":
             with suppress(etree.XMLSyntaxError, XmlRefused):
-                error = self._parsed(repaired(tag + b"/>", self._encoding), "utf-8")
-                error.text = repaired(words, self._encoding).decode()
+                error = self._parsed(repaired(start[0][:-1] + b"/>", self._encoding), "utf-8")
+                error.text = repaired(blanked(behind.partition(b"</" + start[1])[0]), self._encoding).decode()
                 return error
         return None
 
@@ -281,7 +348,9 @@ class DamagedResponse:
         return etree.fromstring(declaration + b"<oai" + self._declarations(text) + b">" + text + b"</oai>", parser)[0]
 
     def _declarations(self, text: bytes) -> bytes:
-        """The declarations of the namespaces that this record uses. Raises XmlRefused if these are too many."""
+        """The namespace declarations that go with this record. Raises XmlRefused if it needs too many."""
+        if self._is_usual:
+            return b"".join(self._declared.values())
         used = {None, *(found[1].decode("utf-8", "replace") for found in _PREFIX.finditer(text))}
         declarations = [declared for prefix, declared in self._declared.items() if prefix in used]
         if len(declarations) > _MOST_DECLARED:
@@ -306,32 +375,6 @@ def _declaration(prefix: str | None, uri: str) -> bytes:
     return f" xmlns{':' if prefix else ''}{prefix or ''}={quoteattr(uri)}".encode()
 
 
-def mapped(file: BinaryIO) -> Data:
-    """All of a file, which is not read into memory if it is on a disk."""
-    try:
-        number = file.fileno()
-    except UnsupportedOperation:
-        file.seek(0)
-        return file.read()
-    file.flush()
-    return mmap(number, 0, access=ACCESS_READ)
-
-
-def matches(pattern: re.Pattern[bytes], data: Data, begin: int, end: int) -> Iterator[re.Match[bytes]]:
-    """What matches the pattern between these places. The system gets the memory of what was searched back."""
-    at = released = begin
-    for start in range(begin, end, _PIECE):
-        until = min(start + _PIECE, end)
-        for found in pattern.finditer(data, max(start, at), min(until + _LONGEST_TAG, end)):
-            if found.start() >= until:
-                break
-            at = found.end()
-            yield found
-        if until - released >= WINDOW and isinstance(data, mmap):
-            data.madvise(MADV_DONTNEED, 0, until - until % PAGESIZE)
-            released = until
-
-
 def repaired(data: bytes, encoding: str = "utf-8") -> bytes:
     """`data` in UTF-8, with U+FFFD where there was no text, or a character that XML does not have.
 
@@ -343,6 +386,7 @@ def repaired(data: bytes, encoding: str = "utf-8") -> bytes:
 
 def repaired_whole(content: bytes) -> bytes:
     """A document from its root element on, repaired, in UTF-8 whatever it declares."""
+    content = bytes(_in_utf_8(content))
     text = repaired(content, _encoding(content))
     before = _BEFORE.match(text)
     return text[before.end() :] if before else text
@@ -356,12 +400,40 @@ def ends(tail: bytes, root: ResponseRoot, verb: str) -> bool:
 
 def blanked(text: bytes) -> bytes:
     """As long a text, in which comments, CDATA sections and processing instructions are blank."""
-    return _HIDDEN.sub(lambda hidden: b" " * len(hidden[0]), text)
+    shown, at = bytearray(text), 0
+    for found in _HIDING_BEGINS.finditer(text):
+        if found.start() >= at:
+            at = _hidden_until(text, found, len(text))
+            if at > found.end():
+                shown[found.start() : at] = b" " * (at - found.start())
+    return bytes(shown)
 
 
 def in_words(message: str) -> str:
     """A message of the parser; in other words where it speaks of how the parser may be set."""
     return TOO_DEEP if message.startswith("Excessive depth") else one_line(message, 200)
+
+
+def _hidden_until(data: Data, begun: re.Match[bytes], end: int) -> int:
+    """Where the comment, section or instruction ends; where it begins, if its end is missing."""
+    at, closing = begun.end(), _HIDING_ENDS[begun[0]]
+    near = min(at + LONGEST_TAG, end)
+    found = closing.search(data, at, near)  # what is cut off at `near` may be no whole end
+    if found is None or found.end() == near:
+        found = next(matches(closing, data, at, end), None)
+    return found.end() if found is not None and found[0].endswith(b">") else begun.end()
+
+
+def _is_end(tag: re.Match[bytes]) -> bool:
+    return tag[0].startswith(b"</")
+
+
+def _in_utf_8(data: Data) -> Data:
+    """UTF-16 in UTF-8, as tags are looked for in bytes; what is too long for that is left as it is."""
+    encoding = _UTF_16.get(data[:2])
+    if encoding is None or len(data) > _LARGEST_UTF_16:
+        return data
+    return bytes(data).decode(encoding, "replace").encode("utf-8", "replace")
 
 
 def _text(identifier: bytes) -> str:

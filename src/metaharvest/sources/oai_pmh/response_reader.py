@@ -1,5 +1,6 @@
-"""Reads answers that have records; very long ones in a process of its own, with limits of memory and time.
+"""Reads answers that have records; very long and damaged ones in a process of its own, with limits of memory and time.
 
+To search 20 MB of tags that are no records takes a minute, in which Python lets no other site have its turn (measured).
 The process is started with the first such answer of a list, and ends with the list. To start it takes half a second.
 """
 
@@ -11,10 +12,9 @@ import os
 import resource
 import signal
 import traceback
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from itertools import chain, islice
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
@@ -23,23 +23,20 @@ from typing import BinaryIO
 
 from lxml import etree
 
-from metaharvest.fetch.xml_bounds import XmlLimits
 from metaharvest.model import Finding, Level
 from metaharvest.sources.base import ListedRecord
-from metaharvest.sources.oai_pmh.bounds import record_limits
-from metaharvest.sources.oai_pmh.old import as_in_2_0, item_of
+from metaharvest.sources.oai_pmh.mapped_file import spool
+from metaharvest.sources.oai_pmh.old import as_in_2_0
 from metaharvest.sources.oai_pmh.records import Records
-from metaharvest.sources.oai_pmh.repair import DamagedResponse, Unreadable
+from metaharvest.sources.oai_pmh.repair import Repaired
 from metaharvest.sources.oai_pmh.responses import (
     NotOaiResponse,
     ParseDamage,
     Response,
     TooDamaged,
-    refuse_many,
-    root_in,
+    items,
+    refuse_unusable,
     size_of,
-    spool,
-    strictly,
 )
 from metaharvest.text import one_line
 from metaharvest.validation.parse_lock import parsing
@@ -52,84 +49,60 @@ SECONDS = 60.0
 MEMORY = 1_073_741_824
 """Bytes that the process may use for data; an answer of 200 MB takes a tenth of it."""
 
-_MOST_RECORDS = 200
-_MOST_BYTES = 8_388_608
+MOST_RECORDS = 200
+MOST_BYTES = 8_388_608
 """Of one part; it ends with the record with which it has as many."""
 
-USUAL_BYTES = 8_388_608
-"""Bytes of an answer that the run reads itself, in one or two seconds at most."""
+_FEW_BYTES = 65_536
+"""Bytes of an answer that the run reads itself if it is damaged, in a third of a second at most."""
+
+_USUAL_BYTES = 8_388_608
+"""Bytes of an answer that the run reads itself if it is well-formed, in one or two seconds at most."""
 
 _OUT_OF_MEMORY = 77
 """The exit code of a process that has reached its memory limit."""
 
-_Message = list[ListedRecord] | tuple[Response, dict[str, tuple[int, str]]] | Exception
-"""From the process: a part of the records; at last the answer and what is odd about its records, or why it is none."""
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """The answer is read: what is known of it, and what was odd about its records."""
+
+    answer: Response
+    odd: dict[str, tuple[int, str]]
 
 
-def listed(file: BinaryIO, answer: Response, records: Records) -> Iterator[ListedRecord]:
-    """The records of the answer in `file`, which is open at its start, also repaired and lost ones.
+def listed(file: BinaryIO, answer: Response, records: Records, *, cuts: bool = True) -> Iterator[ListedRecord]:
+    """The records of the answer in `file`, also repaired and lost ones. Raises NotOaiResponse.
 
-    Raises NotOaiResponse.
+    Without `cuts`, it raises ParseDamage if the answer is not well-formed, or too crowded.
     """
-    before, taken = records.odd.counted(), Counter[str]()
-    limits = record_limits(records.largest)
-    answer.root = root_in(file, answer.verb)
-    try:
-        try:
-            for record in strictly(file, answer, lambda element: _taken(element, answer, records), limits):
-                if record is not None:
-                    taken[record.document.document_id] += 1
-                    yield record
-        except ParseDamage as error:
-            answer.begin_again(error)
-        if answer.damage:  # the error is forgotten, as it would keep the tree
-            records.odd.restart(before)
-            for record in _cut(file, answer, records, limits):
-                taken[record.document.document_id] -= 1
-                if taken[record.document.document_id] < 0:
-                    yield record
-    except TooDamaged as error:
-        answer.damage = str(error)
-    records.odd.add({kind: (number, answer.example[kind]) for kind, number in answer.odd.items()})
+    usable = records.header if answer.verb == "ListIdentifiers" else records.taken
 
+    def take(element: etree._Element, answer: Response) -> ListedRecord | None:
+        known = as_in_2_0(element, answer.root) if answer.root.is_old else element
+        if known is None:
+            records.odd.note("no-format", element.findtext(f"*/{answer.root.name('identifier')}") or "")
+        record = None if known is None else usable(known, answer)
+        if record is None:
+            answer.unusable.append(hash(str(element.xpath("string()"))))
+            refuse_unusable(answer, len(answer.unusable))
+        return record
 
-def _taken(element: etree._Element, answer: Response, records: Records) -> ListedRecord | None:
-    """The record in an element, which may be in another namespace than its answer; None if there is none."""
-    namespace = str(element.tag).rpartition("}")[0].removeprefix("{")
-    if namespace != answer.root.namespace:
-        answer.note("namespace", namespace or "none")
-        answer = replace(answer, root=replace(answer.root, namespace=namespace))
-    known = as_in_2_0(element, answer.root) if answer.root.is_old else element
-    if known is None:
-        records.odd.note("no-format", element.findtext(f"*/{answer.root.name('identifier')}") or "")
-        record = None
-    else:
-        record = records.header(known, answer) if answer.verb == "ListIdentifiers" else records.taken(known, answer)
-    if record is None:
-        answer.unusable.append(hash(str(element.xpath("string()"))))
-        refuse_many(len(answer.unusable))
-    return record
-
-
-def _cut(file: BinaryIO, answer: Response, records: Records, limits: XmlLimits) -> Iterator[ListedRecord]:
-    """The records of an answer that is not well-formed, or too crowded. Raises NotOaiResponse."""
-    damaged = DamagedResponse(file, answer.root, answer.verb, item_of(answer.root, answer.verb), limits)
-    answer.response_date = damaged.response_date
     number = 0
-    for piece in damaged.records():
-        if isinstance(piece, Unreadable):
-            number += 1
-            refuse_many(number)
-            record = records.lost(piece, answer.response_date)
-            if record is None:
-                answer.unusable.append(None)
-        else:
-            record = _taken(piece.element, answer, records)
-            if record is not None and piece.is_repaired:
-                record = replace(record, findings=(*record.findings, _repaired(record)))
-        if record is not None:
-            yield record
-    answer.add_envelope(damaged.envelope())
+    with suppress(TooDamaged):
+        for item in items(file, answer, take, records.largest, cuts=cuts):
+            if isinstance(item, ListedRecord):
+                yield item
+            elif isinstance(item, Repaired):
+                yield replace(item.item, findings=(*item.item.findings, _repaired(item.item)))
+            else:
+                number += 1
+                refuse_unusable(answer, number)
+                if lost := records.lost(item, answer.response_date):
+                    yield lost
+                else:
+                    answer.unusable.append(None)
+    records.odd.add({kind: (number, answer.example[kind]) for kind, number in answer.odd.items()})
 
 
 def record_in(content: bytes, records: Records) -> tuple[ListedRecord | None, Response]:
@@ -152,7 +125,7 @@ def parts_of(found: Iterator[ListedRecord]) -> Iterator[list[ListedRecord]]:
             for record in found:
                 some.append(record)
                 size += len(record.content or b"")
-                if more := len(some) == _MOST_RECORDS or size >= _MOST_BYTES:
+                if more := len(some) == MOST_RECORDS or size >= MOST_BYTES:
                     break
         if some:
             yield some
@@ -167,16 +140,29 @@ class ResponseReader:
     def parts(self, file: BinaryIO, answer: Response, records: Records) -> Iterator[list[ListedRecord]]:
         """The records of the answer in `file`, part by part; see listed(). No part is empty.
 
-        `answer`, and what `records` count, are complete at the end. Raises NotOaiResponse, also if a limit is reached.
+        `answer`, and the counts of `records`, are complete at the end. Raises NotOaiResponse, also at a limit.
         """
-        if size_of(file) <= USUAL_BYTES:
-            return parts_of(listed(file, answer, records))
+        before, size, here = records.odd.counted(), size_of(file), 0
+        try:
+            if size <= _USUAL_BYTES:
+                for part in parts_of(listed(file, answer, records, cuts=size <= _FEW_BYTES)):
+                    here += len(part)
+                    yield part
+                return
+        except ParseDamage:
+            records.odd.restart(before)
         try:
             process, channel = self._process()
         except OSError as error:
             log.warning("The run's own process reads long answers, as no other can be started: %s", error)
-            return parts_of(listed(file, answer, records))
-        return self._parts_elsewhere(file, answer, records, process, channel)
+            file.seek(0)
+            parts = parts_of(listed(file, answer, records))
+        else:
+            parts = self._parts_elsewhere(file, answer, records, process, channel)
+        for part in parts:
+            if some := part[here:]:
+                yield some
+            here = max(0, here - len(part))
 
     def _parts_elsewhere(
         self, file: BinaryIO, answer: Response, records: Records, process: SpawnProcess, channel: Connection
@@ -184,12 +170,12 @@ class ResponseReader:
         """What the process reads. Raises NotOaiResponse; and OSError if there is no room for the file on the disk."""
         file.flush()
         number = file.fileno()  # what was in memory is put on the disk
-        message: _Message | None = None
+        what: list[ListedRecord] | _End | Finding | str | None = None
         try:
             channel.send((answer.verb, records))
             send_handle(channel, number, process.pid)
-            while isinstance(message := _received(channel, answer.verb), list):
-                yield message
+            while isinstance(what := _received(channel, answer.verb), list):
+                yield what
         except (EOFError, ConnectionError) as error:
             process.join(SECONDS)
             is_memory = process.exitcode in (_OUT_OF_MEMORY, -signal.SIGABRT)
@@ -197,13 +183,18 @@ class ResponseReader:
                 _too_costly(answer.verb, "the memory that it may take" if is_memory else "")
             ) from error
         finally:
-            if message is None or isinstance(message, list):
+            if what is None or isinstance(what, list):
                 self.close()
-        if isinstance(message, Exception):
-            raise message
-        read, odd = message
-        answer.become(read)
-        records.odd.add(odd)
+        if isinstance(what, Finding):
+            raise NotOaiResponse(what)
+        if isinstance(what, str):
+            unexpected = RuntimeError(what.strip().splitlines()[-1])
+            unexpected.add_note(what)
+            raise unexpected
+        for field in fields(Response):
+            if field.name != "date":
+                setattr(answer, field.name, getattr(what.answer, field.name))
+        records.odd.add(what.odd)
 
     def close(self) -> None:
         """End the process, whatever it does."""
@@ -225,15 +216,12 @@ class ResponseReader:
         return self._started
 
 
-def _received(channel: Connection, verb: str) -> _Message:
-    """The next message. Raises EOFError and ConnectionError if the process has ended.
-
-    Raises NotOaiResponse if the message takes too long.
-    """
+def _received(channel: Connection, verb: str) -> list[ListedRecord] | _End | Finding | str:
+    """The next message. Raises EOFError and ConnectionError if the process has ended; NotOaiResponse after SECONDS."""
     if not channel.poll(SECONDS):
         raise NotOaiResponse(_too_costly(verb, f"{SECONDS:.0f} seconds"))
-    message: _Message = channel.recv()
-    return message
+    what: list[ListedRecord] | _End | Finding | str = channel.recv()
+    return what
 
 
 def _too_costly(verb: str, limit: str) -> Finding:
@@ -261,24 +249,22 @@ def _serve(channel: Connection, memory: int) -> None:
                 channel.send(_read(channel, file, Response(verb), records))
 
 
-def _read(channel: Connection, file: BinaryIO, answer: Response, records: Records) -> _Message:
-    """Send the records of this answer, part by part, and return the last message."""
+def _read(channel: Connection, file: BinaryIO, answer: Response, records: Records) -> _End | Finding | str:
+    """Send the records of this answer, and return the last message: its end, why it is none, or an unexpected error."""
     file.seek(0)
     records.odd.restart({})
     try:
         for part in parts_of(listed(file, answer, records)):
             channel.send(part)
     except NotOaiResponse as error:
-        return error
+        return error.finding
     except MemoryError:
         os._exit(_OUT_OF_MEMORY)
     except ConnectionError:  # the run has ended
         raise
     except Exception as error:  # noqa: BLE001 - the run logs it, with its traceback
-        unexpected = RuntimeError(str(error) or type(error).__name__)
-        unexpected.add_note(traceback.format_exc())
-        return unexpected
-    return answer, records.odd.counted()
+        return "".join(traceback.format_exception(error))
+    return _End(answer, records.odd.counted())
 
 
 def _repaired(record: ListedRecord) -> Finding:

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from os import SEEK_END
-from tempfile import SpooledTemporaryFile
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, TypeVar
 
 from lxml import etree
 
@@ -27,20 +26,31 @@ from metaharvest.fetch.xml_bounds import (
     refuse_excess,
 )
 from metaharvest.model import Finding, Level
-from metaharvest.sources.base import ListedRecord
-from metaharvest.sources.oai_pmh.bounds import DATE, ERRORS, SHORT_ANSWER, UNUSABLE, URI, crowd, words_of
+from metaharvest.sources.oai_pmh.bounds import DATE, ERRORS, SHORT_ANSWER, UNUSABLE, URI, crowd, record_limits, words_of
 from metaharvest.sources.oai_pmh.old import item_of, root_of
 from metaharvest.sources.oai_pmh.protocol import ProtocolError, ResponseRoot, Token, text_of, token_from
-from metaharvest.sources.oai_pmh.repair import TAIL, TOO_DEEP, Envelope, ends, in_words, repaired_whole
+from metaharvest.sources.oai_pmh.repair import (
+    TAIL,
+    TOO_DEEP,
+    Envelope,
+    Repaired,
+    Unreadable,
+    cut,
+    ends,
+    in_words,
+    repaired_whole,
+)
 from metaharvest.text import one_line
 
-Take = Callable[[etree._Element], ListedRecord | None]
+Item = TypeVar("Item")
+Take = Callable[[etree._Element, "Response"], Item | None]
 
-IN_MEMORY = 1_048_576
-"""Bytes of an answer; a longer one is on the disk."""
+SHORT = 524_288
+"""Bytes up to which an answer is short. A record of so many bytes, whatever is in it, is read in less than a second."""
 
-CHUNK = 65_536
-"""Bytes of an answer that are parsed together."""
+_CHUNK = 65_536
+_LARGEST = 52_428_800
+"""Bytes of one record, if nothing else is said."""
 
 _BESIDE = ("responseDate", "error", "resumptionToken")
 _KNOWN = {*_BESIDE, "request", "requestURL"}
@@ -51,11 +61,8 @@ class NotOaiResponse(Exception):
     """What came is no answer of OAI-PMH to what was asked; `finding` says what it is."""
 
     def __init__(self, finding: Finding) -> None:
-        super().__init__(finding)
+        super().__init__(finding.message)
         self.finding = finding
-
-    def __str__(self) -> str:
-        return self.finding.message
 
 
 class ParseDamage(Exception):
@@ -64,10 +71,6 @@ class ParseDamage(Exception):
 
 class Crowded(ParseDamage):
     """A record, or the tags around the records, exceed a limit; the message names it."""
-
-
-class TooDamaged(Exception):
-    """An answer has very many unusable records, each of which takes time: it is read no further."""
 
 
 @dataclass(slots=True)
@@ -99,42 +102,16 @@ class Response:
         self.odd[what] += 1
         self.example.setdefault(what, one_line(example, 200))
 
-    def become(self, other: Response) -> None:
-        """Take over what is known of the same answer, when it is read again; the date stays."""
-        for each in fields(Response):
-            if each.name != "date":
-                setattr(self, each.name, getattr(other, each.name))
 
-    def begin_again(self, why: ParseDamage) -> None:
-        """Forget what was read: repair.py reads the answer again from its start."""
-        is_ill_formed = not isinstance(why, Crowded)
-        self.become(Response(self.verb, self.root, damage=str(why), is_ill_formed=is_ill_formed))
-        if not is_ill_formed:
-            self.note("crowded", str(why))
-
-    def add_envelope(self, around: Envelope) -> None:
-        """What a damaged answer has beside its records. What cannot be read of it, is not passed over."""
-        for element in around.elements:
-            _note(element, self)
-        if "error" in around.unread and not self.errors:
-            self.errors.append(ProtocolError("error", "its words cannot be read"))
-        self.is_whole = around.is_whole
-        if "resumptionToken" in around.unread:
-            self.token, self.is_whole = None, False
-            self.damage = f"its resumption token cannot be read ({self.damage})"
-        elif around.is_whole and not (around.has_list or self.errors):
-            raise NotOaiResponse(_another_verb(self.verb))
+class TooDamaged(Exception):
+    """An answer has very many unusable records, each of which takes time: it is read no further."""
 
 
-def refuse_many(number: int) -> None:
-    """Raises TooDamaged if an answer has this number of records of one kind that cannot be read."""
+def refuse_unusable(answer: Response, number: int) -> None:
+    """Raises TooDamaged if this number of unusable records is too large."""
     if number > UNUSABLE:
-        raise TooDamaged(f"more than {UNUSABLE:,} of its records cannot be read, or have no identifier")
-
-
-def spool() -> BinaryIO:
-    """A file for an answer; up to IN_MEMORY bytes of it are in memory."""
-    return cast(BinaryIO, SpooledTemporaryFile(max_size=IN_MEMORY, prefix="metaharvest-"))
+        answer.damage = f"more than {UNUSABLE:,} of its records cannot be read, or have no identifier"
+        raise TooDamaged
 
 
 def short_response(content: bytes, verb: str) -> tuple[etree._Element, Response]:
@@ -142,7 +119,7 @@ def short_response(content: bytes, verb: str) -> tuple[etree._Element, Response]
 
     Of one that is not whole, nothing can be concluded from what it does not have. To be called in a thread.
     """
-    root = _begun(content[: HEAD_BYTES + CHUNK], verb)
+    root = _begun(content[: HEAD_BYTES + _CHUNK], verb)
     answer = Response(verb, root, is_whole=True)
     try:
         refuse_excess(content, SHORT_ANSWER)
@@ -165,56 +142,59 @@ def short_response(content: bytes, verb: str) -> tuple[etree._Element, Response]
     return tree, answer
 
 
-def root_in(file: BinaryIO, verb: str) -> ResponseRoot:
-    """The root element of the answer in `file`, which is at its start before and afterwards. Raises NotOaiResponse."""
-    head = file.read(HEAD_BYTES + CHUNK)
-    file.seek(0)
-    return _begun(head, verb)
+def items(
+    file: BinaryIO, answer: Response, take: Take[Item], largest: int = _LARGEST, *, cuts: bool = True
+) -> Iterator[Item | Unreadable | Repaired[Item]]:
+    """What `take` makes of each record (or header) of the answer in `file`, which is open for reading at its start.
 
-
-def strictly(file: BinaryIO, answer: Response, take: Take, limits: XmlLimits) -> Iterator[ListedRecord | None]:
-    """What `take` makes of each record (or header) of the answer in `file`, as soon as it has come.
-
-    Raises NotOaiResponse. Raises ParseDamage before a record that is not well-formed, or follows one. Before a record
-    that exceeds the limits, or has too much declared around it, it raises Crowded. To be used within one thread.
+    `answer` says at first which verb was asked; it is filled in on the way. A record of more than `largest` bytes is
+    lost. To be used in one thread. Raises NotOaiResponse; and ParseDamage, if an answer is not well-formed, or too
+    crowded, and not to be cut.
     """
-    parser: Any = etree.XMLPullParser(events=("start",), tag=answer.root.name(answer.root.verb or "OAI-PMH"), **_SAFE)
-    is_list = answer.root.verb == answer.verb
-    root = None
-    size = nodes = 0
+    limits = record_limits(largest)
+    head = file.read(HEAD_BYTES)
+    answer.root = _begun(head + file.read(_CHUNK), answer.verb)
+    file.seek(0)
+    number = 0
+    damage = ""
     try:
-        while chunk := file.read(CHUNK):
-            size, nodes = size + len(chunk), nodes + nodes_in(chunk)
-            if size > limits.size + CHUNK:
-                raise Crowded(f"a record has more than {limits.size:,} bytes")
-            if nodes > limits.nodes:
-                raise Crowded(f"a record has more than {limits.nodes:,} elements and attributes")
-            parser.feed(chunk)
-            _refuse_errors(parser.feed_error_log)
-            for _, element in parser.read_events():
-                root = element if root is None else root
-            if root is not None:
-                for record in _complete(root, answer, take, is_list=is_list, is_whole=False):
-                    size = nodes = 0
-                    yield record
-        yield from _complete(parser.close(), answer, take, is_list=is_list, is_whole=True)
-    except etree.XMLSyntaxError as error:
-        raise ParseDamage(in_words(error.msg or "not well-formed")) from None
+        for item in _strictly(file, answer, take, limits):
+            number += 1
+            if item is not None:
+                yield item
+    except ParseDamage as error:  # nothing of it is kept, as it would keep the tree
+        if not cuts:
+            raise
+        damage, answer.is_ill_formed = str(error), not isinstance(error, Crowded)
+    if damage:
+        file.seek(0)
+        answer.errors.clear()
+        answer.token, answer.damage = None, damage
+        if not answer.is_ill_formed:
+            answer.note("crowded", damage)
+        yield from _cut(file, answer, take, number, limits)
+
+
+def _strictly(file: BinaryIO, answer: Response, take: Take[Item], limits: XmlLimits) -> Iterator[Item | None]:
+    """Each record as soon as it has come. Raises ParseDamage before a record that is not well-formed, or follows one.
+
+    Before one that exceeds the limits, or has too much declared around it, it raises Crowded.
+    """
+    room = _Room(limits)
+    is_short = size_of(file) <= SHORT
+    for tree, is_whole in _trees(file, answer.root.name(answer.root.verb or "OAI-PMH"), room, at_once=is_short):
+        for item in _complete(tree, answer, take, is_list=answer.root.verb == answer.verb, is_whole=is_whole):
+            room.clear()
+            yield item
     answer.is_whole = True
     if not (answer.has_list or answer.errors):
         raise NotOaiResponse(_another_verb(answer.verb))
 
 
-def _refuse_errors(log: Any) -> None:
-    """Raises ParseDamage if the parser has found an error, such as an undeclared prefix, and went on."""
-    if len(log) and (wrong := log.filter_from_errors()):
-        raise ParseDamage(in_words(wrong[0].message))
-
-
 def _complete(
-    parent: etree._Element, answer: Response, take: Take, *, is_list: bool, is_whole: bool
-) -> Iterator[ListedRecord | None]:
-    """The records among the complete children: all but the last one, if more is to come; these are removed.
+    parent: etree._Element, answer: Response, take: Take[Item], *, is_list: bool, is_whole: bool
+) -> Iterator[Item | None]:
+    """The items among the complete children: all but the last one, if more is to come; these are removed.
 
     The time to remove an element that is still referred to grows with the square of its parts: nothing refers to it.
     """
@@ -226,8 +206,8 @@ def _complete(
     number = max(0, len(parent) - (not is_whole))
     child: etree._Element | None = None
     for child in islice(parent, number):
-        if is_list and child.tag == item:
-            yield take(child)
+        if child.tag == item and is_list:
+            yield take(child, answer)
         elif isinstance(child.tag, str):
             name = local_name(child)
             if name in _BESIDE:
@@ -235,7 +215,7 @@ def _complete(
             elif not is_list and name == answer.verb:
                 yield from _complete(child, answer, take, is_list=True, is_whole=True)
             elif is_list and name == local:
-                yield take(child)
+                yield _taken(child, answer, take)
             elif is_list and name not in _KNOWN:
                 answer.note("element", f"<{name}>")
     if not is_whole:
@@ -245,12 +225,98 @@ def _complete(
             yield from _complete(parent[-1], answer, take, is_list=True, is_whole=False)
 
 
+class _Room:
+    """Counts what has come since the last record, and cannot be forgotten yet."""
+
+    def __init__(self, limits: XmlLimits) -> None:
+        self._limits = limits
+        self.clear()
+
+    def clear(self) -> None:
+        """A record has ended."""
+        self._size = self._nodes = 0
+
+    def take(self, chunk: bytes) -> None:
+        """Count the next piece of the answer. Raises Crowded if that is too much."""
+        self._size += len(chunk)
+        self._nodes += nodes_in(chunk)
+        if self._size > self._limits.size + _CHUNK:
+            raise Crowded(f"a record has more than {self._limits.size:,} bytes")
+        if self._nodes > self._limits.nodes:
+            raise Crowded(f"a record has more than {self._limits.nodes:,} elements and attributes")
+
+
 def size_of(file: BinaryIO) -> int:
     """The bytes in a file, which is at its start before and afterwards."""
     file.seek(0, SEEK_END)
     size = file.tell()
     file.seek(0)
     return size
+
+
+def _trees(file: BinaryIO, tag: str, room: _Room, *, at_once: bool) -> Iterator[tuple[etree._Element, bool]]:
+    """The tree of an answer with this root element, whenever more of it has come, and whether it is whole.
+
+    Raises ParseDamage before a part that is not well-formed. To read it `at_once` is quicker.
+    """
+    if at_once:
+        parser, tree = _parser(), None
+        with suppress(etree.XMLSyntaxError):
+            tree = etree.fromstring(file.read(), parser)
+        if tree is not None and not parser.error_log.filter_from_errors():
+            yield tree, True
+            return
+        file.seek(0)
+    puller: Any = etree.XMLPullParser(events=("start",), tag=tag, **_SAFE)
+    root = None
+    while chunk := file.read(_CHUNK):
+        room.take(chunk)
+        try:
+            puller.feed(chunk)
+        except etree.XMLSyntaxError as error:
+            raise ParseDamage(in_words(error.msg or "not well-formed")) from None
+        if len(puller.feed_error_log) and (wrong := puller.feed_error_log.filter_from_errors()):
+            raise ParseDamage(in_words(wrong[0].message))
+        for _, element in puller.read_events():
+            root = element if root is None else root
+        if root is not None:
+            yield root, False
+    try:
+        yield puller.close(), True
+    except etree.XMLSyntaxError as error:
+        raise ParseDamage(error.msg or "not well-formed") from None
+
+
+def _cut(
+    file: BinaryIO, answer: Response, take: Take[Item], number: int, limits: XmlLimits
+) -> Iterator[Item | Unreadable | Repaired[Item]]:
+    """The records after the first `number` of an answer that is not well-formed. Raises NotOaiResponse."""
+    found = number > 0
+    for record in cut(file, answer.root, answer.verb, item_of(answer.root, answer.verb), number, limits):
+        if isinstance(record, Envelope):
+            _conclude(answer, record, found=found)
+        elif isinstance(record, Unreadable):
+            yield record
+        else:
+            is_repaired = isinstance(record, Repaired)
+            item = _taken(record.item if isinstance(record, Repaired) else record, answer, take)
+            if item is not None:
+                yield Repaired(item) if is_repaired else item
+        found = True
+
+
+def _conclude(answer: Response, around: Envelope, *, found: bool) -> None:
+    """What an answer that is not well-formed has beside its records. What cannot be read of it, is not passed over."""
+    for element in around.elements:
+        _note(element, answer)
+    if "error" in around.unread and not answer.errors:
+        answer.errors.append(ProtocolError("error", "its words cannot be read"))
+    answer.is_whole = around.is_whole
+    if "resumptionToken" in around.unread:
+        answer.token, answer.is_whole = None, False
+        answer.damage = f"its resumption token cannot be read ({answer.damage})"
+    elif around.is_whole and not (found or around.has_list or answer.errors):
+        raise NotOaiResponse(_another_verb(answer.verb))
 
 
 def own_text(element: etree._Element) -> str:
@@ -265,6 +331,15 @@ def own_text(element: etree._Element) -> str:
 def local_name(element: etree._Element) -> str:
     """The name of an element without its namespace: the elements of some repositories are in none, or another one."""
     return str(element.tag).rpartition("}")[2]
+
+
+def _taken(element: etree._Element, answer: Response, take: Take[Item]) -> Item | None:
+    """What `take` makes of an element that may be in another namespace than its answer, and its parts with it."""
+    namespace = str(element.tag).rpartition("}")[0].removeprefix("{")
+    if namespace == answer.root.namespace:
+        return take(element, answer)
+    answer.note("namespace", namespace or "none")
+    return take(element, replace(answer, root=replace(answer.root, namespace=namespace)))
 
 
 def _note(element: etree._Element, answer: Response) -> None:
@@ -329,7 +404,7 @@ def _begun(head: bytes, verb: str) -> ResponseRoot:
         except XmlRefused as refused:
             remedy = "The repository's keeper has its answers written in UTF-8, as the protocol says."
             raise NotOaiResponse(Finding("oai.encoding", f"The answer to {verb} {refused}.", remedy)) from None
-    if tag is None and text.startswith(b"<") and len(head) >= HEAD_BYTES + CHUNK:
+    if tag is None and text.startswith(b"<") and len(head) >= HEAD_BYTES + _CHUNK:
         raise NotOaiResponse(_too_large(f"The first {len(head):,} bytes of the answer to {verb} have no whole tag."))
     if tag is None:
         raise NotOaiResponse(Finding("oai.not-oai", f"The answer to {verb} is no XML.", _IF_NOT_OAI))
