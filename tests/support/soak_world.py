@@ -244,7 +244,7 @@ def timeless(value: Any) -> Any:
     return re.sub(r"over [0-9.]+ seconds", "over some time", value) if isinstance(value, str) else value
 
 
-_TIMES = re.compile(r"The harvest took [\s\S]*?\n(?=Repository)")
+_TIMES = re.compile(r"The harvest took [\s\S]*?\n(?=Central repository)")
 
 
 def shown_mail(content: bytes) -> str:

@@ -24,8 +24,8 @@ def came(number: int, announced: int | None = None, **fields: int) -> Counts:
     return counts
 
 
-def checked(counts: Counts, short: int = 0, *, is_repetition: bool = False, is_full: bool = True) -> SizeCheck:
-    return check_size(counts, short, is_repetition=is_repetition, is_full=is_full)
+def checked(counts: Counts, short: int | None = None, usual: int = 0, *, is_full: bool = True) -> SizeCheck:
+    return check_size(counts, short=short, usual=usual, is_full=is_full)
 
 
 # -- the announced number
@@ -38,7 +38,7 @@ def test_all_is_well_where_as_many_came_or_more(announced: int | None) -> None:
 
 def test_a_list_that_lacks_one_in_a_hundred_is_a_warning_with_the_number() -> None:
     check = checked(came(297, 300))
-    assert (check.left_out, check.short, check.error) == (3, 0, None)
+    assert (check.left_out, check.short) == (3, 0)
     assert check.finding is not None
     assert check.finding.level is Level.WARNING
     assert "announced a list of 300 records (completeListSize) and sent 297." in check.finding.message
@@ -46,41 +46,31 @@ def test_a_list_that_lacks_one_in_a_hundred_is_a_warning_with_the_number() -> No
 
 def test_a_list_that_lacks_more_is_an_error_the_first_time() -> None:
     check = checked(came(250, 300))
-    assert check.short == 50
-    assert check.error is not None
+    assert (check.short, check.usual) == (50, 0)
+    assert check.finding is not None
+    assert check.finding.level is Level.ERROR
 
 
 def test_the_same_shortfall_is_the_repositorys_way_to_count_and_stays_so() -> None:
-    check = checked(came(250, 300), 52, is_repetition=True)
-    assert (check.error, check.short, check.left_out) == (None, 50, 0)
-    later = checked(came(30, 60), 50, is_full=False)
-    assert (later.error, later.short) == (None, 50)
-    assert checked(came(3, 3), 50, is_full=False).short == 50
-    assert checked(came(300, 300), 50).short == 0
-    assert checked(came(200, 300), 50).error is not None
-
-
-def test_a_repetition_that_is_complete_forgets_the_shortfall() -> None:
-    assert checked(came(60, 60), 30, is_repetition=True, is_full=False).short == 0
-
-
-def test_a_repetition_with_another_shortfall_is_an_error_again() -> None:
-    check = checked(came(250, 300), 100, is_repetition=True)
-    assert check.short == 50
-    assert check.error is not None
+    check = checked(came(250, 300), short=52)
+    assert (check.short, check.usual, check.left_out) == (0, 50, 0)
+    assert checked(came(30, 60), usual=50, is_full=False).short == 0
+    assert checked(came(200, 300), usual=50).short == 100
+    assert checked(came(300, 300), usual=50).usual == 0
+    assert checked(came(3, 3), usual=50, is_full=False).usual == 50
 
 
 def test_a_list_of_nothing_is_never_the_way_to_count() -> None:
-    assert checked(came(0, 300), 300, is_repetition=True).error is not None
+    assert checked(came(0, 300), short=300).short == 300
 
 
 def test_a_short_list_whose_last_token_is_missing_is_an_error_each_time() -> None:
     counts = came(250, 300)
     counts.lacks_token = True
-    for is_repetition in (False, True):
-        check = checked(counts, 50, is_repetition=is_repetition)
-        assert check.short == 50
-        assert "Its last page has no resumptionToken" in (check.error.message if check.error else "")
+    check = checked(counts, short=50, usual=50)
+    assert check.short == 50
+    assert check.finding is not None
+    assert "Its last page has no resumptionToken" in check.finding.message
 
 
 def test_records_that_move_while_the_list_is_read_may_leave_others_out() -> None:

@@ -59,6 +59,7 @@ def test_changes_are_asked_for_with_an_overlap_of_five_minutes() -> None:
         ("2026-01-20T03:00:00Z", 0, "2026-01-20T03:00:00Z"),
         ("2026-01-20T03:00:00+01:00", -60, "2026-01-20T03:00:00+01:00"),
         ("2026-01-20T03:00:00+01:00", 60, "2026-01-20T01:00:00Z"),
+        ("2026-01-20T03:00:00", 60, "2026-01-20T02:00:00"),
         ("no date", 60, "no date"),
     ],
 )
@@ -124,17 +125,21 @@ def test_an_empty_full_sweep_moves_no_watermark() -> None:
     assert after(KNOWN, Sweep(False, ()), is_empty=True).watermark == NOW
 
 
-@pytest.mark.parametrize(("how", "watermark"), [(From.WELL, NOW), (From.EXCLUSIVE, NOW), (From.OFF, ""), (None, NOW)])
-def test_every_sweep_is_a_full_one_where_lists_of_changes_leave_records_out(how: From | None, watermark: str) -> None:
-    ended = after(KNOWN, Sweep(False, (), first=NOW), Probed(how=how))
-    assert (ended.watermark, ended.from_checked) == (watermark, NOW if how else "")
-    assert begun(ended).full is (not watermark)
+@pytest.mark.parametrize("was_off", [False, True])
+@pytest.mark.parametrize(
+    ("how", "is_off"), [(From.WELL, False), (From.EXCLUSIVE, False), (From.OFF, True), (From.IGNORED, True)]
+)
+def test_a_check_finds_out_that_lists_of_changes_leave_records_out(how: From, is_off: bool, was_off: bool) -> None:
+    known = replace(KNOWN, from_is_off=was_off)
+    ended = after(known, Sweep(False, (), first=NOW), Probed(how=how))
+    assert (ended.from_is_off, ended.from_checked) == (is_off, NOW)
+    assert after(known, Sweep(True, (), first=NOW)).from_is_off is was_off
 
 
 def test_a_list_that_lacks_announced_records_is_asked_for_once_more() -> None:
-    ended = replace(KNOWN, short=5, sweep=UNDER_WAY).to_repeat(UNDER_WAY)
-    assert (ended.watermark, ended.short, ended.repeats, ended.sweep) == ("", 5, True, None)
-    assert KNOWN.to_repeat(replace(UNDER_WAY, full=False)).watermark == KNOWN.watermark
+    ended = replace(KNOWN, sweep=UNDER_WAY).to_repeat(UNDER_WAY, 5)
+    assert (ended.watermark, ended.short, ended.sweep) == ("", 5, None)
+    assert KNOWN.to_repeat(replace(UNDER_WAY, full=False), 5).watermark == KNOWN.watermark
 
 
 @pytest.mark.parametrize(("came", "nights"), [(FEW, 3), (FEW + 1, 1)])
@@ -142,7 +147,7 @@ def test_a_list_that_perhaps_has_not_ended_is_asked_for_again(came: int, nights:
     state, sweep = State(ASKED), replace(Sweep(True, (), first=NOW), came=came, left_out=None)
     for _ in range(nights):
         state = after(state, sweep)
-        assert (state.watermark, state.repeats) == ("", True)
+        assert (state.watermark, state.short) == ("", 0)
     assert bool(after(state, sweep).watermark) is (came > FEW)
 
 
@@ -190,11 +195,12 @@ def test_a_checkpoint_of_release_0_1_keeps_its_watermark_and_its_shortfall() -> 
         "is_second": False,
         "progress": None,
     }
-    assert state_from(old, ASKED) == replace(KNOWN, short=4, repeats=True)
+    assert state_from(old, ASKED) == replace(KNOWN, short=4)
     usual = {**old, "short": {}, "usually_short": {"": 7}, "ahead": 3600}
     assert state_from(usual, ASKED) == replace(
-        KNOWN, short=7, watermark="2026-01-20T02:00:00Z", full_at="2026-01-11T02:00:00Z"
+        KNOWN, usual=7, watermark="2026-01-20T02:00:00Z", full_at="2026-01-11T02:00:00Z"
     )
-    assert state_from({**old, "from_is_off": True}, ASKED).watermark == ""
+    assert state_from({**old, "from_is_off": True}, ASKED).from_is_off
+    assert state_from({**old, "ahead": None}, ASKED) == State(ASKED)
     assert state_from({**old, "progress": {"full": False}}, ASKED).watermark == KNOWN.watermark
     assert state_from({**old, "progress": {"full": True}}, ASKED).watermark == ""

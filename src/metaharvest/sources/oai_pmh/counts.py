@@ -162,50 +162,53 @@ class Counts:
 class SizeCheck:
     """The number of records that came, compared with the announced number.
 
-    This number of records may have been `left_out`. `short`: the shortfall to remember. `finding`: an error if the list
-    must be repeated, or a warning.
+    This number of records may have been `left_out`. `short`: the list lacks this number, and must be repeated; 0: it is
+    no error. `usual`: the source repository announces this number too many in each list. `finding`: the error, or a
+    warning.
     """
 
     left_out: int = 0
     short: int = 0
+    usual: int = 0
     finding: Finding | None = None
 
     @property
     def error(self) -> Finding | None:
         """The error; None if the list has ended well."""
-        return self.finding if self.finding and self.finding.is_error else None
+        return self.finding if self.short else None
 
 
-def check_size(counts: Counts, short: int, *, is_repetition: bool, is_full: bool) -> SizeCheck:
+def check_size(counts: Counts, *, short: int | None, usual: int, is_full: bool) -> SizeCheck:
     """Compare the number of records with completeListSize, which is an estimate by the protocol.
 
-    A list that lacks more than 1 % is an error the first time. If the repetition lacks as many (`short`), the list is
-    complete, and so are later ones with the same shortfall: some source repositories count deleted records that they do
-    not list, or the records of all sets (https://github.com/MI-DPLA/combine/issues/240). A list whose last page lost
-    its token is an error each time (https://github.com/coneda/kor/issues/110).
+    A list that lacks more than 1 % is an error the first time. The same shortfall a second time (`short` is that of the
+    last list) is no error, and becomes `usual`: some source repositories count deleted records that they do not list,
+    or the records of all sets (https://github.com/MI-DPLA/combine/issues/240). A list whose last page lost its token is
+    an error each time (https://github.com/coneda/kor/issues/110).
     """
     announced, received = counts.announced or 0, counts.before + counts.received
     lacks, left_out, allowed = announced - received, counts.moved, max(1, announced // 100)
     if announced >= counts.different:  # otherwise it is the size of something else
         left_out = max(announced, counts.highest) - counts.different
     is_short = lacks > allowed
-    if not is_short and (is_full or is_repetition):
-        short = 0
+    if not is_short and is_full:
+        usual = 0
     if left_out <= 0:
-        return SizeCheck(short=short)
+        return SizeCheck(usual=usual)
     message = f"The repository announced a list of {announced:,} records (completeListSize) and sent {received:,}."
     if is_short and counts.lacks_token:
         why = Finding("oai.broken-off", f"{message} Its last page has no resumptionToken.", _NEXT_TOKEN)
-        return SizeCheck(left_out, lacks, why)
+        return SizeCheck(left_out, lacks, usual, why)
     if is_short:
-        is_same, is_usual = abs(lacks - short) <= allowed, lacks <= short + allowed
-        if not (short and received and (is_same if is_repetition else is_usual)):
+        if short and received and abs(lacks - short) <= allowed:
+            usual = lacks
+        if not received or lacks > usual + allowed:
             why = Finding("oai.broken-off", f"{message} {_ASKED_AGAIN}", _ALL_RECORDS)
-            return SizeCheck(left_out, lacks, why)
-        short, left_out = lacks if is_repetition else short, max(0, left_out - lacks)
+            return SizeCheck(left_out, lacks, usual, why)
+        left_out = max(0, left_out - lacks)
         message += " It does so in each list: it counts records that it does not list, and the list is complete."
     warning = Finding("oai.list-size", message, _ALL_RECORDS, Level.WARNING) if lacks > 0 else None
-    return SizeCheck(left_out, short, warning)
+    return SizeCheck(left_out, 0, usual, warning)
 
 
 def key_and_version(record: ListedRecord) -> tuple[int, int]:

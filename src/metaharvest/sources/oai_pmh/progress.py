@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from metaharvest.model import Checkpoint, OaiOptions
-from metaharvest.sources.oai_pmh.datestamps import from_watermark, moment, written
+from metaharvest.sources.oai_pmh.datestamps import from_watermark, has_zone, moment, written
 from metaharvest.sources.oai_pmh.probes import From, Newest, Probed
 from metaharvest.sources.oai_pmh.protocol import Identity
 from metaharvest.sources.oai_pmh.windows import Window, joined, window
@@ -93,13 +93,13 @@ class Sweep:
 class State:
     """What is kept of a source repository from one harvest to the next.
 
-    `asked` are the options that make another list if they change. The `watermark` is empty if the next sweep is a full
-    one; `full_at` is that of the last full sweep. `in_days`: Identify names seconds, but requests with seconds are
-    refused. The last list that lacked announced records lacked `short` of them; the next sweep `repeats` it, or the
-    list is complete without them. The last full sweep announced `size` records (0: unknown; None: an older version of
-    this program listed them, without this number), and brought `listed`. `newest` is the newest known record (see
-    Newest), `from_checked` the time of the last check with it. `holes` are windows whose records cannot be fetched;
-    each harvest tries them.
+    `asked` are the options that make another list if they change. `full_at` is the watermark of the last full sweep.
+    `in_days`: Identify names seconds, but requests with seconds are refused. `short`: the last list lacked this number
+    (0: unknown), and is requested once more; None: it is not. `usual`: each list lacks this number, and is complete
+    without it. The last full sweep announced `size` records (0: unknown; None: an older version of this program listed
+    them, without this number), and brought `listed`. `newest` is the newest known record (see Newest), `from_checked`
+    the time of the last check with it. `from_is_off`: lists of changes leave records out, so every sweep is a full one.
+    `holes` are windows whose records cannot be fetched; each harvest tries them.
     """
 
     asked: tuple[object, ...]
@@ -107,12 +107,13 @@ class State:
     watermark: str = ""
     full_at: str = ""
     in_days: bool = False
-    short: int = 0
-    repeats: bool = False
+    short: int | None = None
+    usual: int = 0
     size: int | None = None
     listed: int = 0
     newest: Sequence[str] = ()
     from_checked: str = ""
+    from_is_off: bool = False
     holes: tuple[Window, ...] = ()
     sweep: Sweep | None = None
 
@@ -125,17 +126,17 @@ class State:
 
     def is_second(self, sweep: Sweep) -> bool:
         """True if this sweep repeats the last one, whose list lacked records."""
-        return self.repeats and not (sweep.full and self.watermark)
+        return self.short is not None and not (sweep.full and self.watermark)
 
-    def to_repeat(self, sweep: Sweep) -> State:
-        """The state from which the next harvest repeats this sweep."""
-        return replace(self, watermark="" if sweep.full else self.watermark, repeats=True, sweep=None)
+    def to_repeat(self, sweep: Sweep, short: int) -> State:
+        """The state from which the next harvest repeats this sweep. `short`: see State."""
+        return replace(self, watermark="" if sweep.full else self.watermark, short=short, sweep=None)
 
 
 def next_sweep(state: State, options: OaiOptions, identity: Identity, *, full: bool) -> Sweep:
     """The sweep that a harvest goes on with, or begins. `full`: a full sweep is wanted."""
     now, seconds = identity.response_date, has_seconds(state, identity)
-    under_way, is_due = state.sweep, _is_full_due(state, options, now)
+    under_way, is_due = state.sweep, _is_full_due(state, options, first_moment(now, identity.ahead))
     if under_way is not None and (under_way.full or not (full or (is_due and not under_way.token))):
         if not (under_way.is_stuck or under_way.has_expired(now)):
             return under_way
@@ -149,24 +150,24 @@ def next_sweep(state: State, options: OaiOptions, identity: Identity, *, full: b
 
 
 def state_after(state: State, sweep: Sweep, probed: Probed, before: str, *, is_empty: bool) -> State:
-    """The state after a sweep has ended. `before` is a date before it began.
+    """The state after a sweep has ended. `before` is a moment before it began.
 
-    `is_empty`: no record with an identifier came. The watermark moves. It stays where the sweep is repeated, after a
-    full list without a record, and where lists of changes leave records out: then every sweep is a full one.
+    `is_empty`: no record with an identifier came. The watermark moves. It stays if the sweep is repeated, and after a
+    full list without a record.
     """
     if sweep.full and is_empty:
-        return replace(state, watermark="", repeats=False, sweep=None)
+        return replace(state, watermark="", short=None, sweep=None)
     if sweep.left_out is None and (sweep.came <= FEW or not state.is_second(sweep)):
-        return state.to_repeat(sweep)
+        return state.to_repeat(sweep, 0)
     first = sweep.first or before
     if sweep.full:
         state = replace(state, full_at=first, listed=sweep.came)
-    state = replace(state, watermark=first, repeats=False, holes=sweep.holes, sweep=None)
+    state = replace(state, watermark=first, short=None, holes=sweep.holes, sweep=None)
     if probed.newest.identifier:
         state = replace(state, newest=(probed.newest.datestamp, probed.newest.identifier))
-    if probed.how is not None:
-        state = replace(state, from_checked=before)
-    return replace(state, watermark="") if probed.how in (From.OFF, From.IGNORED) else state
+    if probed.how is None:
+        return state
+    return replace(state, from_checked=before, from_is_off=probed.how in (From.OFF, From.IGNORED))
 
 
 def first_moment(response_date: str, ahead: timedelta) -> str:
@@ -175,7 +176,10 @@ def first_moment(response_date: str, ahead: timedelta) -> str:
     It is `response_date` itself, or earlier by the time that the clock in it is `ahead` of the web server's.
     """
     when = moment(response_date)
-    return response_date if when is None or ahead <= timedelta(0) else written(when - ahead, seconds=True)
+    if when is None or ahead <= timedelta(0):
+        return response_date
+    earlier = written(when - ahead, seconds=True)
+    return earlier if has_zone(response_date) else earlier.removesuffix("Z")
 
 
 def has_seconds(state: State, identity: Identity) -> bool:
@@ -231,9 +235,9 @@ def state_from(checkpoint: Checkpoint | None, asked: tuple[object, ...]) -> Stat
     if not checkpoint or checkpoint.get("asked") != list(asked):
         identity = checkpoint.get("identity") if checkpoint else None
         return State(asked, identity if isinstance(identity, Mapping) else {})
-    given: dict[str, Any] = {name: value for name, value in _upgraded(checkpoint).items() if name in _STATE}
-    sweep, holes = given.pop("sweep", None), given.pop("holes", ())
     try:
+        given = {name: value for name, value in _upgraded(checkpoint).items() if name in _STATE}
+        sweep, holes = given.pop("sweep", None), given.pop("holes", ())
         state = State(**{**given, "asked": asked}, holes=_windows_from(holes))
         return replace(state, sweep=_sweep_from(sweep)) if sweep else state
     except (TypeError, KeyError):
@@ -254,12 +258,16 @@ def _upgraded(checkpoint: Checkpoint) -> dict[str, Any]:
     given: dict[str, Any] = dict(checkpoint)
     if "sweep" in given:
         return given
-    short, usual = (given.get(name) or {} for name in ("short", "usually_short"))
-    given |= {"short": next(iter({**usual, **short}.values()), 0), "repeats": bool(short or given.get("is_second"))}
+    for new, old in (("short", "short"), ("usual", "usually_short")):
+        numbers = given.get(old)
+        given[new] = next(iter(numbers.values()), None) if isinstance(numbers, Mapping) else None
+    given["usual"] = given["usual"] or 0
+    if given.get("is_second") and given["short"] is None:
+        given["short"] = 0
     for name in ("watermark", "full_at"):
         given[name] = first_moment(given.get(name, ""), timedelta(seconds=given.get("ahead", 0)))
     progress = given.get("progress")
-    if given.get("from_is_off") or (isinstance(progress, Mapping) and progress.get("full")):
+    if isinstance(progress, Mapping) and progress.get("full"):
         given["watermark"] = ""
     return given
 

@@ -161,10 +161,10 @@ class Sweeper:
             probed = await self.probe(self)
             self._notes += probed.findings
         left_out = inf if sweep.left_out is None else sweep.left_out
-        repeat = None if state.is_second(sweep) else dict(state.to_repeat(sweep).as_checkpoint())
+        repeat = None if state.is_second(sweep) else dict(state.to_repeat(sweep, sweep.left_out or 0).as_checkpoint())
         if sweep.full:
             state = replace(state, size=self._size)
-        before = self._identity.response_date
+        before = first_moment(self._identity.response_date, self._identity.ahead)
         self._ended = state_after(state, sweep, probed, before, is_empty=self.is_empty)
         last = Page((), self.checkpoint(), left_out=left_out, repeat=repeat)
         if self.sweep.holes:
@@ -272,14 +272,14 @@ class Sweeper:
         """Remove the first window from the sweep. Returns the error if it has too few records."""
         self._notes += counts.notes
         sweep, is_whole = self.sweep, not self.sweep.divided
-        short = self.state.short if is_whole else 0
-        check = check_size(counts, short, is_repetition=self.state.is_second(sweep), is_full=sweep.full)
+        short, usual = (self.state.short, self.state.usual) if is_whole else (None, 0)
+        check = check_size(counts, short=short, usual=usual, is_full=sweep.full)
         if check.error:
-            return self._note_shortfall(check.error, check.short)
+            return self._repeat(check.error, check.short, check.usual)
         if is_whole:
             received = counts.before + counts.received
-            self.state = replace(self.state, short=check.short)
-            self._counted = received if check.short and (counts.announced or 0) > received else None
+            self.state = replace(self.state, usual=check.usual)
+            self._counted = received if check.usual and (counts.announced or 0) > received else None
             announced = counts.announced or (received if counts.pages == 1 else 0)
             self._size = announced if announced >= counts.different else 0
         self._notes += [check.finding] if check.finding else []
@@ -291,24 +291,23 @@ class Sweeper:
         """Return the error if the windows of a divided list lack announced records, or records that came before."""
         sweep, lacks = self.sweep, len(self._to_come_again)
         if lacks > max(1, len(self._seen) // 100) and not sweep.holes:
-            return self._note_shortfall(_left_out(lacks), self.state.short)
+            return self._repeat(_left_out(lacks), lacks, self.state.usual)
         if not sweep.divided or not sweep.announced or self._came_earlier or sweep.holes:
             return None
         counts = Counts(self._seen, announced=sweep.announced, nameless=self._nameless)
         counts.received = counts.different
-        is_repetition = self.state.is_second(sweep)
-        check = check_size(counts, self.state.short, is_repetition=is_repetition, is_full=sweep.full)
+        check = check_size(counts, short=self.state.short, usual=self.state.usual, is_full=sweep.full)
         self._size = sweep.announced if sweep.announced >= counts.different else 0
         if check.error:
-            return self._note_shortfall(check.error, check.short)
-        self.state = replace(self.state, short=check.short)
+            return self._repeat(check.error, check.short, check.usual)
+        self.state = replace(self.state, usual=check.usual)
         self._notes += [check.finding] if check.finding else []
         self.sweep = replace(sweep, left_out=check.left_out)
         return None
 
-    def _note_shortfall(self, why: Finding, short: int) -> Finding:
+    def _repeat(self, why: Finding, short: int, usual: int) -> Finding:
         """End the sweep with the error `why`: the next harvest repeats it."""
-        self._ended = replace(self.state, short=short).to_repeat(self.sweep)
+        self._ended = replace(self.state, usual=usual).to_repeat(self.sweep, short)
         return why
 
     # -- pages that fail
