@@ -72,6 +72,16 @@ def test_values_that_do_not_fit_together_are_refused(opened: Opened, values: Sit
     assert schedule_files.export_file(opened).sites == 0
 
 
+@pytest.mark.parametrize("nothing", ["none", ""])
+def test_one_of_several_sites_may_ask_for_all_records(opened: Opened, nothing: str) -> None:
+    done = sites.register(opened, FROGS, ("tree", nothing), unasked=True)
+    sets = [site.options.oai.set_spec for site in done.sites if site.options.oai]
+    assert sets == ["tree", None]
+    assert done.sites[0].name == "frogs-tree"
+    with pytest.raises(ScheduleError, match="for the same format and set already"):
+        sites.register(opened, replace(FROGS, name="again"), ("none",), unasked=True)
+
+
 def test_several_sets_become_a_site_each_or_none(opened: Opened) -> None:
     with pytest.raises(ScheduleError, match="setSpec"):
         sites.register(opened, FROGS, ("pond", "two words"), unasked=True)

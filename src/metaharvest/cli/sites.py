@@ -82,14 +82,13 @@ def add(
     from metaharvest.services import sites
 
     harvester = invocation.harvester
-    only = sets[0] if len(set(sets)) == 1 else None
-    values = values_of({**options, "name": name, "set_spec": only})
+    values = values_of({**options, "name": name})
     report = partial(_print_answer, with_contacts=options["contacts"] is None)
     with usage_errors():
         done = sites.register(
             harvester,
             values,
-            () if only is not None else sets,
+            sets,
             unasked=unasked,
             allow_duplicate=allow_duplicate,
             report=report,

@@ -66,15 +66,14 @@ def import_metacat(
         raise click.UsageError("Name the tables: one of --database and --csv.")
     if file is not None and password:
         raise click.UsageError("--password goes with --database.")
+    harvester = invocation.harvester
     opened = (
         nullcontext(schedule_files.CsvTables(file))
         if file is not None
         else schedule_files.database_tables(database or "", password, Path.cwd())
     )
     with opened as tables:
-        done = schedule_files.import_metacat(
-            invocation.harvester, tables, log=log, dry_run=dry_run, start=invocation.start
-        )
+        done = schedule_files.import_metacat(harvester, tables, log=log, dry_run=dry_run, start=invocation.start)
     if as_json:
         print_json(_as_mapping(done, dry_run))
     else:

@@ -222,11 +222,12 @@ def _require_not_past(values: SiteValues, today: date) -> None:
 
 
 def _one_for_each_set(values: SiteValues, sets: Sequence[str]) -> list[SiteValues]:
-    """The sites that are registered for these sets: one for each."""
-    different = tuple(dict.fromkeys(sets))
+    """The sites that are registered for these sets: one for each. `none` asks for all records."""
+    different = {spec: None if spec in ("", "none") else spec for spec in sets}
     if len(different) > 1 and isinstance(values.name, str):
-        return [replace(values, name=name_for_set(values.name, spec), set_spec=spec) for spec in different]
-    return [replace(values, set_spec=different[0]) if different else values]
+        name = values.name
+        return [replace(values, name=name_for_set(name, spec), set_spec=each) for spec, each in different.items()]
+    return [replace(values, set_spec=each) for each in different.values()] or [values]
 
 
 def ask_repository(harvester: Harvester, site: Site, more_sets: Sequence[str] = ()) -> RepositoryAnswer:
