@@ -339,7 +339,7 @@ METACAT = {
         "The series id a.1 is already used by another object",
         "use",
     ),
-    "invalid": (400, "InvalidRequest", "1181", "The document is not valid: element x", "mend the document"),
+    "invalid": (400, "InvalidRequest", "1181", "The document is not valid: element x", "correct the document"),
     "unknown old": (400, "InvalidRequest", "1202", "The object with the provided identifier was not found", "words"),
     "too large": (413, "InsufficientResources", "1160", "Too much", "too large for the repository"),
     "unsupported": (400, "UnsupportedType", "1140", "No such format", "words are the repository's own"),

@@ -19,14 +19,14 @@ from metaharvest.model import Action, FetchedDocument, Holding, ListedDocument, 
 
 OF_ANOTHER_SITE = "Give your document an identifier of its own, or ask the administrator to transfer it to your site."
 RECORD_OF_ANOTHER_SITE = "The administrator transfers it to this site, if this site is to keep it up to date."
-"""What to do about a document that belongs to another site, and about a record of a repository."""
+"""The request for a document that belongs to another site, and the one for a record of a source repository."""
 
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A checked document on its way into the target, from the site with this number (0: not from a site).
+    """A checked document for the target, from the site with this number (0: not from a site).
 
-    What belongs to the other sites of `same_origin` is this site's, too.
+    Documents of the other sites of `same_origin` belong to this site, too.
     """
 
     fetched: FetchedDocument
@@ -37,7 +37,7 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """What a target that is written in the journal is told of a document which the site's repository has deleted.
+    """A document that the site's source repository has deleted; for a target that is written in the journal.
 
     `same_origin`: see Upload.
     """
@@ -50,9 +50,9 @@ class Deletion:
 
 @dataclass(frozen=True, slots=True)
 class HeldRevision:
-    """One revision of a document as a target describes it. What it does not know is None, or empty.
+    """One revision of a document as a target describes it. Unknown values are None, or empty.
 
-    `size` is in bytes; `source_url` is where it came from, or where the target has it; `site_id`: its first site.
+    `size` is in bytes; `source_url` is its source, or its place in the target; `site_id` is its first site.
     """
 
     document_id: str
@@ -72,84 +72,84 @@ class HeldRevision:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What is known of the target after it was asked: one fact, as a sentence for the administrator."""
+    """One fact about the state of the target, as a sentence for the administrator."""
 
     status: Literal["ok", "warning", "problem"]
     sentence: str
 
 
 class Holder(Protocol):
-    """Says what a repository holds. It knows a document by its document id (opaque, compared exactly) and its revision
-    alone. Safe for threads."""
+    """Knows the holdings of a target. It identifies a document by its document id (opaque, compared exactly) and its
+    revision alone. Safe for threads."""
 
     def holdings(self, document_ids: Sequence[str]) -> Mapping[str, Holding]:
         """The highest revision of each of these documents (at most a thousand) that the target holds.
 
-        Raises TargetError where it does not answer.
+        Raises TargetError if the target does not answer.
         """
 
     def used_up(self, document_ids: Sequence[str]) -> Mapping[str, int]:
-        """The highest revision that the target had of each of these documents that was deleted (at most a thousand).
+        """The highest revision that the target had of each deleted document (at most a thousand).
 
-        Only what `holdings` leaves out is asked for. Raises TargetError where it does not answer.
+        Call this only for documents that `holdings` leaves out. Raises TargetError if the target does not answer.
         """
 
     def holds(self, document_id: str, revision: int, sha256: str) -> bool:
-        """Whether the target holds exactly these bytes under this docid. Raises TargetError."""
+        """True if the target holds exactly these bytes under this docid. Raises TargetError."""
 
 
 class TransactionalTarget(Holder, Protocol):
-    """A target that is written in the journal's own transaction, and is undone with it.
+    """A target that is written in the journal's own transaction, and is rolled back with it.
 
-    `keeps` is false if it only says what it would do, and forgets what it is given.
+    `keeps` is false if it only reports what it would do, and stores nothing.
     """
 
     writes_in_journal: Literal[True]
     keeps: bool
 
     def kept(self, site_id: int) -> int:
-        """How many documents of the site's ledger the target holds just as the ledger says, told in one question.
+        """The number of documents in the site's ledger that the target holds exactly as the ledger says.
 
-        0: ask about each document.
+        One query counts them. 0: check each document.
         """
 
     def upload(self, uploads: Sequence[Upload], session: Session) -> list[Action]:
-        """Insert these documents or update them; which of the two it was for each.
+        """Insert or update these documents; returns the action for each.
 
-        Raises TargetError where one is refused: then none of them is there.
+        Raises TargetError if one is refused: then the target takes none of them.
         """
 
     def delete(self, deletion: Deletion, session: Session) -> None:
-        """Keep from now on that this document was deleted; nothing happens if there is none.
+        """Record that this document was deleted; nothing happens if there is none.
 
-        `holdings` leaves a deleted document out; its revisions are used up all the same. Raises TargetError where it
-        belongs to another site.
+        `holdings` leaves a deleted document out; its revisions stay used up. Raises TargetError if it belongs to
+        another site.
         """
 
     def restamp(self, documents: Sequence[ListedDocument], session: Session) -> None:
-        """Keep that these revisions, which are there, come from records that have newer datestamps now."""
+        """Record that these revisions, which are there, come from records with newer datestamps now."""
 
 
 class RemoteTarget(Holder, Protocol):
     """A target outside of the journal's database, logged in for one site; safe for threads.
 
-    The journal has committed that the upload is pending before `upload` is called. What a later run finds pending it
-    looks up with `holds` before anything is sent again. There is never more than one upload of a document id at a time.
+    The journal commits that the upload is pending before `upload` is called. A later run that finds it pending checks
+    with `holds` before it sends anything again. A document id never has more than one upload at a time.
     """
 
     writes_in_journal: Literal[False]
 
     def upload(self, upload: Upload) -> Action:
-        """Insert this document, or update the one that is there; which of the two it was.
+        """Insert this document, or update the one that is there; returns the action.
 
-        Raises TargetError where it is refused, or a higher revision is there; `transient` where the target did not
-        answer, so that it is not known whether it arrived.
+        Raises TargetError if the target refuses it, or has a higher revision. The error is `transient` if the target
+        did not answer: the document may have arrived.
         """
 
     def delete(self, document_id: str) -> bool:
-        """Have the target say from now on that this document was deleted; False if it holds none, or said so already.
+        """Mark this document as deleted in the target; False if it holds none, or has it marked already.
 
-        `holdings` leaves a deleted document out; its revisions are used up all the same. Raises TargetError.
+        `holdings` leaves a deleted document out; its revisions stay used up. Raises TargetError.
         """
 
 
@@ -157,29 +157,29 @@ TargetSession = TransactionalTarget | RemoteTarget
 
 
 class Target(Protocol):
-    """A repository, as the settings describe it."""
+    """A target, as the settings describe it."""
 
     @property
     def uploads_at_once(self) -> int:
-        """How many documents it may be sent side by side."""
+        """The number of parallel uploads that it accepts."""
 
     def describe(self) -> str:
         """The target in a few words, for reports; no secrets."""
 
     def session(self, site: Site | None) -> AbstractContextManager[TargetSession]:
-        """The target as this site's documents go into it, logged in as that site where it asks for a login.
+        """The target for the documents of this site, logged in as that site if it requires a login.
 
-        Without a site, as the settings of the target itself say. Raises TargetError, `transient` where it does not
-        answer: otherwise nothing of the site may be uploaded.
+        Without a site, the settings of the target itself apply. Raises TargetError, which is `transient` if the target
+        does not answer; then no document of the site may be uploaded.
         """
 
     def check(self, site: Site | None) -> Iterable[Standing]:
-        """Whether it answers, as whom it knows us, and what we may do there. Writes nothing; raises nothing of ours."""
+        """Report if the target answers, our identity and our rights. Writes nothing; raises no MetaharvestError."""
 
     def held(self) -> Iterable[HeldRevision]:
-        """Every revision that it holds: document by document in the order of their ids, each in ascending order.
+        """Every revision that it holds: document by document in the order of their ids, revisions in ascending order.
 
-        Raises TargetError where it does not answer, or cannot list what it holds.
+        Raises TargetError if it does not answer, or cannot list its holdings.
         """
 
     def revisions(self, document_id: str) -> list[HeldRevision]:

@@ -1,7 +1,7 @@
 """An HTTP exchange with `requests` that ends at its deadline, whatever the server does.
 
-The time-outs of requests are those of a single read: a server that drips its headers, or its answer, keeps a thread for
-hours. Here a timer shuts the exchange's connection down, which ends any read and any write, encrypted or not.
+A time-out of requests limits a single read: a server that drips its headers, or its response, keeps a thread for
+hours. Here a timer shuts the exchange's connection down. That ends any read and any write, encrypted or not.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 
 class Deadline:
-    """While it is entered, the connections that this thread uses are ended after so many seconds; `passed`: they were.
+    """A context that ends the connections of this thread after this number of seconds; `passed`: it has ended them.
 
     A look-up of a host name is not ended: the system's resolver has a limit of its own.
     """
@@ -47,7 +47,7 @@ class Deadline:
 
     def watch(self, file_number: int) -> None:
         """End this connection too."""
-        # A duplicate stays what it is, whatever urllib3 and TLS do with their own.
+        # The duplicate stays valid, whatever urllib3 and TLS do with their own.
         connection = socket.socket(fileno=os.dup(file_number))
         with self._lock:
             self._connections.append(connection)
@@ -62,7 +62,7 @@ class Deadline:
 
 
 _under_way: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
-"""That of the exchange that this thread is in: urllib3 makes and chooses connections far below the one who asks."""
+"""The deadline of the exchange in this thread: urllib3 makes and chooses connections far below the caller."""
 
 
 def _shut(connection: socket.socket) -> None:
@@ -82,7 +82,7 @@ class _Connection(HTTPConnection):
         return made
 
     def request(self, *arguments: Any, **options: Any) -> None:
-        """As urllib3 has it; a connection that was kept from an earlier exchange is now this one's."""
+        """As in urllib3; a connection that was kept from an earlier exchange belongs to this one now."""
         if self.sock is not None:
             _watch(self.sock)
         super().request(*arguments, **options)
@@ -101,9 +101,9 @@ class _TlsPool(HTTPSConnectionPool):
 
 
 class DeadlineAdapter(HTTPAdapter):
-    """Sends for requests, from any number of threads, over connections that the Deadline of the thread ends.
+    """Sends for requests, from any number of threads, over connections that the thread's Deadline ends.
 
-    `context` judges certificates and has the client's own.
+    `context` verifies certificates and has the client's own.
     """
 
     def __init__(self, context: ssl.SSLContext | None, connections: int) -> None:
@@ -111,7 +111,7 @@ class DeadlineAdapter(HTTPAdapter):
         super().__init__(pool_maxsize=connections)
 
     def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
-        """Connections as above."""
+        """Use the connections above."""
         super().init_poolmanager(*arguments, **options)
         self.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
 
@@ -122,9 +122,9 @@ class DeadlineAdapter(HTTPAdapter):
         return manager
 
     def build_connection_pool_key_attributes(self, *arguments: Any, **options: Any) -> tuple[Any, Any]:
-        """Certificates are judged by `context` alone."""
+        """Only `context` verifies certificates."""
         host, _ = super().build_connection_pool_key_attributes(*arguments, **options)
         return host, {"cert_reqs": "CERT_REQUIRED", "ssl_context": self._context}
 
     def cert_verify(self, conn: Any, *_: Any) -> None:
-        """Nothing: requests would add authorities of its own."""
+        """Do nothing: requests would add authorities of its own."""

@@ -1,7 +1,7 @@
-"""The embedded target: a repository in the harvester's own database, the table document_revision.
+"""The embedded target: a store in the harvester's own database, the table document_revision.
 
 It keeps every revision of every document, the bytes exactly as received, and writes in the journal's own transaction,
-so that a document and its log row are there together or not at all.
+so that a document and its log row are written together or not at all.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _ROWS_AT_ONCE = 1000
 
 
 class EmbeddedTarget:
-    """Documents as rows. A document belongs to the site that its highest revision came from, or was transferred to."""
+    """Documents as rows. A document belongs to the site of its highest revision, or to its receiver in a transfer."""
 
     writes_in_journal: Literal[True] = True
     keeps: bool = True
@@ -61,11 +61,11 @@ class EmbeddedTarget:
 
     @contextmanager
     def session(self, site: Site | None) -> Iterator[EmbeddedTarget]:
-        """The same for every site: who a document belongs to is decided before it is handed over."""
+        """The same for every site: the journal decides about the owner before it uploads a document."""
         yield self
 
     def check(self, site: Site | None) -> Iterator[Standing]:
-        """How many documents it holds."""
+        """The number of documents that it holds."""
         try:
             with self._sessions() as session:
                 query = select(func.count(_REVISIONS.c.document_id.distinct()))
@@ -77,9 +77,9 @@ class EmbeddedTarget:
             yield Standing("ok", f"The embedded repository holds {documents}.")
 
     def held(self) -> Iterator[HeldRevision]:
-        """Every revision, without its bytes, of the documents that were not deleted.
+        """Every revision, without its bytes, of the documents that are not deleted.
 
-        Read a page at a time, each in a session of its own: whoever asks may take long over what it is given.
+        It reads page by page, each in its own session: the caller may take long over a page.
         """
         after, number = "", _ROWS_AT_ONCE
         while True:
@@ -87,7 +87,7 @@ class EmbeddedTarget:
                 rows = session.execute(_PAGE, {"after": after, "number": number}).mappings()
                 found = [HeldRevision(**row) for row in rows]
             is_last = len(found) < number
-            # The last document may have more revisions than were read: it is left for the next page.
+            # The last document may have more revisions than this page: the next page reads it.
             page = found if is_last else [each for each in found if each.document_id != found[-1].document_id]
             yield from page
             if is_last:
@@ -99,7 +99,7 @@ class EmbeddedTarget:
         """The revisions of one document, the highest first."""
         query = _DESCRIBED.where(_REVISIONS.c.document_id == document_id).order_by(_REVISIONS.c.revision.desc())
         with self._reading() as session:
-            # Compared here too: MariaDB takes no notice of spaces at the end.
+            # Compared here too: MariaDB ignores spaces at the end.
             found = [HeldRevision(**row) for row in session.execute(query).mappings()]
         return [each for each in found if each.document_id == document_id]
 
@@ -121,34 +121,34 @@ class EmbeddedTarget:
             return held
 
     def used_up(self, document_ids: Sequence[str]) -> Mapping[str, int]:
-        """The highest revision that each of these had, of which a tombstone says that it was deleted."""
+        """The highest revision of each of these documents that has a tombstone."""
         with self._reading() as session:
             return provenance.used_up(session, document_ids)
 
     def holds(self, document_id: str, revision: int, sha256: str) -> bool:
-        """Whether exactly these bytes are there under this docid."""
+        """True if exactly these bytes are there under this docid."""
         statement = select(DocumentRevision.document_id, DocumentRevision.sha256).where(
             DocumentRevision.document_id == document_id, DocumentRevision.revision == revision
         )
         with self._reading() as session:
-            # Compared here too: MariaDB takes no notice of spaces at the end.
+            # Compared here too: MariaDB ignores spaces at the end.
             return session.execute(statement).first() == (document_id, sha256)
 
     def kept(self, site_id: int) -> int:
-        """How many entries of the site's ledger say what is here: that document, of that site, and no higher one."""
+        """The number of the site's ledger entries that agree with this target: document, site, highest revision."""
         with self._sessions() as session:
             return session.connection().execute(_KEPT, {"site": site_id}).scalar_one()
 
     @contextmanager
     def _reading(self) -> Iterator[Session]:
-        """A short session. Raises DatabaseUnavailable: where this database is away, so is the harvester's own."""
+        """A short session. Raises DatabaseUnavailable: this is the harvester's own database."""
         with self._sessions() as session, database_errors(session.get_bind().engine):
             yield session
 
     def upload(self, uploads: Sequence[Upload], session: Session) -> list[Action]:
         """Store the revisions through `session`.
 
-        Raises TargetError if one of them, or a higher one, is there already, or the document is another site's.
+        Raises TargetError if this or a higher revision exists already, or the document belongs to another site.
         """
         document_ids = list({upload.fetched.document.document_id for upload in uploads})
         held = {holding.document_id: holding for holding in _highest(session, document_ids)}
@@ -167,9 +167,9 @@ class EmbeddedTarget:
         return actions
 
     def delete(self, deletion: Deletion, session: Session) -> None:
-        """Let a tombstone say from now on that this document was deleted; its revisions stay, and can be read.
+        """Write a tombstone for this document; its revisions stay, and can be read.
 
-        Raises TargetError if the document is another site's.
+        Raises TargetError if the document belongs to another site.
         """
         document_id = deletion.document.document_id
         for held in _highest(session, [document_id]):
@@ -181,20 +181,20 @@ class EmbeddedTarget:
         return provenance.erase(session, document_id)
 
     def restore(self, document_id: str, session: Session) -> None:
-        """Remove the tombstone of a document. Revisions that were not erased are held again."""
+        """Remove the tombstone of a document. The target holds its remaining revisions again."""
         provenance.unbury(session, document_id)
 
     def restamp(self, documents: Sequence[ListedDocument], session: Session) -> None:
-        """Keep when, in which sets and with what about them the records of these revisions were listed last."""
+        """Update the datestamps, sets and descriptions of the records of these revisions."""
         provenance.restamp(session, documents)
 
     def owners(self, document_ids: Sequence[str], session: Session) -> Mapping[str, int]:
-        """The registered site that each of these documents belongs to, if there is one."""
+        """The registered site of each of these documents, if it has one."""
         held = _highest(session, document_ids)
         return {each.document_id: each.site_id for each in held if each.site_id is not None}
 
     def transfer(self, document_ids: Sequence[str], site_id: int, session: Session) -> None:
-        """Let documents that are there belong to another site from now on."""
+        """Transfer documents to another site."""
         rows = [{"this": each.document_id, "highest": each.revision} for each in _highest(session, document_ids)]
         if rows:
             session.connection().execute(_GIVE.values(site_schedule_id=site_id), rows)
@@ -250,9 +250,9 @@ def _row(upload: Upload) -> dict[str, object]:
 
 
 def _highest(session: Session, document_ids: Sequence[str]) -> Iterator[Holding]:
-    """The highest revision of each; it belongs to the site that it came from, as long as that is registered."""
+    """The highest revision of each; it belongs to the site that it came from, if that is registered."""
     rows = session.connection().execute(_HELD, {"documents": document_ids}).all()
-    # In ascending order: the last of a document is its highest.
+    # In ascending order: the last row of a document is its highest revision.
     return (Holding(*row) for row in {row[0]: row for row in rows}.values())
 
 

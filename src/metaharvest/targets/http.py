@@ -1,12 +1,12 @@
-"""How targets are reached over HTTP: the one way to `requests`, made from the settings of a target.
+"""Access to targets over HTTP: the one way to `requests`, made from the settings of a target.
 
-What it keeps to: time-outs for connecting and reading and a deadline for the whole exchange; certificates checked by
-the system's authorities and those of ca_file; a client certificate; a proxy from the settings alone, nothing from the
-environment or ~/.netrc; a limit to the size of answers; the User-Agent of everything that this program asks for. No
-redirect is followed: nobody else is to be sent our token, and a POST is to reach whom it was meant for. A question
-(GET) is asked again a few times if the connection breaks or the server is busy; what may change something is sent once.
+Its rules: time-outs for connecting and reading, and a deadline for the whole exchange; certificates verified by the
+system's authorities and by ca_file; a client certificate; a proxy from the settings alone, nothing from the
+environment or ~/.netrc; a limit to the size of responses; the User-Agent of all requests of this program. Redirects are
+not followed: no other server may get our token, and a POST must reach its server. A GET is retried a few times if the
+connection breaks or the server is busy; a request that may change something is sent once.
 
-It says what was answered, whatever the status; what a status means, the target says, or `HttpAnswer.refusal`.
+It returns responses of any status; the target interprets the status, or `HttpAnswer.refusal` does.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ANSWER_BYTES = 1_048_576
 """The default limit of an answer, in bytes after decompression."""
 
 _MORE_CONNECTIONS = 4
-"""Beside those for uploads; with as many exchanges under way, others wait for their turn."""
+"""Connections beside those for uploads; if all are in use, other exchanges wait."""
 
 Part = tuple[str | None, bytes | str, str]
 """A part of a multipart body: file name (None: a plain field), content, content type."""
@@ -51,7 +51,7 @@ Part = tuple[str | None, bytes | str, str]
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """What a server answered, of whatever status. Header names in any case."""
+    """A server's response, of any status. Header names in any case."""
 
     url: str
     status: int
@@ -61,11 +61,11 @@ class HttpAnswer:
 
     @property
     def ok(self) -> bool:
-        """Whether it is a success."""
+        """True for a success."""
         return 200 <= self.status < 300
 
     def refusal(self, words: str = "") -> TargetError:
-        """What this answer means where it is not understood better; `words` are the server's own, if any."""
+        """The error for this response if the caller knows no better one; `words` are the server's own, if any."""
         location = self.headers.get("Location", "")
         words = words or http_failures.page_words(self.body)
         return http_failures.refused(self.status, self.reason, self.url, words, location)
@@ -73,7 +73,7 @@ class HttpAnswer:
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """An exchange without an answer. `again`: it is worth another try at once; `sent`: the request may have arrived."""
+    """An exchange without a response. `again`: a retry now makes sense; `sent`: the request may have arrived."""
 
     finding: Finding
     cause: Exception | None = None
@@ -82,7 +82,7 @@ class _Failure:
 
 
 class Unanswered(TargetError):
-    """Nothing whole was answered. `sent`: the request may have reached the server, which may have done what was asked.
+    """There is no whole response. `sent`: the request may have reached the server, which may have carried it out.
 
     Always transient.
     """
@@ -93,7 +93,7 @@ class Unanswered(TargetError):
 
 
 class HttpClient:
-    """Asks the server at `settings.target.url`; safe for threads, which share its connections.
+    """Sends requests to the server at `settings.target.url`; safe for threads, which share its connections.
 
     Raises SettingsError if the certificates, the key, ca_file or the proxy cannot be used.
     """
@@ -135,10 +135,10 @@ class HttpClient:
         cookies: CookieJar | None = None,
         most_bytes: int = ANSWER_BYTES,
     ) -> HttpAnswer:
-        """The answer to one request for `path` (quoted, added to the target's url) with form fields or multipart parts.
+        """The response to a request for `path` (quoted, added to the target's url) with form fields or multipart parts.
 
-        `cookies` are sent; it gets the cookies of the answer, and may be shared by threads. A GET or HEAD is tried
-        again a few times. `most_bytes` limits the answer. Raises Unanswered.
+        `cookies` are sent; it gets the cookies of the response, and threads may share it. A GET or HEAD is retried a
+        few times. `most_bytes` limits the response. Raises Unanswered.
         """
         request = requests.Request(
             method,
@@ -162,7 +162,7 @@ class HttpClient:
         return outcome
 
     def close(self) -> None:
-        """Close the connections that wait for another exchange."""
+        """Close the idle connections."""
         self._adapter.close()
 
     def _exchange(self, request: requests.Request, cookies: CookieJar | None, most_bytes: int) -> HttpAnswer | _Failure:
@@ -183,14 +183,14 @@ class HttpClient:
                 again = http_failures.worth_another_try(error)
                 return _Failure(finding, error, again, sent=not http_failures.never_got_there(error))
         if deadline.passed:
-            # An answer of no announced length seems to have come to its end where the connection was shut down.
+            # A response of no announced length seems complete after the connection was shut down.
             return _Failure(http_failures.too_slow(url, target.deadline))
         if body is None:
             return _Failure(http_failures.too_large(url, most_bytes, is_document=most_bytes == self.document_bytes))
         return HttpAnswer(url, response.status_code, response.reason or "", response.headers, body)
 
     def _wait(self, outcome: HttpAnswer | _Failure, attempt: int) -> float | None:
-        """Seconds until a question is asked again; None: it is not."""
+        """The seconds until the retry of a request; None: there is no retry."""
         if isinstance(outcome, _Failure):
             return wait_after(attempt, self._http) if outcome.again else None
         if outcome.status not in _BUSY:
@@ -210,7 +210,7 @@ def _read(response: requests.Response, most: int) -> bytes | None:
 
 
 def _context(settings: Settings) -> ssl.SSLContext:
-    """Which certificates are accepted, and the client's own."""
+    """The accepted certificates, and the client's own."""
     target = settings.target
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(cafile=system_trust())

@@ -1,4 +1,4 @@
-"""What a failed exchange with a target means, in words for the administrator: the errors of requests, urllib3 and TLS.
+"""Failed exchanges with a target, in words for the administrator: the errors of requests, urllib3 and TLS.
 
 Pure functions for `http.py`.
 """
@@ -19,10 +19,10 @@ from metaharvest.model import Finding
 from metaharvest.text import one_line, shown_url
 
 _NOT_NOW = frozenset({408, 425, 429})
-"""Statuses below 500 that may be gone the next time."""
+"""Statuses below 500 that may be temporary."""
 
 _NEVER = frozenset({501, 505})
-"""Those above that stay: it is no server for such a request."""
+"""Statuses from 500 on that are lasting: the server does not support such a request."""
 
 _LATER = "Nothing is lost: it is tried again in the next run. If it lasts, the administrator should ask the people who "
 _LATER += "run the repository."
@@ -36,18 +36,18 @@ _OURS_REFUSED = {
     "CERTIFICATE_REQUIRED": "none was sent, and the repository asks for one",
     "HANDSHAKE_FAILURE": "the repository gave no further reason; it may ask for a client certificate",
 }
-"""The end of the name of a TLS alert -> what is wrong with the certificate that we sent."""
+"""The end of the name of a TLS alert -> the fault of the certificate that we sent."""
 
 
 def too_slow(url: str, seconds: float) -> Finding:
-    """The deadline for the whole exchange has passed."""
+    """The error about the deadline for the whole exchange."""
     message = f"{shown_url(url)} had not answered whole after {seconds:g} seconds, the most that it may take."
     remedy = "If the repository needs so long, the administrator can raise deadline in the target's settings. "
     return Finding("target.away", message, remedy + _LATER)
 
 
 def too_large(url: str, most: int, *, is_document: bool) -> Finding:
-    """The error about an answer of more than `most` bytes; `is_document`: the limit is the one of documents."""
+    """The error about a response of more than `most` bytes; `is_document`: the limit is the one of documents."""
     message = f"{shown_url(url)} answered more than {most:,} bytes, the most that is accepted."
     remedy = "The administrator should show this to the people who run the repository."
     if is_document:
@@ -57,7 +57,7 @@ def too_large(url: str, most: int, *, is_document: bool) -> Finding:
 
 
 def unanswered(error: Exception, url: str, proxy: bool) -> Finding:
-    """Nothing whole was answered."""
+    """The error about an exchange without a whole response."""
     where, causes = shown_url(url), list(_causes(error))
     if proxy and any(isinstance(each, requests.exceptions.ProxyError) for each in causes):
         message = f"{where} was not reached: the proxy in the target's settings does not work ({_words(causes)})."
@@ -72,19 +72,19 @@ def unanswered(error: Exception, url: str, proxy: bool) -> Finding:
 
 
 def never_got_there(error: Exception) -> bool:
-    """Whether nothing can have been done: no connection came to be over which the request could have gone."""
+    """True if the server can have done nothing: there was no connection for the request."""
     kinds = (NewConnectionError, NameResolutionError, ConnectTimeoutError, ProxyError, ssl.SSLCertVerificationError)
     return any(isinstance(each, kinds) for each in _causes(error))
 
 
 def worth_another_try(error: Exception) -> bool:
-    """Whether a question that failed so may be asked again at once: not where that has taken long, or is lasting."""
+    """True if a failed request may be repeated now: False if it has taken long, or the cause is lasting."""
     lasting = (requests.exceptions.Timeout, requests.exceptions.SSLError, requests.exceptions.InvalidURL, TimeoutError)
     return not any(isinstance(each, (*lasting, NameResolutionError)) for each in _causes(error))
 
 
 def refused(status: int, reason: str, url: str, words: str, location: str = "") -> TargetError:
-    """What an answer means that is neither a success nor understood better; `words` are the server's, if any."""
+    """The error about a refusal that the caller knows no better; `words` are the server's, if any."""
     where = shown_url(url)
     answered = f"{status} {one_line(shown_url(reason), 100) or responses.get(status, '')}".strip()
     said = f"{where} answered {answered}" + (f": {words.rstrip('.')}." if words else ".")
@@ -103,7 +103,7 @@ def refused(status: int, reason: str, url: str, words: str, location: str = "") 
 
 
 def page_words(body: bytes) -> str:
-    """What an HTML page says by its title; empty for anything else."""
+    """The title of an HTML page; empty for anything else."""
     title = html_title(body)
     return f"a page titled '{title}'" if title else ""
 
@@ -112,7 +112,7 @@ def _tls(error: ssl.SSLError, where: str) -> Finding | None:
     if isinstance(error, ssl.SSLCertVerificationError):
         problem = CERTIFICATE_PROBLEMS.get(error.verify_code, one_line(error.verify_message, 200).rstrip("."))
         message = f"{where}: the certificate of the server is not accepted: {problem}."
-        remedy = "The people who run the repository should renew or mend it. For an authority of your own, the "
+        remedy = "The people who run the repository should renew or correct it. For an authority of your own, the "
         return Finding("target.tls", message, remedy + "administrator can set ca_file in the target's settings.")
     reason = error.reason or ""
     for alert, problem in _OURS_REFUSED.items():
@@ -139,7 +139,7 @@ def _what(causes: list[BaseException]) -> str:
 
 
 def _words(causes: list[BaseException]) -> str:
-    """What the system or the library says, without its wrappings."""
+    """The words of the system or the library, without wrapping errors."""
     for each in reversed(causes):
         if isinstance(each, OSError) and each.strerror and not isinstance(each, requests.RequestException):
             return one_line(shown_url(each.strerror), 200).rstrip(".")
@@ -147,7 +147,7 @@ def _words(causes: list[BaseException]) -> str:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error, and what is wrapped in it, the innermost last."""
+    """The error, and the errors wrapped in it, the innermost last."""
     seen: set[int] = set()
     here: BaseException | None = error
     while here is not None and id(here) not in seen:

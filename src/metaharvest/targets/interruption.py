@@ -1,7 +1,7 @@
-"""Ends the questions of a target to a server when the run, or the site, must end.
+"""Ends the requests of a target to a server when the run, or the site, must end.
 
-One call of a target may ask a server thousands of questions. The caller sets with `interrupted_by` how to learn whether
-time is up. Each loop over a server's answers calls `require_time`. An upload that has begun is finished.
+One call of a target may send a server thousands of requests. The caller sets a check for the end with `interrupted_by`.
+Each loop over a server's responses calls `require_time`. An upload that has begun is finished.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LOOK_EVERY = 0.2
 
 
 class Interrupted(TargetError):
-    """The questions to a target ended, as the run or the site must end. It is not the target's fault."""
+    """The requests to a target ended, as the run or the site must end. It is not the target's fault."""
 
     def __init__(self, why: Finding) -> None:
         super().__init__(why, transient=True)
@@ -44,13 +44,13 @@ def interrupted_by(reason: Reason) -> Iterator[None]:
 
 
 def require_time() -> None:
-    """Raises Interrupted if the questions must end."""
+    """Raises Interrupted if the requests must end."""
     if why := _reason.get()():
         raise Interrupted(why)
 
 
 def pause(seconds: float) -> bool:
-    """Wait this many seconds. True after them; False at once if the questions must end."""
+    """Wait this number of seconds. True after them; False at once if the requests must end."""
     end = time.monotonic() + seconds
     while _reason.get()() is None:
         if (left := end - time.monotonic()) <= 0:

@@ -1,8 +1,8 @@
-"""Which target the settings name for a site: one of this program, or one that another distribution adds.
+"""The target that the settings name for a site: one of this program, or one that another distribution adds.
 
 An entry point in the group `metaharvest.targets` is called with settings and the engine of the harvester's own
-database, and returns a Target (see base.py) or raises SettingsError; its name is what `kind` says. The section
-`settings.target` is its own: that of the site, or of [targets.NAME], where it is made for one of them.
+database, and returns a Target (see base.py) or raises SettingsError; `kind` in the settings is its name. The section
+`settings.target` is its own: the section of the site, or of [targets.NAME], if it is made for one of them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 class Targets:
-    """The targets of the settings, each made when it is first asked for; `given` stands in for all of them.
+    """The targets of the settings, each made at its first use; `given` replaces all of them.
 
     `wrap` is put around each, for rehearsals.
     """
@@ -47,22 +47,22 @@ class Targets:
 
     @property
     def sites_with_their_own(self) -> list[str]:
-        """The names of the sites to which the settings give a target of their own; none in a rehearsal of all sites."""
+        """The names of the sites with a target of their own in the settings; none in a rehearsal of all sites."""
         if self._settings.target.kind == "none":
             return []
         return [name for name, site in self._settings.sites.items() if site.target]
 
     @property
     def default(self) -> Target:
-        """That of [target]. Raises SettingsError."""
+        """The target of [target]. Raises SettingsError."""
         return self._target(self._settings.target, "target")
 
     def of(self, site_name: str) -> Target:
-        """That of the site of this name. Raises SettingsError."""
+        """The target of the site of this name. Raises SettingsError."""
         return self._target(self._settings.target_of(site_name), f'sites."{site_name}".target')
 
     def named(self, name: str) -> Target:
-        """That of [targets.NAME]; `target` is that of [target], `embedded` the embedded one. Raises SettingsError."""
+        """The target of [targets.NAME]; `target` means [target], `embedded` the embedded one. Raises SettingsError."""
         if name in self._settings.targets:
             return self._target(self._settings.targets[name], f'targets."{name}"')
         if name == "target":
@@ -73,7 +73,7 @@ class Targets:
         raise SettingsError(f"There is no target '{name}'. Known are: {known}. Others are sections [targets.NAME].")
 
     def _target(self, wanted: TargetSettings, header: str) -> Target:
-        """The target of these settings, which are those of the section `header`."""
+        """The target of these settings, which come from the section `header`."""
         for known, made in self._made:
             if known == wanted:
                 return made

@@ -1,4 +1,4 @@
-"""Which document people mean: they write docids and document ids, and leave it to the program to tell which."""
+"""Finds the documents that people name: they write docids and document ids, and the program finds out which."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _AT_ONCE = 1000
 _NAMED = 10
 _MOST_REVISION = 2**63 - 1
 _MOST_NUMBER = 10**100
-"""The largest number in a docid: far above all revisions, so that an answer can name the existing ones."""
+"""The largest number in a docid: far above all revisions, so that a message can name the existing ones."""
 
 
 def find_document(target: Target, name: str, elsewhere: Collection[str] = ()) -> tuple[str, int | None]:
     """The document that `name` means, and the revision if it names one: read as a docid first, then as a document id.
 
-    Of those that the target does not have, the ids `elsewhere` are known as well, with whatever revision. Raises
-    MetaharvestError if the document is not known at all, TargetError if the target does not answer.
+    The ids `elsewhere` are known documents as well, with any revision, if the target does not have them. Raises
+    MetaharvestError if the document is unknown, TargetError if the target does not answer.
     """
     head, tail = _parts(name)
     held: list[int] = []
@@ -41,7 +41,7 @@ def find_document(target: Target, name: str, elsewhere: Collection[str] = ()) ->
 
 
 def find_documents(target: Target, names: Sequence[str], elsewhere: Collection[str] = ()) -> dict[str, int | None]:
-    """The documents that `names` mean, as `find_document` says, each with the revision that was named, if one was.
+    """The documents that `names` mean, as `find_document` says, each with the named revision, if there is one.
 
     Raises MetaharvestError with all names that the target does not know, TargetError if it does not answer.
     """
@@ -79,7 +79,7 @@ def possible_ids(names: Sequence[str]) -> list[str]:
 
 
 def _among(document_ids: Collection[str], name: str) -> tuple[str, int | None] | None:
-    """What `name` means of these documents, of which the revisions are not known; None if it is none of them."""
+    """The document among these that `name` means, with any revision; None if it is none of them."""
     head, tail = _parts(name)
     if head in document_ids and int(tail) <= _MOST_REVISION:
         return head, int(tail)
@@ -87,7 +87,7 @@ def _among(document_ids: Collection[str], name: str) -> tuple[str, int | None] |
 
 
 def _held(target: Target, document_ids: Sequence[str]) -> Mapping[str, Holding]:
-    """What the target holds of these, by document id."""
+    """The target's holdings of these, by document id."""
     held: dict[str, Holding] = {}
     with target.session(None) as session:
         for start in range(0, len(document_ids), _AT_ONCE):

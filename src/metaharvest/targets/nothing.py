@@ -1,4 +1,4 @@
-"""No target: documents are fetched and checked, and go nowhere. A rehearsal of a whole network, and of one run."""
+"""No target: documents are fetched and checked, and stored nowhere. For rehearsals of a network, and of one run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from metaharvest.targets.base import Deletion, HeldRevision, Holder, Standing, U
 
 
 class ForgettingSession:
-    """Knows what another target holds (nothing, if there is none), and forgets what it is given."""
+    """Knows the holdings of another target (none, if there is no such target), and stores no upload."""
 
     writes_in_journal: Literal[True] = True
     keeps: bool = False
@@ -24,27 +24,27 @@ class ForgettingSession:
         self._is_held: dict[str, bool] = {}
 
     def holdings(self, document_ids: Sequence[str]) -> Mapping[str, Holding]:
-        """What the other target holds."""
+        """The other target's holdings."""
         held = self._real.holdings(document_ids) if self._real else {}
         self._is_held |= {document_id: document_id in held for document_id in document_ids}
         return held
 
     def used_up(self, document_ids: Sequence[str]) -> Mapping[str, int]:
-        """What the other target says."""
+        """The other target's used-up revisions."""
         return self._real.used_up(document_ids) if self._real else {}
 
     def holds(self, document_id: str, revision: int, sha256: str) -> bool:
-        """Whether the other target holds these bytes."""
+        """True if the other target holds these bytes."""
         return self._real is not None and self._real.holds(document_id, revision, sha256)
 
     def kept(self, site_id: int) -> int:
-        """0: the ledger beside it does not tell what the other target holds."""
+        """0: the ledger beside it does not describe the other target."""
         return 0
 
     def upload(self, uploads: Sequence[Upload], session: Session) -> list[Action]:
-        """Say for each whether it would have been an insert or an update, the same if it is handed over again.
+        """Report for each if it would be an insert or an update, with the same result for a second upload.
 
-        This is called when the other target is logged out already: it is asked only about what it was not asked before.
+        The other target is logged out already: this looks up only documents that it has not looked up before.
         """
         documents = [upload.fetched.document for upload in uploads]
         if unasked := [each.document_id for each in documents if each.document_id not in self._is_held]:
@@ -69,16 +69,16 @@ class NoTarget:
     uploads_at_once = 1
 
     def describe(self) -> str:
-        """What people read in place of a repository's name."""
+        """The description for people."""
         return "none: documents are fetched and checked, and go nowhere"
 
     @contextmanager
     def session(self, site: Site | None) -> Iterator[ForgettingSession]:
-        """A session that forgets what it is given."""
+        """A session that stores nothing."""
         yield ForgettingSession(None)
 
     def check(self, site: Site | None) -> Iterator[Standing]:
-        """That there is nothing to ask."""
+        """The fact that there is nothing to check."""
         yield Standing("warning", "There is no repository: documents are fetched and checked, and nothing is uploaded.")
 
     def held(self) -> Iterator[HeldRevision]:

@@ -1,8 +1,8 @@
-"""To which site a document belongs that is in a target outside of the harvester's own database.
+"""The owner of each document in a target outside of the harvester's own database.
 
-It is the site that first inserted or updated it there (or that it was transferred to): another site that lists it is
-refused, until the document is deleted there. Until an upload is known to have arrived, the site that began it has the
-document to itself.
+The owner is the site that first inserted or updated it there (or that it was transferred to). Another site that lists
+it is refused, until the document is deleted there. A pending upload reserves the document for the site that began it,
+until its result is known.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _OWNED = select(_OWNERS.c.document_id, _OWNERS.c.site_schedule_id).where(
 
 @contextmanager
 def session_of(target: Target, site: Site | None, sessions: Sessions) -> Iterator[TargetSession]:
-    """The target's session for a site; its holdings tell to which site each document belongs. Raises TargetError."""
+    """The target's session for a site; its holdings name the site of each document. Raises TargetError."""
     with target.session(site) as session:
         yield session if session.writes_in_journal else _OwnedSession(session, sessions)
 
 
 def owners_of(session: Session, document_ids: Sequence[str]) -> Mapping[str, int]:
-    """The site that each of these documents belongs to, whether it is still registered or not."""
+    """The site that each of these documents belongs to, registered or not."""
     return {str(row[0]): int(row[1]) for row in session.execute(_OWNED, {"documents": list(document_ids)})}
 
 
@@ -50,7 +50,7 @@ def owned_between(session: Session, first: str, end: str) -> list[str]:
 
 
 def with_owners(held: Iterable[HeldRevision], sessions: Sessions) -> Iterator[HeldRevision]:
-    """The revisions, each with the site that its document belongs to, where the target itself does not say so."""
+    """The revisions, each with the site of its document, if the target itself does not name it."""
     several = iter(held)
     while some := list(islice(several, _AT_ONCE)):
         with sessions() as session:
@@ -60,7 +60,7 @@ def with_owners(held: Iterable[HeldRevision], sessions: Sessions) -> Iterator[He
 
 
 def set_owner(session: Session, document_ids: Sequence[str], site_id: int) -> None:
-    """Let these documents belong to this site."""
+    """Set the owner of these documents."""
     before = owners_of(session, document_ids)
     changed = [document_id for document_id in dict.fromkeys(document_ids) if before.get(document_id) != site_id]
     if replaced := [document_id for document_id in changed if document_id in before]:
@@ -71,13 +71,13 @@ def set_owner(session: Session, document_ids: Sequence[str], site_id: int) -> No
 
 
 def disown(session: Session, document_ids: Sequence[str], site_ids: Collection[int]) -> None:
-    """Let these documents, which were deleted, no longer belong to one of these sites: another one may publish them."""
+    """Remove these sites as owners of these deleted documents: another site may publish them."""
     belongs = (DocumentOwner.document_id.in_(document_ids), DocumentOwner.site_schedule_id.in_(site_ids))
     session.execute(delete(DocumentOwner).where(*belongs))
 
 
 def other_sender(session: Session, document_id: str, site_ids: Collection[int]) -> str | None:
-    """The name of a registered site, none of these, that has this document, or is sending it; None if it is free."""
+    """The name of another registered site that has this document, or is sending it; None if it is free."""
     owner = (
         select(_SITES.c.name)
         .join(_OWNERS, _OWNERS.c.site_schedule_id == _SITES.c.site_schedule_id)
@@ -85,7 +85,7 @@ def other_sender(session: Session, document_id: str, site_ids: Collection[int]) 
     )
     if (name := session.scalar(owner)) is not None:
         return str(name)
-    # Site by site, as the ledger is indexed: by the document alone, all of it would be read.
+    # Site by site, as the ledger is indexed: a query by document alone would read all of it.
     others = select(_SITES.c.site_schedule_id).where(_SITES.c.site_schedule_id.not_in(site_ids))
     sender = (
         select(_SITES.c.name)
@@ -100,7 +100,7 @@ def other_sender(session: Session, document_id: str, site_ids: Collection[int]) 
 
 
 class _OwnedSession:
-    """A session whose holdings tell to which site each document belongs."""
+    """A session whose holdings name the site of each document."""
 
     writes_in_journal: Literal[False] = False
 

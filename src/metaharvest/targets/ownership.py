@@ -1,4 +1,4 @@
-"""Gives documents of a target to another site: many at once, in one transaction."""
+"""Transfers documents of a target to another site: many at once, in one transaction."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _AT_ONCE = 1000
 def to_be_taken(
     session: Session, target: Target, document_ids: Sequence[str], site_id: int, names: Mapping[int, str]
 ) -> list[Taken]:
-    """Those of these documents, which the target holds, that do not belong to that site, and whose they are.
+    """The documents among these, held by the target, that do not belong to that site; each with its owner.
 
-    `names` are those of the registered sites: what belongs to another one is free.
+    `names` are the names of the registered sites: a document of any other site is free.
     """
     found: list[Taken] = []
     for start in range(0, len(document_ids), _AT_ONCE):
@@ -30,7 +30,7 @@ def to_be_taken(
 
 
 def give(session: Session, target: Target, taken: Sequence[Taken], to: Receiving) -> None:
-    """Let these documents of the target belong to that site from now on, and note it."""
+    """Transfer these documents of the target to that site, and record it."""
     for start in range(0, len(taken), _AT_ONCE):
         some = taken[start : start + _AT_ONCE]
         document_ids = [each.document_id for each in some]

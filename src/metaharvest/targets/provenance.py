@@ -1,4 +1,4 @@
-"""What the embedded target keeps of records beside their bytes: where they come from, and that they were deleted."""
+"""The embedded target's facts about records beside their bytes: their origin, and their tombstones."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _TOMBSTONES = Base.metadata.tables[DocumentTombstone.__tablename__]
 
 
 def note_origins(session: Session, uploads: Sequence[Upload]) -> None:
-    """Keep where those of these come from that are records of a repository, or were normalised."""
+    """Store the origins of the documents that are records of a source repository, or were normalised."""
     if rows := [row for upload in uploads if (row := _origin(upload))]:
         insert_rows(session.connection(), _ORIGINS, rows)
 
 
 def restamp(session: Session, documents: Sequence[ListedDocument]) -> None:
-    """Keep where these revisions come from, where their records have come again with newer datestamps."""
+    """Update the origins of these revisions, whose records have newer datestamps."""
     rows = [
         {"this": each.document_id, "number": each.revision, **_listed(each.origin)}
         for each in documents
@@ -41,9 +41,9 @@ def restamp(session: Session, documents: Sequence[ListedDocument]) -> None:
 
 
 def bury(session: Session, deletion: Deletion) -> None:
-    """Put a tombstone for a document that is there."""
+    """Write a tombstone for a document that is there."""
     document = deletion.document
-    told = select(HarvestDocument.datestamp).where(
+    datestamp = select(HarvestDocument.datestamp).where(
         HarvestDocument.site_schedule_id == deletion.site_id, HarvestDocument.document_id == document.document_id
     )
     highest = select(func.max(_REVISIONS.c.revision)).where(_REVISIONS.c.document_id == document.document_id)
@@ -53,7 +53,7 @@ def bury(session: Session, deletion: Deletion) -> None:
             document_id=document.document_id,
             revision=session.scalar(highest) or document.revision,
             site_schedule_id=deletion.site_id or None,
-            datestamp=session.scalar(told) or "",
+            datestamp=session.scalar(datestamp) or "",
             deleted_at=deletion.at,
         )
     )
@@ -61,7 +61,7 @@ def bury(session: Session, deletion: Deletion) -> None:
 
 def unbury(session: Session, document_id: str) -> None:
     """Remove the tombstone of a document."""
-    # Compared here: MariaDB takes no notice of spaces at the end.
+    # Compared here: MariaDB ignores spaces at the end.
     if document_id in used_up(session, [document_id]):
         session.execute(delete(_TOMBSTONES).where(_TOMBSTONES.c.document_id == document_id))
 
@@ -71,7 +71,7 @@ def erase(session: Session, document_id: str) -> int:
     numbers = dict[str, int]()
     for table, key in ((_REVISIONS, "document_revision_id"), (_ORIGINS, "document_origin_id")):
         found = session.execute(select(table.c[key], table.c.document_id).where(table.c.document_id == document_id))
-        # Compared here too: MariaDB takes no notice of spaces at the end.
+        # Compared here too: MariaDB ignores spaces at the end.
         keys = [row[0] for row in found if row[1] == document_id]
         session.execute(delete(table).where(table.c[key].in_(keys)))
         numbers[table.name] = len(keys)
@@ -79,20 +79,20 @@ def erase(session: Session, document_id: str) -> int:
 
 
 def is_buried(document_id: ColumnElement[str]) -> ColumnElement[bool]:
-    """Whether there is a tombstone for this document."""
+    """True if there is a tombstone for this document."""
     return exists().where(_TOMBSTONES.c.document_id == document_id)
 
 
 def used_up(session: Session, document_ids: Collection[str]) -> dict[str, int]:
-    """The highest revision that each of these documents had, if there is a tombstone for it."""
+    """The highest revision of each of these documents, if there is a tombstone for it."""
     query = select(_TOMBSTONES.c.document_id, _TOMBSTONES.c.revision)
     return {row[0]: row[1] for row in session.execute(query.where(_TOMBSTONES.c.document_id.in_(document_ids)))}
 
 
 def revive(session: Session, documents: Sequence[ListedDocument]) -> dict[str, int]:
-    """Take the tombstones of these documents away, as there is a revision above; the highest that each had.
+    """Remove the tombstones of these documents, as there is a higher revision; returns the highest buried one of each.
 
-    If the upload is refused after all, the transaction is undone, and they are there again.
+    If the upload is refused, the rollback restores them.
     """
     buried = used_up(session, {document.document_id for document in documents})
     if buried:
@@ -127,7 +127,7 @@ def _origin(upload: Upload) -> Mapping[str, object] | None:
 
 
 def _listed(origin: RecordOrigin) -> Mapping[str, object]:
-    """What may be another thing in the next list, while the metadata is the same."""
+    """The values that may differ in the next list, while the metadata is the same."""
     return {
         "datestamp": origin.datestamp[:40],
         "response_date": origin.response_date[:40],
@@ -141,5 +141,5 @@ _TOO_LONG = "The keeper of the repository should make it shorter: nothing that d
 
 @lru_cache(maxsize=256)
 def _sets_as_json(sets: tuple[str, ...]) -> str:
-    """Most records of a list are in the same few sets."""
+    """JSON of the sets; cached, as most records of a list are in the same few sets."""
     return json.dumps(sets)

@@ -1,9 +1,9 @@
-"""Documents that were given to another site, by an administrator or with their records, which had moved there.
+"""Documents that were transferred to another site, by an administrator or together with their records.
 
 Each is a row of document_transfer, which stays for good.
 
-The log tells of it too, in a row that stays when others are purged: it has no site run and no outcome, as no harvest
-did it, and its site is the one that the document was taken from. Before the first run there is no log.
+A row of the log reports it too, and stays when other rows are purged. It has no site run and no outcome, as no harvest
+did it; its site is the former owner. Before the first run there is no log.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from metaharvest.database.models import IS_HARVEST, Base, DocumentTransfer, Harv
 from metaharvest.database.rows import insert_rows
 
 IS_TRANSFER = and_(HarvestLog.site_run_id.is_(None), HarvestLog.document_id.is_not(None), HarvestLog.revision.is_(None))
-"""Whether a row of the log tells of a transfer; what another harvester logged of a document has its revision."""
+"""True if a row of the log reports a transfer; rows of other harvesters about a document have its revision."""
 
 _LOG = Base.metadata.tables[HarvestLog.__tablename__]
 _TRANSFERS = Base.metadata.tables[DocumentTransfer.__tablename__]
 _TAKEN = (
-    # One range: that is one statement whatever the number, and the documents of a call lie close together.
+    # One range: that is one statement for any number of documents, and the documents of a call lie close together.
     select(_TRANSFERS.c.document_id, _TRANSFERS.c.from_site_id, _TRANSFERS.c.transferred_on)
     .where(_TRANSFERS.c.document_id.between(bindparam("first"), bindparam("last")))
     .order_by(_TRANSFERS.c.transfer_id)
@@ -34,7 +34,7 @@ _LONGEST_NAME = 255
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A document, and the registered site that it is taken from; None: it belonged to none."""
+    """A document, and its former registered site; None: it had none."""
 
     document_id: str
     site_id: int | None
@@ -43,7 +43,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Receiving:
-    """The site that documents are given to, by whom (may be empty), and when: the day in the harvester's time zone."""
+    """The receiving site, the person who transfers documents (may be empty), the day in the harvester's time zone."""
 
     site_id: int
     site: str
@@ -52,17 +52,17 @@ class Receiving:
     now: datetime
 
     def sentence(self, taken: Taken) -> str:
-        """What the log says of it."""
+        """The sentence of the log about it."""
         whose = "no registered site" if taken.site is None else f"the site '{taken.site}'"
         by = f" by {self.by}" if self.by else ""
         return f"{taken.document_id} was transferred from {whose} to the site '{self.site}'{by}."
 
 
 def note(session: Session, taken: Sequence[Taken], to: Receiving) -> None:
-    """Write the rows; those of the log as rows of the newest run, if there is one."""
+    """Write the rows; the rows of the log belong to the newest run, if there is one."""
     if not taken:
         return
-    # With its row locked, a run that is under way commits nothing meanwhile: it numbers the rows of the log itself.
+    # Lock the run's row: a run that is under way numbers the log rows itself, and commits nothing meanwhile.
     newest = select(HarvestRun.run_id).where(IS_HARVEST).order_by(HarvestRun.run_id.desc()).limit(1)
     run_id = session.scalar(newest.with_for_update())
     rows = [
@@ -91,9 +91,9 @@ def note(session: Session, taken: Sequence[Taken], to: Receiving) -> None:
 
 
 def taken_from(session: Session, document_ids: Sequence[str]) -> Mapping[str, tuple[tuple[int, date], ...]]:
-    """Those of these documents that were transferred, each with the sites that it was taken from.
+    """The transferred documents among these, each with its former sites.
 
-    With each of these sites is the day since which the document belongs to the site that has it now.
+    Each former site has the day since which the document belongs to its present site.
     """
     if not document_ids:
         return {}

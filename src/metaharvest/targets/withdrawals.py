@@ -24,7 +24,7 @@ def withdrawals_of(session: Session, document_ids: Sequence[str]) -> Mapping[str
     """The withdrawn ones among these documents, by document id."""
     rows = session.execute(_THESE, {"documents": list(document_ids)})
     asked = set(document_ids)
-    # Compared here too: MariaDB takes no notice of spaces at the end.
+    # Compared here too: MariaDB ignores spaces at the end.
     return {row[0]: Withdrawal(row[1], row[2], bool(row[3])) for row in rows if row[0] in asked}
 
 
@@ -35,7 +35,7 @@ def withdrawn(document: ListedDocument, withdrawal: Withdrawal) -> Finding:
 
 
 def withdrawn_document(document_id: str, withdrawal: Withdrawal) -> Finding:
-    """The error about a withdrawn document that should come into a target."""
+    """The error about a withdrawn document that was about to enter a target."""
     return Finding(
         WITHDRAWN,
         f"The administrator withdrew {document_id} on {withdrawal.day}. The reason: {withdrawal.reason}",

@@ -1,4 +1,4 @@
-"""Parses the XML answers of a node, with limits on their cost."""
+"""Parses the XML responses of a node, with limits on their cost."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from metaharvest.fetch.xml_bounds import XmlLimits, XmlRefused, tree_of
 from metaharvest.targets.http import ANSWER_BYTES
 
 SHORT = XmlLimits(size=ANSWER_BYTES, nodes=20_000, namespaces=1_000)
-"""System metadata, an error, the description of a node. Each person with access to an object is a node."""
+"""For system metadata, an error, or the description of a node. Each person with access to an object is an XML node."""
 
 
 def root_of(content: bytes, limits: XmlLimits = SHORT) -> etree._Element:
-    """The root element. Raises ValueError for anything but XML, and beyond the limits."""
+    """The root element. Raises ValueError if the content is not XML, or exceeds the limits."""
     try:
         return tree_of(content, limits)
     except XmlRefused as error:

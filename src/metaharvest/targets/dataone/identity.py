@@ -1,4 +1,4 @@
-"""As whom the node knows us: what a bearer token says of itself. It is read here, and only the node can verify it."""
+"""Our identity on a node, as a bearer token states it. Only the node can verify the token."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from metaharvest.text import one_line
 
 @dataclass(frozen=True, slots=True)
 class TokenIdentity:
-    """A subject, empty if it is not known, and until when the token holds, if it says so."""
+    """A subject, empty if unknown, and the time at which the token expires, if it says so."""
 
     subject: str = ""
     expires: datetime | None = None
 
 
 def of_token(token: str) -> TokenIdentity:
-    """What the claims of a JSON web token (RFC 7519) say; nothing, if it is none."""
+    """The claims of a JSON web token (RFC 7519); an empty identity for any other token."""
     try:
         claims = jwt.decode(token, options={"verify_signature": False})
     except (jwt.InvalidTokenError, RecursionError):

@@ -1,8 +1,8 @@
-"""The highest revision of each document, as the node's listing tells it by the PIDs, which are docids.
+"""The highest revision of each document, from the PIDs (which are docids) of the node's listing.
 
-One page tells a thousand objects. On GMN that takes as long as thirty questions about single documents, so the listing
-is asked for where more documents are asked about, in one run, than a thirtieth of what the node lists; and where a
-series is unknown, as a document without a series id is found by its PID alone.
+One page lists a thousand objects. On GMN that takes as long as thirty requests about single documents. So the listing
+is read if a run must look up more documents than a thirtieth of the listed objects. It is read also if a series is
+unknown, as a document without a series id is found by its PID alone.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from metaharvest.text import whole_number
 log = logging.getLogger(__name__)
 
 OBJECTS_PER_QUESTION = 30
-"""So many objects are listed in the time of one question."""
+"""A page of the listing has this many objects for the time of one request."""
 
 _FEW = 50
-"""So many documents are always asked about one by one: that tells more of each."""
+"""Up to this number, documents are looked up individually: the responses have more details."""
 
 _WHOLE = 20_000
-"""A node with no more objects is listed whole; a larger one, which has data beside metadata, by format ids."""
+"""A node with no more objects is listed completely; a larger one, with data beside metadata, by format ids."""
 
 _KEPT_SECONDS = 3600.0
 _TIMES = 3
@@ -37,7 +37,7 @@ MAX_REVISION = 2**63 - 1
 
 
 class NodeListing:
-    """Knows the highest revisions, once it was needed; safe for threads. `format_ids`: those of our documents."""
+    """Knows the highest revisions after the listing was read; safe for threads. `format_ids`: our formats."""
 
     def __init__(self, node: Node, format_ids: Sequence[str]) -> None:
         self._node = node
@@ -49,7 +49,7 @@ class NodeListing:
         self._total: int | None = None
 
     def note_questions(self, number: int) -> bool:
-        """Count `number` more documents to be asked about; True if it is less to list them all. Raises TargetError."""
+        """Count `number` more documents to look up; True if reading the listing costs less. Raises TargetError."""
         with self._lock:
             if self._current() is not None:
                 return True
@@ -61,7 +61,7 @@ class NodeListing:
             return self._asked > self._total / OBJECTS_PER_QUESTION
 
     def highest(self, document_ids: Sequence[str]) -> dict[str, int]:
-        """The highest revision of each that is listed. Raises TargetError."""
+        """The highest listed revision of each document. Raises TargetError."""
         with self._lock:
             known = self._current()
             if known is None:
@@ -70,19 +70,19 @@ class NodeListing:
             return {each: known[each] for each in document_ids if each in known}
 
     def known(self, document_id: str) -> int | None:
-        """The highest revision that is listed, -1 if none is; None if the listing was not needed so far."""
+        """The highest listed revision, -1 if none is listed; None if the listing was not read yet."""
         with self._lock:
             known = self._current()
             return None if known is None else known.get(document_id, -1)
 
     def add(self, document_id: str, revision: int) -> None:
-        """There is this revision by now."""
+        """Add a revision that the node has now."""
         with self._lock:
             if self._highest is not None and self._highest.get(document_id, -1) < revision:
                 self._highest[document_id] = revision
 
     def objects(self) -> Iterator[ObjectInfo]:
-        """Every object whose PID is a docid. Raises TargetError, also if it is not known whether these are all."""
+        """Every object whose PID is a docid. Raises TargetError, also if the listing may be incomplete."""
         for filters in self._filters():
             found: dict[str, ObjectInfo] = {}
 
@@ -109,7 +109,7 @@ class NodeListing:
         for filters in self._filters():
             pids, total = self._read_whole(filters, note)
             if len(pids) != total:
-                # Whatever is not known of is asked about, one by one, before it is sent.
+                # A document that is unknown here is looked up individually before it is sent.
                 log.warning("%s lists %d objects, and says that there are %d", self._node.url, len(pids), total)
         found.pop("", None)
         return found
@@ -117,17 +117,17 @@ class NodeListing:
     def _read_whole(
         self, filters: Mapping[str, str], note: Callable[[ObjectInfo], object]
     ) -> tuple[Collection[str], int]:
-        """The PIDs that are listed, and how many there are: all, if that is the same. `note` is told of each object.
+        """The PIDs that are listed, and the number of objects: equal if the list is complete. `note` gets each object.
 
-        A node lists by the time of the last change: what changes meanwhile moves the others to and fro, so that some
-        are told twice, and others not at all. Then the listing is read again, which tells those.
+        A node sorts by the time of the last change. A change during the reading moves other objects: some appear twice,
+        others not at all. Then the listing is read again to find the missing ones.
         """
         pids, total = set[str](), 0
         for _ in range(_TIMES):
             characters = 0
             for now, page in self._node.listing(filters):
                 if now < total:
-                    # What is gone may have been counted.
+                    # Deleted objects may have been counted.
                     pids.clear()
                 total = now
                 characters += sum(len(each.pid) for each in page)

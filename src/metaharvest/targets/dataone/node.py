@@ -1,4 +1,4 @@
-"""The calls of the REST API of a member node, one by one; every failure is a TargetError."""
+"""The calls of the REST API of a member node; every failure is a TargetError."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from metaharvest.targets.interruption import require_time
 from metaharvest.text import one_line
 
 _PAGE = 1000
-"""Objects of a listing that are asked for at a time; a node may give fewer."""
+"""The number of objects in a request for a listing; a node may return fewer."""
 
 _MOST_OBJECTS = 1_000_000
 """The most objects of a listing; the largest nodes list some hundred thousand metadata objects."""
@@ -26,19 +26,19 @@ _OBJECTS_PER_PAGE = 20
 """A listing has at most `_PAGES` pages, and one more for each `_OBJECTS_PER_PAGE` objects."""
 
 _MORE = 10_000
-"""Objects that a node may add while its listing is read, beside a tenth of all."""
+"""The number of objects that a node may add while its listing is read, beside a tenth of all."""
 
 MOST_REVISIONS = 10_000
 """The most objects of one series."""
 
 
 class Unreadable(TargetError):
-    """There is such an object, and we may not read it."""
+    """The object exists, and we may not read it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a node says of itself. `takes_documents`: it offers the storage API, version 2."""
+    """A node's description of itself. `takes_documents`: it offers the storage API, version 2."""
 
     identifier: str
     name: str
@@ -48,14 +48,14 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """Whether we may create objects, None if the node does not tell; `refusal`: its words, if not."""
+    """True if we may create objects, None if the node does not say; `refusal`: its words, if not."""
 
     may_create: bool | None
     refusal: str = ""
 
 
 class Node:
-    """The node at the url of `client`, asked with this bearer token, if any. Safe for threads."""
+    """The node at the url of `client`. Requests carry the bearer token, if there is one. Safe for threads."""
 
     def __init__(self, client: HttpClient, token: str) -> None:
         self._client = client
@@ -63,7 +63,7 @@ class Node:
         self.url = client.url
 
     def capabilities(self) -> Capabilities:
-        """What it says of itself."""
+        """The node's description of itself."""
         answer = self._ask("GET", "/node")
         if not answer.ok:
             raise refusals.refused_question(answer)
@@ -82,20 +82,20 @@ class Node:
         )
 
     def rights(self) -> Rights:
-        """Whether we may create objects: the creation of nothing is asked for, which changes nothing."""
+        """True if we may create objects: an empty request to create one changes nothing."""
         nothing = (("nothing", (None, "", "text/plain")),)
         answer = self._client.ask("POST", "/object", headers=self._headers, parts=nothing)
         error = refusals.error_in(answer)
         if answer.status in (401, 403):
             return Rights(False, str(error or f"{answer.status} {answer.reason}"))
-        # GMN asks who it is before it looks at what is sent; Metacat looks first.
+        # GMN checks the identity before the content; Metacat checks the content first.
         knows = error is not None and error.name == "InvalidRequest" and "Missing part" in error.description
         return Rights(True if knows else None)
 
     def meta(self, identifier: str) -> SystemMetadata | None:
-        """The system metadata of the object with this PID, or of the last one of the series with this id.
+        """The system metadata of the object with this PID, or of the last object of the series with this id.
 
-        None if there is neither. Raises Unreadable if we may not know.
+        None if there is neither. Raises Unreadable if we may not read them.
         """
         if not identifier:
             return None
@@ -121,15 +121,15 @@ class Node:
         return answer.body
 
     def total(self, filters: Mapping[str, str] | None = None) -> int:
-        """How many objects it lists under these filters."""
+        """The number of objects that it lists under these filters."""
         return self._page(0, 0, filters or {})[0]
 
     def listing(
         self, filters: Mapping[str, str] | None = None, most: int = _MOST_OBJECTS
     ) -> Iterator[tuple[int, list[ObjectInfo]]]:
-        """The node's objects, at most `most`, page by page, each page with the number of all objects.
+        """The node's objects, at most `most`, page by page, each page with the total number of objects.
 
-        Raises TargetError, also where a page is empty though there are more objects, and where there is no end.
+        Raises TargetError, also if a page is empty before the end, and if the listing has no end.
         """
         start, first = 0, None
         for number in count(1):
@@ -152,15 +152,15 @@ class Node:
                 return
 
     def create(self, pid: str, sysmeta: bytes, content: bytes) -> HttpAnswer:
-        """Add an object; whatever was answered. Raises Unanswered."""
+        """Add an object; returns any response. Raises Unanswered."""
         return self._send("POST", "/object", "pid", pid, sysmeta, content)
 
     def update(self, old_pid: str, pid: str, sysmeta: bytes, content: bytes) -> HttpAnswer:
-        """Add an object that supersedes another; whatever was answered. Raises Unanswered."""
+        """Add an object that supersedes another; returns any response. Raises Unanswered."""
         return self._send("PUT", f"/object/{quoted(old_pid)}", "newPid", pid, sysmeta, content)
 
     def archive(self, pid: str) -> HttpAnswer:
-        """Mark an object as archived; whatever was answered. Raises Unanswered."""
+        """Mark an object as archived; returns any response. Raises Unanswered."""
         return self._ask("PUT", f"/archive/{quoted(pid)}")
 
     def _page(self, start: int, number: int, filters: Mapping[str, str]) -> tuple[int, list[ObjectInfo]]:
@@ -168,7 +168,7 @@ class Node:
         answer = self._ask("GET", "/object", params=params, most_bytes=system_metadata.PAGE_BYTES)
         error = refusals.error_in(answer)
         if start and error and error.name == "InvalidRequest":
-            # There are fewer by now: GMN refuses a page that begins after the last.
+            # There are fewer objects now: GMN refuses a page that begins after the last.
             return start, []
         if not answer.ok:
             raise refusals.refused_question(answer)
@@ -193,5 +193,5 @@ class Node:
 
 def quoted(identifier: str) -> str:
     """An identifier as one segment of a path."""
-    # A segment of dots alone would be taken for a way through the path.
+    # A segment of dots alone would change the path.
     return quote(identifier, safe="") if identifier.strip(".") else identifier.replace(".", "%2E")

@@ -1,6 +1,6 @@
-"""What a node's refusals mean, in words for the person who can act on them, with the node's own description.
+"""A node's refusals, in words for the person who can act on them, with the node's own description.
 
-Nodes answer errors as XML, `<error name errorCode detailCode><description>`, and now and then as an HTML page. GMN and
+Nodes send errors as XML, `<error name errorCode detailCode><description>`, and sometimes as an HTML page. GMN and
 Metacat give the same refusal different names and codes.
 """
 
@@ -29,8 +29,8 @@ _REMEDIES = (
     ),
     (
         r"not validate|not valid(?! identifier)|validation|\b1181\b",
-        "The document passed the harvester's checks, the repository has its own. If the words say what is wrong, mend "
-        "the document and raise its revision; otherwise the administrator shows them to the people who run it.",
+        "The document passed the harvester's checks, the repository has its own. If the words say what is wrong, "
+        "correct the document and raise its revision; otherwise the administrator shows them to the people who run it.",
     ),
     (
         r"already (in use|used|exists?|been made obsolete)|should not exist|not ?unique|different sid",
@@ -48,7 +48,7 @@ _REMEDIES = (
         "submitter and the subjects of read, write and change_permission.",
     ),
 )
-"""What the words of a refusal have in them -> what is to be done about it."""
+"""A word in a refusal -> the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class NodeError:
 
 
 def error_in(answer: HttpAnswer) -> NodeError | None:
-    """The error that an answer describes; None if it does not, as an HTML page does not."""
+    """The error that a response describes; None if it describes none, as an HTML page."""
     try:
         root = root_of(answer.body)
     except ValueError:
@@ -73,7 +73,7 @@ def error_in(answer: HttpAnswer) -> NodeError | None:
     if root.tag.rpartition("}")[2] != "error":
         return None
     described = root.findtext("{*}description", "")
-    # A traceback says what happened in its last line.
+    # The last line of a traceback names the error.
     lines = [line for line in described.splitlines() if line.strip()] or [""]
     text = lines[-1] if lines[0].startswith("Traceback") else described
     code = one_line(root.get("detailCode", ""), 20)
@@ -81,18 +81,18 @@ def error_in(answer: HttpAnswer) -> NodeError | None:
 
 
 def is_not_found(answer: HttpAnswer) -> bool:
-    """Whether a node says that it has no such object: a 404 of anybody else means a wrong address."""
+    """True if a node says that it has no such object: a 404 of any other server means a wrong address."""
     error = error_in(answer) if answer.status == 404 else None
     return error is not None and error.name == "NotFound"
 
 
 def refused_question(answer: HttpAnswer) -> TargetError:
-    """Something was asked, and not answered."""
+    """The error about a request for information that was refused."""
     return answer.refusal(_words(answer))
 
 
 def refused_document(answer: HttpAnswer, docid: str) -> TargetError:
-    """A document was not taken: what may pass, or concerns the login, is told as such; the rest is about it."""
+    """The error about a refused document: about the target if it may pass or concerns the login, else about it."""
     if answer.status >= 500 or answer.status in (401, 403, 407, 408, 425, 429) or 300 <= answer.status < 400:
         return answer.refusal(_words(answer))
     words = _words(answer) or f"{answer.status} {one_line(answer.reason, 100)}".strip()
@@ -104,7 +104,7 @@ def refused_document(answer: HttpAnswer, docid: str) -> TargetError:
 
 
 def not_understood(answer: HttpAnswer, why: str) -> TargetError:
-    """A success whose content is not what the API says."""
+    """The error about a success whose content does not follow the API."""
     remedy = "The administrator should check url in the target's settings: it ends with /v2, as in "
     remedy += "https://repository.example.org/metacat/d1/mn/v2; `metaharvest target check` says what is there."
     message = f"{shown_url(answer.url)} did not answer as a DataONE member node does: {why}."
@@ -112,7 +112,7 @@ def not_understood(answer: HttpAnswer, why: str) -> TargetError:
 
 
 def other_bytes(url: str, pid: str, given: int, said: int, algorithm: str) -> TargetError:
-    """Bytes of an object that are not those which its system metadata describe."""
+    """The error about an object whose bytes differ from its system metadata."""
     message = f"{shown_url(url)} gave {given:,} bytes for {one_line(pid)}, "
     if given != said:
         message += f"but says that it has {said:,}."
@@ -130,21 +130,21 @@ def short_listing(url: str, listed: int, total: int) -> TargetError:
 
 
 def endless_listing(url: str, said: str) -> TargetError:
-    """The error about a listing without an end; `said`: why the listing is not read further."""
+    """The error about a listing without an end; `said`: the reason to stop reading."""
     message = f"The listing of {shown_url(url)} was not read to its end: {said}."
     remedy = "The administrator should show this to the people who run the repository."
     return TargetError(Finding("target.answer", message, remedy))
 
 
 def endless_chain(url: str, pid: str, number: int) -> TargetError:
-    """The error about objects that supersede one another without an end."""
+    """The error about a chain of superseding objects without an end."""
     message = f"{shown_url(url)} names more than {number:,} objects, each of which supersedes another, since {pid}."
     remedy = "The administrator should show this to the people who run the repository."
     return TargetError(Finding("target.answer", message, remedy))
 
 
 def restless_listing(url: str, listed: int, total: int) -> TargetError:
-    """A listing that was read several times, and each time not all of it was told."""
+    """The error about a listing that was incomplete each time it was read."""
     message = f"The listing of {shown_url(url)} changed while it was read: it named {listed:,} objects, of {total:,}."
     remedy = "Repeat the command, when less is changed there. If it lasts, show this to the people who run the "
     return TargetError(Finding("target.away", message, f"{remedy}repository."), transient=True)

@@ -1,8 +1,8 @@
-"""A member node as documents go into it: what it holds, uploads, deletions.
+"""A session with a member node: its holdings, uploads, deletions.
 
-Two creations of one PID at a time can damage what a node stores, and Metacat deletes bytes on the way of a refused one.
-So the node is asked before anything is sent, nothing is ever sent again, and after an answer that is no success the
-node is asked what it has: the document may be there for all that.
+Two creations of one PID at a time can damage the node's storage, and Metacat deletes bytes when it refuses one. So the
+node is queried before anything is sent, and nothing is ever sent again. After a failed response the node is queried for
+the document, which may have arrived.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ log = logging.getLogger(__name__)
 
 _SIDE_BY_SIDE = 4
 _LONGEST_CHAIN = 500
-"""The most objects that supersede one another, from the highest listed revision on."""
+"""The most objects in a chain, from the highest listed revision on."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Series:
-    """What the node has of a document: the object that a new revision supersedes, and its highest revision.
+    """A document on the node: the object that a new revision supersedes, and its highest revision.
 
-    `series_id` is that of a new revision. Without a `head`, a new chain of revisions is begun.
+    `series_id` is the one for a new revision. Without a `head`, a new chain of revisions begins.
     """
 
     head: SystemMetadata | None
@@ -46,7 +46,7 @@ class _Series:
 
 
 class DataOneSession:
-    """The node, for any site: it knows us by the token or the certificate in the settings."""
+    """The node, for any site: the token or the certificate in the settings is our identity."""
 
     writes_in_journal: Literal[False] = False
 
@@ -56,24 +56,24 @@ class DataOneSession:
         self._settings = settings
         self._rights_holder = rights_holder
         self._archived: dict[str, int] = {}
-        """Of the documents whose series were asked for: the highest revision of one that is archived, else -1."""
+        """Per document whose series was read: the highest archived revision, else -1."""
 
     # -- what it holds
 
     def holdings(self, document_ids: Sequence[str]) -> Mapping[str, Holding]:
-        """The highest revisions; from the listing where that is cheaper, else series by series."""
+        """The highest revisions; from the listing if that is cheaper, else series by series."""
         if self._listing.note_questions(len(document_ids)):
             return self._listed(document_ids)
         found = self._by_series(document_ids)
         return found | self._listed([each for each in document_ids if each not in found])
 
     def used_up(self, document_ids: Sequence[str]) -> Mapping[str, int]:
-        """The highest revisions of what is archived, series by series: no listing tells of it."""
+        """The highest archived revisions, series by series: a listing leaves them out."""
         self._by_series([each for each in document_ids if each not in self._archived])
         return {each: self._archived[each] for each in document_ids if self._archived[each] >= 0}
 
     def holds(self, document_id: str, revision: int, sha256: str) -> bool:
-        """Whether it has these bytes; they are fetched where the node knows another digest than SHA-256."""
+        """True if it has these bytes; they are fetched if the node uses another digest than SHA-256."""
         pid = f"{document_id}.{revision}"
         meta = self._object(pid)
         if meta is None:
@@ -96,7 +96,7 @@ class DataOneSession:
         return found
 
     def _listed(self, document_ids: Sequence[str]) -> dict[str, Holding]:
-        """A listing does not tell what is archived; of that we know what we saw, and what we did."""
+        """The holdings in the listing. It leaves archived objects out; we know those that we saw or archived."""
         if not document_ids:
             return {}
         highest = self._listing.highest(document_ids).items()
@@ -110,12 +110,12 @@ class DataOneSession:
             return None
 
     def _head_of_series(self, document_id: str) -> SystemMetadata | None:
-        """The last object of the series whose id is this; None if this is no series id."""
+        """The last object of the series with this id; None if this is no series id."""
         meta = self._node.meta(document_id)
         return meta if meta and meta.pid != document_id else None
 
     def _object(self, pid: str) -> SystemMetadata | None:
-        """The object with this PID; None if there is none, though it may be the id of a series."""
+        """The object with this PID; None if there is none, even if it is the id of a series."""
         meta = self._node.meta(pid)
         return meta if meta and meta.pid == pid else None
 
@@ -149,27 +149,27 @@ class DataOneSession:
         return Action.INSERT if there.obsoletes is None else Action.UPDATE
 
     def _is(self, there: SystemMetadata, content: bytes) -> bool:
-        """Whether an object has exactly these bytes."""
+        """True if an object has exactly these bytes."""
         if there.size != len(content):
             return False
         same = there.checksum.is_of(content)
         return self._node.content(there.pid) == content if same is None else same
 
     def _series(self, document_id: str) -> _Series:
-        """What the node has of a document, by its series id, or by the PIDs of its revisions."""
+        """The document on the node, by its series id, or by the PIDs of its revisions."""
         head = self._head_of_series(document_id)
         if head is not None and not head.archived:
             return _Series(head, self._highest_in_series(document_id, head), document_id)
         chain = self._listed_chain(document_id)
         highest = max((_revision_of(document_id, each.pid) for each in (head, *chain) if each), default=-1)
-        # An archived object cannot be superseded, and keeps the id of its series to itself.
+        # An archived object cannot be superseded, and no other object can use its series id.
         series_id = document_id if head is None else None
         if not chain or chain[-1].archived:
             return _Series(None, highest, series_id)
         return _Series(chain[-1], highest, chain[-1].series_id or series_id)
 
     def _highest_in_series(self, document_id: str, head: SystemMetadata) -> int:
-        """The highest revision, which need not be the last: a node does not care for their order."""
+        """The highest revision. It may differ from the last one: a node does not check their order."""
         revisions = [_revision_of(document_id, head.pid)]
         known = self._listing.known(document_id)
         if known is not None:
@@ -179,9 +179,9 @@ class DataOneSession:
         return max(revisions)
 
     def _listed_chain(self, document_id: str) -> list[SystemMetadata]:
-        """The objects from the highest listed revision to the end of its chain; empty if none is listed.
+        """The objects from the highest listed revision to the end of its chain; empty if no revision is listed.
 
-        Raises TargetError, also where the chain has no end.
+        Raises TargetError, also if the chain has no end.
         """
         found: dict[str, SystemMetadata] = {}
         revision = self._listing.highest([document_id]).get(document_id)
@@ -224,7 +224,7 @@ class DataOneSession:
         return Action.INSERT if head is None else Action.UPDATE
 
     def _arrived(self, pid: str, content: bytes, failed: TargetError) -> bool:
-        """Whether the node has the document for all that; raises `failed` as transient if it does not tell."""
+        """True if the node has the document despite the failure; raises `failed` as transient if that is unknown."""
         try:
             there = self._object(pid)
             arrived = there is not None and self._is(there, content)
@@ -237,7 +237,7 @@ class DataOneSession:
     # -- deletions
 
     def delete(self, document_id: str) -> bool:
-        """Archive the last revision: its bytes stay there, and searches no longer offer it."""
+        """Archive the last revision: its bytes stay, and searches no longer offer it."""
         series = self._series(document_id)
         if series.head is not None:
             self._archive(series.head.pid)
@@ -259,7 +259,7 @@ class DataOneSession:
 
 
 def _revision_of(document_id: str, pid: str) -> int:
-    """The revision that this PID is of this document; -1 if it is of something else."""
+    """The revision of this document that this PID names; -1 if it names another object."""
     owner, revision = parts_of(pid)
     return revision if owner == document_id else -1
 

@@ -1,4 +1,4 @@
-"""DataONE's system metadata, version 2.0: what a node says of an object, and what it is told with a new one.
+"""DataONE's system metadata, version 2.0: a node's description of an object, also sent with each new object.
 
 An object has an identifier for ever, the PID. Here that is the docid, and the series id, which names all revisions of a
 document at once, is the document id. A revision that is superseded names its successor in obsoletedBy.
@@ -32,7 +32,7 @@ _LONGEST = 300
 """The most characters of any other value."""
 
 _PAGE = XmlLimits(size=PAGE_BYTES, nodes=100_000)
-"""Each of a thousand objects of a page has seven nodes."""
+"""Each of a thousand objects of a page has seven XML nodes."""
 
 _HASHES = {
     "MD5": "md5",
@@ -49,7 +49,7 @@ class Checksum:
     value: str
 
     def is_of(self, content: bytes) -> bool | None:
-        """Whether it is that of `content`; None if the algorithm is not known here."""
+        """True if it is the digest of `content`; None if the algorithm is unknown here."""
         name = _HASHES.get(self.algorithm.upper())
         return None if name is None else hashlib.new(name, content).hexdigest() == self.value.lower()
 
@@ -69,13 +69,13 @@ class ObjectInfo:
     checksum: Checksum
 
     def may_be(self, content: bytes) -> bool:
-        """Whether the object can have these bytes, by their length and by its checksum, if that is of a known kind."""
+        """True if the object can have these bytes, by their length and by its checksum, if its algorithm is known."""
         return self.size == len(content) and self.checksum.is_of(content) is not False
 
 
 @dataclass(frozen=True, slots=True)
 class SystemMetadata(ObjectInfo):
-    """An object as its system metadata describe it. `archived`: it is there, and no longer offered in searches."""
+    """An object as its system metadata describe it. `archived`: it exists, and searches no longer offer it."""
 
     series_id: str | None
     obsoletes: str | None
@@ -84,7 +84,7 @@ class SystemMetadata(ObjectInfo):
 
 
 def info_in(element: etree._Element) -> ObjectInfo:
-    """An entry of a listing, or the beginning of system metadata. Raises ValueError if it is neither."""
+    """An entry of a listing, or the beginning of system metadata. Raises ValueError for anything else."""
     checksum = element.find("checksum")
     pid, size = element.findtext("identifier"), element.findtext("size")
     if checksum is None or pid is None or size is None:
@@ -107,7 +107,7 @@ def _number(text: str, name: str) -> int:
 
 
 def parsed(content: bytes) -> SystemMetadata:
-    """The system metadata in this XML. Raises ValueError if they are none."""
+    """The system metadata in this XML. Raises ValueError for anything else."""
     root = _root(content, "systemMetadata")
     info = info_in(root)
     return SystemMetadata(
@@ -123,13 +123,13 @@ def parsed(content: bytes) -> SystemMetadata:
 
 
 def listed(content: bytes) -> tuple[int, list[ObjectInfo]]:
-    """How many objects there are in all, and those of this page of a listing. Raises ValueError if it is none."""
+    """The total number of objects, and the objects of this page of a listing. Raises ValueError if it is no listing."""
     root = _root(content, "objectList", _PAGE)
     return _number(root.get("total", ""), "total"), [info_in(each) for each in root.iter("objectInfo")]
 
 
 def confirms(content: bytes, pid: str) -> bool:
-    """Whether this is what a node answers when it has taken an object: its identifier."""
+    """True if this is a node's response after it has accepted an object: its identifier."""
     try:
         return _root(content, "identifier").text == pid
     except ValueError:
@@ -166,7 +166,7 @@ def written(
 
 
 def format_of(settings: TargetSettings, content: bytes, document_type: str) -> str:
-    """The format id of a document: the settings', or that of its EML version, or the type that its site gives it."""
+    """The format id of a document: from the settings, or for its EML version, or the type that its site gives it."""
     if settings.format_id:
         return settings.format_id
     namespace = _root_namespace(content)
@@ -180,7 +180,7 @@ def _add(parent: ET.Element, name: str, text: str) -> ET.Element:
 
 
 def _add_access(root: ET.Element, settings: TargetSettings) -> None:
-    """Who may read, write, or change that; without a policy, the rights holder alone."""
+    """Write the access policy: read, write and change rights; without a policy, only the rights holder has rights."""
     rules: Sequence[tuple[str, Sequence[str]]] = (
         ("read", settings.read),
         ("write", settings.write),
@@ -206,7 +206,7 @@ def _root(content: bytes, name: str, limits: XmlLimits = SHORT) -> etree._Elemen
 
 
 def _root_namespace(content: bytes) -> str:
-    """The namespace of the root element; empty if it has none, or cannot be read here."""
+    """The namespace of the root element; empty if it has none, or is unreadable here."""
     try:
         _, root = next(iter(ET.iterparse(io.BytesIO(content), events=("start",))))
     except (ET.ParseError, LookupError, ValueError):

@@ -1,4 +1,4 @@
-"""A DataONE member node as a target: made from the settings, asked how it stands, and read."""
+"""A DataONE member node as a target: made from the settings, checked, and read."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class DataOneTarget:
 
     @contextmanager
     def session(self, site: Site | None) -> Iterator[DataOneSession]:
-        """The same for every site. The node is asked once, without writing anything, whether we may create objects."""
+        """The same for every site. One request checks, without writing, that we may create objects."""
         expires = self._identity.expires
         if expires is not None and expires <= datetime.now(UTC):
             raise TargetError(
@@ -67,7 +67,7 @@ class DataOneTarget:
         yield self._session
 
     def check(self, site: Site | None) -> Iterator[Standing]:
-        """Whether there is such a node, as whom it knows us, and whether we may write."""
+        """Report if there is such a node, our identity there, and our right to write."""
         parts = urlsplit(self._node.url)
         if self._token and parts.scheme == "http" and not is_loopback(parts.hostname or ""):
             yield Standing("problem", f"The token goes to {shown_url(self._node.url)} unencrypted: {_USE_HTTPS}")
@@ -94,7 +94,7 @@ class DataOneTarget:
             yield self._revision(each)
 
     def revisions(self, document_id: str) -> list[HeldRevision]:
-        """Those in the series of this id; if there is no such series, the objects whose PIDs are its docids."""
+        """The objects in the series of this id; without such a series, the objects whose PIDs are its docids."""
         series = chain.from_iterable(
             page for _, page in self._node.listing({"identifier": document_id}, MOST_REVISIONS)
         )
@@ -105,10 +105,10 @@ class DataOneTarget:
         return [self._revision(each) for each in reversed(ascending)]
 
     def content(self, document_id: str, revision: int) -> bytes | None:
-        """The bytes of the object with this PID. Raises TargetError, also if they are not those of its metadata."""
+        """The bytes of the object with this PID. Raises TargetError, also if they differ from the object's metadata."""
         pid = f"{document_id}.{revision}"
         meta = self._node.meta(pid)
-        # It may be the id of a series.
+        # The PID may be the id of a series.
         content = self._node.content(pid) if meta and meta.pid == pid else None
         if meta and content is not None and not meta.may_be(content):
             raise refusals.other_bytes(self._node.url, pid, len(content), meta.size, meta.checksum.algorithm)
@@ -139,7 +139,7 @@ class DataOneTarget:
         owner = f"They will belong to {self._rights_holder}."
         if rights.may_create:
             return Standing("ok", f"We may create documents there. {owner}")
-        return Standing("ok", f"Whether we may create documents there, only the first upload tells. {owner}")
+        return Standing("ok", f"Only the first upload shows if we may create documents there. {owner}")
 
 
 _USE_HTTPS = "a listener on the way can write there as we do. Use its https:// address."
@@ -156,11 +156,11 @@ def _expiry(expires: datetime) -> str:
 
 
 def _rights_holder(settings: Settings, subject: str) -> str:
-    """To whom the documents will belong. Raises SettingsError if nobody is named."""
+    """The owner of the documents. Raises SettingsError if there is none."""
     target = settings.target
     texts = (target.rights_holder, target.submitter, target.format_id)
     if not all(each.isprintable() for each in (*texts, *target.read, *target.write, *target.change_permission)):
-        raise SettingsError("A subject or format_id in the section of the target has a character that nobody can see.")
+        raise SettingsError("A subject or format_id in the section of the target has an invisible character.")
     if holder := target.rights_holder or subject:
         return holder
     says = "there is no token that says who we are"

@@ -1,1 +1,1 @@
-"""The folder target: one file a revision below a base folder, with an index that can be made anew from the files."""
+"""The folder target: a file for each revision below a base folder, with an index that is rebuilt from them."""

@@ -1,4 +1,4 @@
-"""One base folder: is it there, is it the one that was used before, where is its index."""
+"""One base folder: its marker, the place of its index, and the check that it is the folder of earlier runs."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from metaharvest.targets.folder.names import Layout, Named, read
 
 
 class BaseFolder:
-    """The folder `path`, in which new documents get this layout, and no folder gets more than `most` names.
+    """The folder `path`: new documents get this layout, and no folder gets more than `most` names.
 
-    `engine` is that of the harvester's own database, which remembers the folder's marker. Who uses the index holds
-    `lock`. Raises TargetError, OSError and sqlite3.Error.
+    `engine` is the harvester's own database, which remembers the folder's marker. Each user of the index holds `lock`.
+    Raises TargetError, OSError and sqlite3.Error.
     """
 
     def __init__(self, path: Path, layout: Layout, most: int, engine: Engine) -> None:
@@ -34,8 +34,8 @@ class BaseFolder:
         self._remembered: str | None = None
 
     def opened(self) -> Index | None:
-        """The index, to be closed; None if nothing ever went into the folder."""
-        # Others may begin meanwhile: they make the marker first, and remember it then.
+        """The index, to be closed; None if the folder was never used."""
+        # Another process may begin the folder now: it makes the marker first, and remembers it then.
         if self._remembered is None:
             self._remembered = marker.remembered(self._engine, self.path)
         folder_id = marker.read_marker(self.files)
@@ -50,7 +50,7 @@ class BaseFolder:
 
     @contextmanager
     def reading(self) -> Iterator[Index | None]:
-        """The same, closed afterwards."""
+        """The index, closed afterwards."""
         index = self.opened()
         try:
             yield index
@@ -59,27 +59,27 @@ class BaseFolder:
                 index.close()
 
     def came_there(self, row: Revision) -> bool:
-        """Whether the file of a reserved revision is in its place: not, if there is a link or a folder."""
+        """True if the file of a reserved revision is in its place; False for a link or a folder."""
         try:
             return self.files.digest(row.path) == row.sha256
         except TargetError:
             return False
 
     def begin(self) -> None:
-        """Make what is ours in the folder, if nothing ever went into it, and remember its marker."""
+        """Make our own files in the folder if it was never used, and remember its marker."""
         with self.reading() as index:
             is_known = index is not None and self._remembered is not None
         if not is_known:
             self.remember(marker.begin(self.files))
 
     def remember(self, folder_id: str) -> None:
-        """Take no folder without this marker for this one from now on."""
+        """From now on, accept only a folder with this marker."""
         if self._remembered != folder_id:
             marker.remember(self._engine, self.path, folder_id)
             self._remembered = folder_id
 
 
 def named(path: str) -> Named | None:
-    """Which document and revision the file with this path is; None: none of ours."""
+    """The document and revision of the file with this path; None for a file of others."""
     folder, _, name = path.rpartition("/")
     return read(without_numbers(folder), name)

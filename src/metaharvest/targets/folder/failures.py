@@ -1,4 +1,4 @@
-"""What can go wrong with a folder and its index, as sentences for the administrator."""
+"""The failures of a folder and its index, as sentences for the administrator."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from metaharvest.model import Finding
 from metaharvest.text import one_line
 
 REBUILD = "`metaharvest target rebuild` (with --target NAME or --site NAME, unless it is that of [target])"
-"""A folder does not know by which section of the settings it was named."""
+"""The folder does not know which section of the settings names it."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _REFUSED = (errno.EACCES, errno.EPERM)
@@ -29,7 +29,7 @@ def failure(rule: str, message: str, remedy: str, *, transient: bool = True) -> 
 
 @contextmanager
 def in_sentences(base: Path) -> Iterator[None]:
-    """Turns errors of the file system, and of the index, into TargetErrors about the folder `base`."""
+    """Turn errors of the file system, and of the index, into TargetErrors about the folder `base`."""
     try:
         yield
     except OSError as error:
@@ -46,19 +46,19 @@ def shown(path: Path | str) -> str:
 
 
 def out_of_date(base: Path, what: str) -> TargetError:
-    """The index and the files do not agree: `what` says where."""
-    remedy = f"Put the files back, or have the index made anew: {REBUILD}; what is then missing is harvested again."
+    """The error about an index that does not agree with the files: `what` is the place."""
+    remedy = f"Put the files back, or rebuild the index: {REBUILD}; what is then missing is harvested again."
     return failure("target.folder-index", f"The index of the folder {shown(base)} is out of date: {what}.", remedy)
 
 
 def damaged(base: Path, what: str) -> TargetError:
-    """The index cannot be used: `what` says why."""
-    remedy = f"Have the index made anew from the files: {REBUILD}. No document is lost."
+    """The error about an unusable index: `what` is the reason."""
+    remedy = f"Rebuild the index from the files: {REBUILD}. No document is lost."
     return failure("target.folder-index", f"The index of the folder {shown(base)} {what}.", remedy)
 
 
 def linked(base: Path, path: str) -> TargetError:
-    """On the way to a file there is something that is not followed."""
+    """The error about a link in the path of a file: links are not followed."""
     message = f"{shown(base / path)} is a symbolic link, or no folder or file as it should be: it is not followed."
     return failure("target.folder-link", message, "The administrator should move it out of the way.", transient=False)
 
@@ -84,14 +84,14 @@ def _of_files(error: OSError, base: Path) -> TargetError:
 
 
 def _file_on_the_way(base: Path) -> Path | None:
-    """What is no folder, and should be one; None if there is no such thing."""
+    """The file in the place of a folder; None if there is none."""
     with suppress(OSError):
         return next((each for each in (base, *base.parents) if each.exists() and not each.is_dir()), None)
     return None
 
 
 def _likely_cause(base: Path) -> int:
-    """Why a SQLite file in the folder cannot be opened, or read and written, which SQLite itself does not say."""
+    """The likely reason why a SQLite file in the folder cannot be used; SQLite itself does not name it."""
     with suppress(OSError):
         found = os.statvfs(base)
         if found.f_flag & os.ST_RDONLY:

@@ -19,7 +19,7 @@ from secrets import token_hex
 from metaharvest.targets.folder.failures import linked
 
 OURS = ".metaharvest"
-"""The folder with what is ours and no document."""
+"""The folder with our own files, which are no documents."""
 
 TEMPORARY = f"{OURS}/tmp"
 
@@ -28,14 +28,14 @@ _AT_ONCE = 1 << 20
 
 
 class Files:
-    """What is below one base folder."""
+    """The files below one base folder."""
 
     def __init__(self, base: Path) -> None:
         self.base = base
 
     @contextmanager
     def folder(self, path: str, *, make: bool = False) -> Iterator[int]:
-        """The folder, opened; made if it is not there, and `make`."""
+        """The folder, opened; with `make`, it is made if it is missing."""
         descriptor = os.open(self.base, _FOLDER)
         try:
             for part in path.split("/") if path else ():
@@ -47,7 +47,7 @@ class Files:
             os.close(descriptor)
 
     def content(self, path: str) -> bytes | None:
-        """What a file has; None if there is no such file."""
+        """The content of a file; None if there is no such file."""
         folder, _, name = path.rpartition("/")
         try:
             with self.folder(folder) as descriptor:
@@ -70,7 +70,7 @@ class Files:
         return None if content is None else hashlib.sha256(content).hexdigest()
 
     def names(self, folder: str) -> list[str]:
-        """The names of the files in a folder; none if it is not there."""
+        """The names of the files in a folder; empty if there is no such folder."""
         try:
             with self.folder(folder) as descriptor, os.scandir(descriptor) as entries:
                 return [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
@@ -80,7 +80,7 @@ class Files:
     def walk(self, folder: str = "") -> Iterator[tuple[str, int, float]]:
         """Every regular file of a folder and below it, with its size and the time of its last change.
 
-        Left out are names that begin with a dot, and folders that are the base folder of another target.
+        Names that begin with a dot are left out, and so are base folders of other targets.
         """
         with self.folder(folder) as descriptor, os.scandir(descriptor) as scanned:
             entries = sorted(scanned, key=lambda entry: entry.name)
@@ -91,7 +91,7 @@ class Files:
                 if entry.name.startswith("."):
                     continue
                 if entry.is_dir(follow_symlinks=False):
-                    # What a file system has at its root, for nobody but the superuser.
+                    # File systems have such files at their root; only the superuser can read them.
                     with suppress(PermissionError) if path == "lost+found" else nullcontext():
                         yield from self.walk(path)
                 elif entry.is_file(follow_symlinks=False):
@@ -99,7 +99,7 @@ class Files:
                     yield path, found.st_size, found.st_mtime
 
     def write_temporary(self, content: bytes) -> str:
-        """Write a new file, synced, where nobody looks for documents; its path."""
+        """Write a new file, synced, outside of the places for documents; returns its path."""
         name = f"{os.getpid()}-{token_hex(8)}"
         with self.folder(TEMPORARY) as descriptor:
             made = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=descriptor)
@@ -116,9 +116,9 @@ class Files:
         return f"{TEMPORARY}/{name}"
 
     def move(self, path: str, to: str) -> bool:
-        """Move a file to where there is none, making the folders; False if there is something. Nothing is synced.
+        """Move a file to a free path, and make the folders; False if the path is taken. Nothing is synced.
 
-        To be called under a lock: nobody else may be making the same file.
+        Call it under a lock: no other process may make the same file.
         """
         folder, _, name = path.rpartition("/")
         to_folder, _, to_name = to.rpartition("/")
@@ -130,7 +130,7 @@ class Files:
         return True
 
     def sync(self, folder: str) -> None:
-        """Make what was put into a folder, or taken from it, last."""
+        """Sync the names in a folder to the disk."""
         with self.folder(folder) as descriptor:
             os.fsync(descriptor)
 
@@ -141,7 +141,7 @@ class Files:
             os.unlink(name, dir_fd=descriptor)
 
     def remove_if_empty(self, folder: str) -> None:
-        """Remove a folder in which nothing is left, and those above it."""
+        """Remove an empty folder, and the empty ones above it."""
         while folder:
             above, _, name = folder.rpartition("/")
             try:

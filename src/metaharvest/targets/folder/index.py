@@ -1,11 +1,11 @@
-"""The index of a folder: which revisions it holds and where, and how many names its folders have. A SQLite file.
+"""The index of a folder: its revisions with their places, and the number of names in its folders. A SQLite file.
 
-A revision is `reserved` before its file is put into its place, and `held` afterwards: whatever a crash leaves, is in
-the index. What is `deleted` has its file among those that are kept apart. Everything in it can be made anew from the
-files; a commit therefore outlives the process, but need not outlive a power cut.
+A revision is `reserved` before its file is put into its place, and `held` afterwards: the index also has the remains of
+a crash. The file of a `deleted` revision is kept apart. The index can be rebuilt from the files; a commit therefore
+outlives the process, but need not outlive a power cut.
 
 `folder` has a row for each folder that we made: its name without sub-folders such as `starting_at_5000`, in lower case,
-so that no two folders differ in case alone; its real path; how many names were given out in it.
+so that no two folders differ in case alone; its real path; the number of names that were given out in it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _COLUMNS = "document_id, revision, path, state, document_type, size, sha256, ins
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """One row: a revision, and where its file is, or is to be; `inserted_at` in ISO format."""
+    """One row: a revision, and the present or future place of its file; `inserted_at` in ISO format."""
 
     document_id: str
     revision: int
@@ -68,14 +68,14 @@ class Revision:
         return self.path.rpartition("/")[0]
 
     def as_held(self) -> HeldRevision:
-        """The same as people are told it."""
+        """The same for people."""
         at = datetime.fromisoformat(self.inserted_at) if self.inserted_at else None
         what = self.document_id, self.revision, self.document_type, self.size, self.sha256
         return HeldRevision(*what, inserted_at=at, source_url=self.source_url)
 
 
 class Index:
-    """An open index. Not safe for threads: its user takes care that one thread at a time calls it.
+    """An open index. Not safe for threads: its user ensures that one thread at a time calls it.
 
     Raises sqlite3.Error.
     """
@@ -89,7 +89,7 @@ class Index:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """A transaction; meanwhile nobody else writes, in no other process either."""
+        """A transaction; meanwhile no other thread or process writes."""
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -99,7 +99,7 @@ class Index:
         self._connection.commit()
 
     def integrity(self) -> str:
-        """ "ok", or what is wrong with the file."""
+        """ "ok", or the fault of the file."""
         return str(self._connection.execute("PRAGMA quick_check(1)").fetchone()[0])
 
     # -- revisions
@@ -115,22 +115,22 @@ class Index:
         return self._rows("WHERE state <> 'deleted' ORDER BY document_id, revision", [])
 
     def at(self, path: str) -> Revision | None:
-        """The revision whose file is there, or was, or is to be."""
+        """The revision whose file is, was, or will be at this path."""
         return next(self._rows("WHERE path = ?", [path]), None) if _is_text(path) else None
 
     def reserved(self) -> list[Revision]:
-        """The revisions of which it is not known whether their files came into their places."""
+        """The revisions whose files may not have come into their places."""
         return list(self._rows("WHERE state = 'reserved'", []))
 
     def numbers(self) -> tuple[int, int, int]:
-        """How many documents there are that are not deleted, how many revisions of them, how many deleted revisions."""
+        """The numbers of documents that are not deleted, of their revisions, and of deleted revisions."""
         held = "SELECT count(DISTINCT document_id), count(*) FROM revision WHERE state = 'held'"
         documents, revisions = self._connection.execute(held).fetchone()
         [deleted] = self._connection.execute("SELECT count(*) FROM revision WHERE state = 'deleted'").fetchone()
         return int(documents), int(revisions), int(deleted)
 
     def put(self, revision: Revision) -> None:
-        """Write a row, in the place of the one that is there."""
+        """Write a row, or replace the present one."""
         values = [getattr(revision, name) for name in _COLUMNS.split(", ")]
         self._connection.execute(f"REPLACE INTO revision ({_COLUMNS}) VALUES ({','.join('?' * 9)})", values)
 
@@ -146,7 +146,7 @@ class Index:
     # -- places
 
     def place(self, document_id: str, layout: Layout) -> Place:
-        """Where the files of a document belong: as was decided with its first one, or is decided now."""
+        """The place for the files of a document: the same as for its first file, or a new one."""
         known = self._connection.execute(
             "SELECT layout, hashed FROM document WHERE document_id = ?", [document_id]
         ).fetchone()
@@ -159,12 +159,12 @@ class Index:
         return place
 
     def put_document(self, document_id: str, place: Place) -> None:
-        """Note where the files of a document belong."""
+        """Store the place for the files of a document."""
         values = (document_id, place.layout, place.hashed, place.key)
         self._connection.execute("REPLACE INTO document VALUES (?, ?, ?, ?)", values)
 
     def path_for(self, place: Place, revision: int, most: int) -> str:
-        """A new path for a revision, so that no folder gets more than `most` names; the names are counted."""
+        """A new path for a revision, so that no folder gets more than `most` names; this counts the names."""
         key, path = "", ""
         for name in place.folders:
             inner = f"{key}/{name.lower()}"
@@ -181,11 +181,11 @@ class Index:
         return found and str(found[0])
 
     def put_folder(self, key: str, path: str, names: int) -> None:
-        """Note a folder, and how many names were given out in it."""
+        """Store a folder, and the number of names that were given out in it."""
         self._connection.execute("REPLACE INTO folder VALUES (?, ?, ?)", (key, path, names))
 
     def _room(self, key: str, path: str, most: int) -> str:
-        """Where the next name in a folder goes, with a `/` at the end if it is not the base folder itself."""
+        """The path for the next name in a folder, with a `/` at the end unless it is the base folder itself."""
         query = "UPDATE folder SET names = names + 1 WHERE key = ? RETURNING names - 1"
         found = self._connection.execute(query, [key]).fetchall()
         names = int(found[0][0]) if found else 0
@@ -195,7 +195,7 @@ class Index:
         return "".join(f"{part}/" for part in (path, f"starting_at_{begin}" if begin else "") if part)
 
     def _is_free(self, place: Place) -> bool:
-        """Whether no other document has this place, nor a folder on the way another spelling."""
+        """True if no other document has this place, and no folder on the way has another spelling."""
         query = "SELECT 1 FROM document WHERE key = ?"
         if self._connection.execute(query, [place.key]).fetchone():
             return False
@@ -221,7 +221,7 @@ def make_index(file: Path, folder_id: str) -> None:
 
 
 def open_index(file: Path, base: Path, folder_id: str) -> Index:
-    """The index in a file. Raises TargetError if it is none, or not the one of this folder, and sqlite3.Error."""
+    """The index in a file. Raises TargetError if it is no index, or the index of another folder, and sqlite3.Error."""
     if not file.exists():
         raise damaged(base, "is not there (it does not travel with git)")
     connection = _connected(file, "rw")
@@ -254,7 +254,7 @@ def _connected(file: Path, mode: str) -> sqlite3.Connection:
 
 
 def _is_text(text: str) -> bool:
-    """Whether SQLite can have it."""
+    """True if SQLite can store it."""
     try:
         text.encode()
     except UnicodeEncodeError:

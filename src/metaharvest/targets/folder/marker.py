@@ -1,16 +1,16 @@
-"""What tells that a folder is the one that documents went into, and not an empty mount point: a marker in it.
+"""The marker in a folder: it shows that documents went into this folder, and that it is no empty mount point.
 
-The harvester's own database remembers which marker it has found in a folder. A folder without one is begun by the first
-document that goes in, but only if it was never used before: otherwise its file system is away, or somebody has cleared
-it, and nothing may be taken for "nothing held".
+The harvester's own database remembers the marker of each folder. The first document begins a folder without a marker,
+but only if the folder was never used before. Otherwise its file system is missing, or a person has cleared it, and an
+empty folder must not mean "nothing held".
 
     .metaharvest/folder.json    the marker
                  index.db       the index; .gitignore leaves it out
-                 names/         the ids of documents whose names do not tell them
+                 names/         the ids of documents whose names do not show them
                  deleted/       the files of documents that were deleted
                  received/      what was received, of documents that were normalised
                  tmp/           files that are being written
-                 lock           held by who writes here; exclusively by who makes the index anew
+                 lock           held by each writer; exclusively by a rebuild of the index
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ def read_marker(files: Files) -> str | None:
         raise failure("target.folder-missing", message, f"{REBUILD} writes a new one.") from None
 
 
-def begin(files: Files, *, mend: bool = False) -> str:
-    """Make what is ours in a folder, the marker last; its id. What is there stays, but a damaged marker if `mend`."""
+def begin(files: Files, *, repair: bool = False) -> str:
+    """Make our files in a folder, the marker last; its id. Existing files stay; `repair` replaces a damaged marker."""
     make_folder(files.base)
     with files.folder(OURS, make=True):
         pass
-    # Two that begin at the same time would not have the same marker.
+    # Two processes that begin at the same time would make different markers.
     with _lock_file(files, _BEGINNING) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         make_temporary(files)
@@ -75,7 +75,7 @@ def begin(files: Files, *, mend: bool = False) -> str:
             if (there := read_marker(files)) is not None:
                 return there
         except TargetError:
-            if not mend:
+            if not repair:
                 raise
             files.remove(MARKER)
         folder_id = str(uuid.uuid4())
@@ -87,13 +87,13 @@ def begin(files: Files, *, mend: bool = False) -> str:
 
 
 def make_temporary(files: Files) -> None:
-    """Make the folder for files that are being written: git would not keep it."""
+    """Make the folder for files that are being written: git does not store empty folders."""
     with files.folder(TEMPORARY, make=True):
         pass
 
 
 def write(files: Files, path: str, content: bytes) -> None:
-    """Write a file of ours that is not there yet; one that is there stays."""
+    """Write a file of ours, unless it exists."""
     if files.content(path) is not None:
         return
     temporary = files.write_temporary(content)
@@ -106,7 +106,7 @@ def write(files: Files, path: str, content: bytes) -> None:
 
 @contextmanager
 def locked(files: Files, *, exclusive: bool = False) -> Iterator[None]:
-    """Hold the lock of a folder, with others who write into it, or alone. Raises TargetError if it is taken."""
+    """Hold the lock of a folder, together with other writers, or alone. Raises TargetError if it is taken."""
     with _lock_file(files, _LOCK) as lock:
         try:
             fcntl.flock(lock, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
@@ -119,7 +119,7 @@ def locked(files: Files, *, exclusive: bool = False) -> Iterator[None]:
 
 @contextmanager
 def _lock_file(files: Files, name: str) -> Iterator[int]:
-    """A file of ours to be locked; the lock ends as it is closed. Folders cannot be locked on network file systems."""
+    """A lock file of ours; closing it ends the lock. Folders cannot be locked on network file systems."""
     with files.folder(OURS) as descriptor:
         lock = os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=descriptor)
     try:
@@ -129,13 +129,13 @@ def _lock_file(files: Files, name: str) -> Iterator[int]:
 
 
 def _taken(base: Path, exclusive: bool) -> TargetError:
-    who = "a harvester is writing into it" if exclusive else "its index is being made anew"
+    who = "a harvester is writing into it" if exclusive else "its index is being rebuilt"
     remedy = "Try again when that has ended; nothing was changed."
     return failure("target.away", f"The folder {shown(base)} is in use: {who}.", remedy)
 
 
 def clear_temporary(files: Files) -> None:
-    """Remove what runs that died have left half written, if it is older than a day."""
+    """Remove half-written files of dead runs, if they are older than a day."""
     limit = time.time() - _STALE_SECONDS
     for name in files.names(TEMPORARY):
         path = f"{TEMPORARY}/{name}"
@@ -145,13 +145,13 @@ def clear_temporary(files: Files) -> None:
 
 
 def remembered(engine: Engine, base: Path) -> str | None:
-    """The id of the marker that was found in this folder before; None if it was never used."""
+    """The id of the marker that this folder had before; None if it was never used."""
     with readers(engine)() as session:
         return session.scalar(select(FolderMarker.folder_id).where(FolderMarker.path_sha256 == _key(base)))
 
 
 def remember(engine: Engine, base: Path, folder_id: str) -> None:
-    """Note that the folder has this marker."""
+    """Store the marker of the folder."""
     with writers(engine).begin() as session:
         session.execute(delete(FolderMarker).where(FolderMarker.path_sha256 == _key(base)))
         session.add(FolderMarker(path_sha256=_key(base), path=str(base), folder_id=folder_id))

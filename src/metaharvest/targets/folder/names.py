@@ -1,4 +1,4 @@
-"""How the files of a document are named, and which document a file name means. Pure.
+"""The names of a document's files, and the document that a file name means. Pure.
 
     knb-lter-gce.109, revision 6      knb-lter-gce/109/knb-lter-gce.109.6.xml      flat: knb-lter-gce.109.6.xml
     oai:ilLib:alliance:1234           ilLib/alliance/1234.xml                      flat: ilLib~alliance~1234.xml
@@ -9,10 +9,10 @@
 
 Letters, digits and `_ . - @ + ,` stay as they are, everything else becomes %XX of its UTF-8 bytes. So do a first dot or
 hyphen, a last dot, and what would make a name that means something else: one that Windows reserves (`con`, `aux.txt`),
-one of our own (`starting_at_5000`), a folder that ends like a file. A name therefore tells its document, whatever the
-file system does with Unicode. What cannot be written out (too long, too deep), or would be the name of another document
-where case does not count, is named by a digest: `ilLib/1234=5f70bf18a086007016e948b04aed3b82.1.xml`. A `=` or `~` in a
-name is always ours. `starting_at_5000` and the like are no part of what these functions give or take.
+one of our own (`starting_at_5000`), a folder that ends like a file. A name therefore shows its document, whatever the
+file system does with Unicode. A name that cannot be written out (too long, too deep), or that equals another document's
+name if case does not count, has a digest: `ilLib/1234=5f70bf18a086007016e948b04aed3b82.1.xml`. A `=` or `~` in a
+name is always ours. Names such as `starting_at_5000` are no part of the input or output of these functions.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _LONGEST_CUT = 60
 _NUMBER = "(?:0|[1-9][0-9]*)"
 _LISTED = re.compile(rf"(.+)\.({_NUMBER})", re.DOTALL)
 _RECORD = re.compile(r"([A-Za-z0-9._~-]+)/([^/]+)/([A-Za-z][A-Za-z0-9+.-]*:.*)", re.DOTALL)
-"""The id of a record of a repository: the repository's name, the format, and an identifier, which is a URI."""
+"""The id of a source repository's record: the repository's name, the format, and an identifier, which is a URI."""
 
 _LAST_NUMBER = re.compile(r"\.([0-9]+)\Z")
 _WITH_REVISION = re.compile(rf"(.+)\.({_NUMBER})", re.DOTALL)
@@ -56,9 +56,9 @@ _OTHER = "other="
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the files of a document are: in these folders below the base folder, with names that begin with `stem`.
+    """The place of a document's files: these folders below the base folder, with names that begin with `stem`.
 
-    `bare_first`: its first revision has no number in its name. `hashed`: the names do not tell the document.
+    `bare_first`: its first revision has no number in its name. `hashed`: the names do not show the document.
     """
 
     layout: Layout
@@ -73,13 +73,13 @@ class Place:
 
     @property
     def key(self) -> str:
-        """What no other document may have: on some file systems, case does not tell two names apart."""
+        """A key that no other document may have: on some file systems, names that differ only in case are the same."""
         return "/".join((*self.folders, self.stem)).lower()
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What the path of a file tells; `document_id` is None where the document is named by its `digest`."""
+    """The parts of a file's path; `document_id` is None if the name has a `digest` instead."""
 
     revision: int
     layout: Layout
@@ -88,12 +88,12 @@ class Named:
 
 
 def digest_of(document_id: str) -> str:
-    """What stands in a name for a document that cannot be written out."""
+    """The digest in the name of a document that cannot be written out."""
     return hashlib.sha256(document_id.encode(errors="surrogatepass")).hexdigest()[:32]
 
 
 def place_of(document_id: str, layout: Layout, hashed: bool = False) -> Place:
-    """Where the files of a document belong; `hashed`: its own name is another document's already."""
+    """The place for the files of a document; `hashed`: another document has its own name already."""
     plain = _written_out(document_id)
     fits = len(plain.folders) <= _DEEPEST and len(plain.key) <= _LONGEST_PATH
     fits = fits and all(len(folder) <= _LONGEST for folder in plain.folders)
@@ -106,7 +106,7 @@ def place_of(document_id: str, layout: Layout, hashed: bool = False) -> Place:
 
 
 def read(folders: Sequence[str], file_name: str) -> Named | None:
-    """Which document and revision a file is, in these folders below the base folder; None: none of ours."""
+    """The document and revision of a file in these folders below the base folder; None for a file of others."""
     stem, suffix = file_name[: -len(SUFFIX)], file_name[-len(SUFFIX) :]
     if suffix != SUFFIX:
         return None
@@ -123,7 +123,7 @@ def read(folders: Sequence[str], file_name: str) -> Named | None:
         document_id = _document_id(folders or begin.split("~")[:-1], begin if folders else begin.rpartition("~")[2])
         if document_id is None:
             continue
-        # Only what we would write ourselves is ours: everything else may be said in many ways.
+        # Only a name that we would write ourselves is ours: other names may have many spellings.
         place = place_of(document_id, layout)
         if place.folders == tuple(folders) and not place.hashed and place.file_name(revision) == file_name:
             return Named(revision, layout, document_id)
@@ -131,7 +131,7 @@ def read(folders: Sequence[str], file_name: str) -> Named | None:
 
 
 def starts_at(folder: str) -> int | None:
-    """The number in a name like `starting_at_5000`; None for other names, and for numbers that we never give."""
+    """The number in a name like `starting_at_5000`; None for other names, and for numbers that we never use."""
     found = _STARTING_AT.match(folder)
     return int(found[1]) if found and int(found[1]) <= _MOST_STARTED_AT else None
 
@@ -159,7 +159,7 @@ def _of_identifier(identifier: str) -> Place | None:
 
 
 def _last(part: str) -> str:
-    """The last part of an identifier as the begin of a file name, of which a number at its end is no revision."""
+    """The last part of an identifier as the beginning of a file name, of which a number at its end is no revision."""
     return _LAST_NUMBER.sub(r"%2E\1", _escaped(part))
 
 
@@ -170,7 +170,7 @@ def _flat(place: Place) -> Place:
 
 
 def _document_id(folders: Sequence[str], stem: str) -> str | None:
-    """The document whose names may begin so; None if there is none."""
+    """The document whose names may begin like this; None if there is none."""
     try:
         if len(folders) > 2 and folders[1].endswith("="):
             rest = folders[2:]
@@ -186,7 +186,7 @@ def _document_id(folders: Sequence[str], stem: str) -> str | None:
 
 
 def _escaped(part: str) -> str:
-    """A part of a document id as a name, or the begin of one."""
+    """A part of a document id as a name, or the beginning of one."""
     if not part:
         return "%"
     name = quote(part, safe="@+,", errors="surrogatepass").replace("~", "%7E")
@@ -203,7 +203,7 @@ def _folder(part: str) -> str:
 
 
 def _cut(folder: str) -> str:
-    """A folder that is too long, with a mark so that it is no other."""
+    """A long folder name, cut, with a mark that makes it unique."""
     return folder if len(folder) <= _LONGEST else f"{folder[:_LONGEST_CUT]}="
 
 

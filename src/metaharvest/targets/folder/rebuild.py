@@ -1,4 +1,4 @@
-"""Makes the index of a folder anew from its files. What the old index knows beyond them is taken over from it."""
+"""Rebuilds the index of a folder from its files, and takes the other values from the old index."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from metaharvest.targets.folder.names import Named, digest_of, place_of, starts_
 
 _MOST_TOLD = 20
 _HEAD = 65_536
-"""Bytes of a document in which its root element is looked for."""
+"""The number of bytes in which the root element of a document is looked for."""
 
 
 @dataclass(slots=True)
 class Rebuilt:
-    """What was found in a folder; `problems` are sentences about files that were left out, the first of them."""
+    """The result of a rebuild; `problems` are sentences about the first files that were left out."""
 
     documents: int = 0
     revisions: int = 0
@@ -37,19 +37,19 @@ class Rebuilt:
     problems: list[str] = field(default_factory=list)
 
     def leave_out(self, problem: str) -> None:
-        """Note a file that should be one of ours, and cannot be used."""
+        """Count a file that should be one of ours, and is unusable."""
         self.left_out += 1
         if len(self.problems) < _MOST_TOLD:
             self.problems.append(problem)
 
 
 def rebuild(files: Files, folder_id: str) -> Rebuilt:
-    """Make the index anew; what the files do not tell is taken from the old one, if that can be read.
+    """Rebuild the index; it takes the values that the files lack from the old one, if that is readable.
 
-    To be called under the exclusive lock. Raises TargetError, OSError and sqlite3.Error.
+    Call it under the exclusive lock. Raises TargetError, OSError and sqlite3.Error.
     """
     done = Rebuilt()
-    # Named so that git leaves it out, if this is killed.
+    # This name makes git ignore the file, should this process be killed.
     new = (files.base / marker.INDEX).with_name("index.db-new")
     _remove(new)
     try:
@@ -96,10 +96,10 @@ def _fill(index: Index, old: Index | None, files: Files, done: Rebuilt) -> None:
 def _row(
     files: Files, where: str, path: str, what: Named, changed: float, state: State, old: Index | None, done: Rebuilt
 ) -> Revision | None:
-    """The row for a file that is at `where`, and belongs to `path`; None if its document is not known."""
+    """The row for a file at `where`, which belongs to `path`; None if its document is unknown."""
     document_id = what.document_id if what.document_id is not None else _named_apart(files, what.digest)
     if document_id is None:
-        done.leave_out(f"{path} does not tell its document, and {marker.NAMES} does not either.")
+        done.leave_out(f"{path} does not show its document, and {marker.NAMES} does not have it.")
         return None
     content = files.content(where) or b""
     sha256 = hashlib.sha256(content).hexdigest()
@@ -111,7 +111,7 @@ def _row(
 
 
 def _named_apart(files: Files, digest: str) -> str | None:
-    """The document with this digest; None if that is not kept."""
+    """The document with this digest; None if no file has its id."""
     content = files.content(f"{marker.NAMES}/{digest[:2]}/{digest}")
     with suppress(UnicodeDecodeError):
         document_id = (content or b"").decode(errors="surrogatepass")
@@ -137,7 +137,7 @@ class _Folders:
         self._names: Counter[tuple[str, int]] = Counter()
 
     def add(self, path: str) -> None:
-        """A file, and the folders on the way to it."""
+        """Count a file, and the folders on the way to it."""
         key, begin, real = "", 0, ""
         for part in path.split("/"):
             real = f"{real}/{part}".lstrip("/")
@@ -151,7 +151,10 @@ class _Folders:
             key, begin = inner, 0
 
     def counted(self) -> dict[str, tuple[str, int]]:
-        """Key -> path, and how many names were given out in the folder; files are in it, as folders without names."""
+        """Key -> path, and the number of names that were given out in the folder.
+
+        Files are included, as folders without names.
+        """
         counted: dict[str, tuple[str, int]] = {}
         for (key, begin), names in self._names.items():
             most = counted.get(key, ("", 0))[1]
@@ -161,7 +164,7 @@ class _Folders:
 
 @contextmanager
 def _old_index(files: Files, folder_id: str) -> Iterator[Index | None]:
-    """The index that is there; None if it cannot be used."""
+    """The present index; None if it is unusable."""
     try:
         index = open_index(files.base / marker.INDEX, files.base, folder_id)
     except (TargetError, OSError, sqlite3.Error):
@@ -172,6 +175,6 @@ def _old_index(files: Files, folder_id: str) -> Iterator[Index | None]:
 
 
 def _remove(file: Path) -> None:
-    """Remove a SQLite file, and what belongs to it."""
+    """Remove a SQLite file with its companion files."""
     for suffix in ("", "-wal", "-shm", "-journal"):
         file.with_name(file.name + suffix).unlink(missing_ok=True)

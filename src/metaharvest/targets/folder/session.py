@@ -1,4 +1,4 @@
-"""The folder as the documents of one site go into it, and are looked for."""
+"""A session with the folder: uploads, deletions and lookups for one site."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from metaharvest.targets.folder.names import digest_of, place_of
 from metaharvest.text import shown_url
 
 _LISTINGS = 100
-"""Folders whose names are kept, as long as they do not change."""
+"""The number of folders whose names are cached, as long as they do not change."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """The names in a folder when it was last changed at `changed`, and those that are of a document, by document."""
+    """The names in a folder that was last changed at `changed`, and the names of documents, by document."""
 
     changed: int
     names: frozenset[str]
@@ -34,7 +34,7 @@ class _Listing:
 
 
 class FolderSession:
-    """Reads and writes one folder; to be closed. The folder is begun, if it must be, with the first upload."""
+    """Reads and writes one folder; to be closed. The first upload begins the folder, if necessary."""
 
     writes_in_journal: Literal[False] = False
 
@@ -47,22 +47,22 @@ class FolderSession:
         self._listings: dict[str, _Listing] = {}
 
     def close(self) -> None:
-        """Give back the index, and the lock."""
+        """Release the index, and the lock."""
         with self._folder.lock:
             if self._index:
                 self._index.close()
             self._writing.close()
 
-    # -- what it holds
+    # -- holdings
 
     def holdings(self, document_ids: Sequence[str]) -> Mapping[str, Holding]:
-        """The highest revision of each. Raises TargetError if the files of one are not as the index says."""
+        """The highest revision of each. Raises TargetError if the files of one do not agree with the index."""
         with in_sentences(self._folder.path), self._folder.lock:
             if (index := self._reading()) is None:
                 return {}
             found, odd = self._look(index, document_ids)
             if odd:
-                # Another harvester may have put a file there since the index was asked.
+                # Another harvester may have put a file there after the index was read.
                 self._listings.clear()
                 again, odd = self._look(index, odd)
                 found |= again
@@ -74,7 +74,7 @@ class FolderSession:
             return found
 
     def used_up(self, document_ids: Sequence[str]) -> Mapping[str, int]:
-        """The highest revision that each of these had, which are not in their places any more."""
+        """The highest revision of each of these documents that is no longer in its place."""
         with in_sentences(self._folder.path), self._folder.lock:
             if (index := self._reading()) is None:
                 return {}
@@ -83,7 +83,7 @@ class FolderSession:
             return {document_id: rows[-1].revision for document_id, rows in known.items() if rows}
 
     def holds(self, document_id: str, revision: int, sha256: str) -> bool:
-        """Whether exactly these bytes are in the file of this docid, whatever the index says of it."""
+        """True if exactly these bytes are in the file of this docid, independent of the index."""
         with in_sentences(self._folder.path), self._folder.lock:
             if (index := self._reading()) is None:
                 return False
@@ -97,7 +97,7 @@ class FolderSession:
     # -- uploads
 
     def upload(self, upload: Upload) -> Action:
-        """Put a document into its file. The same bytes in the same place again are nothing new."""
+        """Put a document into its file. The same bytes in the same place are no change."""
         content = upload.fetched.content
         with in_sentences(self._folder.path):
             with self._folder.lock:
@@ -111,7 +111,7 @@ class FolderSession:
             return action
 
     def delete(self, document_id: str) -> bool:
-        """Take a document's files out of the way of those who look at the folder; they are kept apart, not lost."""
+        """Move a document's files out of the public folders; they are kept apart, not lost."""
         with in_sentences(self._folder.path), self._folder.lock:
             if self._reading() is None:
                 return False
@@ -119,7 +119,7 @@ class FolderSession:
             rows = self._known(index.revisions([document_id]))
             held = [row for row in rows if row.state != "deleted"]
             is_news = bool(rows) and rows[-1].state != "deleted"
-            # The highest first: from then on the files alone tell that the document was deleted.
+            # The highest revision first: from then on the files alone show that the document was deleted.
             for row in reversed(held):
                 self._set_apart(row)
             with index.writing():
@@ -165,7 +165,7 @@ class FolderSession:
                         index.forget(row)
 
     def _reserved(self, upload: Upload, index: Index) -> tuple[Revision, Action]:
-        """The row for this revision, with a place that is its own from now on; `held`: it is there already."""
+        """The row for this revision, with a place of its own; `held`: the file exists already."""
         document, base = upload.fetched.document, self._folder.path
         rows = list(index.revisions([document.document_id]))
         same = next((row for row in rows if row.revision == document.revision), None)
@@ -195,7 +195,7 @@ class FolderSession:
         return row, action
 
     def _keep_received(self, row: Revision, content: bytes) -> None:
-        """Keep what a document was before it was normalised, in the place of what an upload that failed has left."""
+        """Keep the received form of a normalised document; replace the remains of a failed upload."""
         path = f"{marker.RECEIVED}/{row.path}"
         with self._folder.lock:
             self._files.remove(path)
@@ -224,12 +224,12 @@ class FolderSession:
             raise _other_content(row)
 
     def _write_name(self, document_id: str) -> None:
-        """Keep the id of a document whose files do not tell it."""
+        """Write the id of a document whose files do not show it."""
         digest = digest_of(document_id)
         marker.write(self._files, f"{marker.NAMES}/{digest[:2]}/{digest}", document_id.encode(errors="surrogatepass"))
 
     def _set_apart(self, row: Revision) -> None:
-        """Move the file of a revision to those of deleted documents; one that is there already stays."""
+        """Move the file of a revision to the deleted documents; a file that is there already stays."""
         apart = f"{marker.DELETED}/{row.path}"
         there = self._files.digest(row.path)
         if there is None:
@@ -252,7 +252,7 @@ class FolderSession:
         return self._index
 
     def _begun(self) -> Index:
-        """The index to write into; what runs that died have left is cleared up first."""
+        """The index to write into; remains of dead runs are removed first."""
         if not self._writes:
             if self._index:
                 self._index.close()
@@ -260,7 +260,7 @@ class FolderSession:
             with ExitStack() as stack:
                 self._folder.begin()
                 stack.enter_context(marker.locked(self._files))
-                # Opened under the lock: until then it may have been made anew.
+                # Opened under the lock: another process may have rebuilt it before.
                 self._index = self._folder.opened()
                 self._writing = stack.pop_all()
             assert self._index is not None
@@ -272,18 +272,18 @@ class FolderSession:
         return self._index
 
     def _settle(self, index: Index) -> None:
-        """Find out of the revisions whose upload was broken off whether their files are there."""
+        """Check for each interrupted upload if its file is in place."""
         for row in index.reserved():
             if self._folder.came_there(row):
                 with index.writing():
                     index.put(replace(row, state="held"))
 
     def _known(self, rows: Iterator[Revision]) -> list[Revision]:
-        """These rows without those whose files never came into their places."""
+        """These rows without the revisions whose files never came into their places."""
         return [row for row in rows if row.state != "reserved" or self._folder.came_there(row)]
 
     def _look(self, index: Index, document_ids: Iterable[str]) -> tuple[dict[str, Holding], dict[str, str]]:
-        """What is held of these documents; of those whose files are not as the index says, what is odd."""
+        """The holdings of these documents; and a sentence for each whose files do not agree with the index."""
         found: dict[str, Holding] = {}
         odd: dict[str, str] = {}
         for document_id, group in groupby(list(index.revisions(list(document_ids))), key=attrgetter("document_id")):
@@ -307,7 +307,7 @@ class FolderSession:
         return found, odd
 
     def _listed(self, folder: str) -> _Listing:
-        """The names in a folder, read again only if it has changed."""
+        """The names in a folder, read again only after a change."""
         try:
             with self._files.folder(folder) as descriptor:
                 changed = os.fstat(descriptor).st_mtime_ns

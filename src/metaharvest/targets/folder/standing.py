@@ -1,4 +1,4 @@
-"""What is to be said of a folder: whether it is there and may be written, and whether the index says what is in it."""
+"""The state of a folder: if it exists, if it is writable, and if the index agrees with the files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LITTLE_ROOM = 100_000_000
 
 
 def standings(folder: BaseFolder) -> Iterator[Standing]:
-    """All that is to be said; nothing is written."""
+    """All facts about the folder; nothing is written."""
     try:
         with in_sentences(folder.path):
             yield from _room(folder)
@@ -76,7 +76,7 @@ def _missing(folder: BaseFolder, index: Index, number: int) -> str:
 
 
 def _some(paths: list[str], number: int = 0) -> str:
-    """The first of these paths, and how many more there are."""
+    """The first of these paths, and the number of the others."""
     more = (number or len(paths)) - 1
     return shown(paths[0]) + (f" and {_counted(more, 'other file')}" if more else "")
 

@@ -1,7 +1,7 @@
 """The folder target: every revision of every document is a file of its own below a base folder.
 
-What it holds it knows from an index in the folder (index.py), and looks whether the files are there. A file is synced
-before it is put into its place, and its folder afterwards: what was taken is there after a power cut.
+An index in the folder (index.py) lists its holdings; the target checks that the files exist. A file is synced before it
+is put into its place, and its folder afterwards: an accepted document survives a power cut.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MOST_DESCRIBED = 80
 
 
 class FolderTarget:
-    """The folder `path`; what is to be said of `layout`, `most` and `engine` is said by `BaseFolder`."""
+    """The folder `path`; `BaseFolder` describes `layout`, `most` and `engine`."""
 
     uploads_at_once = 8
 
@@ -42,17 +42,17 @@ class FolderTarget:
 
     @contextmanager
     def session(self, site: Site | None) -> Iterator[FolderSession]:
-        """A session, the same for every site. Raises TargetError if the folder cannot be used as it is."""
+        """A session, the same for every site. Raises TargetError if the folder is unusable."""
         with closing(FolderSession(self._folder)) as session:
             session.holdings([])
             yield session
 
     def check(self, site: Site | None) -> Iterator[Standing]:
-        """Whether it is there and may be written, and whether the index says what is in it: all files are looked at."""
+        """Check that it exists, that it is writable, and that the index agrees with all files."""
         return standings(self._folder)
 
     def held(self) -> Iterator[HeldRevision]:
-        """Every revision, as the index has them."""
+        """Every revision, in the order of the index."""
         with in_sentences(self._folder.path), self._folder.reading() as index:
             for row in index.held() if index else ():
                 if self._is_held(row):
@@ -77,14 +77,14 @@ class FolderTarget:
             return content
 
     def _is_held(self, row: Revision) -> bool:
-        """Whether a revision is there: also one whose upload was broken off before the index said so."""
+        """True if a revision is there, even if its upload was interrupted before the index recorded it."""
         return row.state == "held" or (row.state == "reserved" and self._folder.came_there(row))
 
     def rebuild(self) -> Rebuilt:
-        """Make the index anew from the files, and take the folder as it is from now on. Raises TargetError."""
+        """Rebuild the index from the files, and accept the folder in its present state. Raises TargetError."""
         files = self._folder.files
         with in_sentences(self._folder.path):
-            folder_id = marker.begin(files, mend=True)
+            folder_id = marker.begin(files, repair=True)
             with marker.locked(files, exclusive=True):
                 done = rebuild(files, folder_id)
             self._folder.remember(folder_id)

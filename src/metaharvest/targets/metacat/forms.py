@@ -1,9 +1,9 @@
-"""How a document travels in a form to Metacat, so that its bytes are the same afterwards. Pure functions.
+"""Forms that carry a document to Metacat so that its bytes stay the same. Pure functions.
 
 Metacat reads a form as text, in the encoding that the form's Content-Type names, and stores that text in the encoding
 that the document's own XML declaration names. The form therefore has the document's exact bytes and says in which
-encoding they are. That works for every encoding in which ASCII is written as ASCII; any other document would come out
-with other bytes, and is not sent.
+encoding they are. That works for every encoding in which ASCII is written as ASCII; any other document would change its
+bytes, and is not sent.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE, b"<\0", 
 
 
 class Untransportable(ValueError):
-    """A document that would not arrive as it is; the message is the end of a sentence about it."""
+    """A document that would change on the way; the message is the end of a sentence about it."""
 
 
 def charset_of(content: bytes) -> str:

@@ -1,4 +1,4 @@
-"""What can be asked of Metacat's old interface, without changing anything there."""
+"""The read-only requests to Metacat's old interface."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _LATER += "run the Metacat."
 
 
 def is_known_name(document_id: str) -> bool:
-    """Whether this can be a document's name there: `scope.identifier`, in which there is one point, and no blank."""
+    """True if this can be a document's name there: `scope.identifier`, with one point and no blank."""
     scope, _, identifier = document_id.partition(".")
     printable = document_id.isascii() and document_id.isprintable() and " " not in document_id
     return bool(scope and identifier) and "." not in identifier and printable
 
 
 def is_pattern(document_id: str) -> bool:
-    """Whether the question for one document would be answered for any other that its name matches as a pattern."""
+    """True if Metacat reads this name as a pattern, and may reply with another document."""
     return not _WILDCARDS.isdisjoint(document_id)
 
 
@@ -41,9 +41,9 @@ def scope_of(document_id: str) -> str:
 
 
 class Questions:
-    """Asks with the cookies of a session, or as anybody. Safe for threads; raises TargetError.
+    """Sends requests with the cookies of a session, or without a login. Safe for threads; raises TargetError.
 
-    A question is asked again by itself if the connection breaks; that Metacat cannot say is transient.
+    A request is retried if the connection breaks; a reply without the answer is a transient error.
     """
 
     def __init__(self, client: HttpClient, cookies: RequestsCookieJar) -> None:
@@ -51,7 +51,7 @@ class Questions:
         self._cookies = cookies
 
     def version(self) -> str:
-        """Which Metacat it is; empty if it does not know the question. Raises TargetError if it is none."""
+        """The version of Metacat; empty if it does not know the request. Raises TargetError if it is no Metacat."""
         doing = "the question for its version"
         answer = self._answered(doing, {"action": "getversion"})
         text = replies.text_of(answer)
@@ -61,11 +61,11 @@ class Questions:
         return version
 
     def username(self) -> str:
-        """As whom it knows us; empty if it does not say."""
+        """Our user name there; empty if it does not say."""
         return replies.username_of(self._asked("who we are", {"action": "getloggedinuserinfo"}))
 
     def highest(self, document_id: str) -> int | None:
-        """The highest revision that it has, or had, of a document; None if it has never had one."""
+        """The highest revision that it has, or had, of a document; None if it never had one."""
         if not is_known_name(document_id):
             return None
         if is_pattern(document_id):
@@ -112,9 +112,9 @@ class Questions:
         raise replies.refusal(answer, f"to give us {docid}")
 
     def is_deleted(self, document_id: str, highest: int) -> bool:
-        """Whether a document that it had was deleted since.
+        """True if a document that it had was deleted.
 
-        Metacat says so only by the words in which it refuses a revision that there has never been.
+        Metacat shows that only by its words when it refuses a revision that never existed.
         """
         docid = f"{document_id}.{highest + 1}"
         text = self._asked(f"the question for {docid}", _reading(docid))

@@ -1,6 +1,6 @@
-"""What Metacat's old interface answers, read: pure functions for the modules beside it.
+"""Readers for the replies of Metacat's old interface: pure functions for the modules beside it.
 
-Whether something was done stands in the body; the status is 200 for errors too, apart from those of servers in between.
+The result is in the body; the status is 200 for errors too, except for errors of servers in between.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from metaharvest.text import one_line, shown_url, unescaped, whole_number
 
 _MOST_WORDS = 500
 _LONGEST = 65_536
-"""Characters of an answer that are searched; Metacat gives its result at the beginning."""
+"""The number of characters of a reply that are searched; Metacat gives its result at the beginning."""
 
 _LONGEST_DOCID = 1_000
 _HIGHEST = 2**63 - 1
@@ -44,7 +44,7 @@ def error_of(text: str) -> str | None:
 
 
 def is_error(content: bytes) -> bool:
-    """Whether what was answered in place of a document is an error."""
+    """True if the reply is an error in place of a document."""
     head = content[:_LONGEST].lstrip()
     if head.startswith(b"<?xml"):
         head = head.partition(b"?>")[2].lstrip()
@@ -52,12 +52,12 @@ def is_error(content: bytes) -> bool:
 
 
 def is_success(text: str) -> bool:
-    """Whether what was asked for was done: `<success>`, and no `<error>`."""
+    """True if the request was carried out: `<success>`, and no `<error>`."""
     return "<success>" in text and "<error>" not in text
 
 
 def login_of(text: str) -> tuple[Login, str]:
-    """How a login ended, and what was said about it; empty if it is no answer to a login."""
+    """The result of a login, and its message; empty if it is no reply to a login."""
     message = _content_of(text, "message")
     words = error_of(text) or "" if message is None else _words(message)
     if "<login>" in text:
@@ -68,7 +68,7 @@ def login_of(text: str) -> tuple[Login, str]:
 
 
 def revision_of(text: str) -> int | None:
-    """The revision in `revision;doctype`; None if it is no such answer."""
+    """The revision in `revision;doctype`; None for any other reply."""
     number, found, _ = text.strip().partition(";")
     return whole_number(number, _HIGHEST) if found else None
 
@@ -84,47 +84,47 @@ def docids_of(listing: bytes) -> Iterator[str]:
 
 
 def username_of(text: str) -> str:
-    """As whom Metacat knows us; empty if it does not say."""
+    """Our user name there; empty if it does not say."""
     return one_line(unescaped(_content_of(text, "username") or ""), 200)
 
 
 def version_of(text: str) -> str:
-    """Which Metacat it is; empty if it does not say."""
+    """The version of Metacat; empty if it does not say."""
     return one_line(unescaped(_content_of(text, "metacatVersion") or ""), 60)
 
 
 def no_record(words: str) -> bool:
-    """Whether an error about a document means that Metacat has never had one of this name."""
+    """True if an error about a document means that Metacat never had one of this name."""
     return _NO_RECORD.search(words) is not None
 
 
 def not_there(words: str) -> bool:
-    """Whether an error about a revision means that it is not there."""
+    """True if an error about a revision means that it is not there."""
     return _NOT_THERE.search(words) is not None or too_high(words)
 
 
 def too_high(words: str) -> bool:
-    """Whether an error about a revision means that the document is there, and its highest revision is a lower one."""
+    """True if an error about a revision means that the document's highest revision is lower."""
     return _TOO_HIGH.search(words) is not None
 
 
 def there_already(words: str) -> bool:
-    """Whether an upload was refused because this revision, or a higher one, is there."""
+    """True if an upload was refused because this revision, or a higher one, is there."""
     return _THERE.search(words) is not None
 
 
 def knows_nobody(words: str, username: str) -> bool:
-    """Whether something was refused as nobody is logged in any more; never so if it names the one who is."""
+    """True if a request was refused because the login has ended; False if the reply names the user."""
     return _NOBODY.search(words) is not None and not (username and username.lower() in words.lower())
 
 
 def is_gone(text: str) -> bool:
-    """Whether this says that the Metacat has the old interface no longer."""
+    """True if the Metacat no longer has the old interface."""
     return "<error>" in text and _GONE.search(text) is not None
 
 
 def refusal(answer: HttpAnswer, doing: str, size: int = 0) -> TargetError:
-    """What an answer means that is neither a success nor understood as an error; `doing`: what was asked for."""
+    """The error about a reply that is neither a success nor a known error; `doing`: the request."""
     words = error_of(text_of(answer)) or ""
     if answer.status == 301 or _GONE.search(words):
         return gone(answer.url)
@@ -153,14 +153,14 @@ def refusal(answer: HttpAnswer, doing: str, size: int = 0) -> TargetError:
 
 
 def gone(url: str) -> TargetError:
-    """This Metacat has the old interface no longer."""
+    """The error about a Metacat that no longer has the old interface."""
     message = f"This Metacat ({shown_url(url)}) no longer has that interface."
     remedy = f'The administrator should use the dataone target: kind = "dataone" and url = "{dataone_url(url)}".'
     return TargetError(Finding("target.moved", message, remedy))
 
 
 def dataone_url(url: str) -> str:
-    """Where the DataONE interface of the same Metacat probably is: its context is the first part of the path."""
+    """The probable URL of the DataONE interface of the same Metacat: its context is the first part of the path."""
     parts = urlsplit(shown_url(url))
     context = next((part for part in parts.path.split("/") if part), "metacat")
     return urlunsplit((parts.scheme, parts.netloc, f"/{context}/d1/mn/v2", "", ""))

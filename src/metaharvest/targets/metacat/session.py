@@ -30,7 +30,7 @@ _DATAONE = "The DataONE interface of the same Metacat, if it has one, takes it."
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Who logs in; `origin` says where that can be changed."""
+    """A user name; `origin` is the place where a person can change it."""
 
     username: str
     password: str = field(repr=False)
@@ -38,7 +38,7 @@ class Login:
 
 
 class MetacatSession:
-    """A RemoteTarget. Its threads share the cookie; one that Metacat has forgotten is begun anew, once for all."""
+    """A RemoteTarget. Its threads share the cookie; if Metacat drops a session, one thread logs in again for all."""
 
     writes_in_journal: Literal[False] = False
 
@@ -54,7 +54,7 @@ class MetacatSession:
         self._is_away = False
 
     def log_in(self) -> None:
-        """Raises TargetError: transient if nobody could say whether the login is right."""
+        """Raises TargetError: transient if the login could not be checked."""
         fields = [("action", "login"), ("username", self.login.username), ("password", self.login.password)]
         answer = self._post(fields)
         text = replies.text_of(answer)
@@ -70,12 +70,12 @@ class MetacatSession:
             raise TargetError(Finding("target.away", message, f"{remedy}people who run the Metacat."), transient=True)
         if how == "refused":
             message = f"Metacat does not let {self.login.username} in: {words.rstrip('.') or 'no reason was given'}."
-            remedy = f"Nothing is uploaded until that is mended. The administrator should check {self.login.origin}."
+            remedy = f"Nothing is uploaded until that is corrected. The administrator should check {self.login.origin}."
             raise TargetError(Finding("target.login", message, remedy))
         raise replies.refusal(answer, "the login")
 
     def close(self) -> None:
-        """Log out. That this fails is nothing to anybody: Metacat forgets the session by itself."""
+        """Log out. A failure has no effect: Metacat drops the session by itself."""
         self._threads.shutdown(cancel_futures=True)
         if self._is_away:
             return
@@ -85,7 +85,7 @@ class MetacatSession:
             log.debug("The logout from Metacat failed: %s", error)
 
     def holdings(self, document_ids: Sequence[str]) -> Mapping[str, Holding]:
-        """The highest revision of each, one question a document, a few of them side by side."""
+        """The highest revision of each, with one request per document, a few of them in parallel."""
         asked = [document_id for document_id in dict.fromkeys(document_ids) if is_known_name(document_id)]
         patterns = [document_id for document_id in asked if is_pattern(document_id)]
         plain = [document_id for document_id in asked if not is_pattern(document_id)]
@@ -97,11 +97,11 @@ class MetacatSession:
         }
 
     def used_up(self, document_ids: Sequence[str]) -> Mapping[str, int]:
-        """Nothing: it says of deleted documents that it holds them."""
+        """Empty: Metacat reports deleted documents as held."""
         return {}
 
     def _side_by_side(self, ask: Callable[[str], Answered], names: Sequence[str]) -> list[Answered]:
-        """The answers to a question about each of these names, a few questions at a time."""
+        """The replies to a request about each of these names, a few requests in parallel."""
 
         def ask_in_time(name: str) -> Answered:
             require_time()
@@ -116,12 +116,12 @@ class MetacatSession:
                 future.cancel()
 
     def holds(self, document_id: str, revision: int, sha256: str) -> bool:
-        """Whether these bytes are what it gives when it is asked for this docid."""
+        """True if it returns these bytes for this docid."""
         content = self.questions.content(document_id, revision)
         return content is not None and hashlib.sha256(content).hexdigest() == sha256
 
     def upload(self, upload: Upload) -> Action:
-        """Insert or update, after a look at what is there; what is in doubt afterwards is looked up."""
+        """Insert or update, after a check of the present revision; an unclear result is checked afterwards."""
         fetched, document = upload.fetched, upload.fetched.document
         _require_possible(document)
         try:
@@ -144,7 +144,7 @@ class MetacatSession:
         return action
 
     def delete(self, document_id: str) -> bool:
-        """Delete its highest revision, and with that the document; False if there is none, or it was deleted before."""
+        """Delete its highest revision, and so the document; False if there is none, or it was deleted before."""
         highest = self.questions.highest(document_id)
         if highest is None or self.questions.is_deleted(document_id, highest):
             return False
@@ -159,7 +159,7 @@ class MetacatSession:
         raise replies.refusal(answer, f"to delete {document_id}.{highest}")
 
     def _change(self, fields: Sequence[tuple[str, str | bytes]], charset: str, upload: Upload) -> None:
-        """Post an insert or update. Raises TargetError if it was not done, transient if that is not known."""
+        """Post an insert or update. Raises TargetError if it failed, transient if the result is unknown."""
         for is_last in (False, True):
             logins = self._logins
             try:
@@ -178,7 +178,7 @@ class MetacatSession:
                 raise _there_already(document, f"Metacat refused {document.docid}: {words.rstrip('.')}.")
             if not is_last and words and replies.knows_nobody(words, self.login.username):
                 self._log_in_again(logins)
-                # The error says that nothing was done; it is looked up all the same before anything is sent again.
+                # The error says that nothing was done; still, it is checked before anything is sent again.
                 if not self._arrived(upload):
                     continue
                 return
@@ -187,7 +187,7 @@ class MetacatSession:
             raise replies.refusal(answer, f"{document.docid}", len(upload.fetched.content))
 
     def _is_there(self, upload: Upload) -> bool:
-        """Whether it has these very bytes: what a run that was killed has sent may get there later than it is asked."""
+        """True if it has exactly these bytes: the upload of a killed run may arrive after the first check."""
         document = upload.fetched.document
         try:
             held = self.holds(document.document_id, document.revision, upload.fetched.sha256)
@@ -195,11 +195,11 @@ class MetacatSession:
         except TargetError as error:
             if error.transient:
                 raise
-            # What somebody else has there, we need not be allowed to read.
+            # We may lack the right to read another person's document.
             return False
 
     def _arrived(self, upload: Upload) -> bool:
-        """Whether the document is there now, after an answer that did not say so."""
+        """True if the document is there now, after a reply that did not confirm it."""
         document = upload.fetched.document
         if self.questions.highest(document.document_id) != document.revision:
             return False
@@ -207,7 +207,7 @@ class MetacatSession:
         return True
 
     def _require_same(self, upload: Upload) -> None:
-        """Raises TargetError if Metacat gives other bytes than those that it was sent."""
+        """Raises TargetError if Metacat returns other bytes than it got."""
         document = upload.fetched.document
         if not self.holds(document.document_id, document.revision, upload.fetched.sha256):
             message = f"Metacat has {document.docid} now, but gives other bytes than those that were sent."
@@ -215,7 +215,7 @@ class MetacatSession:
             raise TargetError(Finding("target.other-content", message, f"{remedy}revision."))
 
     def _log_in_again(self, logins: int) -> None:
-        """Log in, unless another thread has done so since there were so many logins."""
+        """Log in, unless another thread has done so since login number `logins`."""
         with self._lock:
             if self._logins == logins:
                 self._cookies.clear()
@@ -233,7 +233,7 @@ class MetacatSession:
 
 
 def _require_possible(document: ListedDocument) -> None:
-    """Raises TargetError for a name, or a revision, that Metacat cannot have."""
+    """Raises TargetError for a name, or a revision, that Metacat cannot store."""
     problem = ""
     if not is_known_name(document.document_id):
         problem = f"takes only names like scope.identifier, with one point, and {document.document_id} is none"

@@ -1,11 +1,11 @@
 """Metacat by its old interface: forms that are posted to a servlet, with an LDAP login for each site.
 
-That of Metacat 1 and 2; Metacat 3 has only the DataONE interface. Things to know of it, each of them met:
+Metacat 1 and 2 have it; Metacat 3 has only the DataONE interface. Its peculiarities, each of them seen:
 - `<success>` means that something was done. Anything else is a failure, whatever the status.
-- An insert is refused where the docid was ever used, also of a document that was deleted.
-- The question for a document's revision takes `_` and `%` for wildcards, and a name with two points for a docid.
-- It tells the revisions of deleted documents as well: to this target they are held.
-- To delete a document twice erases its last revision: it is looked up before, and deleted once.
+- It refuses an insert if the docid was ever used, also for a deleted document.
+- The request for a document's revision reads `_` and `%` as wildcards, and a name with two points as a docid.
+- It lists the revisions of deleted documents as well: this target counts them as held.
+- A second deletion of a document erases its last revision: so it is checked before, and deleted once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from metaharvest.text import one_line, shown_url
 
 
 class MetacatTarget:
-    """A Metacat, as [target] describes it. Raises SettingsError where that cannot be used."""
+    """A Metacat, as [target] describes it. Raises SettingsError if the settings are unusable."""
 
     def __init__(self, settings: Settings) -> None:
         target = settings.target
@@ -46,12 +46,12 @@ class MetacatTarget:
         self._own = Login(target.username, password, "username and password in the target's settings")
 
     def describe(self) -> str:
-        """What people read in place of the repository's name."""
+        """The description for people."""
         return one_line(f"Metacat at {shown_url(self._client.url)}", 100)
 
     @contextmanager
     def session(self, site: Site | None) -> Iterator[MetacatSession]:
-        """Logged in as the site, or with the target's own login where the site has none; logged out at the end."""
+        """Logged in as the site, or with the target's own login if the site has none; logged out at the end."""
         session = MetacatSession(self._client, self._login_of(site), self._public, self.uploads_at_once)
         session.log_in()
         try:
@@ -60,7 +60,7 @@ class MetacatTarget:
             session.close()
 
     def check(self, site: Site | None) -> Iterator[Standing]:
-        """Whether it answers, and as whom it lets us in; what that one may write, only an upload would show."""
+        """Check that it answers, and our identity there; only an upload would show our right to write."""
         where, questions = shown_url(self._client.url), Questions(self._client, RequestsCookieJar())
         try:
             version = questions.version()
@@ -86,14 +86,14 @@ class MetacatTarget:
             )
 
     def held(self) -> Iterator[HeldRevision]:
-        """Raises TargetError: this interface lists data files and deleted documents as well, and does not say which."""
+        """Raises TargetError: this interface lists data files and deleted documents as well, and does not mark them."""
         remedy = "The same Metacat by its DataONE interface lists what it holds: make that the source, a target of the "
         remedy += f'kind "dataone" with the url {replies.dataone_url(self._client.url)}.'
         message = "Metacat's old interface cannot list what it holds; its DataONE interface can."
         raise TargetError(Finding("target.unsupported", message, remedy))
 
     def revisions(self, document_id: str) -> list[HeldRevision]:
-        """The revisions of one document, those of a deleted one too, the highest first."""
+        """The revisions of one document, also of a deleted one, the highest first."""
         with self._questions() as questions:
             return [HeldRevision(document_id, revision) for revision in questions.revisions(document_id)]
 
@@ -104,7 +104,7 @@ class MetacatTarget:
 
     @contextmanager
     def _questions(self) -> Iterator[Questions]:
-        """To ask, logged in where the settings have a login; what is public is told to everybody."""
+        """For requests, logged in if the settings have a login; public documents need none."""
         if not self._own.username:
             yield Questions(self._client, RequestsCookieJar())
             return
@@ -127,11 +127,11 @@ class MetacatTarget:
             password = resolve_secret(site.ldap_password, self._folder)
         except SettingsError as error:
             remedy = (
-                f"The administrator mends it; `metaharvest sites edit '{site.name}' --ldappwd REFERENCE` changes it."
+                f"The administrator corrects it; `metaharvest sites edit '{site.name}' --ldappwd REFERENCE` changes it."
             )
             raise TargetError(*(Finding("target.login", problem, remedy) for problem in error.problems)) from error
-        mended = f"ldapdn and ldappwd of the site (`metaharvest sites edit '{site.name}'`)"
-        return Login(site.ldap_name, password, mended)
+        origin = f"ldapdn and ldappwd of the site (`metaharvest sites edit '{site.name}'`)"
+        return Login(site.ldap_name, password, origin)
 
     def _no_login(self, site: Site | None) -> NoReturn:
         message = "Metacat takes documents only with a login, and the settings of the target have none."
