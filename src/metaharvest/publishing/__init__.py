@@ -1,1 +1,1 @@
-"""What a site does to publish: makes a harvest list from a folder of documents, changes it, compares two of them."""
+"""Publication at a site: makes a harvest list from a folder of documents, changes it, and compares two lists."""

@@ -1,4 +1,4 @@
-"""Reads the documents that a person names to be listed: files of this machine, and URLs."""
+"""Reads the documents that a person adds to a list: files of this machine, and URLs."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _LIST_INSTEAD = Finding(
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a person names: files, and URLs; where the folder of the files is on the web, or the one file; its docid.
+    """Files and URLs that a person names; the web address of the files' folder, or of the one file; its docid.
 
-    `networks` may be asked for URLs, beside those of the settings.
+    `networks` are allowed for URLs, beside the networks of the settings.
     """
 
     names: tuple[str, ...]
@@ -49,7 +49,7 @@ class Given:
 
     @property
     def identify(self) -> Identify:
-        """Which document each is. Raises PublishingError."""
+        """The function that identifies each document. Raises PublishingError."""
         if self.docid is None:
             return docid_in
         try:
@@ -61,7 +61,7 @@ class Given:
 
 
 def _require_listable(url: str) -> None:
-    """Raises PublishingError if no list may have this URL."""
+    """Raises PublishingError if a list cannot have this URL."""
     try:
         if parse_url(check_url(url)).username is not None:
             raise PublishingError(f"{shown(url)} was given with a user name, and everybody can read a harvest list.")
@@ -72,12 +72,12 @@ def _require_listable(url: str) -> None:
 
 
 def is_url(name: str) -> bool:
-    """Whether a person means a URL, and no file."""
+    """True if the name means a URL, and not a file."""
     return "://" in name
 
 
 def read_given(given: Given, list_file: ListFile, settings: Settings) -> tuple[list[SiteDocument], list[FileFinding]]:
-    """The documents, and what is wrong with those that cannot be listed. Raises PublishingError."""
+    """The documents, and findings about the others, which cannot be listed. Raises PublishingError."""
     documents: list[SiteDocument] = []
     findings: list[FileFinding] = []
     urls = [name for name in given.names if is_url(name)]
@@ -106,7 +106,7 @@ def _from_file(name: str, given: Given) -> SiteDocument:
 
 
 def _located(document: SiteDocument, list_file: ListFile) -> SiteDocument:
-    """The document with its URL: if none was given, that which it has in the list. Raises PublishingError."""
+    """The document with its URL: the given one, or else its URL in the list. Raises PublishingError."""
     if document.url:
         return document
     of_id = [entry.document for entry in list_file.entries if entry.document.document_id == document.document_id]

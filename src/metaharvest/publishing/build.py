@@ -1,11 +1,11 @@
 """Plans a harvest list of the EML documents in a folder.
 
-1. The last list is read, with what it remembers.
-2. The files of the folder are found and read: which documents are they?
-3. Of several files of one document, those to be listed are chosen.
-4. Each gets its revision; the entries that are not of this folder stay.
+1. Read the last list, with its memories.
+2. Find and read the files of the folder, and identify their documents.
+3. Choose between several files of one document.
+4. Set the revision of each; keep the entries from outside of this folder.
 
-What is planned is written by plan.py.
+plan.py writes the result.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from metaharvest.publishing.plan import ListPlan
 
 @dataclass(frozen=True, slots=True)
 class BuildRequest:
-    """The list to make: the file `output` with the documents in `folder`, which is at `base` on the web.
+    """The list to make: the file `output` with the documents in `folder`, whose web address is `base`.
 
     `writes`: write revisions into the packageIds, too.
     """
@@ -37,7 +37,7 @@ class BuildRequest:
 
 
 def plan_build(request: BuildRequest) -> ListPlan:
-    """What building the list comes to; nothing is written. Raises PublishingError; ListError for the last list."""
+    """The plan of the list; nothing is written. Raises PublishingError; ListError for the last list."""
     stored, options, url_of = open_list(request.output), request.options, request.base.url_of
     options = replace(options, selection=replace(options.selection, never=request.output))
     ids = _listed_ids(stored)
@@ -64,7 +64,7 @@ def plan_build(request: BuildRequest) -> ListPlan:
 
 
 def _listed_ids(stored: StoredList) -> dict[str, str]:
-    """The document id that the last list gives to each URL."""
+    """The document id of each URL in the last list."""
     return {entry.document.url: entry.document.document_id for entry in stored.list_file.entries}
 
 

@@ -1,4 +1,4 @@
-"""Chooses, where several files of a folder are the same document, which of them are listed. Reads no file."""
+"""Chooses the listed files if several files of a folder are the same document. Reads no file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from metaharvest.publishing.site_document import SiteDocument
 
 
 class Revisions(StrEnum):
-    """Which revisions are listed, where a folder has several of a document, each in a file of its own."""
+    """The listed revisions, if a folder has several of a document, each in its own file."""
 
     NEWEST = "newest"
     ALL = "all"
@@ -19,11 +19,11 @@ class Revisions(StrEnum):
 
 @dataclass(slots=True)
 class Choice:
-    """What is listed of the documents of a folder: the newest of each id, and older revisions that are asked for.
+    """The chosen documents of a folder: the newest of each id, and older revisions if they are wanted.
 
-    `copies` are left out, each with the files that have the same docid, of which the first is listed if `True` follows.
-    `outdated` are older revisions that are left out, each with the newest one. `undecided` are the document ids of
-    which nothing can be chosen.
+    `copies` are left out, each with the files of the same docid, of which the first is listed if `True` follows.
+    `outdated` are older revisions that are left out, each with the newest one. `undecided` are the document ids without
+    a choice.
     """
 
     newest: list[SiteDocument] = field(default_factory=list)
@@ -36,8 +36,9 @@ class Choice:
 def choose(
     documents: Iterable[SiteDocument], revisions: Revisions | None, is_listed: Callable[[SiteDocument], bool]
 ) -> Choice:
-    """`is_listed`: whether the last list names the document in this file. Without `revisions`, the newest is listed,
-    and the others are told.
+    """Choose the files. `is_listed`: true if the last list names the document in this file.
+
+    Without `revisions`, the newest is listed, and the others are reported.
     """
     choice = Choice()
     in_order = sorted(documents, key=lambda document: (document.document_id, _number(document), document.file))
@@ -57,7 +58,7 @@ def choose(
 def _without_copies(
     documents: Sequence[SiteDocument], is_listed: Callable[[SiteDocument], bool], choice: Choice
 ) -> Iterator[SiteDocument]:
-    """One file for each revision: that which is listed already, where there are several."""
+    """One file for each revision: of several files, the one that is listed already."""
     for _, group in groupby(documents, key=_number):
         same = list(group)
         listed = [document for document in same if is_listed(document)]

@@ -1,7 +1,7 @@
-"""Says what a harvest would see between two harvest lists. Pure.
+"""The differences between two harvest lists, as a harvest sees them. Pure.
 
-A harvest goes by the highest revision of each document. What is under a revision that was there before, its URL or its
-type, is not fetched again.
+A harvest goes by the highest revision of each document. It does not fetch a known revision again, even if its URL or
+its type has changed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from metaharvest.publishing.list_file import place_of
 
 
 class Difference(StrEnum):
-    """How a document differs between two lists."""
+    """A difference of a document between two lists."""
 
     ADDED = "added"
     REMOVED = "removed"
@@ -24,14 +24,14 @@ class Difference(StrEnum):
     URL_CHANGED = "url-changed"
     TYPE_CHANGED = "type-changed"
     REVISION_ADDED = "revision-added"
-    """A revision below the highest one is listed, too."""
+    """A lower revision is listed, too."""
     REVISION_REMOVED = "revision-removed"
-    """A revision below the highest one is listed no more."""
+    """A lower revision is no longer listed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListDifference:
-    """One difference: the entry in the old list and in the new one; None where one has none."""
+    """One difference: the entry in the old list and in the new one; None if a list has none."""
 
     kind: Difference
     old: ListedDocument | None
@@ -49,7 +49,7 @@ _Revisions = dict[int, ListedDocument]
 
 
 def differences(old: Iterable[ListedDocument], new: Iterable[ListedDocument]) -> list[ListDifference]:
-    """All differences, by document id and revision. Of a docid that is listed twice, the first entry counts."""
+    """All differences, by document id and revision. If a list names a docid twice, the first entry counts."""
     before, now = _by_id(old), _by_id(new)
     found = [
         difference
@@ -83,7 +83,7 @@ def _of_document(old: _Revisions, new: _Revisions) -> Iterator[ListDifference]:
             if before.document_type != now.document_type:
                 yield ListDifference(Difference.TYPE_CHANGED, before, now)
         elif now and revision != highest_new:
-            # Above the old list's highest one it goes in, too: the harvest takes each in turn.
+            # A revision above the old highest one is accepted, too: the harvest takes each in order.
             kind = Difference.RAISED if revision > highest_old else Difference.REVISION_ADDED
             yield ListDifference(kind, old[highest_old] if kind is Difference.RAISED else None, now)
         elif before and revision != highest_old:

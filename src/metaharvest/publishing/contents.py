@@ -1,4 +1,4 @@
-"""Decides which files of a folder are documents, their document ids, and which of them a list can name.
+"""Decides which files of a folder are documents, finds their document ids, and checks if a list can name them.
 
 `list build` and `check` both use it, so that they agree.
 """
@@ -19,9 +19,9 @@ from metaharvest.publishing.site_document import Identify, SiteDocument, site_do
 
 @dataclass(frozen=True, slots=True)
 class FolderOptions:
-    """How a folder is read. `names`: the docids come from the file names, not from the packageIds.
+    """Options for reading a folder. `names`: the docids come from the file names, not from the packageIds.
 
-    `revisions`: which of several revisions of a document, each in a file of its own, are listed.
+    `revisions`: the listed ones of several revisions of a document, each in its own file.
     """
 
     selection: Selection = field(default_factory=Selection)

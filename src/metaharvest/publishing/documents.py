@@ -1,6 +1,6 @@
-"""Reads what a list needs to know of a document from its bytes: that it is EML, of which version, under which docid.
+"""Reads the facts for a list from a document's bytes: that it is EML, its version, its docid.
 
-Whether it is valid is not asked here: `metaharvest check` says that.
+It does not check if the document is valid: `metaharvest check` does that.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class NotListable(Exception):
 
 
 class HarvestListInstead(Exception):
-    """This is a harvest list, and no document."""
+    """The file is a harvest list, and no document."""
 
 
 @dataclass(frozen=True, slots=True)
 class EmlDocument:
-    """An EML document as it was read. `package_id` is trimmed, `sha256` that of its bytes."""
+    """An EML document as it was read. `package_id` is trimmed, `sha256` is the digest of its bytes."""
 
     content: bytes
     root: etree._Element
@@ -59,7 +59,7 @@ class EmlDocument:
         return self.root.getroottree().docinfo.encoding or "UTF-8"
 
     def finding(self, rule: str, message: str, remedy: str, level: Level = Level.ERROR) -> Finding:
-        """A finding about the packageId, at its place; at that of the root element if there is none."""
+        """A finding about the packageId, at its place; if there is none, at the place of the root element."""
         at_root = places.ElementFinding(rule, message, remedy, self.root, level)
         [finding] = places.with_places([at_root], self.content, self.root)
         there = place_in(self.content, self.encoding)
@@ -73,7 +73,7 @@ class EmlDocument:
 
 
 def read_document(content: bytes) -> EmlDocument:
-    """The EML document in `content`. Raises NotListable if it is none, HarvestListInstead if it is a harvest list."""
+    """The EML document in `content`. Raises NotListable for anything else, HarvestListInstead for a harvest list."""
     try:
         with parse_lock.parsing():
             root = wellformed.parse(content, wellformed.new_parser())
@@ -91,7 +91,7 @@ def read_document(content: bytes) -> EmlDocument:
 
 
 def docid_in(document: EmlDocument) -> tuple[str, int]:
-    """The document id and the revision that the packageId spells. Raises NotListable if it is no docid."""
+    """The document id and the revision in the packageId. Raises NotListable if it is no docid."""
     package_id = document.package_id
     if not package_id:
         raise NotListable(document.finding("build.no-docid", "The document has no packageId.", _remedy("")))
@@ -123,7 +123,7 @@ def parse_docid(text: str) -> tuple[str, int]:
 
 
 def docid_in_name(file: str, pattern: NamePattern) -> tuple[str, int | None]:
-    """The document id and the revision that the name of a file spells, None where it has none. Raises NotListable."""
+    """The document id in a file name, and the revision, None if it has none. Raises NotListable."""
     example = f"Name it as in '{one_line(pattern.text, 100)}', or leave it out with --exclude."
     try:
         found = pattern.docid_of(file)
@@ -136,13 +136,13 @@ def docid_in_name(file: str, pattern: NamePattern) -> tuple[str, int | None]:
 
 
 def is_docid_of(package_id: str, document_id: str) -> bool:
-    """Whether a packageId is a docid of this document, whatever its revision."""
+    """True if a packageId is a docid of this document, with any revision."""
     parts = _DOCID.fullmatch(package_id)
     return parts is not None and f"{parts[1]}.{parts[2]}" == document_id
 
 
 def is_other_docid(package_id: str, document_id: str) -> bool:
-    """Whether a packageId is the docid of another document."""
+    """True if a packageId is the docid of another document."""
     try:
         return parse_docid(package_id)[0] != document_id
     except ValueError:

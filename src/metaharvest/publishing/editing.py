@@ -1,4 +1,4 @@
-"""Changes the entries of a harvest list one by one: adds a document, takes one out, raises a revision."""
+"""Changes single entries of a harvest list: adds a document, removes one, raises a revision."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from metaharvest.text import one_line
 
 
 def plan_addition(stored: StoredList, documents: Iterable[SiteDocument], *, writes: bool, keep_order: bool) -> ListPlan:
-    """The list with these documents as they are now; what is listed already gets its revision as in a build.
+    """The list with these documents in their present state; a listed one gets its revision as in a build.
 
     `writes`: revisions also go into the packageIds.
     """
@@ -53,7 +53,7 @@ def plan_removal(stored: StoredList, names: Iterable[str], *, keep_order: bool) 
 def plan_raise(stored: StoredList, names: Iterable[str], to: int | None, *, keep_order: bool) -> ListPlan:
     """The list with the next revision of these documents, or the revision `to`.
 
-    Of a document with several revisions, the highest is raised. Raises PublishingError.
+    If a document has several revisions, the highest is raised. Raises PublishingError.
     """
     raised: dict[int, Entry] = {}
     for name in names:
@@ -81,7 +81,7 @@ def _listed_again(stored: StoredList, list_file: ListFile) -> tuple[FileFinding,
 
 
 def named_entries(list_file: ListFile, name: str) -> list[Entry]:
-    """The entries that people mean by a docid, or by a document id: then all its revisions.
+    """The entries for a docid, or for a document id: then all its revisions.
 
     Raises PublishingError if there is none.
     """
@@ -98,7 +98,7 @@ def named_entries(list_file: ListFile, name: str) -> list[Entry]:
 
 
 _COMPARED = 10_000
-"""Docids among which similar ones are looked for."""
+"""The docids among which similar ones are looked for."""
 
 
 def _require_higher(docid: str, listed: int, revision: int) -> None:

@@ -1,6 +1,6 @@
-"""Makes the entries of a new list from those of the last one and the documents that were found.
+"""Makes the entries of a new list from the entries of the last one and the documents that were found.
 
-What is decided about revisions is in revisions.py; here is which entry a document has, and what becomes of the others.
+revisions.py decides about revisions; this module finds the entry of each document, and decides about the others.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from metaharvest.sources.harvest_list.values import MAX_LONG
 
 @dataclass(frozen=True, slots=True)
 class ListChange:
-    """What happens to one entry; `was` is its revision before, `file` the path of its file below the folder.
+    """The change of one entry; `was` is its former revision, `file` the path of its file below the folder.
 
-    `document` is the entry as it is to be; if it is removed, as it was. `writes`: the docid goes into the packageId.
+    `document` is the new entry, or the removed one. `writes`: the docid goes into the packageId.
     """
 
     document: ListedDocument
@@ -38,7 +38,7 @@ class ListChange:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """A docid that is to be written into the packageId of a document, in the file at `path`."""
+    """A docid to write into the packageId of a document, in the file at `path`."""
 
     document: SiteDocument
     path: Path
@@ -46,9 +46,9 @@ class Rewrite:
 
 
 class NewEntries:
-    """The entries of the new list, as they come together, and what happens to each.
+    """The entries of the new list, and the change of each.
 
-    `writes`: packageIds are to be brought into line with the list. `from_names`: docids are taken from names of files.
+    `writes`: adapt packageIds to the list. `from_names`: the docids come from the names of files.
     """
 
     def __init__(self, last: ListFile, *, writes: bool, from_names: bool = False) -> None:
@@ -66,18 +66,18 @@ class NewEntries:
         self._docids: set[str] = set()
 
     def is_listed(self, document: SiteDocument) -> bool:
-        """Whether the last list names this document in this file."""
+        """True if the last list names this document in this file."""
         return self._at_its_url(document) is not None
 
     def known_revision(self, document_id: str) -> int | None:
-        """The highest revision that the list has had of this document; None if it has had none."""
+        """The highest revision that the list ever had of this document; None if it had none."""
         former = self._last.former.get(document_id)
         memories = [entry.memory for entry in self._entries_of(document_id)] + [former]
         listed = [entry.document.revision for entry in self._entries_of(document_id)]
         return max([*listed, *(memory.revision for memory in memories if memory)], default=None)
 
     def add_older(self, document: SiteDocument) -> None:
-        """List an older revision, beside the newest: it keeps the one that it has."""
+        """List an older revision, beside the newest one; it stays the same."""
         listed = _listed(document, document.revision or 0)
         same_id = self._by_id.get(document.document_id, ())
         number = next((each for each in same_id if self._entry(each).document.revision == listed.revision), None)
@@ -117,7 +117,7 @@ class NewEntries:
         self._put(number, listed, self._in_line(document, listed), change, document)
 
     def _in_line(self, document: SiteDocument, listed: ListedDocument) -> Memory:
-        """What is to be remembered of a document, whose packageId is brought into line with the list, or told."""
+        """The new memory of a document; its packageId is adapted to the list, or a difference is reported."""
         memory = memory_of(listed, document.sha256, document.package_id)
         if document.package_id == listed.docid:
             return memory
@@ -137,7 +137,7 @@ class NewEntries:
         return memory
 
     def settle_others(self, is_held: Callable[[Entry], bool], is_elsewhere: Callable[[Entry], bool]) -> None:
-        """Decide about the entries of the last list that no document has; of a docid, only one entry stays."""
+        """Decide about the entries of the last list without a document; only one entry of each docid stays."""
         for number, entry in enumerate(self._last.entries):
             if number in self._new:
                 continue
@@ -151,19 +151,19 @@ class NewEntries:
                 self.changes.append(ListChange(entry.document, Change.REMOVED, entry.document.revision))
 
     def keep_others(self, stays: Callable[[Entry], bool]) -> None:
-        """Keep what no document has and `stays` as it is, also where several entries name the same docid."""
+        """Keep the entries without a document that `stays` accepts, even if several name the same docid."""
         for number, entry in enumerate(self._last.entries):
             if number not in self._new and stays(entry):
                 self._new[number] = entry
 
     def list_file(self, *, keep_order: bool) -> ListFile:
-        """The new list: sorted, or those that were there before in their order, and the new ones at the end."""
+        """The new list: sorted, or the former entries in their order, and the new ones at the end."""
         kept: list[Entry] = []
         orphans: tuple[str, ...] = ()
         for number, entry in enumerate(self._last.entries):
             new = self._new.get(number)
             if new is None:
-                # What stands above an entry may be about all that follow.
+                # A comment above an entry may be about all the following entries.
                 orphans += entry.above
             else:
                 kept.append(replace(new, above=orphans + new.above))
@@ -173,7 +173,7 @@ class NewEntries:
         return replace(self._last, entries=entries, former=self._former(), ending=orphans + self._last.ending)
 
     def _former(self) -> dict[str, Memory]:
-        """What is to be remembered of documents that are listed no more, or only with a lower revision."""
+        """The memories of documents that are no longer listed, or only with a lower revision."""
         highest: dict[str, int] = {}
         for entry in (*self._new.values(), *self._added):
             document = entry.document
@@ -209,7 +209,7 @@ class NewEntries:
         return [self._entry(number) for number in self._by_id.get(document_id, ())]
 
     def _at_its_url(self, document: SiteDocument) -> int | None:
-        """The highest entry of the document at the URL of its file."""
+        """The highest revision of the document's entries at the URL of its file."""
         there = [
             number
             for number in self._by_id.get(document.document_id, ())
@@ -219,9 +219,9 @@ class NewEntries:
 
 
 def _content(document: SiteDocument, memory: Memory | None, listed: int | None) -> Content:
-    """The content of a document beside what the list remembers of it; its revision there is `listed`.
+    """The state of a document's content, compared with the list's memory; its listed revision is `listed`.
 
-    A packageId that was brought into line with the list is no change: the list has said so already.
+    A packageId that was adapted to the list is no change: the list has it already.
     """
     if memory is None or not memory.sha256:
         return Content.UNKNOWN
@@ -246,7 +246,7 @@ def was_listed(document: EmlDocument, memory: Memory) -> bool:
 
 
 def _last_memory(entry: Entry) -> Memory:
-    """What is to be remembered of an entry that goes."""
+    """The memory of a removed entry."""
     document, memory = entry.document, entry.memory
     is_current = memory is not None and memory.revision >= document.revision
     return memory if memory and is_current else Memory(document.document_id, document.revision)

@@ -1,4 +1,4 @@
-"""Fetches single documents that are to be listed, under the network policy of the harvest."""
+"""Fetches single documents for a list, under the network policy of the harvest."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from metaharvest.sources.harvest_list.source import HarvestListSource
 
 
 def fetch_documents(urls: Iterable[str], settings: Settings, networks: Sequence[Network]) -> list[bytes | FetchError]:
-    """The bytes of the documents at these URLs, or why one could not be fetched.
+    """The bytes of the documents at these URLs, or the error for each that could not be fetched.
 
-    `networks` are allowed beside those of the settings.
+    `networks` are allowed beside the networks of the settings.
     """
     site = Site(0, "", "", (), options=SiteOptions(allow_networks=tuple(networks)))
     return asyncio.run(_fetch(list(urls), settings, site))

@@ -1,6 +1,6 @@
-"""Finds the documents in a folder, and the files that are passed over.
+"""Finds the documents in a folder, and the files that are skipped.
 
-Hidden files, hidden folders and temporary files of editors are passed over. A link is followed only to a file within
+Hidden files, hidden folders and temporary files of editors are skipped. A link is followed only to a file within
 the folder: the web server may not have files outside of it. An EML document with another ending, such as
 `rain.xml.txt`, has a finding: Windows hides the ends of names.
 """
@@ -20,7 +20,7 @@ from metaharvest.sources.roots import read_root
 from metaharvest.text import one_line
 
 _LEFT_BEHIND = ("~", ".bak", ".old", ".orig", ".rej", ".save", ".swo", ".swp", ".tmp", ".part", "#")
-"""How the names of files end that editors and transfers leave behind."""
+"""The endings of files that editors and transfers leave behind."""
 
 PATTERNS = ("*.xml", "*.eml")
 """The default patterns for the names of documents."""
@@ -30,7 +30,7 @@ _FIRST = 4096
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which files of a folder may be listed, by patterns of their names; `never` is a file that is no document."""
+    """The files of a folder that may be listed, by patterns of their names; `never` is a file that is no document."""
 
     patterns: tuple[str, ...] = PATTERNS
     excluded: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class FileFinding:
-    """A finding about a file, which is named by its path below the folder."""
+    """A finding about a file, by its path below the folder."""
 
     file: str
     finding: Finding
@@ -47,7 +47,7 @@ class FileFinding:
 
 @dataclass(slots=True)
 class FolderFiles:
-    """What was found: paths below the folder, sorted. `passed_over`: those that are hidden or were left behind."""
+    """The files in a folder: paths below it, sorted. `passed_over`: hidden files, and files that were left behind."""
 
     files: list[str] = field(default_factory=list)
     passed_over: list[str] = field(default_factory=list)
@@ -79,7 +79,7 @@ def find_files(folder: Path, selection: Selection) -> FolderFiles:
 
 
 def _walk(root: Path, below: str, selection: Selection, found: FolderFiles) -> Iterator[str]:
-    """Looks through a folder; gives the links that lead to files of the folder. Raises OSError for the first alone."""
+    """Look through a folder; return the links to files of the folder. Raises OSError only for the top folder."""
     with os.scandir(root / below) as entries:
         sorted_entries = sorted(entries, key=lambda entry: entry.name)
     for entry in sorted_entries:
@@ -162,7 +162,7 @@ def _is_eml(path: Path) -> bool:
 
 
 def _is_wanted(relative: str, selection: Selection, found: FolderFiles) -> bool:
-    """Whether the name is that of a document; notes one that would be, but for being hidden or left behind."""
+    """True if the name may be a document's; records a name that fits, but is hidden or was left behind."""
     name = _name(relative)
     hidden = name.startswith((".", "~$", "#"))
     left_behind = next((ending for ending in _LEFT_BEHIND if name.endswith(ending)), "")

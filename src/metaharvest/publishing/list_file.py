@@ -1,15 +1,15 @@
-"""A harvest list as the file that a site keeps: its entries, what a person wrote between them, and what is remembered.
+"""A harvest list as the file that a site keeps: its entries, the comments of people, and its memories of documents.
 
-The revision of a document is raised when its content has changed, so somebody has to remember what the content was.
-The list does, in processing instructions, which harvesters pass over:
+A change of a document's content raises its revision, so the former content must be remembered. The list does that in
+processing instructions, which harvesters skip:
 
     <?metaharvest docid="alder.1.2" sha256="..."?>
 
 says that alder.1.2 was listed with content of this SHA-256. In an entry it is about that entry; after the entries it
-is about a document that was listed once. What is promised to harvesters and what is remembered of it are so in one
-file, which is replaced at once, and which can be copied, kept under version control, and edited by hand.
+is about a document that is no longer listed. So one file has the promise to harvesters and the memory of it. The file
+is replaced at once, and people can copy it, keep it under version control, and edit it by hand.
 
-How such a file is read is up to list_reading.py.
+list_reading.py reads such a file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from metaharvest.sources.harvest_list.elements import LIST_NAMESPACE
 from metaharvest.sources.harvest_list.source import scope_and_identifier
 
 TARGET = "metaharvest"
-"""The target of the processing instructions that remember."""
+"""The target of the processing instructions with memories."""
 
 XSI = "http://www.w3.org/2001/XMLSchema-instance"
 XML = "http://www.w3.org/XML/1998/namespace"
@@ -39,9 +39,9 @@ _IN = "  "
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What a document was when it was listed: its docid, the SHA-256 of its bytes ("" if not known).
+    """The state of a document when it was listed: its docid, and the SHA-256 of its bytes ("" if unknown).
 
-    `package_id` is its packageId, if that was another than the docid.
+    `package_id` is its packageId, if it differs from the docid.
     """
 
     document_id: str
@@ -56,7 +56,7 @@ class Memory:
 
     @property
     def as_instruction(self) -> str:
-        """The processing instruction that says so."""
+        """The processing instruction for it."""
         pairs = {"docid": self.docid, "sha256": self.sha256, "package-id": self.package_id}
         data = " ".join(f'{name}="{escape(value, _QUOTED)}"' for name, value in pairs.items() if value)
         return f"<?{TARGET} {data}?>"
@@ -67,13 +67,13 @@ _UNQUOTED = {"&quot;": '"'}
 
 
 def memory_of(document: ListedDocument, sha256: str, package_id: str) -> Memory:
-    """What is to be remembered of a document that is listed with these bytes and this packageId."""
+    """The memory of a document that is listed with these bytes and this packageId."""
     is_other = package_id != document.docid and package_id.isprintable() and len(package_id) <= _MAX_PACKAGE_ID
     return Memory(document.document_id, document.revision, sha256, package_id if is_other else "")
 
 
 def read_memory(data: str) -> Memory | None:
-    """What the data of a processing instruction say; None if they say nothing of this kind."""
+    """The memory in the data of a processing instruction; None if the data are of another kind."""
     pairs = {name: unescape(value, _UNQUOTED) for name, value in _PAIR.findall(data)}
     docid = _DOCID.fullmatch(pairs.get("docid", ""))
     sha256 = pairs.get("sha256", "")
@@ -97,7 +97,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry: its document, what is remembered of it, and the notes above and inside of it."""
+    """One entry: its document, its memory, and the notes above and inside of it."""
 
     document: ListedDocument
     memory: Memory | None = None
@@ -107,11 +107,11 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class ListFile:
-    """A whole list. `former` has what is remembered of documents that are listed no more, by document id.
+    """A whole list. `former` has the memories of documents that are no longer listed, by document id.
 
     The other texts are comments and instructions for other programs: before the root element (`prolog`), at the top of
-    the list (`heading`), after its entries (`ending`), and after the root element (`epilog`). `attributes` are those of
-    the root element, by namespace and name.
+    the list (`heading`), after its entries (`ending`), and after the root element (`epilog`). `attributes` are the root
+    element's attributes, by namespace and name.
     """
 
     entries: tuple[Entry, ...] = ()
@@ -124,21 +124,21 @@ class ListFile:
 
 
 def place_of(document: ListedDocument) -> tuple[str, int, int]:
-    """Where a document stands in a sorted list: by scope, identifier and revision."""
+    """The place of a document in a sorted list: by scope, identifier and revision."""
     scope, identifier = scope_and_identifier(document.document_id)
     return scope or "", identifier or 0, document.revision
 
 
 def in_order(entries: Iterable[Entry]) -> tuple[Entry, ...]:
-    """The entries of a sorted list; of a docid that several name, the first one stays the first."""
+    """The entries of a sorted list; entries of the same docid keep their order."""
     return tuple(sorted(entries, key=lambda entry: place_of(entry.document)))
 
 
 def written(list_file: ListFile) -> bytes:
-    """The list's canonical text: UTF-8, one element a line, nothing that changes from one day to the next."""
+    """The list's canonical text: UTF-8, one element a line, without dates or other values that change daily."""
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', *list_file.prolog, _root_tag(list_file.attributes)]
     if list_file.heading:
-        # The empty line says that the heading is not about the first entry.
+        # The empty line separates the heading from the first entry.
         lines += [*(f"{_IN}{note}" for note in list_file.heading), ""]
     for entry in list_file.entries:
         lines += _entry_lines(entry)
@@ -159,7 +159,7 @@ def _root_tag(attributes: tuple[tuple[str, str], ...]) -> str:
 
 
 def _entry_lines(entry: Entry) -> list[str]:
-    """The lines of an entry, each note before the tag that it stands before."""
+    """The lines of an entry; each note is before its tag."""
     document = entry.document
     scope, identifier = scope_and_identifier(document.document_id)
     tags = (

@@ -1,6 +1,6 @@
-"""Reads a harvest list that is to be changed: what the harvest reads of it, and besides that what it passes over.
+"""Reads a harvest list before a change: the parts that the harvest reads, and the parts that it skips.
 
-What the list must be is said by the harvest's own reader; only a list that it accepts is read here.
+The harvest's own reader checks the list first; this module reads only a list that it accepts.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from metaharvest.sources.harvest_list.source import read_list
 
 
 def read_list_file(content: bytes) -> ListFile:
-    """The list in `content`. Raises ListError, with every problem, if it is not valid; file: URLs are no problem."""
+    """The list in `content`. Raises ListError, with every problem, if it is not valid; file: URLs are allowed."""
     documents = list(read_list(io.BytesIO(content), files_allowed=True))
     return _Reader(documents).read(content)
 
 
 def remembered(content: bytes) -> dict[str, Memory]:
-    """What a list remembers of its documents, by docid; empty for a list that cannot be read."""
+    """The memories of a list's documents, by docid; empty for an unreadable list."""
     if b"<?metaharvest" not in content:
         return {}
     found: dict[str, Memory] = {}
@@ -42,7 +42,7 @@ def remembered(content: bytes) -> dict[str, Memory]:
 
 @dataclass(slots=True)
 class _Text:
-    """A comment or instruction that was met, and where: is it on the line of what precedes it, and well apart?"""
+    """A comment or instruction with its place. `apart`: an empty line follows it."""
 
     text: str
     same_line: bool
@@ -50,7 +50,7 @@ class _Text:
 
 
 class _Reader:
-    """Goes through the list a second time for its comments and processing instructions, and where they stand."""
+    """Reads the list a second time for its comments and processing instructions, with their places."""
 
     def __init__(self, documents: list[ListedDocument]) -> None:
         self._documents = iter(documents)
@@ -139,7 +139,7 @@ class _Reader:
     def _end_entry(self) -> None:
         document, memory = next(self._documents), self._memory
         if memory is not None and memory.document_id != document.document_id:
-            # An entry that was copied, and then made that of another document.
+            # A person has copied an entry, and changed it to another document.
             memory = None
         self._entries.append(Entry(document, memory, self._above, tuple(self._notes)))
 
@@ -148,7 +148,7 @@ class _Reader:
         self._pending.clear()
 
     def _take_heading(self) -> None:
-        """What an empty line divides from the first entry is about the list."""
+        """The notes above an empty line before the first entry are about the list."""
         about_entry = len(list(takewhile(lambda found: not found.apart, reversed(self._pending))))
         here = len(self._pending) - about_entry
         self._heading = tuple(found.text for found in self._pending[:here])

@@ -1,4 +1,4 @@
-"""Reads the file of a list that is to be changed, and replaces it if it has changed."""
+"""Reads the file of a list, and replaces it after a change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from metaharvest.sources.harvest_list.source import read_list
 from metaharvest.text import one_line
 
 LARGEST = 1_073_741_824
-"""Bytes of a list that is read, which are also the most that a harvester takes."""
+"""The most bytes of a list; a harvester accepts no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,9 @@ def listed_documents(path: Path, *, files_allowed: bool) -> Iterator[ListedDocum
 
 
 def store(stored: StoredList, list_file: ListFile) -> bool:
-    """Put `list_file` into the place of the list that was read; false if that has the same bytes already.
+    """Replace the list that was read by `list_file`; false if the file has the same bytes already.
 
-    What is written was read again first, as harvesters do. Raises ListError if they could not, PublishingError.
+    The new bytes are first read again, as by a harvester. Raises ListError if that fails, PublishingError.
     """
     content = written(list_file)
     if content == stored.content:
@@ -65,7 +65,7 @@ def store(stored: StoredList, list_file: ListFile) -> bool:
 
 
 def require_untouched(stored: StoredList) -> None:
-    """Raises PublishingError if somebody has changed the file since it was read."""
+    """Raises PublishingError if the file has changed since it was read."""
     if _content(stored.path) != stored.content:
         raise PublishingError(
             f"{_shown(stored.path)} was changed by somebody else in the meantime; it was left as it is now. Try again."

@@ -1,4 +1,4 @@
-"""Says at which URL a file of a folder is, and which docid the name of a file spells. Pure functions of names."""
+"""The URL of a file in a folder, and the docid in the name of a file. Pure functions of names."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _EXAMPLE = '--from-names "{scope}.{identifier}.{revision}.xml"'
 
 
 def fits(relative: str, patterns: tuple[str, ...]) -> bool:
-    """Whether one of these patterns (`*.xml`, `drafts/*`) is that of the file, whatever the case of its letters.
+    """True if one of these patterns (`*.xml`, `drafts/*`) matches the file, ignoring case.
 
-    A pattern with a slash is that of the whole path below the folder, one without a slash that of the name alone.
+    A pattern with a slash matches the whole path below the folder, one without a slash only the name.
     """
     name = PurePath(relative).name
     return any(
@@ -33,12 +33,12 @@ def fits(relative: str, patterns: tuple[str, ...]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class BaseUrl:
-    """The URL at which the folder is on the web: it ends with a slash, or has a query, to which paths are added."""
+    """The web address of the folder: it ends with a slash, or has a query, to which paths are added."""
 
     text: str
 
     def url_of(self, relative: str) -> str:
-        """The URL of a file by its path below the folder. What URLs cannot contain is encoded, byte by byte."""
+        """The URL of a file by its path below the folder. Characters that no URL can have are encoded, byte by byte."""
         return self.text + quote(os.fsencode(relative))
 
 
@@ -71,7 +71,7 @@ def _bad_base(text: str, problem: str) -> PublishingError:
 
 @dataclass(frozen=True, slots=True)
 class NamePattern:
-    """How the names of files spell docids. `scope` is that of all files, where the names have none."""
+    """The pattern of docids in file names. `scope` is the scope of all files, if the names have none."""
 
     text: str
     scope: str = ""
@@ -96,9 +96,9 @@ class NamePattern:
                 raise self._wrong(bad.mistake.message.rstrip(".")) from None
 
     def docid_of(self, relative: str) -> tuple[str, int | None] | None:
-        """The document id and the revision, None if it has none, that the name of a file spells; None: it does not fit.
+        """The document id in a file name, and the revision, None if it has none; None if the name does not fit.
 
-        Raises BadValue if what it spells is no docid.
+        Raises BadValue if the name has no valid docid.
         """
         found = self._regex.fullmatch(relative if "/" in self.text else PurePath(relative).name)
         if found is None:

@@ -1,6 +1,6 @@
-"""Finds the packageId in the bytes of a document, and puts another into its place; every other byte stays.
+"""Finds the packageId in the bytes of a document, and replaces it; every other byte stays.
 
-The document is one that was parsed already: it is well-formed, and a DOCTYPE in it declares nothing.
+The document was parsed already: it is well-formed, and its DOCTYPE declares nothing.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _MARKS = (
 
 
 class NotReplaceable(Exception):
-    """The packageId cannot be replaced with every other byte left as it is."""
+    """The packageId cannot be replaced without a change of other bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttributePlace:
-    """Where the attribute packageId stands: line and column, which count from 1, and the text from there on."""
+    """The place of the attribute packageId: line and column, which count from 1, and the text from there on."""
 
     line: int
     column: int
@@ -44,7 +44,7 @@ class AttributePlace:
 
 
 def place_in(content: bytes, encoding: str) -> AttributePlace | None:
-    """The place of the packageId of a document; None if it cannot be told."""
+    """The place of the packageId of a document; None if it is unknown."""
     try:
         text = content.decode(_codec(content, encoding)).removeprefix("\ufeff")
     except (LookupError, UnicodeError):
@@ -62,7 +62,7 @@ def place_in(content: bytes, encoding: str) -> AttributePlace | None:
 def with_package_id(content: bytes, encoding: str, package_id: str) -> bytes:
     """`content`, in the encoding that its parser found, with another packageId. Raises NotReplaceable.
 
-    White space around the old one stays.
+    White space around the old packageId stays.
     """
     codec = _codec(content, encoding)
     try:
@@ -79,7 +79,7 @@ def with_package_id(content: bytes, encoding: str, package_id: str) -> bytes:
     start = found.start(group) + len(old) - len(old.lstrip(XML_SPACE))
     head = text[:start].encode(codec)
     value = old.strip(XML_SPACE).encode(codec)
-    # In some encodings a text can be written in more than one way.
+    # Some encodings have more than one way to write a text.
     if not content.startswith(head + value):
         raise NotReplaceable(f"the text before it can be written in several ways in its encoding, {encoding}")
     return head + package_id.encode(codec) + content[len(head) + len(value) :]

@@ -1,4 +1,4 @@
-"""What a new list comes to, before anything is written; and the writing of it."""
+"""The plan of a new list before anything is written, and its execution."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from metaharvest.publishing.site_document import read_again
 
 @dataclass(frozen=True, slots=True)
 class ListPlan:
-    """What a new list comes to. `findings` are about files; `passed_over` are files that are no documents."""
+    """The plan of a new list. `findings` are about files; `passed_over` are files that are no documents."""
 
     stored: StoredList
     list_file: ListFile
@@ -27,18 +27,18 @@ class ListPlan:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing could be listed: then nothing is written, as a list names one document at least."""
+        """True if no document could be listed: then nothing is written, as a list needs at least one document."""
         return not self.list_file.entries
 
     @property
     def changes_list(self) -> bool:
-        """Whether the list would have other bytes than it has."""
+        """True if the list would change its bytes."""
         return bool(self.changes) and written(self.list_file) != self.stored.content
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What was written: the list or not, and how many packageIds; `findings` are about those that could not be."""
+    """The result: the list was written or not, the number of written packageIds, and `findings` about failed ones."""
 
     list_written: bool
     documents_written: int
@@ -46,7 +46,7 @@ class Built:
 
 
 def carry_out(plan: ListPlan) -> Built:
-    """Write what has changed, the documents first: if that is cut short, the next build comes to the same list.
+    """Write the changes, the documents first: after an interruption, the next build makes the same list.
 
     Raises PublishingError.
     """
@@ -67,7 +67,7 @@ def carry_out(plan: ListPlan) -> Built:
 
 
 def _as_they_are(entries: tuple[Entry, ...], not_written: list[Rewrite]) -> Iterator[Entry]:
-    """The entries, those of documents that could not be written with what these are still."""
+    """The entries; if a document could not be written, its entry keeps the memory of the present file."""
     documents = {rewrite.docid: rewrite.document for rewrite in not_written}
     for entry in entries:
         document = documents.get(entry.document.docid)

@@ -1,4 +1,4 @@
-"""Puts into words what keeps a document out of a list, or is doubtful about one that is in it."""
+"""The findings about documents that cannot be listed, or have a doubtful entry, in words."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def outdated(document: SiteDocument, newest: SiteDocument) -> FileFinding:
 
 
 def changed_older(document: SiteDocument) -> FileFinding:
-    """For an older revision whose content is not what it was when it was listed."""
+    """For an older revision whose content has changed since it was listed."""
     message = f"{document.docid} was listed with other content, and a docid never changes its content."
     remedy = "Put its old content back; publish the change as a new revision, higher than all others."
     return _at_root(document, "build.changed-revision", message, remedy)
 
 
 def cannot_be_raised(document: SiteDocument) -> FileFinding:
-    """For a document that has changed, and was listed with the largest revision there is."""
+    """For a document that has changed, and was listed with the largest possible revision."""
     needed = f"{document.document_id} has changed and needs a new revision"
     message = f"{needed}, but it was listed with {MAX_LONG} already, which is the largest there is."
     remedy = "Give the document an identifier of its own, with revision 1; until then the list keeps what it has of it."
@@ -43,23 +43,23 @@ def cannot_be_raised(document: SiteDocument) -> FileFinding:
 
 
 def behind(document: SiteDocument, docid: str) -> FileFinding:
-    """For a packageId whose revision is not that of the list."""
+    """For a packageId whose revision differs from the list."""
     message = f"The packageId is '{one_line(document.package_id, 100)}', and the list calls the document {docid}."
     remedy = f'Write packageId="{docid}"; with --write, that is done when the list is built.'
     return _at_root(document, "build.package-id-behind", message, remedy, Level.WARNING)
 
 
 def of_another(document: SiteDocument, docid: str, *, from_names: bool) -> FileFinding:
-    """For a packageId that is the docid of another document than the file name spells, or a person says."""
-    told = f"by its name the file is {docid}" if from_names else f"--docid calls the document {docid}"
-    message = f"The packageId is '{one_line(document.package_id, 100)}', and {told}."
+    """For a packageId of another document than the file name, or the person, says."""
+    other_source = f"by its name the file is {docid}" if from_names else f"--docid calls the document {docid}"
+    message = f"The packageId is '{one_line(document.package_id, 100)}', and {other_source}."
     other = "give the file another name" if from_names else "give the docid of the packageId with --docid"
     remedy = f'Write packageId="{docid}", or {other}.'
     return _at_root(document, "build.package-id-behind", message, remedy, Level.WARNING)
 
 
 def not_written(document: SiteDocument, docid: str, reason: str) -> FileFinding:
-    """For a packageId that was to be written, and could not be."""
+    """For a packageId that could not be written."""
     message = f"The packageId could not be written: {reason}."
     return _at_root(document, "build.not-written", message, f'Write packageId="{docid}" yourself.')
 

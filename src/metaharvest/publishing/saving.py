@@ -1,4 +1,4 @@
-"""Replaces a file as a whole: whoever reads it, a web server for example, finds the old one or the new one."""
+"""Replaces a file as a whole: a reader, for example a web server, finds the old one or the new one."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _NEW_FILE = 0o666
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Put `content` at `path`; what is there keeps its permissions and, as far as possible, its owner.
+    """Put `content` at `path`; the file keeps its permissions and, as far as possible, its owner.
 
-    Where `path` is a link, the file that it leads to is replaced. Raises OSError; then the old file is untouched.
+    If `path` is a link, the linked file is replaced. Raises OSError; then the old file is untouched.
     """
     there = Path(os.path.realpath(path))
     if there.exists() and not there.is_file():
         raise OSError(errno.EINVAL, "it is not a file, but a folder, a device or a pipe", str(there))
-    # Beside it, since only within a file system a file can be renamed; hidden, so that it is not listed or served.
+    # Beside it, as a rename works only within a file system; hidden, so that it is not listed or served.
     new = there.with_name(f".metaharvest-{secrets.token_hex(8)}.new")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _NEW_FILE)
     try:

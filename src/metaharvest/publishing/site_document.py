@@ -1,4 +1,4 @@
-"""A document of a site, as the file of a folder: which one it is, and its bytes when they are needed again."""
+"""A document of a site, as the file of a folder: its docid, and its bytes for a second reading."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from metaharvest.sources.harvest_list.values import MAX_LONG
 from metaharvest.text import one_line, whole_number
 
 _LARGEST = 1_073_741_824
-"""Bytes of a document that is read at all."""
+"""The largest document that is read, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class SiteDocument:
     """A document of a folder, in the file `file` (its path below the folder), as it was read.
 
-    `revision` is that of its packageId, or of the name of the file; None where neither has one. One that was fetched
-    has no file: then `path` is None, and `content` has its bytes.
+    `revision` is the one in its packageId, or in the name of the file; None if neither has one. A fetched document has
+    no file: then `path` is None, and `content` has its bytes.
     """
 
     file: str
@@ -38,21 +38,21 @@ class SiteDocument:
 
     @property
     def docid(self) -> str:
-        """The docid that the document, or the name of its file, spells."""
+        """The docid in the document, or in the name of its file."""
         return self.document_id if self.revision is None else f"{self.document_id}.{self.revision}"
 
     @property
     def has_docid(self) -> bool:
-        """Whether its packageId is a docid of this document, whatever the revision."""
+        """True if its packageId is a docid of this document, with any revision."""
         return is_docid_of(self.package_id, self.document_id)
 
 
 Identify = Callable[[EmlDocument], tuple[str, int | None]]
-"""Says which document this is: its id, and its revision, None if it has none. Raises NotListable."""
+"""Identifies a document: its id, and its revision, None if it has none. Raises NotListable."""
 
 
 def site_document(path: Path, file: str, url: str, identify: Identify) -> SiteDocument:
-    """The document in the file at `path`, which is called `file`. Raises NotListable, HarvestListInstead."""
+    """The document in the file at `path`, whose name is `file`. Raises NotListable, HarvestListInstead."""
     return _made(read_document(_content(path)), file, url, identify, path)
 
 
@@ -69,7 +69,7 @@ def _made(eml: EmlDocument, file: str, url: str, identify: Identify, path: Path 
 
 
 def read_again(document: SiteDocument) -> EmlDocument:
-    """The document with its bytes. Raises PublishingError if they are not those that were read before."""
+    """The document with its bytes. Raises PublishingError if they have changed since the first reading."""
     if document.path is None:
         return read_document(document.content)
     try:
