@@ -1,6 +1,6 @@
 """Imports the log of a Metacat Harvester: its rows keep their dates, and belong to one run with the status `imported`.
 
-Such a run is no harvest: it does not count for the decisions about due, overdue or owed. Its rows belong to no site run
+Such a run is no harvest: decisions about due, overdue or owed sites ignore it. Its rows belong to no site run
 and have no outcome, so that no report counts them. They are purged by their dates, like others.
 """
 

@@ -101,7 +101,7 @@ class _ImportPlan:
         self._start = start
 
     def decided(self, row: TableRow) -> ImportedRow:
-        """The result for this row, after the rows before it."""
+        """The result for this row, which depends on the rows before it."""
         schedule_id = (row.values.get("site_schedule_id") or "").strip()
         url = (row.values.get("documentlisturl") or "").strip()
         result = ImportedRow(row.place, schedule_id, RowVerdict.REFUSED, shown_url(url))
@@ -110,7 +110,7 @@ class _ImportPlan:
             return replace(result, reasons=(f"{row.problem[:1].upper()}{row.problem[1:]}.",), to_do=(again,))
         made, key = converted(row.values, self._today), url_key(url)
         if owner := self._owners.get(key):
-            # The first row has the site's own contacts; a further row gives the same result as the first time.
+            # The first row has the site's own contacts; a further row gives the same result as at the first import.
             first = self._seen.setdefault(key, made)
             known = [*owner.contacts, *(made.contacts if first is made else [])]
             return self._second(result, made, owner.name, known)

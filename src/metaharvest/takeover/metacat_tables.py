@@ -1,7 +1,7 @@
 """Reads the tables of the Metacat Harvester, from a database of Metacat or from CSV files.
 
 Nothing is written there. Every value is read as text, whatever its column type, so that dates that only one database
-has, and text in another encoding, are no errors of the reader; unset values are None.
+has, and text in another encoding, cause no errors in the reader; unset values are None.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class DatabaseTables:
     """The tables in a database of Metacat. Made by `database_tables`."""
 
     def __init__(self, engine: Engine, url: URL) -> None:
-        """`url` is the URL as it was given: the engine's one says more."""
+        """`url` is the original URL: the engine's one has more parts."""
         self._engine = engine
         self._shown = shown_url(url.render_as_string(hide_password=True))
 
@@ -117,10 +117,10 @@ class DatabaseTables:
         _require_metacat(columns, self._shown)
         _require_columns(table, columns, self._shown)
         known = [name for name in COLUMNS[table] if name in columns]
-        # As bytes on SQLite, where a text may be in any encoding.
+        # As bytes on SQLite, which may store a text in any encoding.
         kind: TypeEngine[Any] = LargeBinary() if connection.dialect.name == "sqlite" else String()
         named: list[ColumnElement[Any]] = [sql_column(quoted_name(columns[name], True)) for name in known]
-        # Under names of their own, so that an order by number is not an order by text.
+        # Under their own names, so that an order by number is not an order by text.
         texts = (cast(each, kind).label(f"text_{number}") for number, each in enumerate(named))
         query = select(*texts).select_from(sql_table(quoted_name(there[table], True)))
         if known[0].endswith("_id"):
@@ -158,9 +158,7 @@ class CsvTables:
             raise MetaharvestError(f"{path} is not UTF-8 text: save it as UTF-8.") from error
         except csv.Error as error:
             what = "a quotation mark is never closed" if "unexpected end" in str(error) else error
-            remedy = (
-                "export the table again, or mend it: where a value has a quotation mark, that is written twice, and"
-            )
+            remedy = "export the table again, or correct it: a quotation mark in a value is written twice, and"
             again = f"{remedy} the value stands in quotation marks. Then import again; nothing was taken over"
             raise MetaharvestError(f"{path}, line {number + 1}, is not CSV: {what}; {again}.") from error
         except OSError as error:
@@ -208,7 +206,7 @@ def database_tables(url: str, password: str, folder: Path) -> Iterator[DatabaseT
 def _engine(url: URL) -> Engine:
     if url.get_backend_name() != "sqlite":
         return open_url(url, "--database")
-    # Not like the harvester's own database: nothing in another person's file is changed.
+    # Unlike the harvester's own database: this changes nothing in another person's file.
     try:
         path = at_home(Path(url.database or "")).resolve()
     except (ValueError, RuntimeError, OSError) as error:
