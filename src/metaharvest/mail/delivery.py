@@ -10,7 +10,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """One message to be handed over, with its recipients."""
+    """One message to hand over, with its recipients."""
 
     message_id: str
     content: bytes
@@ -22,10 +22,10 @@ class Letter:
 class Attempt:
     """How an attempt ended: `sent`, `queued` (to be tried again) or `refused`.
 
-    `stop`: there is no use in trying more letters this time.
+    `stop`: further attempts make no sense this time.
     `there`: it counts as sent because this very message had arrived before.
     `put_off`: the server answered that it does not take mail for this recipient now.
-    `by_server`: the server refused; otherwise it was known without asking it.
+    `by_server`: the server refused; otherwise the refusal needed no server.
     """
 
     status: str
@@ -37,12 +37,12 @@ class Attempt:
 
 
 class MailBackend(Protocol):
-    """Takes messages; `at_once`: the number that is handed over before the deliveries are marked in the database."""
+    """Takes messages; `at_once`: the number that is handed over before the database marks the deliveries."""
 
     at_once: int
 
     def parcels(self, recipients: Sequence[str]) -> list[tuple[str, ...]]:
-        """The recipients, grouped as they are served: a message each, or one for all."""
+        """The recipients in groups: each group gets one message."""
 
     def send(self, letters: Sequence[Letter]) -> list[Attempt]:
         """Hand over messages, at most `at_once`; return the result of each attempt, up to the first with `stop`.
@@ -51,7 +51,7 @@ class MailBackend(Protocol):
         """
 
     def probe(self) -> str | None:
-        """Check whether messages could be handed over now, without sending any: None, or a sentence about the fault."""
+        """Check, without sending, that messages can be handed over: None, or a sentence about the fault."""
 
     def close(self) -> None:
         """Close connections and files."""

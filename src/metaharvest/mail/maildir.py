@@ -87,7 +87,7 @@ class Maildir:
     def _there(self, names: Sequence[str]) -> set[str]:
         """The names that are in new/ or cur/ already."""
         there = {name for name in names if (self._folder / "new" / name).exists()}
-        # Mail programs move a file that was seen to cur/ and append their flags, as in `name:2,S`.
+        # Mail programs move a seen file to cur/ and append their flags, as in `name:2,S`.
         with os.scandir(self._folder / "cur") as entries:
             return there | {entry.name.partition(":")[0] for entry in entries}.intersection(names)
 

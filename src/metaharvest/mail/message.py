@@ -164,7 +164,7 @@ def _address_header(name: str, display_name: str, addresses: tuple[str, ...], po
 def _library_address_header(
     name: str, display_name: str, addresses: tuple[str, ...], policy: EmailPolicy[EmailMessage]
 ) -> str:
-    """In the library's form; most headers are those of the last report."""
+    """In the library's form, cached: most headers are the same as in the last report."""
     parts = (ascii_address(address).rpartition("@") for address in addresses)
     value = tuple(Address(display_name, local, domain) for local, _, domain in parts)
     return str(policy.header_factory(name, value).fold(policy=policy))
@@ -176,7 +176,7 @@ def _writable(addresses: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _multipart(subtype: str, parts: Sequence[bytes], token: str, policy: EmailPolicy[EmailMessage]) -> bytes:
-    """The parts as one part. `token` makes its boundary different from those of other parts of the message.
+    """The parts as one part. `token` makes its boundary different from the other boundaries of the message.
 
     Quoted-printable text has no `==`, and base64 only at its end, so no part contains the boundary (RFC 2045, 6.7).
     """

@@ -44,7 +44,7 @@ has the same time to be repaired.
 
 _LONGEST_ROUND = 3600.0
 _AFTER_STOP = 60.0
-"""Seconds for waiting reports, and after a signal to stop: the others wait for the next run."""
+"""Seconds for waiting reports, and after a signal to stop: the rest waits for the next run."""
 
 _SITES_AT_ONCE = 1000
 
@@ -80,7 +80,7 @@ class Deliveries:
 
     `there`: the number of sent ones that had arrived before and were not written again. `former`: the number that is
     not tried again, since their recipients no longer get these reports. `in_doubt`: the number of waiting ones that
-    were refused by a server that accepted nobody.
+    were refused by a server that accepted no recipient.
     """
 
     sent: int = 0
@@ -236,14 +236,14 @@ class _Round:
         at_once = self.backend.at_once
         for report_ids in _groups(_waiting_reports(self.session_factory, self.due), at_once):
             for parcels in _groups(_parcels(self.session_factory, report_ids, self.due, self.backend), at_once):
-                # No transaction is open while a mail server takes its time.
+                # No transaction is open while a slow mail server works.
                 attempts = self.backend.send([parcel.letter for parcel in parcels])
                 self._note(parcels, attempts)
                 if any(attempt.stop for attempt in attempts) or self.time_left.is_over():
                     return
 
     def settle(self, refusals: Sequence[Refusal]) -> None:
-        """Make refusals final whose deliveries wait."""
+        """Make refusals final if their deliveries still wait."""
         if not refusals:
             return
         values = [{"report": refusal.report_id, "to": refusal.recipient} for refusal in refusals]
@@ -325,7 +325,7 @@ def _due(now: datetime, run: DeliveringRun) -> ColumnElement[bool]:
     rested = [and_(attempts == number, last <= now - delay) for number, delay in enumerate(delays, 1)]
     rested.append(and_(attempts > len(delays), last <= now - _LONGEST_DELAY))
     is_first_of_day = ~exists().where(HarvestRun.harvest_date == run.day, HarvestRun.started_at < run.began, IS_HARVEST)
-    # A time in the future was written while the clock was wrong.
+    # A time in the future comes from a wrong clock.
     return or_(attempts == 0, last.is_(None), last > now, and_(last < run.began, or_(is_first_of_day, *rested)))
 
 

@@ -1,7 +1,7 @@
-"""Decides about the cause of a refusal: one address, or the mail server, which refuses everybody for some hours.
+"""Decides about the cause of a refusal: one address, or the mail server, which refuses all recipients for some hours.
 
-A server that refuses one recipient and accepts others does not know that address. A server that accepts nobody has a
-fault of its own (a broken directory of users, a full disk, a login that is missing): its refusals are temporary,
+A server that refuses one recipient and accepts others does not know that address. A server that accepts no recipient
+has a fault of its own (a broken directory of users, a full disk, a login that is missing): its refusals are temporary,
 although RFC 5321, section 4.2.1, calls each of them permanent.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A server refused this recipient of this report; `to_administrators`: the report is one of theirs."""
+    """A server refused this recipient of this report; `to_administrators`: administrators get the report."""
 
     report_id: int
     recipient: str
@@ -24,7 +24,7 @@ class Refusal:
 class Refusals:
     """The refusals of one run, or of one delivery by hand, until their cause is known.
 
-    `unattended`: one refusal alone is left in doubt, since no person is there to send it again.
+    `unattended`: a single refusal stays in doubt, since no person is there to send it again.
     """
 
     unattended: bool = False
@@ -38,11 +38,11 @@ class Refusals:
         return final
 
     def refused(self, refusals: Sequence[Refusal]) -> None:
-        """The server refused these recipients, and has accepted nobody so far."""
+        """The server refused these recipients, and has accepted no recipient so far."""
         self._in_doubt += refusals
 
     def close_round(self) -> list[Refusal]:
-        """All waiting messages were tried: return the refusals that are final all the same.
+        """All waiting messages were tried: return the refusals that are final.
 
         Several refusals without an acceptance are the server's fault, in spite of its answers to the next reports. A
         single one stays in doubt, for the next round of the run.
