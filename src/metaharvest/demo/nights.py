@@ -42,7 +42,7 @@ def new_installation(folder: Path) -> Harvester:
 
 
 def register_samples(harvester: Harvester, network: SampleNetwork, first_night: date) -> None:
-    """Register the sample sites as this network serves them, so long before the first night that one is overdue."""
+    """Register the sample sites of this network, early enough before the first night that one is overdue."""
     registered_at = datetime.combine(first_night, time(12), harvester.settings.harvester.zone) - timedelta(days=60)
     with Harvester(harvester.settings, lambda: registered_at) as then:
         for site in SAMPLE_SITES:

@@ -1,7 +1,7 @@
 """Answers OAI-PMH requests from a static repository: one XML file with all records (the static-repository format).
 
-The sample network serves one so. The repository has a clock of its own: its night N is the Nth of May 2012, at 03:00.
-Harvests go by that clock, not by the harvester's.
+The sample network serves one in this way. The repository has a clock of its own: its night N is the Nth of May 2012, at
+03:00. Harvests follow that clock, not the harvester's.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _STATIC = "http://www.openarchives.org/OAI/2.0/static-repository"
 _NAMES = {"o": _OAI, "s": _STATIC}
 _UNPREFIXED: Any = {None: _OAI}
 _PAGE = 5
-"""Records of a page: few, so that there are several."""
+"""Records of a page: few, so that there are several pages."""
 
 
 class _Refused(Exception):
@@ -27,7 +27,7 @@ class _Refused(Exception):
 
 
 def answer(repository: bytes, arguments: Mapping[str, str], base_url: str, night: int) -> bytes:
-    """The answer to a request with these arguments (OAI-PMH 2.0), from the file `repository`."""
+    """The response to a request with these arguments (OAI-PMH 2.0), from the file `repository`."""
     tree = etree.fromstring(repository)
     verb = arguments.get("verb", "")
     try:
@@ -36,11 +36,11 @@ def answer(repository: bytes, arguments: Mapping[str, str], base_url: str, night
         body = _element(verb, *_VERBS[verb](tree, arguments))
     except _Refused as error:
         body = _element("error", text=str(error), code=error.code)
-    asked = _element("request", text=base_url)
-    told = _element("OAI-PMH", _element("responseDate", text=f"2012-05-{night:02}T03:00:00Z"), asked, body)
-    for element in told.iter(f"{{{_OAI}}}baseURL"):
+    request = _element("request", text=base_url)
+    response = _element("OAI-PMH", _element("responseDate", text=f"2012-05-{night:02}T03:00:00Z"), request, body)
+    for element in response.iter(f"{{{_OAI}}}baseURL"):
         element.text = base_url
-    return etree.tostring(told, encoding="UTF-8", xml_declaration=True)
+    return etree.tostring(response, encoding="UTF-8", xml_declaration=True)
 
 
 def _element(name: str, *children: etree._Element, text: str = "", **attributes: str) -> etree._Element:

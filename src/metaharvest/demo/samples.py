@@ -1,7 +1,7 @@
 """Serves sample_sites/, a small fictional network, over real HTTP on loopback, for `metaharvest demo` and the tests.
 
-Says which sites there are and how each would be registered; sample_sites/README.md says what is in them. They are
-registered by `nights.py`. The only error that this server gives is a 404: servers that misbehave are in the tests.
+Knows the sites and their registration; sample_sites/README.md describes their content. `nights.py` registers them. The
+only error that this server gives is a 404: servers that misbehave are in the tests.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ REPOSITORY = SampleSite("gravel-bar", "archive@gravel-bar.example.org", 1, Unit.
 class SampleNetwork:
     """The sample network on a loopback port of its own, for as long as the context lasts.
 
-    `night` says which night it is, from 1, and may be set while serving: from night N on, the files in
+    `night` is the number of the night, from 1, and may be set while serving: from night N on, the files in
     sample_sites/night-N/ replace those with the same path in sample_sites/.
     """
 
@@ -72,7 +72,7 @@ class SampleNetwork:
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def list_url(self, site_name: str) -> str:
-        """The address of a site's harvest list, whether it is there or not."""
+        """The address of a site's harvest list, even if there is no list."""
         return f"{self.base_url}/{site_name}/{LIST_NAME}"
 
     def oai_url(self, site_name: str) -> str:
@@ -80,14 +80,14 @@ class SampleNetwork:
         return f"{self.base_url}/{site_name}/oai"
 
     def records(self, site_name: str, query: str) -> bytes:
-        """What a repository answers tonight to the query of an OAI-PMH request. Raises FileNotFoundError."""
+        """A source repository's response tonight to the query of an OAI-PMH request. Raises FileNotFoundError."""
         from metaharvest.demo.repository import answer
 
         static = self._find(f"{site_name}/repository.xml").read_bytes()
         return answer(static, dict(parse_qsl(query)), self.oai_url(site_name), self.night)
 
     def file(self, path: str) -> bytes:
-        """What is served tonight under `path`, such as `alder-creek/rain.xml`. Raises FileNotFoundError."""
+        """The content of `path`, such as `alder-creek/rain.xml`, tonight. Raises FileNotFoundError."""
         content = self._find(path).read_bytes()
         if path.rpartition("/")[2] == LIST_NAME:
             return content.replace(WRITTEN_BASE_URL.encode(), self.base_url.encode())
@@ -103,7 +103,7 @@ class SampleNetwork:
         self._server.server_close()
 
     def _find(self, path: str) -> Path:
-        """The file that is served under `path` tonight: that of the latest night up to now which has one."""
+        """The file for `path` tonight: the one of the latest night up to now that has one."""
         overlays = (self._folder / f"night-{night}" for night in range(self.night, 1, -1))
         for folder in (*overlays, self._folder):
             candidate = (folder / path.lstrip("/")).resolve()
@@ -154,4 +154,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing: the terminal belongs to the command that serves the network."""
+        """Print nothing: the terminal belongs to the command that serves the network."""
