@@ -1,6 +1,6 @@
-"""Says which elements and attributes a harvest list has, and what is wrong with any other.
+"""The elements and attributes of a harvest list, and the mistakes about others.
 
-Pure functions of names; where in the list a mistake is, and reading the list, is up to parser.py.
+Pure functions of names; parser.py reads the list, and knows the place of a mistake.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _OTHER_ROOTS = {
 
 
 class Mistake(NamedTuple):
-    """What is wrong, without its place: the rule, a sentence, and a remedy."""
+    """A mistake without its place: the rule, a sentence, and a remedy."""
 
     rule: str
     message: str
@@ -77,7 +77,7 @@ INNER_NAMESPACE = Mistake(
 
 
 def other_root(local: str) -> Mistake | None:
-    """What a document with the root element `local` is, if it is not a harvest list; None for any spelling of that."""
+    """The kind of a document with the root element `local` that is no harvest list; None for any spelling of one."""
     if local.lower() == "harvestlist":
         return None
     what = _OTHER_ROOTS.get(local.lower())
@@ -88,7 +88,7 @@ def other_root(local: str) -> Mistake | None:
 
 
 def root_mistakes(uri: str, local: str) -> Iterator[Mistake]:
-    """What is wrong with the spelling `local` and the namespace `uri` of a harvest list's root element."""
+    """The mistakes in the spelling `local` and the namespace `uri` of a harvest list's root element."""
     if local != "harvestList":
         message = f"The root element is spelled `{local}`; it must be `harvestList`."
         yield Mistake("list.root", message, "Upper and lower case matter in XML: write `harvestList`.")
@@ -106,7 +106,7 @@ def meant_child(uri: str, local: str, parent: str, root_uri: str | None) -> str 
 
 
 def misspelled(local: str, meant: str) -> Mistake:
-    """An element name with wrong upper and lower case."""
+    """An element name with wrong upper or lower case."""
     message = f"The element `{one_line(local, 60)}` must be spelled `{meant}`."
     return Mistake("list.element", message, f"Upper and lower case matter in XML: write `{meant}`.")
 

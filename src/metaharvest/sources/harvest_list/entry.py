@@ -1,6 +1,6 @@
 """One `document` element of a harvest list: checks that it is complete, and makes a listed document of it.
 
-parser.py fills it in while it reads; what each value must be is said by values.py.
+parser.py fills it in while it reads; values.py checks each value.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from metaharvest.text import one_line
 
 @dataclass(slots=True)
 class ListEntry:
-    """An entry as far as it was read.
+    """The part of an entry that was read.
 
-    `line` and `offset` (in bytes) say where it begins; `files_allowed`: its documentURL may be a file: URL, and with
+    The entry begins at `line` and `offset` (in bytes). `files_allowed`: its documentURL may be a file: URL, and with
     `base` also relative to that. `lines` has the lines of its start tags, in their order, `texts` the values as
-    written, `findings` what was found so far.
+    written, `findings` the findings so far.
     """
 
     line: int
@@ -68,7 +68,7 @@ class ListEntry:
         )
 
     def structure_findings(self, excerpt: str) -> Iterator[Finding]:
-        """Missing elements, and a wrong order of the others; `excerpt` shows the entry."""
+        """The findings about missing elements, and about a wrong order of the others; `excerpt` shows the entry."""
         missing = [name for name in ENTRY_ELEMENTS if name not in self.lines]
         if "docid" in missing:
             missing = [name for name in missing if name not in DOCID_PARTS]
@@ -81,7 +81,7 @@ class ListEntry:
             yield Finding("list.order", message, remedy, line=self.line, excerpt=excerpt)
 
     def value_findings(self) -> Iterator[Finding]:
-        """The values that are there and cannot be used."""
+        """The findings about values that are there and unusable."""
         yield from self._value_finding("scope", check_scope)
         yield from self._value_finding("identifier", partial(check_number, "identifier"))
         yield from self._value_finding("revision", partial(check_number, "revision"))

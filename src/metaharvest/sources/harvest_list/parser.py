@@ -1,9 +1,8 @@
 """Reads a harvest list piece by piece and checks everything about it, in bounded memory whatever it contains.
 
 The parser is expat. It reads a stream without building a tree, knows the line of everything at any length, notices a
-list that breaks off, and expands no entities of a document type definition. Which elements there are is said by
-elements.py, what an entry and its values must be by entry.py and values.py, what a syntax error means by syntax.py;
-where the list comes from is up to source.py.
+truncated list, and expands no entities of a document type definition. elements.py knows the elements, entry.py and
+values.py check an entry and its values, syntax.py explains a syntax error, and source.py fetches the list.
 """
 
 from __future__ import annotations
@@ -54,11 +53,11 @@ MAX_DEPTH = 64
 """How deep elements may be nested; a valid list needs four levels."""
 
 MAX_ODDITIES = 100_000
-"""Number of problems, and of things that a list does not have, after which reading stops."""
+"""The number of problems and oddities after which reading stops."""
 
 
 class _Stop(Exception):
-    """Reading on makes no sense, or would take too much memory."""
+    """Further reading makes no sense, or would take too much memory."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding.message)
@@ -96,7 +95,7 @@ class ListParser:
     def _new_parser(self) -> expat.XMLParserType:
         parser = expat.ParserCreate(namespace_separator=" ")
         parser.buffer_text = True
-        # Expat 2.6 puts off parsing unfinished tags, and then gives no position; here their length is limited anyway.
+        # Expat 2.6 delays unfinished tags, and then gives no position; their length is limited here anyway.
         if hasattr(parser, "SetReparseDeferralEnabled"):
             parser.SetReparseDeferralEnabled(False)
         parser.XmlDeclHandler = lambda version, encoding, standalone: self._source.declare(encoding)
@@ -109,7 +108,7 @@ class ListParser:
         return parser
 
     def feed(self, data: bytes, *, last: bool = False) -> bool:
-        """Parse the next piece. False if a problem makes it impossible to read on."""
+        """Parse the next piece. False if a problem prevents further reading."""
         self._fed += len(data)
         try:
             self._parser.Parse(data, last)
@@ -137,7 +136,7 @@ class ListParser:
         return False
 
     def documents(self) -> Iterator[ListedDocument]:
-        """The good entries that were read since the last call."""
+        """The good entries since the last call."""
         ready, self._ready = self._ready, []
         return iter(ready)
 
@@ -150,7 +149,7 @@ class ListParser:
         if self._kept:
             raise ListError(*self._kept)
 
-    # -- findings: those of the open entry wait in it until its docid is known
+    # -- findings: an open entry keeps its findings until its docid is known
 
     def _report(self, rule: str, message: str, remedy: str) -> None:
         """Keep a finding about the place where the parser is."""
@@ -175,7 +174,7 @@ class ListParser:
             self._left_out += 1
 
     def _count_oddity(self, name: str = "") -> None:
-        """Count something that lists do not have. A long name counts more: expat keeps every name until the end."""
+        """Count an oddity. A long name counts more: expat keeps every name until the end."""
         self._oddities += 1 + len(name) // 100
         if self._oddities > MAX_ODDITIES:
             message = f"Reading stopped here: more than {MAX_ODDITIES:,} things in this list are wrong or unusual."
@@ -191,7 +190,7 @@ class ListParser:
             self._left_out += 1
         self._kept.append(replace(finding, docid=docid))
 
-    # -- what the parser meets
+    # -- the parser's events
 
     def _doctype(self, name: str, system: str | None, public: str | None, internal_subset: bool) -> None:
         if name.lower() == "html":
@@ -246,7 +245,7 @@ class ListParser:
         self._open.append(name)
 
     def _known_name(self, name: str, parent: str) -> str:
-        """The known name that an unexpected element must mean, or SKIPPED; reports what is wrong with it."""
+        """The known name that an unexpected element must mean, or SKIPPED; reports the mistake."""
         if len(self._open) >= MAX_DEPTH:
             message = f"Elements are nested more than {MAX_DEPTH} deep here; a harvest list has four levels."
             self._stop("list.too-deep", message, "Look whether end tags are missing.")
@@ -268,10 +267,10 @@ class ListParser:
         return meant
 
     def _leave_open(self, entry: ListEntry) -> None:
-        """Another entry begins inside of this one: its end tag is missing. The others are checked all the same."""
+        """Report a missing end tag: another entry begins inside of this one. The other entries are checked."""
         self._close_entry()
         self._texts.clear()
-        # Of empty entries one within the other, the first says it.
+        # Of nested empty entries, only the first is reported.
         if entry.lines or not self._has_open_entries:
             finding = self._not_closed(entry, "the next one begins", self._parser.CurrentLineNumber)
             self._keep(replace(finding, docid=entry.docid))
@@ -304,7 +303,7 @@ class ListParser:
             remedy = "Add a `document` element for every document, or ask the administrator to suspend your site."
             self._report("list.empty", message, remedy)
 
-    # -- text: all of it is collected, since there is little except the values, and checked when an element ends
+    # -- text: all of it is collected, since lists have little except the values, and checked when an element ends
 
     def _end_value(self, name: str, entry: ListEntry) -> None:
         if len(self._texts) == self._value_from + 1:
@@ -352,7 +351,7 @@ class ListParser:
             self._keep(finding)
 
     def _close_entry(self) -> None:
-        """Take over the findings of the open entry, if there is one, with its docid."""
+        """Move the findings of the open entry, if there is one, to the others, with its docid."""
         entry, self._entry = self._entry, None
         if entry is None or not entry.findings:
             return

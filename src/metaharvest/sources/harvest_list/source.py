@@ -1,7 +1,7 @@
-"""Harvest lists as a source of documents: fetches a site's list, reads it as a whole, and fetches what it names.
+"""Harvest lists as a source of documents: fetches a site's list, reads it as a whole, and fetches its documents.
 
-The network policy is kept by fetch/, what a list may contain is checked by parser.py. What is to be done with a listed
-document is decided in harvest/; duplicates and several revisions of a document are no errors here.
+fetch/ enforces the network policy, parser.py checks the list, and harvest/ decides about each listed document.
+Duplicates and several revisions of a document are no errors here.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class HarvestListSource:
     def __init__(self, site: Site, fetcher: Fetcher) -> None:
         self._site = site
         self._fetcher = fetcher
-        self._told: set[str] = set()
+        self._reported_servers: set[str] = set()
 
     async def list_documents(self, known: ListVersion | None, seconds: float = inf) -> Listing:
-        """The listed documents; see Source. A list is known by what its server says, or by its bytes."""
+        """The listed documents; see Source. The server's validators, or the bytes, identify a known list."""
         if self._fetcher.robots.is_binding and (forbidden := await self._forbidden(self._site.list_url)):
             raise FetchError(*forbidden)
         spool = tempfile.TemporaryFile(prefix="metaharvest-")  # noqa: SIM115 - _read closes it
@@ -64,21 +64,21 @@ class HarvestListSource:
         return Listing(_read(spool, self._site), version, await self._forbidden(self._site.list_url))
 
     async def _forbidden(self, url: str) -> tuple[Finding, ...]:
-        """What the server's robots.txt says against `url`; once for each server."""
+        """The finding if the server's robots.txt forbids `url`; once for each server."""
         host = server_of(url)
-        if host in self._told:
+        if host in self._reported_servers:
             return ()
         options = self._site.options
         finding = await self._fetcher.robots.forbids(
             url, allow_networks=options.allow_networks, ca_file=options.ca_file
         )
-        if finding is None or host in self._told:
+        if finding is None or host in self._reported_servers:
             return ()
-        self._told.add(host)
+        self._reported_servers.add(host)
         return (finding,)
 
     def original_columns(self, document_id: str) -> OriginalColumns:
-        """Scope and identifier, of which the document id was made."""
+        """Scope and identifier, which form the document id."""
         return scope_and_identifier(document_id)
 
     async def fetch(self, document: ListedDocument, patience: float = inf) -> FetchedDocument:
@@ -99,7 +99,7 @@ async def fetch_document(
 ) -> FetchedDocument:
     """The document's bytes, fetched for this site; no bytes, and no digest, if it is still the version `known`.
 
-    Raises FetchError, also for an HTML page in the document's place, or where a robots.txt that is binding forbids it.
+    Raises FetchError, also for an HTML page in the document's place, or if a binding robots.txt forbids it.
     """
     options = site.options
     if fetcher.robots.is_binding and (
@@ -125,14 +125,14 @@ async def fetch_document(
 
 
 def scope_and_identifier(document_id: str) -> OriginalColumns:
-    """The two parts of a document id, `scope.identifier`; None if it is not made like that."""
+    """The two parts of a document id, `scope.identifier`; None for an id of another form."""
     scope, _, identifier = document_id.rpartition(".")
     number = whole_number(identifier, MAX_LONG)
     return (scope, number) if scope and number is not None else (None, None)
 
 
 def _header(value: str | None) -> str | None:
-    """A header worth keeping for the next request: printable, and not longer than any in earnest is."""
+    """A header to keep for the next request: printable, and not longer than usual."""
     return value if value and len(value) <= _HEADER and value.isascii() and value.isprintable() else None
 
 
@@ -145,8 +145,7 @@ def read_list(file: BinaryIO, *, files_allowed: bool = False, base: str = "") ->
     """The documents of the harvest list in `file` (open for reading, seekable), in its order, in bounded memory.
 
     `files_allowed`: it may name documents by file: URLs; with `base` also relative to that URL. Raises ListError with
-    every problem (at most 100, then their number) at the end: until the iterator has ended, nothing is known to be
-    right.
+    every problem (at most 100, then their number) at the end: only a complete iteration shows that the list is valid.
     """
     file.seek(0)
     _refuse_what_is_no_list(file.read(_HEAD))

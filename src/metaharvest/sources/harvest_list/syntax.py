@@ -1,6 +1,6 @@
-"""Says in plain words what is wrong with a harvest list that is not well-formed XML, and shows the place.
+"""Explains in plain words why a harvest list is not well-formed XML, and shows the place.
 
-It turns the errors of the XML parser (expat) into findings; reading the list is up to parser.py.
+It turns the errors of the XML parser (expat) into findings; parser.py reads the list.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def list_excerpt(text: str) -> str:
 
 def excerpt_around(before: str, after: str) -> str:
     """The line as an excerpt, cut so that the place between `before` and `after` is in it."""
-    # Credentials are removed first, since the cut may go through them. The NUL, which XML never has, marks the place.
+    # Remove credentials before the cut, which may divide them. The NUL, which XML never has, marks the place.
     whole = without_credentials(f"{before}\0{after}")
     left, _, right = whole.partition("\0")
     room = MAX_EXCERPT // 2
@@ -101,7 +101,7 @@ def excerpt_around(before: str, after: str) -> str:
 
 
 def encoding_finding(source: SourceText) -> Finding:
-    """For a list that is not in the encoding that it declares, or in an encoding that cannot be read."""
+    """For a list whose encoding differs from the declared one, or is unreadable."""
     declared = one_line(source.declared or "", 40)
     message = "The list is written in UTF-32, which cannot be read."
     if declared:
@@ -111,7 +111,7 @@ def encoding_finding(source: SourceText) -> Finding:
 
 
 def syntax_finding(error: expat.ExpatError, offset: int, source: SourceText, inside: str, entries: int) -> Finding:
-    """The finding for a syntax error at the byte `offset`, `inside` an element ("" for none), after so many entries."""
+    """The finding for a syntax error at byte `offset`, `inside` an element ("" for none), after a number of entries."""
     reason = expat.ErrorString(error.code)
     if reason == errors.XML_ERROR_INVALID_TOKEN and offset <= len(codecs.BOM_UTF8):
         reason = errors.XML_ERROR_SYNTAX

@@ -1,7 +1,7 @@
 """Checks the values of one harvest-list entry: scope, identifier, revision, document type, URL.
 
-Pure functions of a text. Each returns the value, or raises BadValue with a sentence and a remedy; where in the list
-the value is, parser.py and entry.py know.
+Pure functions of a text. Each returns the value, or raises BadValue with a sentence and a remedy; parser.py and
+entry.py know the place of the value in the list.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from metaharvest.sources.harvest_list.elements import Mistake
 from metaharvest.text import one_line, shown_url
 
 XML_SPACE = " \t\r\n"
-"""White space in XML; Python counts more characters as such."""
+"""White space in XML; Python counts more characters as white space."""
 
 MAX_DOCUMENT_ID = 800
 """Characters of a document id, the limit of Metacat."""
@@ -33,7 +33,7 @@ _PLAIN_URL = re.compile(r"https?://[A-Za-z0-9][A-Za-z0-9.-]*(:([0-9]{1,4}|[1-5][
 
 
 class BadValue(Exception):
-    """A value that cannot be used: the rule, what is wrong, and what to write instead."""
+    """An unusable value: the rule, the mistake, and the remedy."""
 
     def __init__(self, rule: str, message: str, remedy: str) -> None:
         super().__init__(message)
@@ -41,7 +41,7 @@ class BadValue(Exception):
 
 
 def quoted(text: str) -> str:
-    """A value as messages show it: in quotes, on one line, cut if it is long, without credentials."""
+    """A value in messages: in quotes, on one line, cut if it is long, without credentials."""
     return f"'{one_line(shown_url(text), 80)}'"
 
 
@@ -109,7 +109,7 @@ def check_url(text: str, files_allowed: bool = False, base: str = "") -> str:
     whole = "Write the whole URL, as in <documentURL>https://www.example.org/eml/alder.12.2.xml</documentURL>."
     if not url:
         raise BadValue("list.url", "The documentURL is empty.", whole)
-    # A printable text has none of these but a space. To look at each character of all URLs of a list takes long.
+    # A printable text has none of these but a space. A check of each character of all URLs of a list takes long.
     suspects = url if " " in url or not url.isprintable() else ""
     odd = next((c for c in suspects if c.isspace() or unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp")), None)
     if odd is not None:
@@ -123,7 +123,7 @@ def check_url(text: str, files_allowed: bool = False, base: str = "") -> str:
 
 
 def _is_relative(url: str) -> bool:
-    """Whether this names a file by a path alone; a web address without its https:// does not."""
+    """True if this names a file by a path alone; False for a web address without its https://."""
     return not url.lower().startswith(("//", "\\", "www.")) and _SCHEME.match(url) is None
 
 
@@ -156,12 +156,12 @@ def _check_parts(url: str, whole: str) -> str:
 
 
 def _quoted_url(url: str) -> str:
-    """As `quoted`, but the URL may be broken, and anything before an `@` in it a password."""
+    """As `quoted`, but the URL may be broken, and the text before an `@` in it may be a password."""
     return f"'{one_line(shown(url), 80)}'" if "@" in url else quoted(url)
 
 
 def _character(character: str) -> str:
-    """A character in words, since some, such as a no-break space, cannot be seen."""
+    """A character in words, since some, such as a no-break space, are invisible."""
     named = {" ": "a space", "\n": "a line break", "\r": "a line break", "\t": "a tab", "/": "a slash (/)"}
     if character in named:
         return named[character]
