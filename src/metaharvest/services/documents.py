@@ -1,7 +1,7 @@
-"""What is done with documents in targets: copied into another one, given to another site, withdrawn.
+"""The actions on documents in targets: copies into another target, transfers to another site, withdrawals.
 
 A withdrawal is committed first: the targets delete the document, no harvest brings it back, and its content may be
-erased. If a target refuses, the same command can be given again.
+erased. If a target refuses, repeat the same command.
 """
 
 from __future__ import annotations
@@ -56,21 +56,21 @@ _LONGEST_NAME = 255
 def copy(
     harvester: Harvester,
     request: CopyRequest,
-    told: Told = lambda revision: None,
+    report: Told = lambda revision: None,
     progress: Progress | None = None,
     stop: StopSignal | None = None,
 ) -> CopyResult:
-    """Copy documents from one target into another, under the run lock; what it raises is said by the function.
+    """Copy documents from one target into another, under the run lock; see `copy_documents` for the errors.
 
-    `told` hears of each revision that is not in the target as the source has it.
+    `report` gets each revision that the target does not hold as the source has it.
     """
-    to_tell, to_heed = progress or Progress(), stop or StopSignal()
-    return copy_documents(harvester.engine, harvester.targets, request, harvester.now, to_tell, told, to_heed)
+    progress, stop = progress or Progress(), stop or StopSignal()
+    return copy_documents(harvester.engine, harvester.targets, request, harvester.now, progress, report, stop)
 
 
 @dataclass(frozen=True, slots=True)
 class TransferRequest:
-    """Documents by docid or document id, and whole scopes, for a site; `by` is the person who says so, for the log.
+    """Documents by docid or document id, and whole scopes, for a site; `by` is the person, for the log.
 
     With `rehearse` nothing is changed.
     """
@@ -84,9 +84,9 @@ class TransferRequest:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A document that was to be given to a site, and the revision that was named, if one was.
+    """A document in a transfer, with the named revision, if there is one.
 
-    `former` is the name of the registered site that it belonged to. `done` is false if that is the same site.
+    `former` is the name of its former registered site. `done` is false if that is the same site.
     """
 
     document_id: str
@@ -96,11 +96,11 @@ class Transfer:
 
 
 def transfer(harvester: Harvester, wanted: TransferRequest) -> list[Transfer]:
-    """Let all of these documents belong to that site, or none. What belongs to it already stays as it is.
+    """Transfer all of these documents to that site, or none. A document of that site stays as it is.
 
-    They are documents that its target holds, or that belong to a site in whatever other target outside of the database.
+    Their site's target holds them, or they belong to a site in any other target outside of the database.
 
-    Raises MetaharvestError with the documents that are not there, ScheduleError if there is no such site, TargetError,
+    Raises MetaharvestError with the unknown documents, ScheduleError if there is no such site, TargetError,
     DatabaseUnavailable.
     """
     target = harvester.targets.of(wanted.site)
@@ -121,7 +121,7 @@ def transfer(harvester: Harvester, wanted: TransferRequest) -> list[Transfer]:
 
 
 def _owned(harvester: Harvester, target: Target, names: Sequence[str]) -> Collection[str]:
-    """The documents that `names` may mean and that belong to a site, in a target like this one."""
+    """The documents that `names` may mean, and that belong to a site in a target like this one."""
     if isinstance(target, EmbeddedTarget):
         return ()
     owned, asked = set[str](), possible_ids(names)
@@ -132,7 +132,7 @@ def _owned(harvester: Harvester, target: Target, names: Sequence[str]) -> Collec
 
 
 def _documents_of(harvester: Harvester, target: Target, scope: str) -> list[str]:
-    """The documents of a scope that may be transferred, by document id. Raises MetaharvestError, TargetError."""
+    """The documents of a scope for a transfer, by document id. Raises MetaharvestError, TargetError."""
     within = (f"{scope}.", f"{scope}/")
     if isinstance(target, EmbeddedTarget):
         held = target.documents_between(*within)
@@ -148,7 +148,7 @@ def _documents_of(harvester: Harvester, target: Target, scope: str) -> list[str]
 
 @dataclass(frozen=True, slots=True)
 class WithdrawalRequest:
-    """Which document is withdrawn, why, and by whom. `erase`: also its content.
+    """The document to withdraw, the reason, and the person. `erase`: also its content.
 
     `target`: the name of the only target; None: all.
     """
@@ -162,7 +162,7 @@ class WithdrawalRequest:
 
 @dataclass(frozen=True, slots=True)
 class AtTarget:
-    """What a target did. `deleted`: it had the document. `erased`: the number of revisions or files.
+    """The result at a target. `deleted`: it had the document. `erased`: the number of revisions or files.
 
     `stays`: a sentence about the rest.
     """

@@ -16,11 +16,11 @@ from metaharvest.errors import (
 
 
 class ExitCode(IntEnum):
-    """How a command ended. 69 and 75 come from sysexits.h (EX_UNAVAILABLE, EX_TEMPFAIL); 130 is 128 + SIGINT."""
+    """The end of a command. 69 and 75 come from sysexits.h (EX_UNAVAILABLE, EX_TEMPFAIL); 130 is 128 + SIGINT."""
 
     DONE = 0
     FAILED = 1
-    """For `run`: an unexpected failure; perhaps nobody was mailed. The help of other commands says what it means."""
+    """For `run`: an unexpected failure, perhaps without any mail. The help of other commands explains it."""
     USAGE = 2
     """Settings or usage: nothing was done."""
     SITE_FAILED = 3

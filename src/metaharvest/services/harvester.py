@@ -1,8 +1,8 @@
 """One installation: its settings, clock, database, targets and sources; runs, dry runs and checks with them.
 
-What else is done with an installation is a function in another module of services/, which takes a `Harvester`. What the
-tables say is read through queries/, with a session of `Harvester.reading()`. Heavy modules are imported when they are
-first used: a command starts at once.
+Other actions on an installation are functions in the other modules of services/, which take a `Harvester`. queries/
+read the tables, with a session of `Harvester.reading()`. Heavy modules are imported at their first use: a command
+starts at once.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def utc_now() -> datetime:
 class Harvester:
     """One installation, as its settings describe it; to be closed, or used as a context manager.
 
-    `engine`, `targets` and `source` are those that the settings and the sites name, unless others are given; `target`
-    stands in for all targets. An engine that is given is left open. `limits` are for tests.
+    `engine`, `targets` and `source` come from the settings and the sites, unless others are given; `target` replaces
+    all targets. A given engine is left open. `limits` are for tests.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Harvester:
 
     @cached_property
     def settings(self) -> Settings:
-        """The settings; what they say of a site holds for those that were split from it, too."""
+        """The settings; the values of a site apply also to the sites that were split from it."""
         if not self._settings.sites:
             return self._settings
         from metaharvest.sites.registry import split_sites
@@ -82,7 +82,7 @@ class Harvester:
         try:
             with self.reading() as session:
                 return self._settings.with_split_sites(split_sites(session))
-        except MetaharvestError:  # whoever needs the database is told
+        except MetaharvestError:  # the first use of the database reports it
             return self._settings
 
     def close(self) -> None:
@@ -96,7 +96,7 @@ class Harvester:
 
     @cached_property
     def engine(self) -> Engine:
-        """The database, whose tables are those of this program. Raises SettingsError, DatabaseError."""
+        """The database, with the tables of this program. Raises SettingsError, DatabaseError."""
         from metaharvest.database.engine import open_database, require_current, require_there
 
         engine = self._given_engine or open_database(self._settings)
@@ -111,7 +111,7 @@ class Harvester:
 
     @cached_property
     def database_error(self) -> DatabaseError | None:
-        """Why there is no database that can be used; None if there is one. Raises SettingsError."""
+        """The reason why there is no usable database; None if there is one. Raises SettingsError."""
         try:
             self.engine  # noqa: B018 - opened, and kept
         except DatabaseError as error:
@@ -120,14 +120,14 @@ class Harvester:
 
     @cached_property
     def targets(self) -> Targets:
-        """Where documents go. Raises DatabaseError."""
+        """The targets of the documents. Raises DatabaseError."""
         from metaharvest.targets.lookup import Targets
 
         return self._given_targets or Targets(self.settings, self.engine, self._given_target)
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
-        """A session to read with. Raises DatabaseUnavailable, and what `engine` raises."""
+        """A session for reading. Raises DatabaseUnavailable, and the errors of `engine`."""
         from metaharvest.database.engine import database_errors, readers
 
         with database_errors(self.engine), readers(self.engine)() as session:
@@ -135,7 +135,7 @@ class Harvester:
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
-        """A transaction, committed at the end. Raises DatabaseUnavailable, and what `engine` raises."""
+        """A transaction, committed at the end. Raises DatabaseUnavailable, and the errors of `engine`."""
         from metaharvest.database.engine import database_errors, writers
 
         with database_errors(self.engine), writers(self.engine).begin() as session:
@@ -144,16 +144,18 @@ class Harvester:
     # -- runs
 
     def run(self, request: RunRequest, progress: Progress | None = None, stop: StopSignal | None = None) -> RunResult:
-        """Harvest the sites that are due, or those that are asked for; what it raises is said by `run_once`."""
+        """Harvest the sites that are due, or the requested ones; see `run_once` for the errors."""
         from metaharvest.harvest.context import Progress
         from metaharvest.harvest.run import run_once
         from metaharvest.sources.lookup import source_for
 
-        source, told = self._given_source or source_for, progress or Progress()
-        return run_once(self.settings, self.engine, self.targets, request, self.now, told, source, stop, self._limits)
+        source, progress = self._given_source or source_for, progress or Progress()
+        return run_once(
+            self.settings, self.engine, self.targets, request, self.now, progress, source, stop, self._limits
+        )
 
     def harvest_site(self, site_id: int, progress: Progress | None = None, stop: StopSignal | None = None) -> RunResult:
-        """A run of this site alone, whether it is due or not. Raises ScheduleError if there is none, or it is off."""
+        """Run this site alone, due or not. Raises ScheduleError if there is none, or it is off."""
         from metaharvest.harvest.run import RunRequest
         from metaharvest.sites.registry import read_site
 
@@ -165,7 +167,7 @@ class Harvester:
 
     @contextmanager
     def dry_run(self, request: RunRequest, progress: Progress | None = None) -> Iterator[DryRun]:
-        """What `run` would do, on a throw-away journal: nothing is written anywhere, no mail is sent."""
+        """A rehearsal of `run` on a throw-away journal: nothing is written anywhere, no mail is sent."""
         from metaharvest.rehearsal.dry_run import rehearsal
 
         with rehearsal(self.settings, self._given_target, self.engine, with_records=True) as scratch:
@@ -173,10 +175,10 @@ class Harvester:
 
     @contextmanager
     def check(self, arguments: Sequence[str], how: CheckOptions, progress: Progress | None = None) -> Iterator[Checked]:
-        """What a harvest of these lists, documents and folders would come to; does without a database.
+        """A rehearsal of the harvest of these lists, documents and folders; works without a database.
 
-        Each of `arguments` is a URL, a file, a folder, or `-` for standard input. Raises CannotBeChecked for what is
-        not there, ScheduleError and SettingsError for a site and a target that are not known.
+        Each of `arguments` is a URL, a file, a folder, or `-` for standard input. Raises CannotBeChecked for a missing
+        one, ScheduleError and SettingsError for an unknown site or target.
         """
         from metaharvest.harvest.run import RunRequest
         from metaharvest.rehearsal import check
@@ -199,7 +201,7 @@ class Harvester:
             return DryRun(self, result, run_record(session, result.run_id))
 
     def _on(self, scratch: Rehearsal, source: SourceFor | None, limits: RunLimits | None = None) -> Harvester:
-        """This harvester, but on a throw-away journal."""
+        """This harvester on a throw-away journal."""
         return Harvester(
             scratch.settings,
             self.now,
@@ -212,7 +214,7 @@ class Harvester:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """A run that was only rehearsed: its result, its record, and the harvester that reads its throw-away journal."""
+    """A rehearsed run: its result, its record, and the harvester that reads its throw-away journal."""
 
     harvester: Harvester
     result: RunResult
@@ -221,7 +223,7 @@ class DryRun:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What was checked: a rehearsed run, and what was given for it."""
+    """A rehearsed run, and its arguments."""
 
     harvester: Harvester
     result: RunResult

@@ -54,7 +54,7 @@ def write_settings(path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PreparedDatabase:
-    """A database that can be used, as it may be shown; `former` is the version of its tables before, if it had any."""
+    """A usable database, in a form for people; `former` is the earlier version of its tables, if it had any."""
 
     shown: str
     version: str
@@ -62,7 +62,7 @@ class PreparedDatabase:
 
     @property
     def is_new(self) -> bool:
-        """True if its tables were created."""
+        """True if its tables were created now."""
         return self.former is None
 
     @property
@@ -84,7 +84,7 @@ def prepare_database(settings: Settings) -> PreparedDatabase:
 
 
 def _version(engine: Engine) -> str | None:
-    """The migration that the database's tables are at; None if there is no database, or no table in it."""
+    """The migration of the database's tables; None if there is no database, or no table in it."""
     if engine.dialect.name == "sqlite" and not Path(engine.url.database or "").exists():
         return None
     with database_errors(engine), engine.connect() as connection:
@@ -92,7 +92,7 @@ def _version(engine: Engine) -> str | None:
 
 
 def repair_dates(harvester: Harvester) -> dict[str, int]:
-    """Move dates that a wrong clock left in the future to today, under the run lock; how many rows of each kind.
+    """Move dates that a wrong clock left in the future to today, under the run lock; the number of rows of each kind.
 
     Raises LockHeld.
     """
@@ -101,15 +101,15 @@ def repair_dates(harvester: Harvester) -> dict[str, int]:
 
 
 def copy_database(
-    harvester: Harvester, url: str, password: str = "", told: Callable[[CopiedTable], None] = lambda table: None
+    harvester: Harvester, url: str, password: str = "", report: Callable[[CopiedTable], None] = lambda table: None
 ) -> list[CopiedTable]:
-    """Copy everything into another, empty database, whose password is a secret reference; what was copied.
+    """Copy everything into another, empty database, whose password is a secret reference; the copied tables.
 
-    A copy that was broken off goes on. Raises what `database.copying.copy_database` says, SettingsError.
+    An interrupted copy continues. Raises the errors of `database.copying.copy_database`, SettingsError.
     """
     target = open_database(harvester.settings.with_database(url, password))
     try:
-        return copy_into(harvester.engine, target, told)
+        return copy_into(harvester.engine, target, report)
     finally:
         target.dispose()
 
@@ -123,9 +123,9 @@ def checked_address(text: str) -> str:
 
 
 def forget_address(harvester: Harvester, address: str, start: str = "metaharvest") -> tuple[Forgotten, list[str]]:
-    """Take an address out of all that is kept, under the run lock; what was changed, and where it may still be.
+    """Remove an address from everything that is stored, under the run lock; the changes, and where it may remain.
 
-    Raises ScheduleError, LockHeld. `start` is how a command line begins.
+    Raises ScheduleError, LockHeld. `start` is the beginning of a command line.
     """
     with run_lock(harvester.engine):
         with harvester.writing() as session:
@@ -135,7 +135,7 @@ def forget_address(harvester: Harvester, address: str, start: str = "metaharvest
 
 
 def _elsewhere(settings: Settings, address: str) -> Iterator[str]:
-    """Where an address is, or may be, that no command of this program changes: a sentence each."""
+    """The places where an address is, or may be, that no command of this program changes: a sentence each."""
     own = settings.harvester.administrators
     if address.casefold() in (each.casefold() for each in own):
         yield f"Still in the settings: take {address} out of administrators in [harvester], or it gets the next report."

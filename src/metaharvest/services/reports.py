@@ -1,4 +1,4 @@
-"""Reports: as they would be written now; sent again, given up, delivered."""
+"""Reports: as they would be written now; sent again, dropped, delivered."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ def resend_refused(harvester: Harvester, since: date | None = None) -> ResentRef
 
 
 def drop(harvester: Harvester, report_id: int, by: str = "") -> Dropped:
-    """Have nobody else get this report; how many deliveries were given up. Raises MetaharvestError."""
+    """Stop the delivery of this report; the number of dropped deliveries. Raises MetaharvestError."""
     with harvester.writing() as session:
         return reports.drop(session, report_id, f"It was dropped{by and f' by {by}'} on {harvester.today()}.")
 
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """What became of the outbox; `refused`: all deliveries that are not tried any more; `reasons`: why some failed."""
+    """The result for the outbox; `refused`: all deliveries that are not tried again; `reasons`: causes of failures."""
 
     deliveries: Deliveries
     refused: int
@@ -79,7 +79,7 @@ class Delivered:
 
 
 def deliver(harvester: Harvester) -> Delivered:
-    """Hand over what waits in the outbox, under the run lock, as a run would send the same. Raises LockHeld."""
+    """Hand over the waiting reports in the outbox, under the run lock, as a run does. Raises LockHeld."""
     began = harvester.now()
     with run_lock(harvester.engine), database_errors(harvester.engine):
         done = reports.deliver(writers(harvester.engine), harvester.settings, harvester.now())

@@ -1,4 +1,4 @@
-"""A run with all that belongs to it: what is asked of it, how it ended, the metrics file, the monitor."""
+"""A run with all that belongs to it: its request, its result, its exit code, the metrics file, the monitor."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from metaharvest.services.harvester import DryRun, Harvester
 __all__ = ["Progress", "RunRequest", "RunResult", "StopSignal"]
 
 _NEAR = timedelta(days=7)
-"""How far the day of a run may be from the clock: enough for a few missed nights."""
+"""The largest distance of a run's day from the clock: enough for a few missed nights."""
 
 
 @dataclass(frozen=True, slots=True)
 class FinishedRun:
-    """A run that came to its end: its result, its record, and the exit code of a command that makes it."""
+    """A finished run: its result, its record, and the exit code of its command."""
 
     result: RunResult
     record: RunRecord
@@ -41,9 +41,9 @@ def request(
     day: date | None = None,
     any_day: bool = False,
 ) -> RunRequest:
-    """What is asked of a run: the named sites, all enabled ones (`force`), or those that are due on this day.
+    """The request for a run: the named sites, all enabled ones (`force`), or the sites that are due on this day.
 
-    Raises RequestError; also for a day so far from the clock that it is more likely a mistake, unless `any_day`.
+    Raises RequestError; also for a day too far from the clock, which is probably a mistake, unless `any_day`.
     """
     if force and names:
         raise RequestError("--force harvests all enabled sites, --site the named ones: use one of the two.")
@@ -67,11 +67,11 @@ def harvest(
 ) -> FinishedRun:
     """Make a run, then write the metrics file and ping the monitor, if the settings name them.
 
-    `progress` lasts as long as the harvest. `note` gets sentences for the person who started the run: what a stop left
-    undone, a file or a monitor that could not be reached. Raises what `run_once` raises.
+    `progress` lasts as long as the harvest. `note` gets sentences for the person who started the run: the work that a
+    stop left undone, an unreachable file or monitor. Raises the errors of `run_once`.
 
-    If no run came to an end, a monitor that cannot be told how a run ended is not pinged: its alarm is the silence.
-    Nor is any if another run is under way, which will ping by itself, or if a site's name was mistyped.
+    If no run came to an end, a monitor that cannot receive failures is not pinged: the missing ping is its alarm. There
+    is no ping either if another run is under way, which pings by itself, or if a site's name was mistyped.
     """
     try:
         with progress or nullcontext(Progress()) as shown:
@@ -95,7 +95,7 @@ def harvest(
 
 
 def _exit_code(result: RunResult, record: RunRecord, strict: bool) -> ExitCode:
-    """The exit code of a finished run. A report that was not delivered comes first, as no mail then says the rest."""
+    """The exit code of a finished run. An undelivered report comes first, as then no mail reports the rest."""
     if result.undelivered:
         return ExitCode.NOT_DELIVERED
     if result.status is RunStatus.INTERRUPTED:
@@ -112,15 +112,15 @@ def exit_code_of_dry_run(done: DryRun, *, strict: bool) -> ExitCode:
 
 
 def went_nowhere(harvester: Harvester, record: RunRecord) -> str:
-    """A sentence about the sites of a run whose documents no target gets; empty if there is none."""
+    """A sentence about the sites of a run whose documents go into no target; empty if there is none."""
     listed = [site["site_name"] for site in record.sites if site["listed"]]
     return named_targets(harvester.targets).went_nowhere(listed)
 
 
 def _write_metrics(harvester: Harvester, exit_code: int, note: Callable[[str], None]) -> None:
-    """Write the file for Prometheus, if metrics_file is set. A failure does not change how the run ended.
+    """Write the file for Prometheus, if metrics_file is set. A failure does not change the result of the run.
 
-    Where the database cannot be read, the file says so, and how the attempt ended.
+    If the database is unreadable, the file says so, with the result of the attempt.
     """
     file = harvester.settings.monitoring.metrics_file
     if file is None:

@@ -58,7 +58,7 @@ def export_file(harvester: Harvester, *, as_csv: bool = False, with_logins: bool
         rows = read_sites(session)
     sites = [site for site in rows if isinstance(site, Site)]
     mappings = [as_mapping(site, with_logins=with_logins) for site in sites]
-    # A mark at the beginning has spreadsheets read UTF-8.
+    # A mark at the beginning makes spreadsheets read UTF-8.
     text = f"\ufeff{csv_text(mappings)}" if as_csv else json_text(mappings)
     without = tuple(site.name for site in sites if has_login(site) and not with_logins)
     return ExportedSites(
@@ -77,7 +77,7 @@ class SiteChange:
 
 @dataclass(frozen=True, slots=True)
 class ImportedSites:
-    """What became of each site of a file; `with_new_date`: the sites that have a next harvest of the file."""
+    """The result for each site of a file; `with_new_date`: the sites whose next harvest comes from the file."""
 
     changes: tuple[SiteChange, ...]
     with_new_date: tuple[Site, ...]
@@ -158,7 +158,7 @@ def _imported(
 def _with_origin(
     options: str | None, row: FileRow, before: Site | BrokenSite | None, known: Collection[Site | BrokenSite]
 ) -> str | None:
-    """The options. A repository without an origin gets one, as in `sites add`."""
+    """The options. A source repository without an origin gets one, as in `sites add`."""
     stored = json.loads(options or "{}")
     if "oai" not in stored and row.values.get("source_kind") != OAI:
         return options
@@ -174,7 +174,7 @@ _DEFAULTS = {"updatefrequency": 1, "unit": "days", "notify": "always", "source_k
 
 
 def _duplicates(session: Session, done: Sequence[SiteChange], places: Mapping[str, str]) -> list[str]:
-    """A sentence for each added site, or site with a new source, whose source another site has."""
+    """A sentence for each added site, or site with a new source, whose source another site has already."""
     sites = read_sites(session)
     by_name = {site.name: site for site in sites}
     problems = []
@@ -190,7 +190,7 @@ def _duplicates(session: Session, done: Sequence[SiteChange], places: Mapping[st
 
 @dataclass(frozen=True, slots=True)
 class MetacatImport:
-    """What became of the schedule of a Metacat Harvester, row by row, and of its log, if that was asked for."""
+    """The result for the schedule of a Metacat Harvester, row by row, and for its log, if that was requested."""
 
     rows: tuple[ImportedRow, ...]
     log: ImportedLog | None
@@ -205,9 +205,9 @@ def import_metacat(
     dry_run: bool = False,
     start: str = "metaharvest",
 ) -> MetacatImport:
-    """Take over the schedule of a Metacat Harvester, and with `log` what it logged; nothing in a dry run.
+    """Import the schedule of a Metacat Harvester, and with `log` its log; nothing in a dry run.
 
-    `start` is how a command line begins that does something with the same settings. Raises MetaharvestError if the
+    `start` is the beginning of a command line with the same settings. Raises MetaharvestError if the
     tables cannot be read.
     """
 
@@ -220,7 +220,7 @@ def import_metacat(
         rows = metacat_import.decide(schedule, sites, today, allowed, start)
         totals = metacat_import.totals(rows)
         numbers = {site.name: site.site_id for site in sites}
-        # In a dry run new sites have no number: which it would be does not matter.
+        # In a dry run new sites have no number; any number will do.
         numbers |= {row.site: 0 for row in rows if row.values} if dry_run else metacat_import.register(session, rows)
         if not log:
             return MetacatImport(tuple(rows), None, totals)

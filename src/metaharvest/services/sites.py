@@ -1,6 +1,6 @@
 """The schedule: sites are registered, changed, switched on and off, removed; deletions are confirmed.
 
-What a site may look like is decided in `metaharvest.sites`.
+`metaharvest.sites` checks the values of a site.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ if TYPE_CHECKING:
 __all__ = ["check_group", "is_too_far"]
 
 MOST_CONTACTS = 5
-"""The number of addresses of a repository that become contacts if no contacts are given."""
+"""The number of a source repository's addresses that become contacts if no contacts are given."""
 
 
 class NotGiven(Enum):
-    """The place of a value that is not given."""
+    """The placeholder for a value that is not given."""
 
     NOT_GIVEN = "not given"
 
@@ -66,9 +66,9 @@ NOT_GIVEN = NotGiven.NOT_GIVEN
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteValues:
-    """What is given of a site. None removes a value; one that is not given stays, or is the default in a new site.
+    """The given values of a site. None removes a value; a missing value stays, or is the default in a new site.
 
-    A site has a `list_url` or the `base_url` of a source repository. `prefix` and all below it are for repositories.
+    A site has a `list_url` or the `base_url` of a source repository. `prefix` and all below it belong to the latter.
     """
 
     name: str | NotGiven = NOT_GIVEN
@@ -112,7 +112,7 @@ _COLUMNS = {
     "ldap_name": "ldapdn",
     "ldap_password": "ldappwd",
 }
-"""Values with a column of their own, which is named."""
+"""Values with a column of their own, with its name."""
 
 _OWN = (
     "package_id_mismatch", "allow_networks", "ca_file", "validation", "filters", "normalize", "deletions", "max_loss",
@@ -123,10 +123,10 @@ _OAI = ("prefix", "set_spec", "begin", "until", "method", "full_every", "origin"
 
 @dataclass(frozen=True, slots=True)
 class RepositoryAnswer:
-    """What the source repository of a site says of itself.
+    """The description of a site's source repository, from its own responses.
 
-    `problems` say why the site cannot be harvested as it is; then there is no `identity`. `contacts` are the addresses
-    that can be used. `needs_full_lists`: only a full list shows which records are gone, and the site has none planned.
+    `problems` are the reasons why the site cannot be harvested; then there is no `identity`. `contacts` are its usable
+    addresses. `needs_full_lists`: only a full list shows which records are gone, and the site has none planned.
     """
 
     site: Site
@@ -139,7 +139,7 @@ class RepositoryAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """New sites, and the names of older ones whose records are the same documents."""
+    """New sites, and the names of older sites whose records are the same documents."""
 
     sites: tuple[Site, ...]
     same_records: tuple[str, ...]
@@ -147,7 +147,7 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class ChangedValue:
-    """A value of a site before and after a change, as people read it."""
+    """A value of a site before and after a change, in a form for people."""
 
     name: str
     before: str
@@ -156,7 +156,7 @@ class ChangedValue:
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """A site before and after it was changed; `same_records`: other sites whose records are the same documents now."""
+    """A site before and after a change; `same_records`: other sites whose records are the same documents now."""
 
     former: Site | BrokenSite
     site: Site
@@ -170,7 +170,7 @@ class Edited:
 
     @property
     def has_other_files(self) -> bool:
-        """True if other files say what is done with its documents."""
+        """True if the site now has other filter or normalising files for its documents."""
         return isinstance(self.former, Site) and _files(self.former) != _files(self.site)
 
 
@@ -185,8 +185,8 @@ def register(
 ) -> Registered:
     """Register a site; with several sets a site for each, named NAME-SPEC: all of them, or none.
 
-    A repository is asked what it is, unless `unasked`; `report` gets its answer before anything is registered. The
-    contacts are those that it names, if none are given. Raises RequestError, ScheduleError, TransformError.
+    A source repository is queried, unless `unasked`; `report` gets its answer before anything is registered. The
+    contacts are its own addresses, if none are given. Raises RequestError, ScheduleError, TransformError.
     """
     today = harvester.today()
     _require_not_past(values, today)
@@ -215,7 +215,7 @@ def register(
 
 
 def _require_not_past(values: SiteValues, today: date) -> None:
-    """Raises RequestError for a day in the past: the site would be reported as overdue."""
+    """Raises RequestError for a day in the past: the site would be overdue at once."""
     day = values.next_harvest
     if isinstance(day, date) and day < today:
         raise RequestError(f"--next: {day} is past; give today, {today}, or a later day.")
@@ -231,7 +231,7 @@ def _one_for_each_set(values: SiteValues, sets: Sequence[str]) -> list[SiteValue
 
 
 def ask_repository(harvester: Harvester, site: Site, more_sets: Sequence[str] = ()) -> RepositoryAnswer:
-    """Ask the source repository of a site what it is, and whether it has these sets as well. Raises SettingsError."""
+    """Query the source repository of a site, and check that it has these sets as well. Raises SettingsError."""
     from metaharvest.harvest import adhoc_client
     from metaharvest.sources.oai_pmh.inspection import inspect
 
@@ -243,7 +243,7 @@ def ask_repository(harvester: Harvester, site: Site, more_sets: Sequence[str] = 
     if inspection.problems:
         return RepositoryAnswer(site, problems=inspection.problems)
     identity, oai = inspection.identity, site.options.oai
-    # As repositories write them: `mailto:keeper@example.org`, `The Keeper <keeper@example.org>`.
+    # As source repositories write them: `mailto:keeper@example.org`, `The Keeper <keeper@example.org>`.
     named = (re.sub("(?i)mailto:", "", each) for each in split_addresses(", ".join(identity.emails)))
     return RepositoryAnswer(
         site,
@@ -257,7 +257,7 @@ def ask_repository(harvester: Harvester, site: Site, more_sets: Sequence[str] = 
 def _asked_to_register(
     harvester: Harvester, sites: Sequence[Site], report: Callable[[RepositoryAnswer], None]
 ) -> RepositoryAnswer:
-    """What the repository of these sites says of itself. Raises ScheduleError if they cannot be harvested."""
+    """The description of these sites' source repository. Raises ScheduleError if they cannot be harvested."""
     more_sets = [spec for each in sites[1:] if each.options.oai and (spec := each.options.oai.set_spec)]
     answer = ask_repository(harvester, sites[0], more_sets)
     if answer.identity is None:
@@ -270,7 +270,7 @@ def _asked_to_register(
 
 
 def _named_contacts(answer: RepositoryAnswer) -> tuple[str, ...]:
-    """The contacts that the repository names. Raises ScheduleError if there are none."""
+    """The contacts that the source repository names. Raises ScheduleError if there are none."""
     if not answer.contacts:
         named = split_addresses(", ".join(answer.identity.emails if answer.identity else ()))
         quoted = ", ".join(f"'{one_line(each, 80)}'" for each in named[:3])
@@ -309,7 +309,7 @@ def edit(
 
 
 def _chosen(session: Session, names: Sequence[str], group: str | None) -> list[str]:
-    """The sites that are named, and the sites of the group. Raises RequestError if there are none."""
+    """The named sites, and the sites of the group. Raises RequestError if there are none."""
     if not names and group is None:
         raise RequestError("Name a site, or several, or --group with the name of a group.")
     sites = [site for site in read_sites(session) if isinstance(site, Site)]
@@ -339,7 +339,7 @@ def _edited(harvester: Harvester, session: Session, name: str, values: SiteValue
 
 
 def ask_again(harvester: Harvester, edited: Edited) -> RepositoryAnswer | None:
-    """Ask a repository whether it has what the site asks for now; None if that has not changed."""
+    """Check that a source repository has all that the site now requests; None if the requests have not changed."""
     if not isinstance(edited.former, Site) or _requests(edited.former) == _requests(edited.site):
         return None
     return ask_repository(harvester, edited.site)
@@ -362,13 +362,13 @@ def _shown(value: object) -> str:
 
 
 def _document_ids(site: Site) -> tuple[object, ...]:
-    """Which records a site asks its repository for, and what their documents are called; nothing of a harvest list."""
+    """The values that decide about a site's records and their document ids; empty for a harvest list."""
     oai = site.options.oai
     return () if oai is None else (oai.origin, oai.prefix, oai.set_spec, oai.begin, oai.until)
 
 
 def _requests(site: Site) -> tuple[object, ...]:
-    """What a site asks a repository for, as far as that can be seen to be wrong; nothing of a harvest list."""
+    """A site's requests to its source repository, as far as a check can find them wrong; empty for a harvest list."""
     oai = site.options.oai
     return () if oai is None else (site.list_url, oai.prefix, oai.set_spec, oai.post)
 
@@ -383,7 +383,7 @@ def _files(site: Site) -> tuple[Path | None, Path | None]:
 
 
 def _changed_contacts(values: SiteValues, before: Site | BrokenSite) -> tuple[str, ...]:
-    """The contacts of a site with some more or less. Raises RequestError."""
+    """The changed contacts of a site. Raises RequestError."""
     if values.contacts is not NOT_GIVEN:
         raise RequestError("--contact replaces all contacts: use it alone, or --add-contact and --remove-contact.")
     contacts = list(before.contacts)
@@ -411,7 +411,7 @@ def _given(values: SiteValues, names: Iterable[str]) -> dict[str, Any]:
 def _with_origin(
     values: SiteValues, former: Site | BrokenSite | None, sites: Iterable[Site | BrokenSite]
 ) -> SiteValues:
-    """The values with an origin that no other repository has, where one is needed and none is given."""
+    """The values with a unique origin, if one is needed and none is given."""
     is_new = values.base_url is not NOT_GIVEN and not _is_repository(former)
     if values.origin is not None and not (is_new and values.origin is NOT_GIVEN):
         return values
@@ -425,7 +425,7 @@ def _is_repository(site: Site | BrokenSite | None) -> bool:
 
 
 def _columns(values: SiteValues, before: Site | BrokenSite | None) -> dict[str, object]:
-    """The values that are given, by the columns of the schedule. Raises RequestError if they do not fit together."""
+    """The given values, by the columns of the schedule. Raises RequestError if they do not fit together."""
     columns: dict[str, object] = {_COLUMNS[name]: value for name, value in _given(values, _COLUMNS).items()}
     is_oai, is_named = _is_repository(before), values.base_url is not NOT_GIVEN
     if values.contacts is not NOT_GIVEN:
@@ -489,13 +489,13 @@ def switch(harvester: Harvester, name: str, enabled: bool) -> None:
 
 
 def remove(harvester: Harvester, name: str) -> None:
-    """Take a site off the schedule; its runs, log, reports and documents stay. Raises ScheduleError."""
+    """Remove a site from the schedule; its runs, log, reports and documents stay. Raises ScheduleError."""
     with harvester.writing() as session:
         remove_site(session, name)
 
 
 def confirm(harvester: Harvester, name: str) -> int | None:
-    """Let the next harvest delete the documents that wait for it; their number. None if deletions are only noted.
+    """Let the next harvest carry out the waiting deletions; their number. None if deletions are only recorded.
 
     Raises ScheduleError.
     """

@@ -1,4 +1,4 @@
-"""What targets hold, whether they answer; the index of a folder."""
+"""The holdings of targets, checks of targets, and the index of a folder."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["HeldRevision"]
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A revision in a target, and the name of the site that it belongs to; empty if it belongs to none."""
+    """A revision in a target, and the name of its site; empty if it belongs to none."""
 
     revision: HeldRevision
     site: str
@@ -37,7 +37,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class FoundDocument:
-    """A document of a target; `revision` is the one that was named, if one was."""
+    """A document of a target; `revision` is the named one, if there is one."""
 
     harvester: Harvester
     target: Target
@@ -89,7 +89,7 @@ def find(harvester: Harvester, target_name: str, name: str) -> FoundDocument:
 
 
 def check(harvester: Harvester, target_name: str | None = None, site_name: str | None = None) -> Iterator[Check]:
-    """Whether a target answers, as whom it knows us, what we may do there: each check as it is made.
+    """Check that a target answers, our identity there, and our rights: returns each check as it is made.
 
     Without names: the targets that the harvest uses, and the logins that sites have of their own. Raises SettingsError,
     ScheduleError.
@@ -109,7 +109,7 @@ def check(harvester: Harvester, target_name: str | None = None, site_name: str |
 
 
 def rebuild_index(harvester: Harvester, target_name: str = "target", site_name: str | None = None) -> Rebuilt:
-    """Build the index of a folder again from its files: that of this target, or of the target of this site.
+    """Rebuild the index of a folder from its files: the folder of this target, or of the target of this site.
 
     Raises SettingsError if there is no such target, ScheduleError if there is no such site, MetaharvestError if it
     is no folder, TargetError.

@@ -1,4 +1,4 @@
-"""When the daemon runs: periods, and times of day as clocks show them."""
+"""The times of the daemon's runs: periods, and times of day as clocks show them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 def next_at(after: datetime, at: Sequence[time], zone: ZoneInfo) -> datetime:
     """The first moment not before `after` at which clocks in `zone` show one of the times `at`, in UTC.
 
-    A time that a clock change leaves out is moved by the change; one that it repeats comes once.
+    A time that a clock change skips is moved by the change; one that it repeats counts once.
     """
     day = after.astimezone(zone).date()
     days = [day + timedelta(days=number) for number in range(3)]
@@ -19,7 +19,7 @@ def next_at(after: datetime, at: Sequence[time], zone: ZoneInfo) -> datetime:
 
 
 def next_time(began: datetime, now: datetime, period: timedelta, at: Sequence[time], zone: ZoneInfo) -> datetime:
-    """When to run after the run that began at `began`: whole periods later, without those that have passed by now."""
+    """The time of the run after the one that began at `began`: whole periods later, and not in the past."""
     if not at:
         return began + period * max(1, -((began - now) // period))
     if len(at) > 1:
