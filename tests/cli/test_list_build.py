@@ -572,7 +572,7 @@ def test_a_last_list_that_is_not_valid_is_left_alone(site: SiteFolder) -> None:
         site.list_file.write_bytes(content)
         told = site.build()
         assert told.code == 1
-        assert "is no valid harvest list: mend it first." in told.err
+        assert "is no valid harvest list: correct it first." in told.err
         assert site.list_file.read_bytes() == content
         told = site.build("--json")
         assert json.loads(told.out)["valid"] is False

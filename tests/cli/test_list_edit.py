@@ -313,7 +313,7 @@ def test_a_list_that_is_not_valid_is_told_and_left_alone(site: SiteFolder, argum
     told = said("list", command, site.list_file, *rest)
     assert told.code == 1
     assert f"{site.list_file}:4:" in told.out
-    assert "mend it first" in told.err
+    assert "correct it first" in told.err
     assert ran(command, site.list_file, *rest, code=1)["valid"] is False
     assert site.list_file.read_bytes() == broken
 

@@ -70,7 +70,7 @@ def test_what_is_said_of_one_thing_is_said_in_the_singular(harvester: Harvester,
     harvester.add_site("alder-creek", publish(server, "a.1.1"))
     (harvester.folder / "mail").write_text("a file where the folder should be")
     said = harvester("run", "--date", "2026-11-20")
-    assert "Reports could not be handed over in 1 case: `metaharvest reports --undelivered` tells why." in said.out
+    assert "Reports could not be handed over in 1 case: `metaharvest reports --undelivered` says why." in said.out
     assert harvester("run", "--date", "2026-11-21").code == 4
     assert "1 document is unchanged." in harvester("log").out
 

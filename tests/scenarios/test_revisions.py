@@ -203,7 +203,7 @@ def test_the_documents_of_a_removed_site_are_free_for_who_publishes_a_higher_rev
     harvester.add_site("first", publish(server, "a.1.1", also=[("a.9.1", server.url("/nothing.xml"))]))
     harvester.run("2026-11-20")
     told = harvester("sites", "remove", "first", "--yes").out
-    assert "Those documents are those of a site that is registered no longer" in told
+    assert "Its documents now belong to no registered site" in told
     assert "the first site that publishes a higher revision of one takes it over" in told
     harvester.add_site("again", publish(server, "a.1.1"))
     assert harvester.run("2026-11-21")["sites"][0]["unchanged"] == 1

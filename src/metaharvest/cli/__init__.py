@@ -65,16 +65,16 @@ _COMMANDS = {
     "normalize": "Try the normalising of a site on documents.",
     "target": "Look into targets, check them, copy from one to another.",
     "database": "Copy everything into another database.",
-    "doctor": "Tell what is missing or overdue.",
+    "doctor": "Report what is missing or overdue.",
     "completion": "Complete commands in your shell.",
 }
 
 _MODULES = {"list": "lists", "filter": "filters"}
-"""Commands whose module cannot have their name: this package would lose Python's own functions of those names."""
+"""Commands whose module needs another name: this package would lose Python's own functions of their names."""
 
 _OBJECTS_BEFORE_COLLECTION = 150_000
-"""New objects after which the garbage collector looks for cycles. Few cycles are made, and with Python's own number of
-700 the collector takes a tenth of the time. The imports of a command make fewer objects than that."""
+"""The number of new objects after which the garbage collector looks for cycles. Few cycles are made, and with Python's
+own number of 700 the collector takes a tenth of the time. The imports of a command make fewer objects than that."""
 
 
 class _LazyGroup(click.Group):
@@ -115,7 +115,7 @@ class _LazyGroup(click.Group):
 @click.version_option(__version__, prog_name="metaharvest")
 @click.pass_context
 def cli(ctx: click.Context, config: Path | None) -> None:
-    """Harvests metadata documents from the sites that publish them, and tells everybody what happened."""
+    """Harvests metadata documents from the sites that publish them, and reports the results to everybody."""
     ctx.obj = (ctx.obj or Invocation)(config)
     ctx.call_on_close(ctx.obj.close)
     if ctx.invoked_subcommand is None:
@@ -124,7 +124,7 @@ def cli(ctx: click.Context, config: Path | None) -> None:
 
 
 def _what_to_do_first(invocation: Invocation) -> str:
-    """For somebody who has just installed the program, or has forgotten how it goes on."""
+    """The first steps, for a person who has just installed the program, or has forgotten them."""
     from metaharvest.config.settings import find_file
 
     start, file = invocation.start, invocation.config or find_file()
@@ -146,7 +146,7 @@ def _what_to_do_first(invocation: Invocation) -> str:
 
 
 def _log_to_stderr(arguments: Sequence[str]) -> None:
-    """Write the log of the program to stderr; as JSON, with all else that goes there, where that is asked for."""
+    """Write the log of the program to stderr; as JSON, with all other output there, if that is requested."""
     to_stderr = logging.StreamHandler(sys.stderr)
     to_stderr.addFilter(_is_no_interruption)
     to_stderr.setFormatter(MaskingFormatter("%(levelname)s %(name)s: %(message)s"))
@@ -158,19 +158,19 @@ def _log_to_stderr(arguments: Sequence[str]) -> None:
 
 
 def _is_no_interruption(record: logging.LogRecord) -> bool:
-    """False for what a library logs of a Ctrl-C that came while it was closing something: it raises that, too."""
+    """False for a library's log record about a Ctrl-C while it was closing something: the library raises that, too."""
     return not (record.exc_info and record.exc_info[0] is KeyboardInterrupt)
 
 
 def main(
     arguments: Sequence[str] | None = None, limits: RunLimits | None = None, engine: Engine | None = None
 ) -> NoReturn:
-    """The `metaharvest` command: every error a person can cause ends in a sentence, and in an exit code.
+    """The `metaharvest` command: every error that a person can cause ends in a sentence, and in an exit code.
 
-    `limits` and `engine` are for tests: those of the Harvester that the command works with (see services/harvester.py).
+    `limits` and `engine` are for tests: arguments of the command's Harvester (see services/harvester.py).
     """
     gc.set_threshold(_OBJECTS_BEFORE_COLLECTION, *gc.get_threshold()[1:])
-    # Python would look for cycles once more as it ends, though the memory is given back anyway.
+    # Python would look for cycles once more at its end, although the memory is freed anyway.
     atexit.register(gc.freeze)
     _open_streams()
     for stream in (sys.stdout, sys.stderr):
@@ -182,10 +182,10 @@ def main(
 
 
 def _open_streams() -> None:
-    """Have what is printed go nowhere, where the program was started without a stdout or a stderr."""
+    """Send output to nowhere if the program was started without a stdout or a stderr."""
     if sys.stdout is not None and sys.stderr is not None:
         return
-    # First the lowest numbers: no file of ours may take the place in which libraries expect them.
+    # First the lowest numbers: no file of ours may take the numbers of the standard streams.
     while (number := os.open(os.devnull, os.O_RDWR)) <= _STDERR:
         pass
     os.close(number)
@@ -194,9 +194,9 @@ def _open_streams() -> None:
 
 
 def _exit_code(arguments: list[str], invocation: Callable[[Path | None], Invocation]) -> int:
-    """Run a command; what it returned, or the exit code of what it raised, after a sentence on stderr.
+    """Run a command; returns its exit code, or the exit code of its error, after a sentence on stderr.
 
-    Where JSON was asked for, stdout has an object that says the same.
+    If JSON was requested, stdout has an object that says the same.
     """
     try:
         with handled(signal.default_int_handler, signal.SIGTERM):
@@ -233,7 +233,7 @@ def _run(arguments: list[str], invocation: Callable[[Path | None], Invocation]) 
 
 
 def _sentences(error: MetaharvestError) -> str:
-    """What is said of an error, with what to do about it where that is known."""
+    """The message of an error, with its remedy if there is one."""
     if not isinstance(error, HarvestError):
         return str(error)
     return "\n".join(f"{finding.message} {finding.remedy}".rstrip() for finding in error.findings)

@@ -70,7 +70,7 @@ def command(
 
     Each may be a URL, a file or a folder, or `-` for standard input. Everything is fetched and checked as at night, and
     nothing is written. A list in a file may name its documents by relative URLs: they are read from there. No settings
-    and no database are needed; where there are some, they tell what the repository has already.
+    and no database are needed; if there are some, the documents are compared with the central repository.
 
     Exit codes: 0 all is well; 1 a list cannot be read, or documents have errors; 2 settings or usage.
 
@@ -101,7 +101,7 @@ def command(
 
 
 def _check(invocation: Invocation, arguments: Sequence[str], how: CheckOptions, outputs: Outputs) -> int:
-    """The rehearsal, and what is printed about it; the exit code."""
+    """The rehearsal, and its output; returns the exit code."""
     from metaharvest.cli.progress import shown_progress
     from metaharvest.rehearsal.check import asks_nobody
 
@@ -116,6 +116,6 @@ def _check(invocation: Invocation, arguments: Sequence[str], how: CheckOptions, 
     with ExitStack() as stack:
         with shown_progress(transient=True) as progress:
             checked = stack.enter_context(harvester.check(arguments, how, progress))
-        told = outputs.told(checked)
-        outputs.write(told)
-    return told.exit_code
+        report = outputs.report_of(checked)
+        outputs.write(report)
+    return report.exit_code

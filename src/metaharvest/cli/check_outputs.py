@@ -1,4 +1,4 @@
-"""What `check` prints and writes of a rehearsal: text, JSON or CSV on stdout; SARIF, JUnit and HTML into files."""
+"""The output of `check`: text, JSON or CSV on stdout; SARIF, JUnit and HTML into files."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ STDOUT = Path("-")
 _COMPARED = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, OutcomeKind.UNCHANGED, OutcomeKind.STALE)
 
 
-class Told:
-    """A rehearsal as it is told: its parts, each with those of its documents of which there is something to say."""
+class CheckReport:
+    """The report about a rehearsal: its parts, each with the documents that need a mention."""
 
     def __init__(self, checked: Checked, *, all_of_them: bool) -> None:
         from metaharvest.queries.runs import run_record
@@ -54,7 +54,7 @@ class Told:
 
     @cached_property
     def places(self) -> Places:
-        """The names of what was checked."""
+        """The names of the checked files and URLs."""
         from metaharvest.rehearsal.input.arguments import GivenDocuments, GivenList, GivenUrl
         from metaharvest.rehearsal.results import Places
 
@@ -71,7 +71,7 @@ class Told:
 
     @property
     def summary(self) -> Iterator[str]:
-        """How it would all end, in sentences."""
+        """The expected results, in sentences."""
         for part, _ in self.parts:
             yield part.sentence
         if len(self.parts) > 1:
@@ -79,7 +79,7 @@ class Told:
 
     @property
     def story(self) -> str:
-        """How it would all end: `12 documents: 8 would be added and 4 are not valid`."""
+        """The expected results: `12 documents: 8 would be added and 4 are not valid`."""
         from metaharvest.reports.phrasing import counted, ends_of, joined
 
         counts: Counter[OutcomeKind] = Counter()
@@ -93,7 +93,7 @@ class Told:
 
     @property
     def notes(self) -> Iterator[str]:
-        """What somebody should know who reads the summary."""
+        """Remarks for the reader of the summary."""
         if local := len(self.listed_files):
             those = "1 document is" if local == 1 else f"{local:,} documents are"
             each = "it" if local == 1 else "each"
@@ -109,7 +109,7 @@ class Told:
 
     @property
     def _compared(self) -> str:
-        """With what the documents were compared, so that they would be added or updated; empty if there are none."""
+        """A sentence that names the targets of the comparison; empty if no document was compared."""
         if not any(part.counts.get(kind) for part, _ in self.parts for kind in _COMPARED):
             return ""
         from metaharvest.errors import SettingsError
@@ -129,7 +129,7 @@ class Told:
 
     @cached_property
     def listed_files(self) -> list[str]:
-        """The documents that lists in files name by files of this computer, as file: URLs."""
+        """The documents of this computer that lists in files name, as file: URLs."""
         from metaharvest.rehearsal.input.arguments import GivenList
         from metaharvest.rehearsal.results import local_documents
 
@@ -181,7 +181,7 @@ def _part_name(site: GivenSite) -> PartName:
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """What was asked for. A file that is called `-` is stdout."""
+    """The requested outputs. A file with the name `-` is stdout."""
 
     as_json: bool = False
     as_csv: bool = False
@@ -197,12 +197,12 @@ class Outputs:
 
     @property
     def _on_stdout(self) -> list[str]:
-        """The options that have something else printed on stdout than text."""
+        """The options that print something else than text on stdout."""
         options = [option for option, asked in (("--json", self.as_json), ("--csv", self.as_csv)) if asked]
         return options + [f"{option} -" for option, file in self._files.items() if file == STDOUT]
 
     def require_possible(self) -> None:
-        """Raises UsageError for what cannot be printed or written, before anything is checked."""
+        """Raises UsageError for impossible outputs, before anything is checked."""
         if len(self._on_stdout) > 1:
             first, second, *_ = self._on_stdout
             raise click.UsageError(f"{first} and {second} are two ways to print the same: use one of the two.")
@@ -216,72 +216,76 @@ class Outputs:
             if file != STDOUT and not (file.parent.is_dir() and os.access(file.parent, os.W_OK)):
                 raise click.UsageError(f"{option} {one_line(str(file))}: nothing can be written in {file.parent}.")
 
-    def told(self, checked: Checked) -> Told:
-        """The rehearsal as these outputs tell it: JUnit tells of documents that are well, too."""
-        return Told(checked, all_of_them=self.junit is not None)
+    def report_of(self, checked: Checked) -> CheckReport:
+        """The report about the rehearsal, for these outputs: JUnit names valid documents, too."""
+        return CheckReport(checked, all_of_them=self.junit is not None)
 
-    def write(self, told: Told) -> None:
-        """Print and write everything that was asked for."""
-        for note in told.checked.given.arguments.notes:
+    def write(self, report: CheckReport) -> None:
+        """Print and write all requested outputs."""
+        for note in report.checked.given.arguments.notes:
             click.echo(clean(note), err=True)
         if self.as_json:
-            print_json(told.as_mapping)
+            print_json(report.as_mapping)
         elif self.as_csv:
-            for chunk in told.csv():
+            for chunk in report.csv():
                 click.echo(chunk, nl=False)
         elif not self._on_stdout:
-            self.print_text(told)
-        self.write_files(told)
+            self.print_text(report)
+        self.write_files(report)
 
-    def print_text(self, told: Told) -> None:
-        """All findings and how it would all end, on stdout."""
-        printer = printer_of(told)
+    def print_text(self, report: CheckReport) -> None:
+        """Print all findings and the expected results on stdout."""
+        printer = printer_of(report)
         levels: Counter[Level] = Counter()
-        for part, documents in told.parts:
+        for part, documents in report.parts:
             levels += printer.documents(part, documents)
-        print_summary(printer, told, levels)
+        print_summary(printer, report, levels)
 
-    def write_files(self, told: Told) -> None:
-        """SARIF, JUnit and HTML, as far as they were asked for; the page is opened."""
+    def write_files(self, report: CheckReport) -> None:
+        """Write SARIF, JUnit and HTML, if they were requested; open the page."""
         if self.sarif is not None:
             from metaharvest.rehearsal.sarif import sarif
 
-            _put(self.sarif, json_text(sarif((documents for _, documents in told.parts), Path.cwd()), indent=2) + "\n")
+            _put(
+                self.sarif, json_text(sarif((documents for _, documents in report.parts), Path.cwd()), indent=2) + "\n"
+            )
         if self.junit is not None:
             from metaharvest.rehearsal.junit import junit
 
-            took, ended = told.record.took, told.record.run["started_at"]
+            took, ended = report.record.took, report.record.run["started_at"]
             seconds = took.total_seconds() if took else 0.0
-            _put(self.junit, junit(told.parts, told.places, seconds, f"{ended:%Y-%m-%dT%H:%M:%S}").decode("utf-8"))
+            _put(self.junit, junit(report.parts, report.places, seconds, f"{ended:%Y-%m-%dT%H:%M:%S}").decode("utf-8"))
         if self.html is not None or self.opens:
             from metaharvest.rehearsal.page import page
 
-            settings, day = told.checked.harvester.settings, told.checked.harvester.today().isoformat()
-            text = page(told.parts, told.places, settings, told.story, list(told.notes), day)
+            settings, day = report.checked.harvester.settings, report.checked.harvester.today().isoformat()
+            text = page(report.parts, report.places, settings, report.story, list(report.notes), day)
             file = self.html or new_page("check")
             _put(file, text)
             if self.opens:
                 click.echo(opened(file), err=True)
 
 
-def printer_of(told: Told) -> CheckPrinter:
-    """What prints the findings of a rehearsal."""
+def printer_of(report: CheckReport) -> CheckPrinter:
+    """The printer for the findings of a rehearsal."""
     from metaharvest.cli.check_text import CheckPrinter
 
-    return CheckPrinter(told.places, told.checked.harvester.settings.reports.lines_per_group)
+    return CheckPrinter(report.places, report.checked.harvester.settings.reports.lines_per_group)
 
 
-def print_summary(printer: CheckPrinter, told: Told, levels: Mapping[Level, int], more: Sequence[str] = ()) -> None:
-    """How it would all end, on stdout."""
+def print_summary(
+    printer: CheckPrinter, report: CheckReport, levels: Mapping[Level, int], more: Sequence[str] = ()
+) -> None:
+    """Print the expected results on stdout."""
     from metaharvest.model import Level
     from metaharvest.reports.phrasing import counted, joined
 
-    for sentence in told.summary:
+    for sentence in report.summary:
         printer.line(sentence, "bold")
     numbers = [(levels.get(Level.ERROR, 0), "error"), (levels.get(Level.WARNING, 0), "warning")]
     if found := joined([counted(number, what) for number, what in numbers if number]):
         printer.line(f"{found}.", "red" if numbers[0][0] else "yellow")
-    for sentence in (*more, *told.notes):
+    for sentence in (*more, *report.notes):
         printer.line(sentence, "dim")
 
 

@@ -15,7 +15,7 @@ _Place = tuple[CheckedDocument, Finding]
 
 
 class CheckPrinter:
-    """Prints findings on stdout; of each rule and part at most `most`, and then how many more there are."""
+    """Prints findings on stdout: at most `most` of each rule and part, and then the number of the others."""
 
     def __init__(self, places: Places, most: int) -> None:
         self._places = places
@@ -25,7 +25,7 @@ class CheckPrinter:
         self.console = self._printer.console
 
     def documents(self, part: CheckedPart, documents: Iterable[CheckedDocument]) -> Counter[Level]:
-        """Print the findings of these documents; returns how many there are of each level."""
+        """Print the findings of these documents; returns the number for each level."""
         same: dict[tuple[str, ...], list[_Place]] = {}
         for document in documents:
             for finding in document.reported_findings:
@@ -45,7 +45,7 @@ class CheckPrinter:
     def finding(
         self, part: CheckedPart, document: CheckedDocument, finding: Finding, more: Sequence[_Place] = ()
     ) -> None:
-        """One finding about a document, or about its list; `more` are other places with the same one."""
+        """Print one finding about a document, or about its list; `more` are other places with the same one."""
         url = document.url_of(finding)
         docid = _docid(part, document, finding)
         others = [
@@ -67,7 +67,7 @@ def _docid(part: CheckedPart, document: CheckedDocument, finding: Finding) -> st
 
 
 def _key(document: CheckedDocument, finding: Finding) -> tuple[str, ...]:
-    """All of a finding but its place. Findings with the same key are printed once."""
+    """The parts of a finding without its place. Findings with the same key are printed once."""
     message = finding.message
     for name in filter(None, (shown_url(document.url), document.url, document.docid)):
         message = message.replace(name, "")

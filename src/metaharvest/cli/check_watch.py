@@ -1,7 +1,7 @@
-"""`metaharvest check --watch`: checks again whenever a file changes, and tells what is new and what is mended.
+"""`metaharvest check --watch`: checks again after each change of a file, and prints new and repaired findings.
 
-Files are looked at twice a second: that works on every file system, and for editors that put a new file in the place of
-the old one. What is on web servers is fetched once.
+Files are looked at twice a second: that works on every file system, and for editors that replace a file. Documents on
+web servers are fetched once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from metaharvest.errors import CannotBeChecked
 from metaharvest.text import clean, one_line
 
 if TYPE_CHECKING:
-    from metaharvest.cli.check_outputs import Outputs, Told
+    from metaharvest.cli.check_outputs import CheckReport, Outputs
     from metaharvest.cli.invocation import Invocation
     from metaharvest.harvest.deadlines import StopSignal
     from metaharvest.model import Finding
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from metaharvest.rehearsal.results import CheckedDocument, CheckedPart
 
 _SECONDS = 0.5
-"""How often files are looked at, as long as that takes next to no time."""
+"""The pause between two looks at the files, as long as a look takes almost no time."""
 
 _SHARE = 20
-"""To look at them takes at most this part of the time."""
+"""The largest share of the time for looking at files."""
 
 _NAMED = 5
-"""So many changed files are named."""
+"""The number of changed files that are named."""
 
 _Fingerprint = tuple[str, str, str, str, str, int]
 _Findings = dict[_Fingerprint, tuple["CheckedPart", "CheckedDocument", "Finding"]]
@@ -46,10 +46,10 @@ _Stamps = dict[Path, tuple[int, int, int]]
 
 
 def watch_for_changes(invocation: Invocation, arguments: Sequence[str], how: CheckOptions, outputs: Outputs) -> int:
-    """Check, and check again whenever a file has changed, until Ctrl-C; the exit code.
+    """Check, and check again after each change of a file, until Ctrl-C; the exit code.
 
     Raises CannotBeChecked if there is nothing to check, or nothing to watch; KeyboardInterrupt if the first check was
-    not done.
+    interrupted.
     """
     from metaharvest.rehearsal.input.source import Copies
 
@@ -71,7 +71,7 @@ def _stop(_number: int, _frame: object) -> NoReturn:
 
 
 class _Watched:
-    """What is watched, and what was found in it the last time."""
+    """The watched files, and the findings of the last check."""
 
     def __init__(self, invocation: Invocation, arguments: Sequence[str], how: CheckOptions, outputs: Outputs) -> None:
         self._invocation = invocation
@@ -83,42 +83,42 @@ class _Watched:
         self._stamps: _Stamps = {}
 
     def check_first(self) -> None:
-        """Check everything, and tell all of it."""
+        """Check everything, and print all of it."""
         with ExitStack() as stack:
-            told = self._checked(stack)
+            report = self._checked(stack)
             if not self._paths:
                 raise CannotBeChecked("There is nothing to watch: --watch looks at files and folders of this computer.")
-            self._outputs.write(told)
+            self._outputs.write(report)
         click.echo("Watching for changes; Ctrl-C ends it.", err=True)
         self._outputs = replace(self._outputs, opens=False)
 
     def check_again(self, changed: Sequence[Path], stop: StopSignal) -> None:
-        """Check everything; tell what has changed with it, unless it was stopped."""
+        """Check everything; print the changes, unless it was stopped."""
         before = self._found
         try:
             with ExitStack() as stack:
-                told = self._checked(stack, stop)
+                report = self._checked(stack, stop)
                 if not stop.is_set():
-                    self._outputs.write_files(told)
-                    self._tell(told, before, changed)
+                    self._outputs.write_files(report)
+                    self._print_changes(report, before, changed)
         except CannotBeChecked as error:
-            # Perhaps somebody is just moving it.
+            # Perhaps a person is moving the file now.
             click.echo(clean(str(error)), err=True)
 
-    def _checked(self, stack: ExitStack, stop: StopSignal | None = None) -> Told:
-        """The rehearsal, and what of it is to be watched: changes that came meanwhile count as not seen."""
+    def _checked(self, stack: ExitStack, stop: StopSignal | None = None) -> CheckReport:
+        """The report, and the files to watch: changes during the check count as not seen."""
         began, seen = time.time_ns(), self._stamps
         how = replace(self._how, stop=stop)
         checked = stack.enter_context(self._invocation.harvester.check(self._arguments, how))
-        told = self._outputs.told(checked)
-        self._found = _findings(told)
-        self._paths = (*checked.given.arguments.local, *_files(told.listed_files))
+        report = self._outputs.report_of(checked)
+        self._found = _findings(report)
+        self._paths = (*checked.given.arguments.local, *_files(report.listed_files))
         now, stamps = time.time_ns(), _stamps(self._paths)
         self._stamps = {path: seen.get(path, stamps[path]) for path in stamps if not began <= stamps[path][0] <= now}
-        return told
+        return report
 
     def wait_for_change(self, stop: StopSignal) -> list[Path]:
-        """The files that have changed, have come or are gone, as soon as there are any; none if it was stopped."""
+        """The changed, new or removed files, as soon as there are any; none if it was stopped."""
         while not stop.is_set():
             began = time.monotonic()
             now = _stamps(self._paths)
@@ -129,12 +129,12 @@ class _Watched:
             time.sleep(max(_SECONDS, _SHARE * (time.monotonic() - began)))
         return []
 
-    def _tell(self, told: Told, before: _Findings, changed: Sequence[Path]) -> None:
-        """The findings that are new, those that are gone, and how it would end now."""
+    def _print_changes(self, report: CheckReport, before: _Findings, changed: Sequence[Path]) -> None:
+        """Print new findings, former findings, and the expected results."""
         from metaharvest.cli.check_outputs import printer_of
 
-        printer = printer_of(told)
-        names = [one_line(told.places.name(path.as_uri())) for path in changed]
+        printer = printer_of(report)
+        names = [one_line(report.places.name(path.as_uri())) for path in changed]
         more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
         printer.line(f"{time.strftime('%H:%M:%S')}  {', '.join(names[:_NAMED])}{more}", "bold cyan")
         for key, (part, document, finding) in self._found.items():
@@ -142,20 +142,20 @@ class _Watched:
                 printer.finding(part, document, finding)
         for key, (_, document, finding) in before.items():
             if key not in self._found:
-                printer.line(f"Gone: {told.places.name(document.url)}  {finding.rule}  {finding.message}", "green")
+                printer.line(f"Gone: {report.places.name(document.url)}  {finding.rule}  {finding.message}", "green")
         levels = Counter(finding.level.value for _, _, finding in self._found.values())
         errors, warnings = levels["error"], levels["warning"]
-        printer.line(f"{told.story}. Errors: {errors:,}, warnings: {warnings:,}.", "bold red" if errors else "bold")
+        printer.line(f"{report.story}. Errors: {errors:,}, warnings: {warnings:,}.", "bold red" if errors else "bold")
 
 
-def _findings(told: Told) -> _Findings:
-    """Every finding by what tells it from others, whichever line it is in.
+def _findings(report: CheckReport) -> _Findings:
+    """Every finding by a key that does not depend on its line.
 
-    A docid that no list gives is none of that: it changes with those of other files.
+    A docid that no list gives is not part of the key: it changes with the docids of other files.
     """
     found: _Findings = {}
     number: Counter[tuple[str, ...]] = Counter()
-    for part, documents in told.parts:
+    for part, documents in report.parts:
         for document in documents:
             for finding in document.reported_findings:
                 docid = document.docid if part.name.is_list else ""
@@ -172,7 +172,7 @@ def _files(urls: Iterable[str]) -> Iterable[Path]:
 
 
 def _stamps(paths: Iterable[Path]) -> _Stamps:
-    """When each of these files was changed, how large it is and which it is; of a folder, each file in it."""
+    """The time of the last change, the size and the inode of each of these files; of a folder, of each file in it."""
     from metaharvest.rehearsal.input.arguments import is_looked_at
 
     stamps: _Stamps = {}

@@ -1,4 +1,4 @@
-"""`metaharvest completion`: the lines that have your shell complete commands and options."""
+"""`metaharvest completion`: the lines for your shell that complete commands and options."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from click.shell_completion import get_completion_class
 @click.command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def command(shell: str) -> None:
-    """Print what your shell needs to complete commands and options: put it into its start-up file.
+    """Print the lines for your shell that complete commands and options: put them into its start-up file.
 
     Example: metaharvest completion bash >> ~/.bashrc
     """

@@ -1,9 +1,8 @@
 """`metaharvest daemon`: run again and again, on machines without cron.
 
-Each run is what `metaharvest run` does, with the settings as they are then in the file that was there at the start. It
-is reported in one line; `metaharvest runs show RUN_ID` has its table. A run that fails is reported, and the next one
-comes nevertheless. SIGHUP has the settings read at once, which matters for the time zone, and for knowing whether they
-can be used.
+Each run is the same as `metaharvest run`, with the present settings in the file of the start. It is reported in one
+line; `metaharvest runs show RUN_ID` has its table. After a failed run, the next one comes nevertheless. After SIGHUP
+the settings are read at once, which matters for the time zone, and shows if they are usable.
 """
 
 from __future__ import annotations
@@ -81,8 +80,8 @@ def _hours(_context: click.Context, _parameter: click.Parameter, value: float) -
 def command(invocation: Invocation, every: float, at: tuple[time, ...], delay: float, max_runs: int) -> None:
     """Run again and again: at once, then every 24 hours; or at times of day.
 
-    SIGTERM and Ctrl-C end it: between runs with exit code 0; in the middle of a run with 130, and the next run takes up
-    what was left. SIGHUP: the settings are read again.
+    SIGTERM and Ctrl-C end it: between runs with exit code 0; in the middle of a run with 130, and the next run
+    continues its work. SIGHUP: the settings are read again.
 
     Example: metaharvest daemon --at 03:00 --at 15:00
     """
@@ -92,7 +91,7 @@ def command(invocation: Invocation, every: float, at: tuple[time, ...], delay: f
     if len(at) > 1 and period != timedelta(days=1):
         raise click.UsageError("With several --at, --every is 24.")
     settings = invocation.harvester.settings
-    # A file that is away for a moment must not make room for another one, or for none.
+    # A file that is missing for a moment must not be replaced by another one, or by none.
     same = Invocation(settings.file and settings.file.absolute(), invocation.limits, invocation.engine)
     plan = _Plan(same, period, at, settings.harvester.zone)
     with handled(signal.default_int_handler, signal.SIGTERM), handled(plan.ask_to_read_again, signal.SIGHUP):
@@ -100,7 +99,7 @@ def command(invocation: Invocation, every: float, at: tuple[time, ...], delay: f
 
 
 class _Plan:
-    """When the daemon runs: with this period, or at these times of day as clocks in `zone` show them."""
+    """The times of the daemon's runs: this period, or these times of day as clocks in `zone` show them."""
 
     def __init__(self, invocation: Invocation, period: timedelta, at: Sequence[time], zone: ZoneInfo) -> None:
         self._invocation = invocation
@@ -110,7 +109,7 @@ class _Plan:
         self._asked = threading.Event()
 
     def ask_to_read_again(self, _number: int, _frame: object) -> None:
-        """The handler of SIGHUP: between two runs at once, otherwise after the run."""
+        """The handler of SIGHUP: at once between two runs, otherwise after the run."""
         self._asked.set()
 
     def run_for_ever(self, start: datetime, max_runs: int) -> None:
@@ -135,14 +134,14 @@ class _Plan:
                 return
 
     def _wait(self, scheduler: Scheduler, job: Job, start: datetime, began: datetime | None) -> None:
-        """Wait for the next moment; SIGHUP has it reckoned anew."""
+        """Wait for the next moment; after SIGHUP, calculate it again."""
         while True:
             if self._asked.is_set():
                 self._asked.clear()
                 self._read_again()
             moment = self._next(start, began)
             # It counts a period from the end of a run, takes zones of pytz only, and makes up for each time missed in a
-            # run: so the moment is reckoned here. In it, moments are in local time, without a zone.
+            # run: so the moment is calculated here. In it, moments are in local time, without a zone.
             job.next_run = moment.astimezone().replace(tzinfo=None)
             print_note(f"The next run is at {moment.astimezone(self._zone):%Y-%m-%d %H:%M %Z}.")
             while (seconds := scheduler.idle_seconds or 0) > 0:
@@ -169,7 +168,7 @@ class _Plan:
 
 
 def _run(invocation: Invocation) -> None:
-    """One run, with the settings as they are now; whatever fails in it is logged, not passed on."""
+    """One run, with the present settings; a failure is logged, not passed on."""
     from metaharvest.errors import MetaharvestError
 
     try:

@@ -41,8 +41,8 @@ def command() -> None:
 def copy(invocation: Invocation, url: str, password: str, as_json: bool) -> None:
     """Copy everything into another database: schedule, log, ledger, reports, documents. The old one stays as it is.
 
-    Nothing is harvested meanwhile. A copy that was broken off goes on when the same command is given again. In the end
-    both databases are compared, table by table.
+    Nothing is harvested meanwhile. An interrupted copy continues when the same command is given again. In the end both
+    databases are compared, table by table.
 
     \b
     Examples:
@@ -52,12 +52,12 @@ def copy(invocation: Invocation, url: str, password: str, as_json: bool) -> None
 
     from metaharvest.services import installation
 
-    def told(table: CopiedTable) -> None:
+    def report(table: CopiedTable) -> None:
         if sys.stderr.isatty():
             kept = f" ({table.copied_before:,} of them before)" if table.copied_before else ""
             click.echo(f"{table.table}: {table.copied:,} rows{kept}", err=True)
 
-    copied = installation.copy_database(invocation.harvester, url, password, told)
+    copied = installation.copy_database(invocation.harvester, url, password, report)
     if as_json:
         print_json({"tables": [asdict(table) for table in copied], "rows": sum(table.copied for table in copied)})
         return

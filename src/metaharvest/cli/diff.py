@@ -41,9 +41,9 @@ _SHOWN_TO_PEOPLE = 20
 @click.option("--csv", "as_csv", is_flag=True, help="A table on stdout, a line for each document.")
 @click.pass_obj
 def command(invocation: Invocation, first: int, second: int, site: str | None, as_json: bool, as_csv: bool) -> None:
-    """Tell what changed from one run to a later one: what came in or was deleted, what fails now, what was fixed.
+    """Show the changes from one run to a later one: documents that came in or were deleted, new failures, repairs.
 
-    A site that was not harvested in one of the runs is shown as it stood then.
+    A site that was not harvested in one of the runs is shown with its state at that time.
 
     \b
     Example:
@@ -95,7 +95,7 @@ def _row(site: Record) -> list[object]:
 
 
 def _changed(before: Record | None, after: Record | None, name: str) -> str:
-    """`with-errors -> succeeded`; what is the same is shown once, what is not known as `-`."""
+    """`with-errors -> succeeded`; an unchanged value is shown once, an unknown one as `-`."""
     ends = ["-" if end[name] is None else str(end[name]) for end in (before, after) if end]
     return " -> ".join(dict.fromkeys(ends))
 

@@ -1,4 +1,4 @@
-"""`metaharvest doctor`: tells in plain words what is missing, wrong or overdue; usable by monitoring."""
+"""`metaharvest doctor`: reports in plain words what is missing, wrong or overdue; usable by monitoring."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from metaharvest.services.installation import Check
 
 _COLOURS = {"OK": "green", "WARNING": "yellow", "PROBLEM": "red"}
-"""By state, the gravest last."""
+"""The words by state, the gravest last."""
 
 
 @click.command("doctor")
@@ -23,7 +23,7 @@ _COLOURS = {"OK": "green", "WARNING": "yellow", "PROBLEM": "red"}
 @click.option("--send-test-mail", is_flag=True, help="Send a test message to the administrators.")
 @click.pass_obj
 def command(invocation: Invocation, as_json: bool, send_test_mail: bool) -> int:
-    """Tell what is missing, wrong or overdue.
+    """Report what is missing, wrong or overdue.
 
     Exit codes: 0 all well, or warnings only; 1 there is a problem. Nothing is changed, and no secret is shown.
     """
@@ -34,7 +34,7 @@ def command(invocation: Invocation, as_json: bool, send_test_mail: bool) -> int:
 
 
 def print_checks(checks: Iterable[Check], as_json: bool) -> int:
-    """Each check as it is made, and what they come to; the exit code."""
+    """Print each check at once, and then the overall result; returns the exit code."""
     states = []
     rows = []
     for check in checks:

@@ -1,4 +1,4 @@
-"""`metaharvest documents`: how documents stand, over all sites; what happened to one of them."""
+"""`metaharvest documents`: the state of documents, over all sites; the history of one of them."""
 
 from __future__ import annotations
 
@@ -84,9 +84,9 @@ def command(
     as_json: bool,
     as_csv: bool,
 ) -> None:
-    """Tell how the listed documents stand, over all sites: which fail, since when, why.
+    """Show the state of the listed documents, over all sites: which fail, since when, why.
 
-    With --failing, sites that failed as a whole are named as well, since their documents were not looked at
+    With --failing, sites that failed as a whole are named as well, since their documents were not checked
     (with --json: `sites list --json`). `documents show` has the history of one document.
 
     \b
@@ -129,10 +129,10 @@ def command(
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_obj
 def show(invocation: Invocation, docid: str, as_json: bool) -> None:
-    """Tell what happened to a document, and how it stands.
+    """Show the history of a document, and its state.
 
-    Who lists it, whose it is, its revisions, its transfers, and how it ended in which run. ID is a document id, or a
-    docid for one revision alone. The history goes as far back as the log.
+    The sites that list it, its owner, its revisions, its transfers, and its result in each run. ID is a document id, or
+    a docid for one revision alone. The history goes as far back as the log.
 
     \b
     Example:
@@ -203,13 +203,13 @@ def _row(row: Record) -> Sequence[object]:
 
 
 def _kept(row: Record) -> str:
-    """What the repository has of a document that a filter left out; empty if it has nothing."""
+    """The highest revision that the target has of a document that a filter left out; empty if it has none."""
     is_kept = row["outcome"] == OutcomeKind.FILTERED.value and row["repository_revision"] is not None
     return f"the repository keeps revision {row['repository_revision']}" if is_kept else ""
 
 
 def _missing(row: Record) -> str:
-    """That the list of a document's repository does not name it; empty if it does."""
+    """A sentence if the list of a document's source repository does not name it; else empty."""
     return f"missing since {row['missing_since']}: a full list does not name it" if row["missing_since"] else ""
 
 
@@ -240,7 +240,7 @@ def _print_history(known: Record) -> None:
         headings += [Column("what", 1, wrap=True), Column("why", 2, wrap=True)]
         print_table(headings, _event_rows([event for _, event in events]))
     else:
-        click.echo("\nThe log tells nothing of it.")
+        click.echo("\nThe log has nothing about it.")
 
 
 def _repository(record: Record) -> str:
@@ -271,7 +271,7 @@ def _revision_row(row: Record) -> Sequence[object]:
 
 
 def _event_rows(events: Sequence[Record]) -> list[Sequence[object]]:
-    """The events in order, the same thing night after night as one row."""
+    """The events in order; the same event in several nights is one row."""
     rows: list[Sequence[object]] = []
     for (site, document, what, why), same in groupby(events, key=_told):
         nights = list(same)

@@ -35,11 +35,11 @@ EXAMPLES = {
     "database repair-dates": "metaharvest database repair-dates",
     "doctor": "metaharvest doctor --send-test-mail",
 }
-"""The words of a command -> a command line that does something with it."""
+"""The words of a command -> an example of a command line."""
 
 
 def with_examples(command: click.Command, words: str) -> click.Command:
-    """The command, which is called by these words, with examples for itself and all its own commands."""
+    """The command with these words, with examples for itself and all its own commands."""
     if words in EXAMPLES and "Example" not in (command.help or ""):
         command.epilog = f"Example: {EXAMPLES[words]}"
     if isinstance(command, click.Group):

@@ -30,7 +30,7 @@ _KINDS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str],
     (MetaharvestError, "request"),
     (OSError, "file"),
 )
-"""The first that fits counts."""
+"""The first match counts."""
 
 
 def print_error_object(arguments: Sequence[str], error: BaseException, exit_code: int, message: str) -> int:

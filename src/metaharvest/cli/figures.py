@@ -41,8 +41,9 @@ def command(
 ) -> None:
     """Show the totals of all sites in a period: documents new, updated, deleted and failing, harvests, bytes, time.
 
-    `failing` is how many documents failed in the last harvest of each site in that time. Bytes are known as far as the
-    log goes back. With --per week or month, the rows are the trend; with --per site, each has its last success.
+    `failing` is the number of documents that failed in the last harvest of each site in that time. Bytes are known as
+    far as the log goes back. With --per week or month, the rows are the trend; with --per site, each row has the last
+    success.
 
     \b
     Examples:

@@ -43,10 +43,10 @@ def command() -> None:
 @command.command("test")
 @trial_arguments
 def test(file: Path, records: tuple[str, ...], as_json: bool) -> int:
-    """Tell for each RECORD whether the filters in FILE take it, which filter decided, and why.
+    """Show for each RECORD if the filters in FILE accept it, which filter decided, and why.
 
-    RECORD is a file with a metadata document, or with records of an OAI-PMH repository: of these, the filters see the
-    metadata, as in a harvest, and nothing of those that are deleted. `-` is standard input.
+    RECORD is a file with a metadata document, or with records of a source repository: of these, the filters see the
+    metadata, as in a harvest, and nothing of deleted ones. `-` is standard input.
 
     \b
     Example: metaharvest filter test filters.xml record.xml

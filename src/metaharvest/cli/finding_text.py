@@ -1,6 +1,6 @@
-"""Findings as people read them on a terminal: the place, what is wrong, the line with a caret under it, what to do.
+"""Findings on a terminal: the place, the fault, the line with a caret under it, the remedy.
 
-In colour on a terminal; plain, and one line for a text however long it is, on anything else.
+In colour on a terminal; elsewhere plain, and each text on one line.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class FindingPrinter:
         self._is_plain = not self.console.is_terminal
 
     def finding(self, place: str, finding: Finding, docid: str, file: Path | None, others: Sequence[str] = ()) -> None:
-        """One finding: where, what is wrong, the line of `file` or else the excerpt, what to do.
+        """Print one finding: its place, the fault, the line of `file` or else the excerpt, the remedy.
 
         `others` are more places with the same finding.
         """
@@ -56,13 +56,13 @@ class FindingPrinter:
         self.console.print()
 
     def more(self, numbers: Mapping[str, int], most: int, option: str) -> None:
-        """Of which rules there are more than the `most` that were printed; `option` has all of them."""
+        """Name the rules with more than the `most` printed findings; `option` has all of them."""
         for rule, number in numbers.items():
             if number > most:
                 self.line(f"{number - most:,} more like these ({rule}): {option} has all of them.", "dim")
 
     def line(self, text: str, style: str = "") -> None:
-        """A sentence."""
+        """Print a sentence."""
         self._print(Text(one_line(text, _MESSAGE), style=style))
 
     def _source(self, file: Path | None, finding: Finding) -> None:

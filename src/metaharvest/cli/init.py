@@ -12,9 +12,9 @@ from metaharvest.cli.invocation import Invocation
 @click.command("init")
 @click.pass_obj
 def command(invocation: Invocation) -> None:
-    """Write a commented settings file where there is none, and create or upgrade the database.
+    """Write a commented settings file if there is none, and create or upgrade the database.
 
-    The file is the one named by --config, else metaharvest.toml here. What is there already stays as it is.
+    The file is the one named by --config, else metaharvest.toml here. An existing file stays as it is.
     """
     from metaharvest.config.settings import FILE_NAME, find_file, load
     from metaharvest.services import installation
@@ -42,6 +42,6 @@ def _say_what_next(invocation: Invocation, path: Path) -> None:
         f"  1. Fill in {path}: the name of your network, the administrators, how mail is sent.\n"
         f"  2. {start} sites add NAME --list-url URL --contact EMAIL\n"
         f"     or, for an OAI-PMH repository: {start} sites add NAME --oai BASEURL\n"
-        f"  3. {start} doctor   tells what is still missing.\n"
+        f"  3. {start} doctor   says what is still missing.\n"
         f"  4. {start} run      harvests; put it into cron for every night."
     )

@@ -1,4 +1,4 @@
-"""What commands are given: the harvester that the settings file describes; values of options that several have."""
+"""The input of commands: the harvester that the settings file describes; values of common options."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from metaharvest.services.harvester import Harvester, RunLimits
 
 ROWS = click.IntRange(1, 1_000_000_000)
-"""How many rows may be asked for."""
+"""The largest number of rows."""
 
 _DAYS = (date(1970, 1, 1), date(9000, 1, 1))
-"""Days on which a harvest can be meant; nearer the ends of the calendar there is no day before or after to count to."""
+"""The days on which a harvest is possible; the ends of the calendar have no day before or after."""
 
 
 class Invocation:
-    """What every command is given. `config` is the settings file, if one was named; the others: see main()."""
+    """The input of every command. `config` is the settings file, if one was named; main() describes the others."""
 
     def __init__(self, config: Path | None, limits: RunLimits | None = None, engine: Engine | None = None) -> None:
         self.config = config
@@ -41,7 +41,7 @@ class Invocation:
 
     @cached_property
     def harvester(self) -> Harvester:
-        """The harvester of the settings file, whose settings are right. Raises SettingsError."""
+        """The harvester of the settings file, with valid settings. Raises SettingsError."""
         from metaharvest.config.settings import load
         from metaharvest.services.harvester import Harvester
 
@@ -49,7 +49,7 @@ class Invocation:
 
     @property
     def start(self) -> str:
-        """How a command line begins that does something with the same settings file."""
+        """The beginning of a command line with the same settings file."""
         return f"{called_as()} --config {shlex.quote(str(self.config))}" if self.config else called_as()
 
     def close(self) -> None:
@@ -60,7 +60,7 @@ class Invocation:
 
 @contextmanager
 def usage_errors() -> Iterator[None]:
-    """Raises UsageError where a service raises RequestError."""
+    """Raises UsageError if a service raises RequestError."""
     try:
         yield
     except RequestError as error:
@@ -68,7 +68,7 @@ def usage_errors() -> Iterator[None]:
 
 
 def called_as() -> str:
-    """How this program was called, for command lines to paste: its bare name only where that finds this program."""
+    """The name of this program for command lines to paste: its bare name only if that finds this program."""
     called = Path(sys.argv[0])
     if called.parts[-2:] == ("metaharvest", "__main__.py"):
         return f"{shlex.quote(sys.executable)} -m metaharvest"
@@ -78,7 +78,7 @@ def called_as() -> str:
 
 
 def login() -> str:
-    """The user name of the person at this terminal, for the log; empty where the machine has none for them."""
+    """The user name of the person at this terminal, for the log; empty if the machine has none."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -116,9 +116,9 @@ NETWORKS = click.option(
     callback=_networks,
     help="Addresses that are not public and may be asked, such as 127.0.0.0/8. May be repeated.",
 )
-"""What the settings do not allow, for one command."""
+"""An exception from the settings, for one command."""
 
 
 def trimmed(_context: click.Context, _parameter: click.Parameter, text: str | None) -> str | None:
-    """A docid without the spaces that come along when it is copied from a table or a mail."""
+    """A docid without the spaces of a copy from a table or a mail."""
     return None if text is None else text.strip()

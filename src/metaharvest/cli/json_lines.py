@@ -1,4 +1,4 @@
-"""`--log-format json`: all that goes to stderr is JSON, an object a line, what commands say as well as the log."""
+"""`--log-format json`: all of stderr is JSON, an object a line: sentences of commands as well as the log."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from metaharvest.config.secret_references import masked
 
 
 def are_asked_for(arguments: Sequence[str]) -> bool:
-    """Whether a command line asks for them; seen before it is parsed, so that what is wrong with it is told so too."""
+    """True if a command line asks for them; checked before parsing, so that its errors are JSON, too."""
     return "--log-format=json" in arguments or ("--log-format", "json") in pairwise(arguments)
 
 
 class JsonLines(io.TextIOBase):
-    """What stands in for stderr: what is written up to the end of a line becomes one object."""
+    """The replacement for stderr: each written line becomes one object."""
 
     def __init__(self, stream: TextIO, formatter: logging.Formatter) -> None:
         self._stream = stream
@@ -29,7 +29,7 @@ class JsonLines(io.TextIOBase):
         self._begun = ""
 
     def write(self, text: str) -> int:
-        """Take a part of a line, or some lines that are said together."""
+        """Take a part of a line, or some lines that belong together."""
         self._begun += text
         if self._begun.endswith("\n"):
             said, self._begun = self._begun.strip(), ""
@@ -38,12 +38,12 @@ class JsonLines(io.TextIOBase):
         return len(text)
 
     def line(self, text: str, level: int = logging.INFO) -> str:
-        """The object that says this, as a line."""
+        """The object with this text, as a line."""
         record = logging.LogRecord("metaharvest", level, "", 0, text, None, None)
         return self._formatter.format(record) + "\n"
 
     def say(self, text: str, level: int) -> None:
-        """Write one object that says this."""
+        """Write one object with this text."""
         self._stream.write(self.line(text, level))
         self.flush()
 
@@ -70,7 +70,7 @@ def json_formatter() -> logging.Formatter:
 
 
 def print_failure(text: str) -> None:
-    """Say on stderr that something failed, and why; if it can be written there."""
+    """Print on stderr that the command failed, and why, if stderr is writable."""
     with suppress(OSError):
         if isinstance(sys.stderr, JsonLines):
             sys.stderr.say(text, logging.ERROR)
@@ -79,6 +79,6 @@ def print_failure(text: str) -> None:
 
 
 def print_note(text: str) -> None:
-    """Say something on stderr: a full disk, or a program that reads it no longer, is no reason to do nothing more."""
+    """Print a note on stderr: a full disk, or a closed stderr, must not stop the command."""
     with suppress(OSError):
         click.echo(text, err=True)

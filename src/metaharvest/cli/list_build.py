@@ -47,13 +47,12 @@ def build(
 ) -> int:
     """Make a harvest list of the EML documents in FOLDER and the folders in it.
 
-    The docids are those of the packageIds. Run it again whenever something has changed: a document whose content is not
-    what it was gets the next revision, the others keep theirs. The list remembers the contents by itself. A revision
-    that you have raised in a packageId holds. What you have written into the list stays: comments, and documents that
-    are not below --base-url.
+    The docids come from the packageIds. Run it again after each change: a document with other content gets the next
+    revision, the others keep theirs. The list remembers the contents by itself. A revision that you have raised in a
+    packageId stays. Your own text in the list stays: comments, and documents that are not below --base-url.
 
-    What cannot be listed is named and left out; an entry that was in the list before stays then. The list is written
-    only if it has changed, and as a whole.
+    Documents that cannot be listed are named and left out; an entry that was in the list before stays then. The list
+    is written only after a change, and as a whole.
 
     \b
     Example: metaharvest list build /srv/www/eml --base-url https://www.example.org/eml/ --write
@@ -75,7 +74,7 @@ def build(
 
 
 def _published(request: BuildRequest) -> str:
-    """Where the list will be on the web, if it is in the folder; else its file."""
+    """The URL of the list on the web, if it is in the folder; else its file."""
     folder, output = request.folder.resolve(), request.output.resolve()
     if not output.is_relative_to(folder):
         return shlex.quote(str(request.output))

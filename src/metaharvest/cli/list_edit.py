@@ -1,4 +1,4 @@
-"""`metaharvest list add`, `remove` and `bump`: change the entries of a harvest list one by one."""
+"""`metaharvest list add`, `remove` and `bump`: change single entries of a harvest list."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def add(
     dry_run: bool,
     as_json: bool,
 ) -> int:
-    """Put documents into LIST as they are now, each at a URL or in a FILE; where there is no LIST, it is made.
+    """Put documents into LIST in their present state, each at a URL or in a FILE; if there is no LIST, it is made.
 
     A document that is listed already gets the next revision if its content has changed. A FILE that is listed already
     needs no --base-url or --url.
@@ -77,8 +77,8 @@ def add(
 def remove(list_file: Path, docids: tuple[str, ...], keep_order: bool, dry_run: bool, as_json: bool) -> int:
     """Take documents out of LIST. A DOCID without a revision means all its revisions.
 
-    Nothing is deleted from the repository: ask its administrator. `list build` lists the document again as long as its
-    file is in the folder.
+    Nothing is deleted from the central repository: ask its administrator. `list build` lists the document again as
+    long as its file is in the folder.
 
     \b
     Example: metaharvest list remove harvest-list.xml alder.12
@@ -104,8 +104,8 @@ def bump(
 ) -> int:
     """Raise the revision of documents in LIST, so that the next harvest fetches them again.
 
-    Raise it in the packageIds, too. A list that is made with `list build` needs no bump: it sees by itself what has
-    changed.
+    Raise it in the packageIds, too. A list that is made with `list build` needs no bump: the build finds the changes
+    itself.
 
     \b
     Example: metaharvest list bump harvest-list.xml alder.12

@@ -1,4 +1,4 @@
-"""`metaharvest list validate` and `diff`: look at harvest lists, and change nothing."""
+"""`metaharvest list validate` and `diff`: read harvest lists, and change nothing."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _MOST_DIFFERENCES = 500
 @click.option("--file-urls", is_flag=True, help="Accept file: URLs, for a site to which the harvester allows a folder.")
 @AS_JSON
 def validate(list_file: Path, file_urls: bool, as_json: bool) -> int:
-    """Check LIST as its harvest would, without asking any server.
+    """Check LIST as its harvest would, without a request to any server.
 
-    The documents are not looked at: `metaharvest check` does that.
+    The documents are not checked: `metaharvest check` does that.
 
     \b
     Example: metaharvest list validate harvest-list.xml
@@ -39,8 +39,8 @@ def validate(list_file: Path, file_urls: bool, as_json: bool) -> int:
     documents, findings = _checked(list_file, file_urls)
     is_valid = not any(finding.is_error for finding in findings)
     if as_json:
-        told = [finding_mapping(str(list_file), finding) for finding in findings]
-        print_json({"list": str(list_file), "valid": is_valid, "listed": len(documents), "findings": told})
+        mappings = [finding_mapping(str(list_file), finding) for finding in findings]
+        print_json({"list": str(list_file), "valid": is_valid, "listed": len(documents), "findings": mappings})
         return 0 if is_valid else 1
     print_findings(((str(list_file), finding) for finding in findings), are_paths=True)
     if is_valid:
@@ -52,7 +52,7 @@ def validate(list_file: Path, file_urls: bool, as_json: bool) -> int:
 
 
 def _checked(list_file: Path, file_urls: bool) -> tuple[list[ListedDocument], list[Finding]]:
-    """The entries of a list, none if it is not valid, and what the harvest would say of it."""
+    """The entries of a list, none if it is not valid, and the findings of its harvest."""
     from metaharvest.errors import ListError
     from metaharvest.harvest.decide import decide
     from metaharvest.publishing.list_store import listed_documents
@@ -70,12 +70,12 @@ def _checked(list_file: Path, file_urls: bool) -> tuple[list[ListedDocument], li
 @click.argument("new", metavar="NEW", type=click.Path(dir_okay=False, exists=True, path_type=Path))
 @AS_JSON
 def diff(old: Path, new: Path, as_json: bool) -> int:
-    """Tell what a harvest would see between two harvest lists, OLD and NEW.
+    """Show the differences between two harvest lists, OLD and NEW, as a harvest sees them.
 
     \b
     Example: metaharvest list diff harvest-list.xml.before harvest-list.xml
 
-    Exit codes, as those of diff: 0 they say the same; 1 they differ; 2 usage, or one is not valid.
+    Exit codes, the same as of diff: 0 the lists are equal; 1 they differ; 2 usage, or one is not valid.
     """
     from metaharvest.publishing.comparing import differences
 
@@ -85,7 +85,7 @@ def diff(old: Path, new: Path, as_json: bool) -> int:
         if as_json:
             print_json(_as_mapping(old, new, [], invalid.findings))
         else:
-            invalid.tell()
+            invalid.report()
         return 2
     if as_json:
         print_json(_as_mapping(old, new, found, []))
@@ -95,7 +95,7 @@ def diff(old: Path, new: Path, as_json: bool) -> int:
 
 
 def _documents(path: Path) -> list[ListedDocument]:
-    """What a list names. Raises InvalidList."""
+    """The documents of a list. Raises InvalidList."""
     from metaharvest.publishing.list_store import listed_documents
 
     with list_errors(path):
@@ -164,4 +164,4 @@ _EFFECTS = {
         "nothing is deleted from the repository",
     ),
 }
-"""The words for each kind of difference: of one, of several, and what the harvest does."""
+"""The words for each kind of difference: for one, for several, and for the harvest's action."""

@@ -1,4 +1,4 @@
-"""What all commands have in common that change a harvest list: they plan, tell, write, and end with an exit code."""
+"""The common part of all commands that change a harvest list: they plan, print, write, and end with an exit code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from metaharvest.publishing.plan import Built, ListPlan
 
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-DRY_RUN = click.option("--dry-run", is_flag=True, help="Tell what would be done; write nothing.")
+DRY_RUN = click.option("--dry-run", is_flag=True, help="Print what would be done; write nothing.")
 KEEP_ORDER = click.option(
     "--keep-order",
     is_flag=True,
@@ -35,7 +35,7 @@ LIST_FILE = click.argument("list_file", metavar="LIST", type=click.Path(dir_okay
 _EMPTY = Finding(
     "list.empty",
     "There is no document that can be listed, and a harvest list names one at least: nothing was written.",
-    "Mend what is told above; or see whether this is the right folder, and whether --pattern fits the names of files.",
+    "Correct the faults above; or check that this is the right folder, and that --pattern fits the names of files.",
 )
 
 
@@ -47,15 +47,15 @@ class InvalidList(Exception):
         self.path = path
         self.findings = [(str(path), finding) for finding in findings]
 
-    def tell(self) -> None:
-        """Print why, for people."""
+    def report(self) -> None:
+        """Print the findings, for people."""
         print_findings(self.findings, are_paths=True)
-        print_line(f"{self.path} is no valid harvest list: mend it first.", err=True)
+        print_line(f"{self.path} is no valid harvest list: correct it first.", err=True)
 
 
 @contextmanager
 def list_errors(path: Path) -> Iterator[None]:
-    """Raises InvalidList, where what is done raises ListError."""
+    """Raises InvalidList for a ListError."""
     try:
         yield
     except ListError as error:
@@ -63,19 +63,19 @@ def list_errors(path: Path) -> Iterator[None]:
 
 
 def refuse(invalid: InvalidList, *, dry_run: bool, as_json: bool) -> int:
-    """Tell that a list was not changed, as it is not valid; the exit code."""
+    """Report that a list was not changed, as it is not valid; the exit code."""
     if as_json:
         nothing = {"listed": 0, **changes_mapping(()), "passed_over": []}
         print_json(_document(invalid.path, dry_run, nothing, invalid.findings, valid=False))
     else:
-        invalid.tell()
+        invalid.report()
     return 1
 
 
 def perform(plan: ListPlan, *, dry_run: bool, as_json: bool, hint: str = "") -> int:
-    """Carry out a plan, unless it is only to be told, and print what it comes to; the exit code.
+    """Carry out a plan, unless it is a dry run, and print the result; the exit code.
 
-    `hint` is told to people if a list was written.
+    `hint` is printed if a list was written.
     """
     from metaharvest.publishing.plan import Built, carry_out
 
@@ -93,17 +93,17 @@ def perform(plan: ListPlan, *, dry_run: bool, as_json: bool, hint: str = "") -> 
 def _as_mapping(plan: ListPlan, built: Built, findings: Sequence[tuple[str, Finding]], dry_run: bool) -> dict[str, Any]:
     done = {"written": built.list_written, "package_ids_written": built.documents_written}
     new = {"listed": len(plan.list_file.entries), **changes_mapping(plan.changes)}
-    told = {**done, **new, "passed_over": list(plan.passed_over)}
-    return _document(plan.stored.path, dry_run, told, findings, valid=True)
+    result = {**done, **new, "passed_over": list(plan.passed_over)}
+    return _document(plan.stored.path, dry_run, result, findings, valid=True)
 
 
 def _document(
-    path: Path, dry_run: bool, told: dict[str, Any], findings: Sequence[tuple[str, Finding]], *, valid: bool
+    path: Path, dry_run: bool, result: dict[str, Any], findings: Sequence[tuple[str, Finding]], *, valid: bool
 ) -> dict[str, Any]:
-    """What --json prints; `valid`: whether the list that was there is."""
+    """The output of --json; `valid`: true if the former list is valid."""
     nothing = {"written": False, "package_ids_written": 0}
-    told_findings = [finding_mapping(*each) for each in findings]
-    return {"list": str(path), "valid": valid, "dry_run": dry_run, **nothing, **told, "findings": told_findings}
+    finding_objects = [finding_mapping(*each) for each in findings]
+    return {"list": str(path), "valid": valid, "dry_run": dry_run, **nothing, **result, "findings": finding_objects}
 
 
 def _print(plan: ListPlan, built: Built, findings: Sequence[tuple[str, Finding]], dry_run: bool, hint: str) -> None:
@@ -120,16 +120,16 @@ def _print(plan: ListPlan, built: Built, findings: Sequence[tuple[str, Finding]]
 
 def _sentence(plan: ListPlan, built: Built, dry_run: bool) -> str:
     number = len(plan.list_file.entries)
-    told = f"{number:,} {_documents(number)}" + (f" ({counted(plan.changes)})" if plan.changes else "")
+    content = f"{number:,} {_documents(number)}" + (f" ({counted(plan.changes)})" if plan.changes else "")
     path = plan.stored.path
     if dry_run:
         verb = "would be written" if plan.changes_list else "would stay as it is"
-        return f"{path} {verb}: {told}. Nothing was written."
+        return f"{path} {verb}: {content}. Nothing was written."
     if built.list_written:
         number = built.documents_written
         documents_too = f", and the packageId of {number:,} {_documents(number)}" if number else ""
-        return f"Wrote {path}{documents_too}: {told}."
-    return f"{path} stays as it is, nothing has changed: {told}."
+        return f"Wrote {path}{documents_too}: {content}."
+    return f"{path} stays as it is, nothing has changed: {content}."
 
 
 def _documents(number: int) -> str:

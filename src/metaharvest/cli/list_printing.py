@@ -1,4 +1,4 @@
-"""What the commands of `metaharvest list` print: findings, what happens to the entries of a list, both as JSON."""
+"""The output of the commands of `metaharvest list`: findings, and changes of entries, both also as JSON."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from metaharvest.publishing.entries import ListChange
 
 _MOST_FINDINGS = 50
-"""Of one rule: what is wrong with one document is often wrong with many."""
+"""The limit for each rule: a fault of one document is often a fault of many."""
 
 _MOST_CHANGES = 200
-_TOLD = {
+_SHOWN = {
     Change.ADDED: "new",
     Change.RAISED: "changed",
     Change.RAISED_BY_HAND: "raised by hand",
@@ -31,7 +31,7 @@ _TOLD = {
     Change.REMOVED: "removed",
     Change.DUPLICATE: "second entry removed",
 }
-"""The changes that are shown one by one."""
+"""The changes that are shown individually."""
 
 _COUNTED = {
     Change.ADDED: "new",
@@ -47,7 +47,7 @@ _COUNTED = {
 
 
 def print_findings(findings: Iterable[tuple[str, Finding]], *, are_paths: bool = False) -> None:
-    """Findings, each with the file that it is about; `are_paths`: it is a path, so that its lines can be shown."""
+    """Print findings, each with its file; `are_paths`: it is a path, so that its lines can be shown."""
     from metaharvest.cli.finding_text import FindingPrinter, place_in
 
     printer, rules = FindingPrinter(), Counter[str]()
@@ -60,14 +60,14 @@ def print_findings(findings: Iterable[tuple[str, Finding]], *, are_paths: bool =
 
 
 def print_changes(changes: Iterable[ListChange]) -> None:
-    """A line for every entry that is not as it was."""
-    told = [change for change in changes if change.change in _TOLD or change.writes]
-    if not told:
+    """Print a line for every changed entry."""
+    shown = [change for change in changes if change.change in _SHOWN or change.writes]
+    if not shown:
         return
-    rows = [(_TOLD.get(change.change, ""), _docids(change), _what(change)) for change in told[:_MOST_CHANGES]]
+    rows = [(_SHOWN.get(change.change, ""), _docids(change), _what(change)) for change in shown[:_MOST_CHANGES]]
     print_table(["", "docid", ""], rows)
-    if len(told) > _MOST_CHANGES:
-        print_line(f"and {len(told) - _MOST_CHANGES:,} more; --json has all of them.")
+    if len(shown) > _MOST_CHANGES:
+        print_line(f"and {len(shown) - _MOST_CHANGES:,} more; --json has all of them.")
     click.echo()
 
 
@@ -81,7 +81,7 @@ def _what(change: ListChange) -> str:
 
 
 def counted(changes: Iterable[ListChange]) -> str:
-    """How many entries there are of each kind, in words: `1 new, 2 changed, 9 unchanged`."""
+    """The number of entries of each kind, in words: `1 new, 2 changed, 9 unchanged`."""
     numbers = Counter(change.change for change in changes)
     return ", ".join(f"{numbers[kind]:,} {word}" for kind, word in _COUNTED.items() if numbers[kind])
 
@@ -114,14 +114,14 @@ def entry_mapping(document: ListedDocument) -> dict[str, Any]:
 
 
 def change_mapping(change: ListChange) -> dict[str, Any]:
-    """What happens to an entry, for JSON."""
+    """The change of an entry, for JSON."""
     about = {"kind": change.change.value, "old_revision": change.was, "file": change.file or None}
     return {**entry_mapping(change.document), **about, "package_id_written": change.writes}
 
 
 def changes_mapping(changes: Iterable[ListChange]) -> dict[str, Any]:
-    """What happens to the entries of a list, for JSON: how many of each kind, and one by one."""
-    told = list(changes)
-    numbers = Counter(change.change for change in told)
+    """The changes of a list's entries, for JSON: the number of each kind, and each entry."""
+    all_changes = list(changes)
+    numbers = Counter(change.change for change in all_changes)
     totals = {kind.value.replace("-", "_"): numbers[kind] for kind in Change}
-    return {"totals": totals, "entries": [change_mapping(change) for change in told]}
+    return {"totals": totals, "entries": [change_mapping(change) for change in all_changes]}

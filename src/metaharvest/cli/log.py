@@ -61,7 +61,7 @@ _SHOWN_TO_PEOPLE = 200
 @click.option("--all", "unchanged", is_flag=True, help="With --csv and a site run's documents: unchanged ones too.")
 @click.pass_context
 def command(context: click.Context, /, as_json: bool, as_csv: bool, unchanged: bool, **options: Any) -> None:
-    """Read the log: what happened, and what was found wrong with which document.
+    """Read the log: the events, and the findings about each document.
 
     \b
     Examples:
@@ -89,7 +89,7 @@ def command(context: click.Context, /, as_json: bool, as_csv: bool, unchanged: b
 
 
 def _is_of_documents(given: LogFilter) -> bool:
-    """Whether a table is that of a site run's documents: the one that the site's contacts got."""
+    """True if a table has the documents of a site run: the table that the site's contacts got."""
     narrowed = (given.document, given.rule, given.since, given.until, given.level, given.limit)
     return (given.site_run_id is not None or given.site is not None) and all(each is None for each in narrowed)
 
@@ -123,7 +123,7 @@ def _print(session: Session, wanted: LogFilter) -> None:
 
 
 def _where(session: Session, wanted: LogFilter) -> str:
-    """The run that was looked at, in words; empty if the filter is about all runs."""
+    """The run in the output, in words; empty if the filter is about all runs."""
     from metaharvest.queries.log import log_scope
     from metaharvest.queries.runs import newest_run_id
 
@@ -137,8 +137,8 @@ def _where(session: Session, wanted: LogFilter) -> str:
 
 def _lines(entry: Record) -> Iterable[str]:
     site = f"{one_line(entry['site'])}: " if entry["site"] else ""
-    told = one_line(_message(entry), 2000)
-    yield f"{entry['logged_at']:%Y-%m-%d %H:%M:%S}  {entry['level']:<7}  {entry['operation']:<26}  {site}{told}"
+    message = one_line(_message(entry), 2000)
+    yield f"{entry['logged_at']:%Y-%m-%d %H:%M:%S}  {entry['level']:<7}  {entry['operation']:<26}  {site}{message}"
     for finding in entry["findings"]:
         line = "" if finding["line_number"] is None else f", line {finding['line_number']}"
         message = one_line(finding["error_message"], 2000)
@@ -150,7 +150,7 @@ def _lines(entry: Record) -> Iterable[str]:
 
 
 def _message(entry: Record) -> str:
-    """The row's message, without what the findings under it say again."""
+    """The row's message, without the text of the findings below it."""
     message: str = entry["message"]
     for finding in entry["findings"]:
         if len(finding["error_message"]) < len(message):
@@ -163,7 +163,7 @@ def _write_documents(session: Session, wanted: LogFilter, unchanged: bool) -> No
     from metaharvest.reports import documents_csv
 
     _, site_run_id = log_scope(session, wanted)
-    # No site run has the number 0: of a site that was never harvested, the header is all there is.
+    # No site run has the number 0: for a site that was never harvested, the table has only a header.
     print_csv(documents_csv(session, site_run_id or 0, unchanged=unchanged))
 
 

@@ -1,4 +1,4 @@
-"""`metaharvest normalize`: tries the normalising of a site before it has it; needs no settings and no database."""
+"""`metaharvest normalize`: tries a site's normalising in advance; needs no settings and no database."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def command() -> None:
 @command.command("test")
 @trial_arguments
 def test(file: Path, records: tuple[str, ...], as_json: bool) -> int:
-    """Show each RECORD as it came, and as the normalising in FILE makes it.
+    """Show each RECORD in its received form, and after the normalising in FILE.
 
-    RECORD is a file with a metadata document, or with records of an OAI-PMH repository, as for `filter test`. `-` is
+    RECORD is a file with a metadata document, or with records of a source repository, as for `filter test`. `-` is
     standard input.
 
     \b

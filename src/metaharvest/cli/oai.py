@@ -1,4 +1,4 @@
-"""`metaharvest oai`: shows what OAI-PMH repositories say, rehearses their harvest, and finds others."""
+"""`metaharvest oai`: shows the responses of OAI-PMH repositories, rehearses their harvest, and finds others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options that the commands of `metaharvest oai` have in common, and the questions to a repository."""
+"""The common options of the commands of `metaharvest oai`, and the requests to a source repository."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ SET = click.option("--set", "set_spec", metavar="SPEC", multiple=True, callback=
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a person asks about a repository that is not registered; `as_json`: the answer is printed as JSON."""
+    """A person's request to a source repository that is not registered; `as_json`: the response is printed as JSON."""
 
     invocation: Invocation
     base_url: str
@@ -57,7 +57,7 @@ class Question:
     as_json: bool = False
 
     def ask(self, call: Ask[Answer]) -> Answer:
-        """Ask the repository with `call`, under the network policy of the settings.
+        """Send requests to the source repository with `call`, under the network policy of the settings.
 
         Raises click.UsageError if the address is no base URL.
         """
@@ -79,7 +79,7 @@ class Question:
 
 
 def asks_repository(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command the options of all questions, and a Question. Its other options are passed on."""
+    """Give a command the common options of these commands, and a Question. Its other options are passed on."""
 
     def asking(
         invocation: Invocation,
@@ -102,7 +102,7 @@ def asks_repository(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def options_of(prefix: str = "oai_dc", **more: Any) -> OaiOptions:
-    """The options of a repository that is not registered."""
+    """The options of a source repository that is not registered."""
     from metaharvest.model import OaiOptions
 
     return OaiOptions(origin="oai", prefix=prefix, **more)

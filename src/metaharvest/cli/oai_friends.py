@@ -1,4 +1,4 @@
-"""`metaharvest oai friends`: finds other repositories, from the friends of one or from a list of base URLs."""
+"""`metaharvest oai friends`: finds other source repositories, from the friends of one or from a list of base URLs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def friends(
     networks: tuple[Network, ...],
     as_json: bool,
 ) -> int:
-    """Find other repositories: the friends of the one at URL, or the base URLs in FILE, one a line or as XML.
+    """Find other source repositories: the friends of the one at URL, or the base URLs in FILE, one a line or as XML.
 
     \b
     Example: metaharvest oai friends https://repository.example.org/oai

@@ -1,4 +1,4 @@
-"""`metaharvest oai identify`, `formats`, `sets`, `list` and `get`: print answers of a repository as text or JSON."""
+"""`metaharvest oai identify`, `formats`, `sets`, `list` and `get`: print responses of a source repository."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @BASE_URL
 @asks_repository
 def identify(question: Question) -> int:
-    """Show what the repository at URL says of itself, and what is odd about that.
+    """Show the description of the source repository at URL, and its oddities.
 
     \b
     Example: metaharvest oai identify https://repository.example.org/oai
@@ -58,7 +58,7 @@ def identify(question: Question) -> int:
 @BASE_URL
 @asks_repository
 def formats(question: Question) -> int:
-    """List the metadata formats of the repository at URL.
+    """List the metadata formats of the source repository at URL.
 
     \b
     Example: metaharvest oai formats https://repository.example.org/oai
@@ -77,7 +77,7 @@ def formats(question: Question) -> int:
 @BASE_URL
 @asks_repository
 def sets(question: Question) -> int:
-    """List the sets of the repository at URL.
+    """List the sets of the source repository at URL.
 
     \b
     Example: metaharvest oai sets https://repository.example.org/oai
@@ -97,7 +97,7 @@ def sets(question: Question) -> int:
 @click.option("--limit", type=ROWS, metavar="N", default=100, show_default=True, help="The first N records.")
 @asks_repository
 def list_(question: Question, limit: int) -> int:
-    """List records of the repository at URL, as they would be harvested.
+    """List records of the source repository at URL, as they would be harvested.
 
     \b
     Example: metaharvest oai list https://repository.example.org/oai --set frogs --from 2026-11-01
@@ -140,7 +140,7 @@ def list_(question: Question, limit: int) -> int:
 )
 @asks_repository
 def get(question: Question, identifier: str, output: Path | None) -> int:
-    """Print the metadata of one record of the repository at URL, as a document of its own.
+    """Print the metadata of one record of the source repository at URL, as a document of its own.
 
     \b
     Example: metaharvest oai get https://repository.example.org/oai oai:repository.example.org:17
@@ -164,7 +164,7 @@ def get(question: Question, identifier: str, output: Path | None) -> int:
 
 
 def _print_all(found: list[dict[str, str]], headers: Sequence[str], none: str, as_json: bool) -> int:
-    """Print these things of a repository, or that it has `none`. Returns the exit code."""
+    """Print these items of a source repository, or that it has `none`. Returns the exit code."""
     if as_json:
         print_json(found)
     elif found:

@@ -1,4 +1,4 @@
-"""`metaharvest oai validate`: a rehearsal of a repository's harvest, with a remedy for whatever is odd about it."""
+"""`metaharvest oai validate`: a rehearsal of a source repository's harvest, with a remedy for each oddity."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 @click.option("--pages", type=ROWS, metavar="N", help="Read the first N pages of the list. [default: all of it]")
 @asks_repository
 def validate(question: Question, pages: int | None) -> int:
-    """Rehearse the harvest of the repository at URL, and tell its keeper whatever is odd about it.
+    """Rehearse the harvest of the source repository at URL, and show its keeper all oddities.
 
-    Its list is read as at night, and it is tried how it answers what it has to refuse. Nothing is kept.
+    Its list is read as at night, and its responses to invalid requests are tested. Nothing is kept.
 
     \b
     Example: metaharvest oai validate https://repository.example.org/oai --pages 3
 
-    Exit codes: 0 nothing is lost to harvesters; 1 something is; 2 settings or usage.
+    Exit codes: 0 harvesters lose nothing; 1 they lose something; 2 settings or usage.
     """
 
     async def rehearsed(site: Site, fetcher: Fetcher, patience: TimeBudget) -> RehearsedList:

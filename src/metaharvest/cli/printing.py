@@ -1,4 +1,4 @@
-"""How commands print: one JSON document, names and values, a line; safe for the terminal. Tables are in tables.py."""
+"""The output of commands: a JSON document, names and values, a line; safe for the terminal. tables.py prints tables."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ import click
 from metaharvest.text import clean, one_line
 
 _MOST_CHARACTERS = 2000
-"""Of one cell, or one line."""
+"""The most characters of one cell, or one line."""
 
 _SPOOLED_AT_ONCE = 1_000_000
-"""Characters."""
+"""The number of characters that are printed at once."""
 
 
 def print_json(value: object) -> None:
-    """One JSON document on stdout."""
+    """Print one JSON document on stdout."""
     click.echo(json_text(value, indent=2))
 
 
 def print_json_rows(rows: Iterable[Mapping[str, object]]) -> None:
-    """One JSON document on stdout, the list of these rows, in bounded memory: all of it, or nothing if one fails."""
+    """Print the list of these rows as one JSON document, in bounded memory: all of it, or nothing if one fails."""
     with tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as spool:
         number = 0
         for number, row in enumerate(rows, start=1):
@@ -41,7 +41,7 @@ def print_json_rows(rows: Iterable[Mapping[str, object]]) -> None:
 
 
 def print_csv(chunks: Generator[str, None, None]) -> None:
-    """A table on stdout, in UTF-8; it is closed, also where it cannot be printed."""
+    """Print a table on stdout, in UTF-8; the generator is closed, also after a failure."""
     with closing(chunks):
         for chunk in chunks:
             click.echo(chunk.encode("utf-8", "replace"), nl=False)
@@ -64,24 +64,24 @@ def json_text(value: object, indent: int | None = None) -> str:
 
 
 def print_fields(fields: Mapping[str, object]) -> None:
-    """Names and values, one a line, on stdout."""
+    """Print names and values, one a line, on stdout."""
     width = max(map(len, fields), default=0)
     for name, value in fields.items():
         click.echo(f"{name:<{width}}  {cell_text(value)}".rstrip())
 
 
 def print_line(text: str, *, err: bool = False, indent: int = 0) -> None:
-    """`text` on one line of stdout or stderr, cleaned; `indent`: the blanks before it."""
+    """Print `text` on one line of stdout or stderr, cleaned; `indent`: the blanks before it."""
     click.echo(" " * indent + one_line(text, _MOST_CHARACTERS), err=err)
 
 
 def stamp(moment: datetime | None) -> str:
-    """A timestamp as tables show it, in UTC: `2026-11-20 03:00`."""
+    """A timestamp in tables, in UTC: `2026-11-20 03:00`."""
     return "" if moment is None else f"{moment:%Y-%m-%d %H:%M}"
 
 
 def cell_text(value: object) -> str:
-    """A value as a cell of a table shows it."""
+    """A value in a cell of a table."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     text = ", ".join(value) if isinstance(value, tuple) else str(value)
@@ -89,12 +89,12 @@ def cell_text(value: object) -> str:
 
 
 def _escaped(character: str) -> str:
-    """A character as it may stand in JSON on a terminal."""
+    """The escape of a character in JSON on a terminal."""
     return character if clean(character) == character else f"\\u{ord(character):04x}"
 
 
 def _as_text(value: object) -> object:
-    """What JSON has no type for. A sum is a Decimal on some databases: it stays a number."""
+    """A value of a type that JSON lacks. A sum is a Decimal on some databases: it stays a number."""
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     return value.isoformat() if isinstance(value, date) else str(value)

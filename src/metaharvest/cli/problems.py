@@ -32,7 +32,7 @@ _HEADINGS = (
 @click.option("--csv", "as_csv", is_flag=True, help="A table on stdout, a line for each rule.")
 @click.pass_obj
 def command(invocation: Invocation, site: str | None, as_json: bool, as_csv: bool) -> None:
-    """Count the open problems by rule: in how many documents, at how many sites, since when.
+    """Count the open problems by rule: the number of documents and sites, and the first day.
 
     `documents --rule RULE` lists the documents of a rule.
 

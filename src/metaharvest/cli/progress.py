@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 _MOST_BARS = 20
-"""With more sites than that, a bar goes when its site has ended."""
+"""With more sites than this, a bar disappears when its site has ended."""
 
 
 class _SiteBars(Progress):
@@ -39,7 +39,7 @@ class _SiteBars(Progress):
         self._bars.advance(self._tasks[name], number)
 
     def site_ended(self, name: str) -> None:
-        """The bar stops, at the number of documents that it came to."""
+        """The bar stops at the number of documents of the site."""
         task = self._tasks[name]
         stays = len(self._tasks) <= _MOST_BARS
         self._bars.update(task, total=self._bars.tasks[task].completed, visible=stays)
@@ -48,7 +48,7 @@ class _SiteBars(Progress):
 
 @contextmanager
 def shown_progress(*, transient: bool = False) -> Iterator[Progress]:
-    """Bars on stderr, if it is a terminal, as long as the context lasts; `transient` ones are gone afterwards."""
+    """Bars on stderr, if it is a terminal, as long as the context lasts; `transient` ones disappear afterwards."""
     if not sys.stderr.isatty():
         yield Progress()
         return

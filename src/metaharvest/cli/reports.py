@@ -1,4 +1,4 @@
-"""`metaharvest reports`: what was written to whom, and whether it arrived; sends again, and flushes the outbox."""
+"""`metaharvest reports`: the reports, their recipients, and their delivery; sends again, and flushes the outbox."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def command(
     state: str | None,
     as_json: bool,
 ) -> None:
-    """List the reports, the newest first, to whom they went, and whether they arrived.
+    """List the reports, the newest first, their recipients, and their delivery.
 
     Example: metaharvest reports --site "Alder Creek" --state refused
     """
@@ -102,10 +102,10 @@ def show(invocation: Invocation, report_id: int, form: str) -> None:
 def resend(
     invocation: Invocation, report_id: int | None, to: tuple[str, ...], state: str | None, since: date | None
 ) -> int:
-    """Send a report again, under its old Message-ID, to the people who get such reports now.
+    """Send a report again, under its old Message-ID, to its present recipients.
 
-    A contact that was corrected since gets it; an address that is no contact any more is not tried again.
-    Where nobody gets such reports any more, as the site was removed, --to says who is to have it.
+    A corrected contact gets it; an address that is no longer a contact is not tried again.
+    If there are no recipients any more, as the site was removed, --to names one.
 
     --state refused sends all refused reports again, to the recipients who did not get them.
 
@@ -136,7 +136,7 @@ def resend(
 
 
 def _queue_one(invocation: Invocation, report_id: int, to: tuple[str, ...]) -> str:
-    """Put a report into the outbox again; what is there now."""
+    """Put a report into the outbox again; returns a sentence about the outbox."""
     from metaharvest.services import reports
 
     with usage_errors():
@@ -147,7 +147,7 @@ def _queue_one(invocation: Invocation, report_id: int, to: tuple[str, ...]) -> s
 
 
 def _queue_refused(invocation: Invocation, since: date | None) -> str:
-    """Put all refused deliveries into the outbox again; what is there now, empty if there is nothing."""
+    """Put all refused deliveries into the outbox again; returns a sentence about the outbox, empty for none."""
     from metaharvest.services import reports
 
     resent = reports.resend_refused(invocation.harvester, since)
@@ -166,7 +166,7 @@ def _queue_refused(invocation: Invocation, since: date | None) -> str:
 @click.argument("report_id", type=click.IntRange(min=1))
 @click.pass_obj
 def drop(invocation: Invocation, report_id: int) -> None:
-    """Give a report up: it is not sent again, and `doctor` no longer names it.
+    """Drop a report: it is not sent again, and `doctor` no longer names it.
 
     Example: metaharvest reports drop 12
     """
@@ -209,7 +209,7 @@ def open_report(invocation: Invocation, report_id: int) -> None:
 @click.option("--open", "in_browser", is_flag=True, help="Open it in the web browser.")
 @click.pass_obj
 def preview(invocation: Invocation, site: str | None, as_html: bool, in_browser: bool) -> None:
-    """Show the newest report as it would be written now, with the templates as they are; nothing is sent.
+    """Show the newest report as it would be written now, with the present templates; nothing is sent.
 
     Example: metaharvest reports preview --site "Alder Creek"
     """
@@ -225,7 +225,7 @@ def preview(invocation: Invocation, site: str | None, as_html: bool, in_browser:
 
 
 def _browse(page: str, name: str) -> None:
-    """Open a page in the browser; where there is none, say where it is."""
+    """Open a page in the browser; without a browser, print the name of its file."""
     from metaharvest.cli.browser import new_page, opened
 
     file = new_page(name)
@@ -236,12 +236,12 @@ def _browse(page: str, name: str) -> None:
 @command.command("deliver")
 @click.pass_obj
 def deliver(invocation: Invocation) -> int:
-    """Hand over now whatever waits in the outbox. Exit code 1 if something could not be handed over."""
+    """Hand over the waiting reports in the outbox now. Exit code 1 if a report could not be handed over."""
     return _deliver(invocation)
 
 
 def _deliver(invocation: Invocation) -> int:
-    """Flush the outbox and say how that went; the exit code."""
+    """Flush the outbox and print the result; the exit code."""
     from metaharvest.services import reports
 
     delivered = reports.deliver(invocation.harvester)

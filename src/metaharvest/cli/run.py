@@ -67,9 +67,9 @@ def command(
 
 
 def harvest_now(harvester: Harvester) -> None:
-    """One run of the sites that are due, as cron would start it, told in one line on stderr.
+    """One run of the sites that are due, as cron would start it, with one line about it on stderr.
 
-    Raises KeyboardInterrupt if a signal stopped the run, after what was under way is finished.
+    Raises KeyboardInterrupt if a signal stopped the run, after the work in progress is finished.
     """
     from metaharvest.cli.progress import shown_progress
     from metaharvest.services import runs
@@ -97,20 +97,20 @@ def _print_table(harvester: Harvester, done: FinishedRun) -> None:
 
 
 def _print_event(harvester: Harvester, done: FinishedRun) -> None:
-    """One line for a run: how its sites ended, and the exit code that `metaharvest run` would have had."""
+    """Print one line for a run: the results of its sites, and the exit code of the same `metaharvest run`."""
     from metaharvest.reports.phrasing import counted, run_story
     from metaharvest.services.runs import went_nowhere
 
     record = done.record
     run, errors = record.run, record.totals["errors"]
     counts = {kind: sum(site[kind.column] for site in record.sites) for kind in OutcomeKind}
-    told = [run["status"], run_story([SiteRunStatus(site["status"]) for site in record.sites], counts)]
-    told += [counted(errors, "error")] if errors else []
+    parts = [run["status"], run_story([SiteRunStatus(site["status"]) for site in record.sites], counts)]
+    parts += [counted(errors, "error")] if errors else []
     sentences = (*record.targets_away, went_nowhere(harvester, record), _undelivered(done.result))
     more = " ".join(filter(None, sentences))
     with suppress(OSError):
         print_line(
-            f"Run {run['run_id']} ({run['harvest_date']}): {'; '.join(told)}; exit code {done.exit_code}. {more}",
+            f"Run {run['run_id']} ({run['harvest_date']}): {'; '.join(parts)}; exit code {done.exit_code}. {more}",
             err=True,
         )
 
@@ -121,11 +121,11 @@ def _undelivered(result: RunResult) -> str:
     if not result.undelivered:
         return ""
     cases = counted(result.undelivered, "case")
-    return f"Reports could not be handed over in {cases}: `metaharvest reports --undelivered` tells why."
+    return f"Reports could not be handed over in {cases}: `metaharvest reports --undelivered` says why."
 
 
 def _rehearse(harvester: Harvester, request: RunRequest, as_json: bool, strict: bool) -> int:
-    """A dry run, and what is printed about it; the exit code."""
+    """A dry run, and its output; the exit code."""
     from metaharvest.cli.progress import shown_progress
     from metaharvest.services.reports import admin_report
     from metaharvest.services.runs import exit_code_of_dry_run

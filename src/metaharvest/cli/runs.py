@@ -1,4 +1,4 @@
-"""`metaharvest runs`: the runs, and what each did; `print_run` is for the commands that make one too."""
+"""`metaharvest runs`: the runs, and their results; `print_run` is also for other commands that make a run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RANKS = (8, 2, 6, 4, 5, 7, 9, 3)
 """The ranks of the columns with numbers, see Column: the highest are left out first."""
 
 _NAMED = 10
-"""Failing sites that are named below the list of runs."""
+"""The number of failing sites that are named below the list of runs."""
 
 _COUNTS = ("listed", "inserted", "updated", "unchanged", "attention", "errors")
 
@@ -34,7 +34,7 @@ _COUNTS = ("listed", "inserted", "updated", "unchanged", "attention", "errors")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_context
 def command(context: click.Context, limit: int, as_json: bool) -> None:
-    """List the runs, the newest first; `runs show` tells more of one."""
+    """List the runs, the newest first; `runs show` has the details of one."""
     if context.invoked_subcommand is None:
         _list(context.obj, limit, as_json)
 
@@ -45,9 +45,9 @@ def command(context: click.Context, limit: int, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_obj
 def show(invocation: Invocation, run_id: int, as_json: bool) -> None:
-    """Show a run: its sites, their totals, what failed, how long each took, and the trend of each.
+    """Show a run: its sites, their totals, the failures, the time of each, and the trend of each.
 
-    `trend` is how many documents failed in each of the site's last harvests, up to this one.
+    `trend` is the number of failed documents in each of the site's last harvests, up to this one.
     """
     from metaharvest.queries.runs import run_record, with_trends
 
@@ -139,8 +139,8 @@ def print_run(record: RunRecord) -> None:
 
     status, headline = record.run["status"], f"Run {record.run['run_id']} ({record.run['harvest_date']})"
     if not record.sites:
-        told = "no site was due" if status == RunStatus.SUCCEEDED else f"{status}; no site was harvested"
-        click.echo(f"{headline}: {told}.")
+        result = "no site was due" if status == RunStatus.SUCCEEDED else f"{status}; no site was harvested"
+        click.echo(f"{headline}: {result}.")
         return
     rehearsed = (
         " It was a rehearsal: no site has a target, so that nothing was uploaded." if record.is_rehearsal else ""

@@ -1,4 +1,4 @@
-"""SIGTERM and Ctrl-C: what is under way is finished first; the second one ends the process at once."""
+"""SIGTERM and Ctrl-C: the first one finishes the work in progress; the second one ends the process at once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STOPPING = (signal.SIGTERM, signal.SIGINT)
 def stop_on_signal(at_once: str = "") -> Iterator[StopSignal]:
     """A stop signal that the first SIGTERM or SIGINT sets; the second of them ends the process at once.
 
-    `at_once` is then said in place of what is said of a run.
+    `at_once` replaces the sentence about a run in that case.
     """
     from metaharvest.services.runs import StopSignal
 
@@ -40,7 +40,7 @@ def stop_on_signal(at_once: str = "") -> Iterator[StopSignal]:
 
 @contextmanager
 def handled(handler: Callable[[int, FrameType | None], object], *numbers: signal.Signals) -> Iterator[None]:
-    """`handler` for these signals as long as the context lasts; no thread but the main one can have any."""
+    """`handler` for these signals as long as the context lasts; only the main thread can have handlers."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -57,7 +57,7 @@ def _end_at_once(said: str) -> NoReturn:
     from metaharvest.cli import STOPPED
     from metaharvest.services.exit_codes import ExitCode
 
-    # The bars of a terminal have hidden its cursor.
+    # The progress bars have hidden the terminal's cursor.
     cursor = "\033[?25h\n" if sys.stderr is not None and sys.stderr.isatty() else ""
     line = sys.stderr.line(said or STOPPED) if isinstance(sys.stderr, JsonLines) else f"{cursor}{said or STOPPED}\n"
     with suppress(OSError):

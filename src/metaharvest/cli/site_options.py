@@ -1,4 +1,4 @@
-"""The options of `sites add` and `sites edit`: what is registered of a site."""
+"""The options of `sites add` and `sites edit`: the registered values of a site."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _REMOVED_BY = {
     "full_every": (_NONE,),
     "package_id_mismatch": (AS_SETTINGS,),
 }
-"""Values that can be removed, and the words that remove them."""
+"""The values that can be removed, and the words that remove them."""
 
 _TYPES: Mapping[str, Callable[[str], object]] = {
     "unit": Unit,
@@ -99,7 +99,7 @@ def _choice(values: Iterable[str], *more: str) -> click.Choice[str]:
 
 
 def registration_options(new: bool) -> Decorator:
-    """The options that `add` and `edit` share; `new`: their help names what holds if they are not given."""
+    """The options that `add` and `edit` share; `new`: their help names the defaults."""
 
     def default(value: object) -> str:
         return f" [default: {value}]" if new else ""
@@ -115,7 +115,7 @@ def registration_options(new: bool) -> Decorator:
 
 
 def _schedule_options(default: Callable[[object], str]) -> list[Decorator]:
-    """Where the list is, when it is harvested, and who is told."""
+    """The place of the list, the times of its harvests, and the recipients of reports."""
     return [
         click.option("--list-url", metavar="URL", help="Where the site's harvest list is."),
         click.option("--oai", "base_url", metavar="BASEURL", help="Or the base URL of an OAI-PMH repository."),
@@ -142,7 +142,7 @@ def _schedule_options(default: Callable[[object], str]) -> list[Decorator]:
 
 
 def _own_options(default: Callable[[object], str]) -> list[Decorator]:
-    """What a site may have of its own instead of what the settings say."""
+    """A site's own values in place of the settings."""
     return [
         click.option(
             "--package-id-mismatch",
@@ -216,7 +216,7 @@ def _own_options(default: Callable[[object], str]) -> list[Decorator]:
 
 
 def _oai_options(default: Callable[[object], str], *, new: bool) -> list[Decorator]:
-    """What is asked of an OAI-PMH repository."""
+    """The requests to a source repository."""
     return [
         click.option(
             "--prefix",
@@ -262,7 +262,7 @@ allow_duplicate_option = click.option(
 
 
 def values_of(options: Mapping[str, Any]) -> SiteValues:
-    """The options that are given, as values of a site."""
+    """The given options, as values of a site."""
     from metaharvest.services.sites import SiteValues
 
     given: dict[str, Any] = {}

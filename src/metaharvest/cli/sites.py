@@ -1,4 +1,4 @@
-"""`metaharvest sites`: the schedule. What a site may look like is decided in `metaharvest.sites`."""
+"""`metaharvest sites`: the schedule. `metaharvest.sites` checks the values of a site."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SITES = {
     "contacts": Column("contacts", 9),
     "list_url": Column("list", 10),
 }
-"""What `sites list` shows of a site, with the headings."""
+"""The columns of `sites list`, with the headings."""
 
 
 @click.group("sites")
@@ -72,10 +72,10 @@ def add(
     allow_duplicate: bool,
     **options: Any,
 ) -> None:
-    """Register a site. NAME is yours to choose; reports and commands call the site by it.
+    """Register a site. You choose NAME; reports and commands use it.
 
-    A site has a harvest list (--list-url), or is an OAI-PMH repository (--oai), which is asked what it is, and whether
-    it has the format and the set; the addresses that it gives are the contacts if none are named.
+    A site has a harvest list (--list-url), or is an OAI-PMH repository (--oai). The repository is queried: it must have
+    the format and the set. Its own addresses become the contacts if none are named.
 
     A site has one set. Several --set register a site for each, NAME-SPEC; if one cannot be registered, none is.
     """
@@ -115,7 +115,7 @@ def _same_records(others: Sequence[str]) -> str:
 
 
 def _print_answer(answer: RepositoryAnswer, *, with_contacts: bool = False) -> None:
-    """What a repository says of itself; nothing if it cannot be harvested."""
+    """Print the description of a source repository; nothing if it cannot be harvested."""
     from metaharvest.services.sites import MOST_CONTACTS
 
     if (identity := answer.identity) is None:
@@ -165,8 +165,8 @@ def edit(
 
     --contact replaces all contacts; --add-contact and --remove-contact add or remove one.
 
-    An OAI-PMH repository is asked what it is, and whether it has the format and the set, if its base URL or one of
-    these is changed.
+    An OAI-PMH repository is queried again if its base URL, the format or the set is changed: it must have the format
+    and the set.
     """
     from metaharvest.services import sites
 
@@ -207,7 +207,7 @@ def _print_edit(edited: Edited) -> None:
 
 _AS_REPOSITORY = "All of its records are listed and judged again then."
 _AS_LIST = "What was left out is judged again then; what the repository has stays until its revision is raised."
-"""What becomes of documents that were harvested before, once other files of their site say what is done with them."""
+"""The result for documents that were harvested before a change of their site's filter or normalising files."""
 
 
 @command.command("enable")
@@ -225,7 +225,7 @@ def enable(invocation: Invocation, name: str) -> None:
 @click.argument("name")
 @click.pass_obj
 def disable(invocation: Invocation, name: str) -> None:
-    """Leave a site out until it is enabled again; everything stays."""
+    """Leave a site out until it is enabled again; all its data stay."""
     from metaharvest.services import sites
 
     sites.switch(invocation.harvester, name, False)
@@ -237,7 +237,7 @@ def disable(invocation: Invocation, name: str) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def remove(invocation: Invocation, name: str, yes: bool) -> None:
-    """Take a site off the schedule. Its history stays: runs, log, reports and documents."""
+    """Remove a site from the schedule. Its history stays: runs, log, reports and documents."""
     from metaharvest.services import sites
 
     sites.find(invocation.harvester, name)
@@ -248,7 +248,7 @@ def remove(invocation: Invocation, name: str, yes: bool) -> None:
     sites.remove(invocation.harvester, name)
     click.echo(f"Removed {name} from the schedule. Its history stays: runs, log, reports, and its documents.")
     click.echo(
-        "Those documents are those of a site that is registered no longer: the first site that publishes a higher "
+        "Its documents now belong to no registered site: the first site that publishes a higher "
         "revision of one takes it over; "
         "`metaharvest target transfer` gives one to a site at once."
     )
@@ -258,7 +258,7 @@ def remove(invocation: Invocation, name: str, yes: bool) -> None:
 @click.argument("name")
 @click.pass_obj
 def confirm(invocation: Invocation, name: str) -> None:
-    """Let the next harvest delete the documents that their repository says are deleted, however many they are."""
+    """Let the next harvest carry out all deletions that the source repository reports, in any number."""
     from metaharvest.services import sites
 
     number = sites.confirm(invocation.harvester, name)
@@ -301,10 +301,10 @@ def list_sites(
     not_harvested_for: int | None,
     as_json: bool,
 ) -> None:
-    """List the sites: how each stands, when it is due, who gets the reports.
+    """List the sites: their state, their next harvest, the recipients of reports.
 
-    `last harvest` is the day of the last one that succeeded; `status` is how the last one ended, well or not.
-    `trend` is how many documents failed in each of the last harvests, the newest last.
+    `last harvest` is the day of the last success; `status` is the result of the last harvest.
+    `trend` is the number of failed documents in each of the last harvests, the newest last.
 
     \b
     Examples:
@@ -343,7 +343,7 @@ def list_sites(
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_obj
 def show(invocation: Invocation, name: str, as_json: bool) -> None:
-    """Show everything that is registered of a site, and how its last harvests went."""
+    """Show all registered values of a site, and the results of its last harvests."""
     from metaharvest.queries.sites import registered_site, registered_values
 
     with invocation.harvester.reading() as session:
@@ -396,7 +396,7 @@ def _took(seconds: float | None) -> str:
 
 
 def _print_failure(site: Record) -> None:
-    """Since when the site fails as a whole, and why."""
+    """Print since when the site fails as a whole, and why."""
     if site["failed_since"] is not None and site["enabled"]:
         nights = "1 night" if site["failed_nights"] == 1 else f"{site['failed_nights']:,} nights"
         reason = (site["failure_reason"] or "no reason was noted").removeprefix(f"{site['name']}: ")
@@ -417,7 +417,7 @@ def _when(site: Site) -> str:
 
 
 def _as_mapping(site: Record) -> Record:
-    """A site as it is printed: how often it is harvested in words, what it leaves to the settings."""
+    """A site for output: its frequency in words, and the values that come from the settings."""
     from metaharvest.reports.phrasing import frequency
 
     words = site["frequency"] if "options" in site else frequency(site["every"], site["unit"])

@@ -26,7 +26,7 @@ _SOME_LEFT_OUT = 1
 @click.option("--with-logins", is_flag=True, help="With the user names and passwords in the URLs of sites.")
 @click.pass_obj
 def export_sites(invocation: Invocation, as_csv: bool, as_json: bool, output: Path | None, with_logins: bool) -> int:
-    """Write all sites into a file, with everything that is registered of them.
+    """Write all sites into a file, with all their registered values.
 
     `sites import` registers them in another installation. Exit code 1 if a row of the schedule cannot be exported.
 
@@ -64,8 +64,8 @@ def export_sites(invocation: Invocation, as_csv: bool, as_json: bool, output: Pa
 def import_sites(invocation: Invocation, file: Path, dry_run: bool, allow_duplicate: bool, as_json: bool) -> None:
     """Register the sites of a file that `sites export` wrote, or a spreadsheet: all of them, or none.
 
-    FILE is JSON or CSV; `-` is stdin. Sites are known by their names: new sites are added, others are changed. What
-    the file does not name stays as it is. A second import of the file changes nothing.
+    FILE is JSON or CSV; `-` is stdin. The name identifies a site: new sites are added, others are changed. Values that
+    are not in the file stay. A second import of the file changes nothing.
 
     \b
     Examples:

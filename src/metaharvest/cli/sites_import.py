@@ -1,4 +1,4 @@
-"""`metaharvest sites import-metacat`: takes over the schedule, and the log, of a Metacat Harvester."""
+"""`metaharvest sites import-metacat`: imports the schedule, and the log, of a Metacat Harvester."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def import_metacat(
     dry_run: bool,
     as_json: bool,
 ) -> int:
-    """Take over the schedule of a Metacat Harvester.
+    """Import the schedule of a Metacat Harvester.
 
-    Says of each row what was taken, changed or refused, and why. What is registered already is not doubled, so that it
-    can be done again. Passwords are never taken over. Exit code 1 if a row was refused.
+    Reports for each row what was taken, changed or refused, and why. A second import adds no site twice. Passwords are
+    never imported. Exit code 1 if a row was refused.
     """
     from metaharvest.services import schedule_files
 
@@ -98,7 +98,7 @@ def _print(done: MetacatImport, dry_run: bool, start: str) -> None:
 
 
 def _print_lines(lines: Iterable[str]) -> None:
-    """The first line, and the others below it."""
+    """Print the first line, and the others below it."""
     for number, line in enumerate(lines):
         click.echo(f"{'    ' if number else ''}{one_line(line, _LONGEST_LINE)}")
 

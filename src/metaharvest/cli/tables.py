@@ -19,10 +19,10 @@ _GAP = 2
 """Blanks between two columns."""
 
 _LEAST_TEXT = 24
-"""Characters that a column of sentences gets at least."""
+"""The smallest width of a column of sentences."""
 
 _LAYOUT = "metaharvest.cli.tables"
-"""Where the context of a command keeps its Layout."""
+"""The key of the Layout in the context of a command."""
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -41,7 +41,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What a person asked for: all columns (`wide`), or these `columns`, in this order."""
+    """The requested columns: all of them (`wide`), or these `columns`, in this order."""
 
     wide: bool = False
     columns: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """The columns that have room, by their places in the table, with their widths; and the columns left out."""
+    """The columns that fit, by their places in the table, with their widths; and the columns left out."""
 
     shown: tuple[int, ...]
     widths: tuple[int, ...]
@@ -137,7 +137,7 @@ def _total(widths: Sequence[int], shown: Sequence[int]) -> int:
 
 
 def _chosen(columns: Sequence[Column], layout: Layout) -> list[int]:
-    """The places of the columns that were asked for. Raises UsageError."""
+    """The places of the requested columns. Raises UsageError."""
     places = {_plain(column.heading): place for place, column in enumerate(columns)}
     unknown = [name for name in layout.columns if _plain(name) not in places]
     if unknown:
@@ -147,7 +147,7 @@ def _chosen(columns: Sequence[Column], layout: Layout) -> list[int]:
 
 
 def _plain(heading: str) -> str:
-    """A heading as people may type it: `last harvest`, `Last-Harvest`, `last_harvest`."""
+    """A heading in the form that people may type: `last harvest`, `Last-Harvest`, `last_harvest`."""
     return " ".join(heading.casefold().replace("_", " ").replace("-", " ").split())
 
 

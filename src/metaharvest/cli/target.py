@@ -1,4 +1,4 @@
-"""`metaharvest target`: looks into targets, checks, copies, mends an index; gives a document to another site."""
+"""`metaharvest target`: lists, checks and copies targets, rebuilds an index; transfers a document to another site."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _of_target = click.option(
 
 @click.group("target")
 def command() -> None:
-    """Look into targets: what they hold, whether they answer. Copy documents from one to another."""
+    """Look into targets: their holdings, and their state. Copy documents from one to another."""
 
 
 command.add_command(check)
@@ -171,7 +171,7 @@ def get(invocation: Invocation, docid: str, name: str, output: Path | None) -> N
 @click.option("--site", metavar="NAME", help="The target of this site.")
 @click.pass_obj
 def rebuild(invocation: Invocation, name: str, site: str | None) -> None:
-    """Build the index of a folder again from its files, and take the folder as it is."""
+    """Rebuild the index of a folder from its files, and accept the folder in its present state."""
     from metaharvest.reports.phrasing import counted
     from metaharvest.services import targets
 

@@ -1,4 +1,4 @@
-"""`metaharvest target check`: whether targets answer, as whom, and what we may do there."""
+"""`metaharvest target check`: the state of targets, our identity and our rights there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from metaharvest.cli.invocation import Invocation
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_obj
 def check(invocation: Invocation, name: str | None, site: str | None, as_json: bool) -> int:
-    """Tell whether the target answers, as whom it knows us, and what we may do there. Writes nothing.
+    """Check if the target answers, and show our identity and our rights there. Writes nothing.
 
     Without options: the targets that the harvest uses, and the logins that sites have of their own.
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 CSV_COLUMNS = ("docid", "document_id", "revision", "ended", "rule", "message", "remedy")
 
 _SHOWN = 20
-"""Revisions that were not copied which are shown to people; a table has all."""
+"""The number of shown revisions that were not copied; a table has all."""
 
 _IN_JSON = 1000
 
@@ -33,7 +33,7 @@ _WORDS = {
     "unreadable": "unreadable",
     "left": "left",
 }
-"""How a revision ended -> what people read."""
+"""The result for a revision -> the words for people."""
 
 _AT_ONCE = "Stopped. What was copied is there; the same command goes on with the rest."
 
@@ -67,8 +67,8 @@ def copy(
 ) -> int:
     """Copy documents with all their revisions into another target.
 
-    FROM and TO are `target` (that of [target]), `embedded`, or the NAME of a section [targets.NAME]. What TO has
-    already is left as it is, so that a copy that was broken off can be begun again. No run can be made meanwhile.
+    FROM and TO are `target` (that of [target]), `embedded`, or the NAME of a section [targets.NAME]. Revisions that TO
+    has already stay as they are, so that an interrupted copy can begin again. No run can be made meanwhile.
 
     TO may refuse some revisions for good, such as a version of EML that it does not know. Look at them once, then
     repeat the command with --accept-refused: it ends with 0 if all else is there.
@@ -100,7 +100,7 @@ def copy(
 
 
 def _print_refused(result: CopyResult, accepted: bool) -> None:
-    """What to do about revisions that are refused for good, once all else is there."""
+    """Print the next step if all other revisions are there, and the rest is refused for good."""
     from metaharvest.reports.phrasing import counted
 
     if not result.is_well_but_for_refused or result.is_well:
@@ -112,7 +112,7 @@ def _print_refused(result: CopyResult, accepted: bool) -> None:
 
 @contextmanager
 def _table(path: Path | None) -> Iterator[Told]:
-    """What writes a revision that was not copied into the table, if there is one. Raises click.FileError."""
+    """The function that writes a revision that was not copied into the table. Raises click.FileError."""
     if path is None:
         yield lambda revision: None
         return
@@ -125,8 +125,8 @@ def _table(path: Path | None) -> Iterator[Told]:
 
         def add(revision: NotCopied) -> None:
             finding = revision.finding
-            told = finding.rule, finding.message, finding.remedy
-            _write(file, (), (revision.docid, revision.document_id, revision.revision, revision.ended.key, *told))
+            reason = finding.rule, finding.message, finding.remedy
+            _write(file, (), (revision.docid, revision.document_id, revision.revision, revision.ended.key, *reason))
 
         yield add
 
@@ -185,13 +185,13 @@ def _print(request: CopyRequest, result: CopyResult, shown: list[NotCopied], tab
             fields[_WORDS[each]] = f"{number:,}"
     print_fields(fields)
     # A target that does not answer is reported once.
-    told = [each for each in shown if each.ended in PROBLEMS or not result.cut_short]
-    if told:
+    reported = [each for each in shown if each.ended in PROBLEMS or not result.cut_short]
+    if reported:
         click.echo()
-    for revision in told[:_SHOWN]:
+    for revision in reported[:_SHOWN]:
         finding = revision.finding
         print_line(f"{revision.docid}: {finding.message} {finding.remedy} [{finding.rule}]")
-    more = sum(ended.get(each, 0) for each in PROBLEMS) - len(told[:_SHOWN])
+    more = sum(ended.get(each, 0) for each in PROBLEMS) - len(reported[:_SHOWN])
     if more > 0:
         where = f"{table} has all of them" if table else "--csv FILE writes a table of all"
         click.echo(f"And {more:,} more; {where}.")

@@ -1,4 +1,4 @@
-"""`metaharvest target transfer`: lets documents, or whole scopes, belong to another site from now on."""
+"""`metaharvest target transfer`: transfers documents, or whole scopes, to another site."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def transfer(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Let documents belong to another site from now on, with all their revisions: all of them, or none.
+    """Transfer documents to another site, with all their revisions: all of them, or none.
 
-    DOCUMENT is a document id, or a docid. The log tells who transferred what, and when.
+    DOCUMENT is a document id, or a docid. The log names the person and the day of each transfer.
 
     \b
     Examples:
@@ -68,7 +68,7 @@ def transfer(
 
 
 def _names(file: TextIO) -> list[str]:
-    """The names in the file. Raises UsageError if it is not text, or too large to be meant."""
+    """The names in the file. Raises UsageError if it is not text, or far too large."""
     try:
         lines = [line.partition("#")[0].strip() for line in file.read().splitlines()]
     except UnicodeDecodeError:
@@ -109,8 +109,8 @@ def _print_many(invocation: Invocation, made: Sequence[Transfer], site: str, dry
         click.echo(f"  and {len(done) - _SHOWN:,} more; --json names all of them")
     former = Counter(each.former for each in done if each.former)
     if former and not dry_run:
-        told = ", ".join(f"{name} ({number:,})" for name, number in former.items())
-        click.echo(clean(f"Whose they were until now should take them out of their lists: {told}."))
+        owners = ", ".join(f"{name} ({number:,})" for name, number in former.items())
+        click.echo(clean(f"Whose they were until now should take them out of their lists: {owners}."))
     if done and not dry_run:
         _say_what_next(invocation, site)
     if dry_run:

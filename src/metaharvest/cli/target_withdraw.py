@@ -42,7 +42,7 @@ def withdraw(
 ) -> None:
     """Delete a document, with all its revisions, for good: no harvest brings it back.
 
-    DOCUMENT is a document id, or a docid. The report to a site that still lists it says why it is left out.
+    DOCUMENT is a document id, or a docid. The report to a site that still lists it gives the reason.
 
     \b
     Examples:
