@@ -251,7 +251,7 @@ def test_a_server_that_always_hangs_up_is_left_alone_after_two_tries(
 @on_one_database
 @pytest.mark.parametrize(
     ("greeting", "words"),
-    [(b"", "did not answer within 0.3 seconds"), (b"SSH-2.0-x\r\n", "not SMTP: see whether mail.host and mail.port")],
+    [(b"", "did not answer within 0.3 seconds"), (b"SSH-2.0-x\r\n", "not SMTP: check that mail.host and mail.port")],
 )
 def test_a_server_that_is_silent_or_no_mail_server_is_told_as_such(
     engine: Engine, tmp_path: Path, greeting: bytes, words: str

@@ -55,15 +55,15 @@ CSV_COLUMNS = (*_STANDING, *_FINDING, "missing_since", "title")
     metavar="NIGHTS",
     help="With --failing: for at least this number of nights, the first one counted.",
 )
-@click.option("--missing", is_flag=True, help="Only those that a full list of their repository does not name any more.")
-@click.option("--site", metavar="NAME", help="Only those of this site. [default: all registered ones]")
+@click.option("--missing", is_flag=True, help="Only documents that a full list of their repository no longer names.")
+@click.option("--site", metavar="NAME", help="Only documents of this site. [default: all registered ones]")
 @click.option(
-    "--rule", metavar="RULE", help="Only those with a finding of this rule the last time, and only those findings."
+    "--rule", metavar="RULE", help="Only documents with a finding of this rule the last time, and only such findings."
 )
 @click.option(
     "--outcome",
     type=click.Choice([kind.value for kind in OutcomeKind if kind is not OutcomeKind.DUPLICATE]),
-    help="Only those that ended like this the last time.",
+    help="Only documents with this result the last time.",
 )
 @click.option(
     "--limit", type=ROWS, metavar="N", help=f"The first N. [default: {_SHOWN_TO_PEOPLE}, with --json and --csv all]"

@@ -37,7 +37,7 @@ _SHOWN_TO_PEOPLE = 200
     callback=trimmed,
     help="A document, with or without its revision; without --run, all runs.",
 )
-@click.option("--rule", metavar="RULE", help="Rows with a finding of this rule, and only those findings.")
+@click.option("--rule", metavar="RULE", help="Rows with a finding of this rule, and only such findings.")
 @click.option("--since", metavar="YYYY-MM-DD", callback=day, help="Harvests of this day and after; without --run, all.")
 @click.option("--until", metavar="YYYY-MM-DD", callback=day, help="Harvests of this day and before.")
 @click.option(

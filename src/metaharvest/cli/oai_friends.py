@@ -22,7 +22,7 @@ _MOST_BYTES = 67_108_864
 
 @click.command("friends")
 @click.argument("source", metavar="URL|FILE")
-@click.option("--add", is_flag=True, help="Register those that are not registered yet, switched off.")
+@click.option("--add", is_flag=True, help="Register the new ones, switched off.")
 @click.option("--contact", metavar="EMAILS", help="With --add: who gets the reports.")
 @PREFIX
 @NETWORKS
@@ -44,7 +44,7 @@ def friends(
              metaharvest oai friends repositories.txt --add --contact steward@example.org
     """
     if add and not contact:
-        raise click.UsageError("With --add, give --contact: the email addresses of those who get the reports.")
+        raise click.UsageError("With --add, give --contact: the email addresses of the people who get the reports.")
     urls = _base_urls(invocation, source, networks)
     sites = _registered(invocation, urls, contact or "", prefix) if add else {}
     if as_json:

@@ -24,8 +24,8 @@ _STATES = {"sent": "sent", "queued": "waiting", "refused": "refused"}
 
 @click.group("reports", invoke_without_command=True)
 @click.option("--limit", type=ROWS, default=20, show_default=True, metavar="N", help="The newest N.")
-@click.option("--undelivered", is_flag=True, help="Only those that somebody has not got.")
-@click.option("--site", metavar="NAME", help="Only those to the contacts of this site.")
+@click.option("--undelivered", is_flag=True, help="Only reports that a recipient has not got.")
+@click.option("--site", metavar="NAME", help="Only reports to the contacts of this site.")
 @click.option("--kind", type=click.Choice(["site", "admin", "digest"]), help="Only reports of this kind.")
 @click.option(
     "--document",

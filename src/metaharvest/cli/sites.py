@@ -140,7 +140,7 @@ def _print_answer(answer: RepositoryAnswer, *, with_contacts: bool = False) -> N
 @click.option("--group", metavar="GROUP", help="All sites of this group.")
 @click.option("--name", "new_name", metavar="NAME", help="Give the site another name.")
 @registration_options(new=False)
-@click.option("--unasked", is_flag=True, help="OAI-PMH: do not ask the repository whether it has what is asked for.")
+@click.option("--unasked", is_flag=True, help="OAI-PMH: do not check that the repository has the format and the set.")
 @click.option(
     "--add-contact", "add_contacts", metavar="EMAIL", multiple=True, help="One more contact. May be repeated."
 )

@@ -128,7 +128,7 @@ def _log_lines(log: ImportedLog, start: str) -> Iterable[str]:
     if log.too_old:
         yield "Too old: the next run would delete them. log_period_days in [harvester] says how long rows are kept."
     if log.without_site:
-        yield f"{log.without_site:,} of those taken are of sites that are not registered: they belong to none."
+        yield f"{log.without_site:,} of the imported rows belong to no registered site."
     if log.run_id is not None:
         yield f"They are in the log of run {log.run_id}: {start} log --run {log.run_id}"
 

@@ -110,7 +110,7 @@ def _print_many(invocation: Invocation, made: Sequence[Transfer], site: str, dry
     former = Counter(each.former for each in done if each.former)
     if former and not dry_run:
         owners = ", ".join(f"{name} ({number:,})" for name, number in former.items())
-        click.echo(clean(f"Whose they were until now should take them out of their lists: {owners}."))
+        click.echo(clean(f"The former owners should take them out of their lists: {owners}."))
     if done and not dry_run:
         _say_what_next(invocation, site)
     if dry_run:

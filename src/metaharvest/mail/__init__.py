@@ -1,1 +1,1 @@
-"""How reports leave: the outbox, SMTP, Maildir."""
+"""The delivery of reports: the outbox, SMTP, Maildir."""

@@ -20,7 +20,7 @@ class Letter:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """How an attempt ended: `sent`, `queued` (to be tried again) or `refused`.
+    """The result of an attempt: `sent`, `queued` (to be tried again) or `refused`.
 
     `stop`: further attempts make no sense this time.
     `there`: it counts as sent because this very message had arrived before.

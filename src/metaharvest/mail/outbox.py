@@ -183,7 +183,7 @@ def deliver(
 
     With `run`, later rounds try what this run has tried already, and what failed shortly before; without, everything is
     tried. A recipient who is no longer a contact, or an administrator, is left out. Errors of a mail server or a folder
-    raise nothing: the delivery's row has them. If the server cannot be reached at all, the others wait for the next
+    raise nothing: the delivery's row has them. If the server is unreachable, the others wait for the next
     time, as they do after an hour, or a minute after `is_stopped` says so. A refusal is final when the server accepts
     another recipient: see refusals.py. Errors of the database are raised.
     """

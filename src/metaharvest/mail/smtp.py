@@ -179,7 +179,9 @@ class SmtpServer:
         if code < 0:
             # The library has cut off the code, so the answer is not shown.
             where = f"The mail server ({self._where})"
-            return f"{where} gave an answer that is not SMTP: see whether mail.host and mail.port are those of one."
+            return (
+                f"{where} gave an answer that is not SMTP: check that mail.host and mail.port belong to a mail server."
+            )
         return self._masked(f"The mail server ({self._where}) answered {code}: {said}")
 
     def _sentence(self, error: Exception) -> str:

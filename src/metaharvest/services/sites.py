@@ -197,7 +197,7 @@ def register(
     rows = [{"datenextharvest": today, **_columns(each, None)} for each in _one_for_each_set(values, sets)]
     is_asked = values.base_url is not NOT_GIVEN and not unasked
     if values.contacts is NOT_GIVEN and not is_asked:
-        raise RequestError("Give --contact: the email addresses of those who get the reports.")
+        raise RequestError("Give --contact: the email addresses of the people who get the reports.")
     if is_asked:
         planned = [new_site({"contact_email": "nobody@example.org", **row}) for row in rows]
         answer = _asked_to_register(harvester, planned, report)

@@ -59,7 +59,7 @@ class ImportedLog:
 
     @property
     def as_mapping(self) -> dict[str, Any]:
-        """All of it by name."""
+        """All results by name."""
         return asdict(self)
 
     def refuse(self, row: TableRow, reason: str) -> None:

@@ -1,1 +1,1 @@
-"""Where documents go: the targets that the harvest keeps up to date."""
+"""Targets: the stores of documents that the harvest keeps up to date."""

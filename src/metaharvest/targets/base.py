@@ -1,4 +1,4 @@
-"""Where documents go: the target that the harvest keeps up to date.
+"""The target: the store of documents that the harvest keeps up to date.
 
 There are two kinds. A target in the harvester's own database has a `TransactionalTarget`, and is written in the
 journal's transactions. Every other target has a `RemoteTarget`, a folder of this machine as well: the journal commits

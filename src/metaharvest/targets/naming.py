@@ -36,7 +36,7 @@ def find_document(target: Target, name: str, elsewhere: Collection[str] = ()) ->
         known = ", ".join(map(str, held))
         raise MetaharvestError(f"The target has no revision {tail} of {head}. It has: {known}.")
     raise UnknownDocument(
-        f"The target has no document '{one_line(name)}'. `metaharvest target list` lists those it has."
+        f"The target has no document '{one_line(name)}'. `metaharvest target list` lists its documents."
     )
 
 
@@ -68,7 +68,7 @@ def find_documents(target: Target, names: Sequence[str], elsewhere: Collection[s
         named = ", ".join(one_line(name) for name in unknown[:_NAMED])
         raise MetaharvestError(
             f"The target does not have {len(unknown):,} of these {len(names):,} documents: {named}{more}. "
-            "Nothing was changed. `metaharvest target list` lists those it has."
+            "Nothing was changed. `metaharvest target list` lists its documents."
         )
     return found
 

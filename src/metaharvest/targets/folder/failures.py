@@ -79,7 +79,7 @@ def _of_files(error: OSError, base: Path) -> TargetError:
         message = f"The folder {shown(base)} cannot be used: {shown(file)} is a file, and no folder."
         remedy = f"Move it out of the way, or name another folder in the settings. {_LATER}"
         return failure("target.away", message, remedy)
-    remedy = f"See whether its disk, or the server that it is on, is there. {_LATER}"
+    remedy = f"Check that its disk, or its server, is there. {_LATER}"
     return failure("target.away", f"The folder {shown(base)} cannot be used: {reason}.", remedy)
 
 

@@ -210,7 +210,7 @@ class MetacatSession:
         """Raises TargetError if Metacat returns other bytes than it got."""
         document = upload.fetched.document
         if not self.holds(document.document_id, document.revision, upload.fetched.sha256):
-            message = f"Metacat has {document.docid} now, but gives other bytes than those that were sent."
+            message = f"Metacat has {document.docid} now, but returns other bytes than it got."
             remedy = "The administrator should compare the two. Save the document as UTF-8, and list it with the next "
             raise TargetError(Finding("target.other-content", message, f"{remedy}revision."))
 
