@@ -112,7 +112,7 @@ def _print_refused(result: CopyResult, accepted: bool) -> None:
 
 @contextmanager
 def _table(path: Path | None) -> Iterator[Told]:
-    """The function that writes a revision that was not copied into the table. Raises click.FileError."""
+    """The function that writes an uncopied revision into the table, if there is one. Raises click.FileError."""
     if path is None:
         yield lambda revision: None
         return
