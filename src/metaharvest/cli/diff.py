@@ -104,12 +104,12 @@ def _print_documents(site: Record, change: str, documents: Sequence[Record]) -> 
     click.echo()
     print_line(f"{site['site']}: {_TITLES[change]} ({len(documents):,})")
     for document in documents[:_SHOWN_TO_PEOPLE]:
-        click.echo(f"  {document['docid']}  {_told(document, change)}".rstrip())
+        click.echo(f"  {document['docid']}  {_in_words(document, change)}".rstrip())
     if len(documents) > _SHOWN_TO_PEOPLE:
         click.echo(f"  and {len(documents) - _SHOWN_TO_PEOPLE:,} more; --csv and --json name all of them")
 
 
-def _told(document: Record, change: str) -> str:
+def _in_words(document: Record, change: str) -> str:
     was = document["rule_before"] or document["outcome_before"]
     if change == "fixed":
         return f"{document['outcome'] or 'unchanged, or listed no longer'} (before: {was})"

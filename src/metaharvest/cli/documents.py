@@ -273,7 +273,7 @@ def _revision_row(row: Record) -> Sequence[object]:
 def _event_rows(events: Sequence[Record]) -> list[Sequence[object]]:
     """The events in order; the same event in several nights is one row."""
     rows: list[Sequence[object]] = []
-    for (site, document, what, why), same in groupby(events, key=_told):
+    for (site, document, what, why), same in groupby(events, key=_in_words):
         nights = list(same)
         dates = [str(_date(event)) for event in nights]
         runs = [str(event["run_id"]) for event in nights if event["run_id"] is not None]
@@ -282,7 +282,7 @@ def _event_rows(events: Sequence[Record]) -> list[Sequence[object]]:
     return rows
 
 
-def _told(event: Record) -> tuple[object, object, str, str]:
+def _in_words(event: Record) -> tuple[object, object, str, str]:
     if "transferred_at" in event:
         former = event["from_site"] or "no registered site"
         by = f"by {event['transferred_by']}" if event["transferred_by"] else ""

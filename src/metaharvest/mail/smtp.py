@@ -24,7 +24,7 @@ from metaharvest.mail.message import ascii_address
 from metaharvest.mail.smtp_client import LONGEST_ANSWER, AnswerTooLong, SmtpClient, SmtpTlsClient
 from metaharvest.text import one_line
 
-_MENDABLE = (530, 534, 535, 538)
+_CORRECTABLE = (530, 534, 535, 538)
 """Answers about our own login, not about the recipient: an operator can correct that, so the message waits."""
 
 _CLOSING = 421
@@ -223,7 +223,7 @@ class SmtpServer:
 
 
 def _lasting(code: int) -> str:
-    return "refused" if code >= 500 and code not in _MENDABLE else "queued"
+    return "refused" if code >= 500 and code not in _CORRECTABLE else "queued"
 
 
 def _as_bytes(text: bytes | str) -> bytes:

@@ -20,7 +20,7 @@ from metaharvest.targets.folder.files import OURS, Files
 from metaharvest.targets.folder.index import Index, Revision, State, make_index, open_index
 from metaharvest.targets.folder.names import Named, digest_of, place_of, starts_at
 
-_MOST_TOLD = 20
+_MOST_SHOWN = 20
 _HEAD = 65_536
 """The number of bytes in which the root element of a document is looked for."""
 
@@ -39,7 +39,7 @@ class Rebuilt:
     def leave_out(self, problem: str) -> None:
         """Count a file that should be one of ours, and is unusable."""
         self.left_out += 1
-        if len(self.problems) < _MOST_TOLD:
+        if len(self.problems) < _MOST_SHOWN:
             self.problems.append(problem)
 
 
