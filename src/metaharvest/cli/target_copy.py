@@ -16,7 +16,7 @@ from metaharvest.services.exit_codes import ExitCode
 from metaharvest.text import clean
 
 if TYPE_CHECKING:
-    from metaharvest.services.documents import CopyRequest, CopyResult, NotCopied, Told
+    from metaharvest.services.documents import CopyRequest, CopyResult, NotCopied, ReportNotCopied
 
 CSV_COLUMNS = ("docid", "document_id", "revision", "ended", "rule", "message", "remedy")
 

@@ -22,11 +22,11 @@ DEFAULT_MAX_LOSS = 10
 """The percentage of a site's documents that one harvest may delete without a confirmation."""
 
 ALWAYS_DELETED = 20
-"""This number of deletions is never too many, except for a site that may lose none."""
+"""This number of deletions never needs a confirmation, except at a site that may lose none."""
 
 _IS_TO_BE_CONFIRMED = (
     _LEDGER.c.state == DocumentState.TO_CONFIRM.value,
-    _LEDGER.c.next_attempt.is_not(None),  # so it always is: there is an index
+    _LEDGER.c.next_attempt.is_not(None),  # it always is; the condition lets the database use an index
 )
 
 

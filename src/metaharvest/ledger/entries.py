@@ -1,4 +1,4 @@
-"""An entry of the ledger, harvest_document, and what the outcome of its document makes of it. Pure."""
+"""An entry of the ledger (harvest_document), and its new values after the outcome of its document. Pure."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from metaharvest.ledger.states import GONE, TO_ASK_FOR, after_outcome
 from metaharvest.model import DocumentState, Outcome, OutcomeKind, RecordOrigin
 
 RETRY_NIGHTS = 7
-"""For so many days a transient failure is tried again in every run, and so is what is put off because its web server
-fails; after that, only with the site's schedule."""
+"""Days for which every run retries a transient failure, and a document that was put off as its web server fails.
+Afterwards, the document is retried only with the site's schedule.
+"""
 
 Key = tuple[str, int]
 
@@ -42,7 +43,7 @@ class LedgerEntry:
     def needs_refetch(self) -> bool:
         """True if a list showed an older version, so that the record must be fetched individually.
 
-        Where an upload of it is pending, the target is asked before that.
+        If an upload of it is pending, the target is asked first.
         """
         return self.state in TO_ASK_FOR
 
@@ -60,18 +61,18 @@ class LedgerEntry:
 VALUES = (
     "document_url", "document_type", "target_revision", "outcome", "failing_since", "attempts", "next_attempt", "state",
 )  # fmt: skip
-"""The columns that every outcome gives a value, in the order of `LedgerEntry` and `entry_values`."""
+"""The columns to which every outcome gives a value, in the order of `LedgerEntry` and `entry_values`."""
 
 _values_of = attrgetter("url", *VALUES[1:])
 
 
 def nights(since: date, today: date) -> int:
-    """For how many nights something has been failing, the first one counted, whether its site was harvested or not."""
+    """The number of nights since something began to fail, the first one and nights without a harvest included."""
     return max((today - since).days + 1, 1)
 
 
 def entry_values(entry: LedgerEntry | None, outcome: Outcome, today: date) -> Values | None:
-    """The columns to write for this outcome of a document, whose entry is `entry`; None if nothing differs from it."""
+    """The columns to write for this outcome of a document with this `entry`; None if no column changes."""
     document = outcome.document
     values: dict[str, object] = {
         "document_url": document.url,
@@ -90,10 +91,10 @@ def entry_values(entry: LedgerEntry | None, outcome: Outcome, today: date) -> Va
     elif outcome.kind is OutcomeKind.DELETED:
         values["to_delete"] = False
     elif entry and entry.revision != document.revision:
-        values["revision"] = document.revision  # the next one, of a record that a list has named as it was before
+        values["revision"] = document.revision  # the next one, if a list showed an older version of a record
     elif entry and outcome.sha256 is None and entry.pending_sha256 is None and _values_of(entry) == (*values.values(),):
         return None
-    # Of a record, it tells what the target has: what was not taken is not that.
+    # The entry of a record describes the content of the target: content that was not accepted does not count.
     if outcome.sha256 is not None and (document.origin is None or outcome.kind in GOOD):
         values.update(sha256=outcome.sha256, etag=outcome.etag, last_modified=outcome.last_modified)
     if outcome.sha256 is not None or entry is None:
@@ -108,7 +109,7 @@ def entry_values(entry: LedgerEntry | None, outcome: Outcome, today: date) -> Va
 
 
 def _of_record(revision: int, origin: RecordOrigin) -> Values:
-    """What the ledger keeps of a record: it has one row, with the revision that we gave it last."""
+    """The values of a record's only row, with the revision that we gave it last."""
     return {
         "revision": revision,
         "digest": origin.digest or None,
@@ -119,14 +120,14 @@ def _of_record(revision: int, origin: RecordOrigin) -> Values:
 
 
 def _still_in_doubt(entry: LedgerEntry, outcome: Outcome, today: date) -> Values:
-    """What stays of a record that is to be asked for, now that its pending upload was looked up, or could not be."""
+    """The values of a record that must be fetched, after its pending upload was looked up, or could not be."""
     if outcome.unconfirmed:
         return {"outcome": entry.outcome, "next_attempt": today}
     return {"next_attempt": today} if outcome.kind in GOOD else {}
 
 
 def _failing(entry: LedgerEntry | None, outcome: Outcome, today: date) -> Values:
-    # A run for a day that is still to come may have written that day.
+    # An earlier run for a day in the future may have written that day.
     since = min((entry.failing_since if entry else None) or today, today)
     attempts = entry.attempts if entry else 0
     if outcome.kind is OutcomeKind.DEFERRED:
@@ -140,7 +141,7 @@ def _failing(entry: LedgerEntry | None, outcome: Outcome, today: date) -> Values
 def _put_off_since(entry: LedgerEntry | None, today: date) -> date | None:
     """The day since which a document has been put off because of its web server; None after RETRY_NIGHTS days.
 
-    Only the time for which it has been put off counts, not failures before that: their cause may be gone by now.
+    Failures before that do not count: their cause may be gone by now.
     """
     if entry is None or entry.outcome != OutcomeKind.DEFERRED:
         return today

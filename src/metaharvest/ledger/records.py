@@ -1,4 +1,4 @@
-"""The records of source repositories in the ledger: which ones a site has, and which ones its list leaves out."""
+"""The records of source repositories in the ledger: the records that a site has, and those that its list leaves out."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ IS_HELD = or_(
 """True if the target has the document of a row from this site, as far as the ledger knows."""
 
 MISSING_SINCE = case((_IS_MISSING, _LEDGER.c.missing_since)).label("missing_since")
-"""Since when a full list has not named the record of a document that the site has; NULL if it is not missing."""
+"""The day since which full lists do not name the record of a document that the site has; NULL: it is not missing."""
 
 _IS_LISTED = (_LEDGER.c.listing > 0, _LEDGER.c.state.in_(LISTED))  # see BEFORE_SPLIT
 _MAY_BE_WELL = (DocumentState.HELD, DocumentState.OLDER, DocumentState.MISSING)
@@ -36,7 +36,7 @@ BEFORE_SPLIT = 0
 """The number in `listing` of all lists of a site before it was split: the next lists show which site has the record."""
 
 _NOTHING_NEW = (*GOOD, OutcomeKind.ACCESS_ERROR, OutcomeKind.DEFERRED)
-"""Outcomes after which the digest in the ledger is that of what the target has."""
+"""Outcomes that leave the target as it was: the digest in the ledger is still the digest of its content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +51,12 @@ class KnownRecord:
 
     @property
     def is_well(self) -> bool:
-        """True if the target has what was received last, as far as the ledger knows."""
+        """True if the target has the content that was received last, as far as the ledger knows."""
         return self.entry.state in _MAY_BE_WELL and self.entry.outcome in GOOD
 
     @property
     def is_said_to_be_deleted(self) -> bool:
-        """True if the source repository deleted the record, whether the target has deleted the document or not."""
+        """True if the source repository deleted the record. The target may still have the document."""
         return self.entry.is_deleted or self.entry.state in DELETION_WAITS
 
     def sent_as(self, holding: Holding) -> str | None:
@@ -74,7 +74,7 @@ def known_records(session: Session, site_id: int, document_ids: Sequence[str]) -
 
 
 def listed_by(session: Session, site_ids: Collection[int], document_ids: Sequence[str]) -> dict[str, set[int]]:
-    """Which of these sites list a record live, as far as the ledger knows, by document id.
+    """The sites among these that list a record live, as far as the ledger knows, by document id.
 
     A site does not list a record that its filters leave out.
     """
@@ -87,7 +87,7 @@ def missing_at(session: Session, site_ids: Collection[int], document_ids: Sequen
 
 
 def known_at(session: Session, site_ids: Collection[int], document_ids: Sequence[str]) -> Collection[str]:
-    """The records among these that the ledger has of one of these sites."""
+    """The records among these that the ledger has for one of these sites."""
     return _sites_with(session, site_ids, document_ids)
 
 
@@ -109,7 +109,7 @@ def _sites_with(
 class Brought:
     """The revision that the target holds, as another site of the origin has brought it.
 
-    `digest` is of the record as it was received, `sha256` of the document that the target received. None: not known.
+    `digest` is of the record as it was received, `sha256` of the document that the target received. None: unknown.
     """
 
     digest: str | None
@@ -201,14 +201,14 @@ def mark_missing(session: Session, entry_ids: Sequence[int], today: date) -> Non
 
 
 def ask_for_others(session: Session, site_id: int) -> None:
-    """Note that the site asks for other records from now on. The next list shows which known records are among them."""
+    """Note that the site requests other records from now on. The next list shows which known records are among them."""
     here = update(_LEDGER).where(_LEDGER.c.site_schedule_id == site_id)
     session.execute(here.values(listing=None, missing_since=None, state=becoming(after_other_options)))
     session.execute(here.where(_LEDGER.c.state.not_in(DELETION_WAITS)).values(next_attempt=None))
 
 
 def end_split(session: Session, site_id: int, listing: int | None) -> None:
-    """Give these rows the number of a later list; None: no list asks for them."""
+    """Give these rows the number of a later list; None: no list requests them."""
     session.execute(update(_LEDGER).where(*_is_before_split(site_id)).values(listing=listing))
 
 

@@ -1,4 +1,4 @@
-"""The documents that are failing, and those that are to be tried again."""
+"""The documents that are failing, and the documents that are to be tried again."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
 
 
 MOST_FAILED = 100
-"""So many records that failed for good are looked at again in each harvest, though their datestamp is as it was."""
+"""Records that failed permanently and are fetched again in each harvest, although their datestamp did not change."""
 
 
 def numbers_failing(session: Session, site_ids: Sequence[int] | None = None) -> dict[int, tuple[int, date]]:
-    """How many documents are failing, and since when the first of them has been, by site; of sites without: nothing.
+    """The number of failing documents, and the day since which the first one has failed, by site. Others are left out.
 
-    Failing is what could not be taken in, or was put off.
+    A document is failing if it was not accepted, or was put off.
     """
     site_id = HarvestDocument.site_schedule_id
-    # Of all sites, not by an index: SQLite would look up each row by itself, which takes thirty times as long.
+    # For all sites, do not use an index: SQLite would look up each row individually, which takes thirty times as long.
     by = site_id + literal_column("0", Integer) if site_ids is None else site_id
     query = select(by, func.count(), func.min(HarvestDocument.failing_since)).group_by(by)
     if site_ids is not None:
@@ -35,7 +35,7 @@ def numbers_failing(session: Session, site_ids: Sequence[int] | None = None) -> 
 
 
 def number_put_off(session: Session, site_id: int) -> int:
-    """How many of the failing documents of a site were put off the last time."""
+    """The number of failing documents of a site that were put off the last time."""
     ours = (HarvestDocument.site_schedule_id == site_id, HarvestDocument.failing_since.is_not(None))
     put_off = HarvestDocument.outcome == OutcomeKind.DEFERRED.value
     return session.scalar(select(func.count()).select_from(HarvestDocument).where(*ours, put_off)) or 0
@@ -59,7 +59,7 @@ def sites_to_retry(session: Session, today: date) -> set[int]:
 
 
 def _waiting(today: date) -> tuple[ColumnElement[bool], ...]:
-    """Rows that are due for another try, except revisions that are too late: a higher one is in the target by now."""
+    """Rows that are due for another try, except revisions that are too late: the target already has a higher one."""
     later = aliased(HarvestDocument)
     superseded = exists().where(
         later.site_schedule_id == HarvestDocument.site_schedule_id,
@@ -73,9 +73,9 @@ def _waiting(today: date) -> tuple[ColumnElement[bool], ...]:
 def failing(session: Session, site_id: int, site_run_id: int) -> Iterator[ListedDocument]:
     """The records that are not in the target as they should be, and have no outcome in this site run.
 
-    All those that were put off, or failed for a while, or that a list has named as they were before. Of those that
-    failed for good, which may have been mended without a new datestamp, a few: those that were tried least often. None
-    of those that are missing.
+    These are all records that were put off, that failed transiently, or of which a list showed older versions. Records
+    that failed permanently may have been corrected without a new datestamp: a few of them are included, the least often
+    tried first. Missing records are left out.
     """
     columns = _LEDGER.c["document_id", "revision", "document_type", "document_url"]
     ended = select(HarvestLog.document_id).where(

@@ -73,12 +73,12 @@ def entries_of(session: Session, site_id: int, document_ids: Sequence[str]) -> I
 
 
 def numbers_of_entries(session: Session, site_ids: Collection[int]) -> dict[int, int]:
-    """How many entries each of these sites has, by site; sites without any are left out."""
+    """The number of entries of each of these sites; sites without any are left out."""
     return {row[0]: row[1] for row in session.execute(_NUMBERS, {"sites": list(site_ids)})}
 
 
 def ledger_key(site_run: SiteRun, document: ListedDocument) -> Columns:
-    """The columns that name a document in the ledger, and say where it is."""
+    """The columns that name a document in the ledger, and its URL."""
     return {
         "site_schedule_id": site_run.site.site_id,
         "document_id": document.document_id,
@@ -89,7 +89,7 @@ def ledger_key(site_run: SiteRun, document: ListedDocument) -> Columns:
 
 
 def write_ledger(session: Session, new: Sequence[Columns], changed: Sequence[Columns]) -> None:
-    """Insert and update ledger rows, those with the same columns in one statement."""
+    """Insert and update ledger rows. Rows with the same columns go into one statement."""
     for rows in _alike(new):
         insert_rows(session.connection(), _LEDGER, rows)
     for rows in _alike(changed):
@@ -104,7 +104,7 @@ def delete_entries(session: Session, entry_ids: Sequence[int]) -> None:
 
 
 def forget_missing(session: Session, site_ids: Collection[int], document_ids: Sequence[str]) -> None:
-    """Delete the rows of these sites about those of these records that are missing there."""
+    """Delete the rows of these sites about records among these that are missing there."""
     is_theirs = (_LEDGER.c.site_schedule_id.in_(site_ids), _LEDGER.c.document_id.in_(document_ids))
     session.execute(delete(_LEDGER).where(*is_theirs, _LEDGER.c.state == DocumentState.MISSING.value))
 
@@ -120,7 +120,7 @@ def update_by_key(session: Session, site_run: SiteRun, document: ListedDocument,
 
 
 def note_unsent(session: Session, site_run: SiteRun, outcome: Outcome) -> None:
-    """Note of a document that ended as a pending upload, and was not sent, that nothing is pending."""
+    """Note that nothing is pending, after a document ended as a pending upload, and was not sent."""
     here = (_LEDGER.c.site_schedule_id == site_run.site.site_id, _LEDGER.c.document_id == outcome.document.document_id)
     is_unsent = (_LEDGER.c.state == DocumentState.PENDING.value, _LEDGER.c.pending_sha256.is_(None))
     session.execute(update(_LEDGER).where(*here, *is_unsent).values(state=of_outcome(outcome.kind).value))
@@ -134,7 +134,7 @@ def note_pending(
     target_revision: int | None,
     known: LedgerEntry | None,
 ) -> None:
-    """Note that this upload is about to be sent. `known`: what the ledger has of the document."""
+    """Note that this upload is about to be sent. `known`: the row of the document in the ledger."""
     document = fetched.document
     pending: Columns = {"pending_run": run_id, "pending_sha256": fetched.sha256, "target_revision": target_revision}
     pending |= {"state": DocumentState.PENDING.value}
@@ -142,7 +142,7 @@ def note_pending(
         pending |= {"revision": document.revision, "digest": document.origin.digest or None}
         pending |= {"to_delete": False, "missing_since": None}  # it is listed live
     if known is not None and known.needs_refetch:
-        # It was asked for, and this is what came: if it does not arrive, it is tried again as any other.
+        # The record was requested, and this is the answer. If it does not arrive, it is retried like any other.
         pending |= {"outcome": OutcomeKind.DEFERRED.value}
     if known is not None and document.origin is not None:
         this = update(_LEDGER).where(_LEDGER.c.harvest_document_id == known.entry_id)
@@ -179,7 +179,7 @@ def ask_again(session: Session, document_id: str, site_ids: Collection[int], tod
 
 
 def forget_sites(session: Session, site_ids: Collection[int]) -> None:
-    """Delete all that is known of the documents of these sites, and how far their lists have come."""
+    """Delete all rows about the documents of these sites, and the progress of their lists."""
     for table in (_LEDGER, _CHECKPOINTS) if site_ids else ():
         session.execute(delete(table).where(table.c.site_schedule_id.in_(site_ids)))
 
@@ -197,7 +197,7 @@ def becoming(change: Callable[[str, str | None], DocumentState]) -> Case[str]:
 
 
 def move_dates(session: Session, after: date, today: date) -> int:
-    """Move dates after `after` to today; the highest number of rows of which one date was moved."""
+    """Move dates after `after` to today. Returns the highest number of rows in which one date was moved."""
     moved = 0
     for name in ("failing_since", "next_attempt", "looked_at", "missing_since"):
         statement = update(_LEDGER).where(_LEDGER.c[name] > after).values({name: today})
@@ -206,7 +206,7 @@ def move_dates(session: Session, after: date, today: date) -> int:
 
 
 def copy_rows(session: Session, connection: Connection, *, with_records: bool) -> None:
-    """Copy the rows of documents that failed into another database. `with_records`: also those of records."""
+    """Copy the rows of documents that failed into another database. `with_records`: the rows of records as well."""
     which = [_LEDGER.c.next_attempt.is_not(None), _LEDGER.c.failing_since.is_not(None)]
     if with_records:
         which.append(_LEDGER.c.datestamp.is_not(None))
@@ -218,7 +218,7 @@ def copy_rows(session: Session, connection: Connection, *, with_records: bool) -
 
 
 def _alike(rows: Sequence[Columns]) -> Iterator[list[Columns]]:
-    """The rows, those with the same columns together."""
+    """The rows in groups with the same columns."""
     groups: dict[frozenset[str], list[Columns]] = {}
     for row in rows:
         groups.setdefault(frozenset(row), []).append(row)

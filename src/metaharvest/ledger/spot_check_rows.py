@@ -1,7 +1,7 @@
-"""Which documents are to be looked at again, although their site lists them as they were.
+"""Documents whose spot check is due, although their site lists them without a change.
 
-A document is fetched once for each revision. If its site changes it later and forgets to raise the revision, nothing
-shows: so a few a night are compared with what the repository has.
+A document is fetched once for each revision. If its site changes it later and forgets to raise the revision, no list
+shows that. So a few documents a night are compared with the content of the target.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from metaharvest.ledger.rows import Columns, write_ledger
 from metaharvest.model import DocumentState, ListedDocument, ListVersion
 
 CHANGED = "list.changed-content"
-"""The rule of a document with other bytes than the repository has under the same revision."""
+"""The rule of a document with other bytes than the target has under the same revision."""
 
 LOOK_AFTER = timedelta(days=30)
-"""A document that was looked at is left alone for so long, unless it was found changed."""
+"""The time from one spot check of a document to the next, unless it was found changed."""
 
 _LEDGER, _PROBLEM = HarvestDocument, SiteProblem
 
 
 @dataclass(frozen=True, slots=True)
 class DueCheck:
-    """A document to be looked at: the entry of the ledger, and the version of it that the repository has.
+    """A document whose spot check is due: the entry of the ledger, and the version that the target has.
 
     `sha256` of the version is empty if the ledger does not know it. `was_changed`: it had other bytes the last time.
     """
@@ -41,7 +41,7 @@ class DueCheck:
 
 
 def sites_to_look_at(session: Session, today: date) -> set[int]:
-    """The registered sites that may have documents whose turn it is: two look-ups in an index for each."""
+    """The registered sites that may have documents whose spot check is due: two look-ups in an index for each."""
     site = HarvestSiteSchedule.site_schedule_id
     due = exists().where(_LEDGER.site_schedule_id == site, _LEDGER.looked_at <= today - LOOK_AFTER)
     changed = exists().where(_PROBLEM.site_schedule_id == site, _PROBLEM.state == "open", _PROBLEM.rule == CHANGED)
@@ -49,9 +49,9 @@ def sites_to_look_at(session: Session, today: date) -> set[int]:
 
 
 def due_looks(session: Session, site_id: int, today: date, number: int) -> list[DueCheck]:
-    """The site's documents whose turn it is: at most `number` that were changed, and so many others, the oldest first.
+    """The site's documents whose spot check is due: `number` changed and `number` others at most, the oldest first.
 
-    Only what the repository has in this very revision can be compared.
+    Only revisions that the target has can be compared.
     """
     changed = (
         _of_site(site_id)
@@ -95,7 +95,7 @@ def _due(row: Row[Any], was_changed: bool) -> DueCheck:
 
 
 def note_looks(session: Session, looks: Sequence[tuple[DueCheck, ListVersion]], today: date) -> None:
-    """Note that these documents were looked at, and what their server calls the bytes that the target has."""
+    """Note that these documents were checked, and the version that their server names for the bytes in the target."""
     rows: list[Columns] = [
         {
             "harvest_document_id": due.entry_id,

@@ -40,15 +40,15 @@ _AFTER = {
 
 
 def of_outcome(outcome: str | None) -> DocumentState:
-    """The state of a document that has ended so, where nothing else is known of it."""
+    """The state of a document with this outcome, if nothing else is known."""
     return _AFTER.get(OutcomeKind(outcome), FAILED) if outcome else FAILED
 
 
 def after_outcome(state: str | None, outcome: Outcome) -> DocumentState:
     """The state after an outcome; `state` is None if the ledger did not have the document.
 
-    A deletion that was not made waits. A list asks for no document without an origin: such an outcome of a pending
-    upload does not answer the question about the older version.
+    A deletion that was not made waits. Lists request no document without an origin: such an outcome of a pending upload
+    does not answer the question about the older version.
     """
     if outcome.document.origin is None and state is not None:
         if state in DELETION_WAITS and outcome.kind is not OutcomeKind.DELETED:
@@ -71,9 +71,9 @@ def after_deletion(state: str | None, *, is_known: bool) -> DocumentState:
 
 
 def after_older(state: str, outcome: str | None, *, is_pending: bool) -> DocumentState:
-    """The state after a list showed an older version than is known. What failed is tried again in any case.
+    """The state after a list showed an older version than the known one. A failed document is retried in any case.
 
-    `is_pending`: an upload is, as of a document that is to be deleted as well.
+    `is_pending`: an upload is pending, even for a document whose deletion waits.
     """
     if is_pending:
         return PENDING_OLDER
@@ -89,7 +89,7 @@ def after_listing(state: str, outcome: str | None) -> DocumentState:
 
 
 def after_other_options(state: str, outcome: str | None) -> DocumentState:
-    """The state after the site began to ask for other records: nothing is missing, and nothing is to be asked for."""
+    """The state after the site began to request other records: nothing is missing, and nothing must be fetched."""
     if state == PENDING_OLDER:
         return PENDING
     return of_outcome(outcome) if state in (MISSING, OLDER, REAPPEARED) else DocumentState(state)

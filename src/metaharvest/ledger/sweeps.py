@@ -1,4 +1,4 @@
-"""How far the sweep of a source repository has come, kept beside the outcomes of the records that it has listed."""
+"""The progress of the sweep of a source repository, kept beside the outcomes of the records that it has listed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _NAMED = (
 _BY_ID = update(_LEDGER).where(_LEDGER.c.harvest_document_id == bindparam("this"))
 
 _OF_SWEEP = ("full", "todo", "token", "received", "announced")
-"""The parts of a sweep under way that stand in columns, and not in the checkpoint of the source."""
+"""The parts of a sweep under way that are kept in columns, and not in the checkpoint of the source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def progress_of(session: Session, site_id: int, treatment: str) -> Progress:
 
 
 def confirmed_deletions(session: Session, site_id: int) -> int:
-    """The number of deletions that may be carried out, however many they are."""
+    """The number of deletions that a person has confirmed."""
     row = session.get(SiteCheckpoint, site_id)
     return row.confirmed if row else 0
 
@@ -111,9 +111,9 @@ def _columns_of(checkpoint: Checkpoint) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class FullLists:
-    """The time of a repository's last full list, by its own clock (empty: never), and its deletedRecord.
+    """The time of a source repository's last full list, by its own clock (empty: never), and its deletedRecord.
 
-    `has_holes`: some records could not be had in the last list.
+    `has_holes`: some records of the last list could not be fetched.
     """
 
     last: str = ""
@@ -156,7 +156,7 @@ def note_deletions(
 
 
 def note_versions(session: Session, older: Sequence[KnownRecord], as_known: Sequence[KnownRecord], today: date) -> None:
-    """Note the records that the page shows in an `older` version than is known, or after that `as_known`."""
+    """Note the records of which the page shows an `older` version, or the version `as_known` after an older one."""
     for known in older:
         session.execute(_BY_ID.values(_in_doubt(known, today)), {"this": known.entry.entry_id})
     settled = {"next_attempt": None, "state": DocumentState.DELETED.value}
@@ -185,27 +185,27 @@ def keep_progress(session: Session, site_run: SiteRun, progress: Progress, docum
 
 
 def _in_doubt(known: KnownRecord, today: date) -> Mapping[str, Any]:
-    """What is kept of a record that came older than it is known: it is asked for by itself, even in a later night."""
+    """The values of a record of which the list showed an older version: it is fetched individually, even later."""
     entry = known.entry
     state = after_older(entry.state, entry.outcome, is_pending=entry.pending_sha256 is not None)
     values: dict[str, Any] = {"next_attempt": today, "missing_since": None, "state": state.value}
     if state is DocumentState.PENDING_OLDER:
-        values |= {"to_delete": False, "outcome": None}  # it is to be asked for though that upload has arrived
+        values |= {"to_delete": False, "outcome": None}  # it must be fetched although that upload has arrived
     elif entry.state in DELETION_WAITS:
-        # A record that is listed is not deleted: what its repository says when it is asked for it counts.
+        # A listed record is not deleted: the answer of its source repository to GetRecord counts.
         values |= {"to_delete": False, "outcome": OutcomeKind.UNCHANGED.value}
     return values
 
 
 def ask_for_all(session: Session, site_id: int) -> None:
-    """Note that a full list is asked for, until the first part of one has come."""
+    """Note that a full list is wanted, until its first part has come."""
     row = session.get(SiteCheckpoint, site_id)
     if row is not None and row.checkpoint:
         row.full_wanted = True
 
 
 def keep_columns(session: Session, site_id: int, values: Mapping[str, Any]) -> None:
-    """Write these columns of the site's row, which may not be there yet."""
+    """Write these columns of the site's row, which may not exist yet."""
     here = _CHECKPOINTS.c.site_schedule_id == site_id
     if session.scalar(select(_CHECKPOINTS.c.site_schedule_id).where(here)) is None:
         session.execute(insert(_CHECKPOINTS).values(site_schedule_id=site_id, **values))

@@ -1,4 +1,4 @@
-"""The target that documents are copied from: which it has, whose they are, and their bytes."""
+"""The target that documents are copied from: its documents, their owners, and their bytes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from metaharvest.targets import owners
 from metaharvest.targets.base import HeldRevision, Target
 
 _AT_ONCE = 500
-"""Documents that are planned together, and for which sessions with the target are kept open."""
+"""Documents that are planned together. Sessions with the target stay open for them."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopiedDocument:
-    """A document as the source has it: its revisions, the lowest first; the site that it belongs to, if known."""
+    """A document as the source has it: its revisions in ascending order, and the site that owns it, if known."""
 
     document_id: str
     revisions: Sequence[HeldRevision]
@@ -34,7 +34,7 @@ class CopiedDocument:
 
 
 class CopySource:
-    """The target that documents are copied from; `only`: those of this site."""
+    """The target that documents are copied from. `only`: the documents of this site alone."""
 
     def __init__(self, target: Target, engine: Engine, only: int | None, tally: CopyTally) -> None:
         self.target = target
@@ -54,11 +54,11 @@ class CopySource:
                 yield wanted
 
     def broke_off(self, error: TargetError) -> None:
-        """The source does not say what else it has."""
+        """Note that the source does not name its other documents."""
         self._tally.cut(self.target, error.findings, for_good=not error.transient)
 
     async def fetch(self, revision: HeldRevision) -> FetchedDocument | CopyOutcome:
-        """The revision with its bytes; if they are not to be had, how it ends, which is told."""
+        """The revision with its bytes. If they cannot be fetched, report that, and return the outcome."""
         try:
             content = await in_thread(partial(self.target.content, revision.document_id, revision.revision))
         except TargetError as error:
@@ -78,7 +78,7 @@ class CopySource:
 
 
 def _document(revisions: Sequence[HeldRevision], known: Mapping[str, int]) -> CopiedDocument:
-    """It belongs to the site that its highest revision belongs to."""
+    """The document; the owner of its highest revision owns it."""
     ascending = sorted(revisions, key=attrgetter("revision"))
     document_id, owner = ascending[-1].document_id, ascending[-1].site_id
     return CopiedDocument(document_id, ascending, known.get(document_id) if owner is None else owner)

@@ -1,8 +1,8 @@
 """Copies documents with all their revisions from one target into another, under the run lock.
 
-A batch of documents at a time is read from the source; the target is asked what it holds of them, and sent what it
-lacks: several documents side by side, the revisions of each one after the other, the lowest first. Nothing is noted but
-what the target has: a copy that was broken off begins anew, and finds there what it has done.
+The copier reads a batch of documents from the source, asks the target which of them it holds, and sends the rest.
+Several documents are sent in parallel; the revisions of a document follow one another in ascending order. The only
+memory of a copy is the content of the target: a copy that broke off begins again, and finds there its earlier work.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from metaharvest.replication.result import (
     CopyRequest,
     CopyResult,
     CopyTally,
-    Told,
+    ReportNotCopied,
     belongs_to,
     different,
     no_target,
@@ -56,7 +56,7 @@ GROUP_BYTES = 16_000_000
 """Revisions, and bytes of them, that go into the embedded target in one transaction."""
 
 READ_AHEAD = 8
-"""Revisions that are read from the source before it is their turn to be stored."""
+"""Revisions that are read from the source before they can be stored."""
 
 
 def copy_documents(
@@ -65,13 +65,13 @@ def copy_documents(
     request: CopyRequest,
     clock: Clock,
     progress: Progress,
-    told: Told,
+    report: ReportNotCopied,
     stop: StopSignal,
 ) -> CopyResult:
-    """Copy what is asked for; `told` hears of each revision that is not in the target as the source has it.
+    """Copy the requested documents; call `report` for each revision that the target does not have as the source has it.
 
-    Raises SettingsError, ScheduleError, LockHeld, DatabaseError, and RunLost where the run lock is lost. Once `stop` is
-    set, what is under way is finished, and the rest is left.
+    Raises SettingsError, ScheduleError, LockHeld, DatabaseError; and RunLost if the run lock is lost. Once `stop` is
+    set, nothing new begins: revisions under way are finished.
     """
     with database_errors(engine), readers(engine)() as session:
         sites = {site.site_id: site for site in read_sites(session)}
@@ -84,7 +84,7 @@ def copy_documents(
     with ExitStack() as stack:
         lock = None if request.is_dry_run else stack.enter_context(run_lock(engine))
         used = stack.enter_context(RunTargets(targets, readers(engine)))
-        tally = CopyTally(request, progress, told, stop)
+        tally = CopyTally(request, progress, report, stop)
         copying = _Copying(
             engine,
             lock,
@@ -102,7 +102,7 @@ def copy_documents(
 
 
 def _named(targets: Targets, name: str, site_name: str | None) -> Target:
-    """The target of this name; where only a site's documents are meant, `target` is the one that this site uses."""
+    """The target of this name. If one site's documents are copied, `target` means the target of this site."""
     return targets.of(site_name) if name == "target" and site_name is not None else targets.named(name)
 
 
@@ -110,7 +110,7 @@ def _named(targets: Targets, name: str, site_name: str | None) -> Target:
 class _Part:
     """The documents of a batch that belong to one site, or to none, and the target as they go into it.
 
-    `held` is what it holds of them. `taken` names the site that a document belongs to there, if that is another one.
+    The target `held` these revisions before. `taken` names the owners of documents that belong to another site there.
     """
 
     owner: int | None
@@ -122,7 +122,7 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class _Copying:
-    """One copy into `target`; `of_sites`: what belongs to a site goes where the settings have it go.
+    """One copy into `target`. `of_sites`: the settings decide where the documents of a site go.
 
     Without a `lock` it is a rehearsal. `under_way` bounds the documents that are read and sent.
     """
@@ -139,7 +139,7 @@ class _Copying:
     under_way: asyncio.Semaphore
 
     async def run(self) -> CopyResult:
-        """All of it."""
+        """Copy everything."""
         batches = self.source.batches()
         while not self.tally.is_cut_short():
             try:
@@ -169,12 +169,12 @@ class _Copying:
                     for document in documents:
                         tasks.create_task(self._send(part, document))
 
-    # -- what the target holds, and whose it is
+    # -- the content of the target, and the owners
 
     async def _part(
         self, owner: int | None, documents: Sequence[CopiedDocument], sessions: AsyncExitStack
     ) -> _Part | None:
-        """The documents with the target, logged in for them; None, after it was told why, if they cannot go there."""
+        """The documents with the target, logged in for them. If they cannot go there, report why, and return None."""
         if self.tally.is_cut_short():
             self._end_all(documents, CopyOutcome.LEFT)
             return None
@@ -204,9 +204,9 @@ class _Copying:
     def _take(
         self, owner: int | None, documents: Sequence[CopiedDocument], session: SiteTarget, held: Mapping[str, Holding]
     ) -> Mapping[str, str]:
-        """Let documents belong to this site in the target too, before they are sent, so that no other may send them.
+        """Give the documents to this site in the target too, before they are sent: so no other site may send them.
 
-        What belongs to another registered site there stays as it is: the names of those sites.
+        Documents of another registered site stay with it. Returns the names of these sites.
         """
         if owner is None:
             return {}
@@ -226,7 +226,7 @@ class _Copying:
         return {document_id: site.name for document_id, site in others if site is not None}
 
     async def _is_settled(self, part: _Part, revision: HeldRevision) -> bool:
-        """Whether nothing is to be sent: then how it ends is told."""
+        """True if there is nothing to send; the outcome is reported then."""
         held, target = part.held.get(revision.document_id), part.session.target
         if self.tally.is_cut_short():
             self.tally.end(revision, CopyOutcome.LEFT)
@@ -247,7 +247,7 @@ class _Copying:
         return True
 
     async def _compare(self, part: _Part, revision: HeldRevision, held: Holding) -> None:
-        """Tell whether the target has the same bytes under the docid of a revision that is too late to be sent."""
+        """Note the outcome of a revision that is too late to be sent: the target may have the same bytes."""
         digest = revision.sha256
         if not digest:
             fetched = await self.source.fetch(revision)
@@ -273,7 +273,7 @@ class _Copying:
     # -- into a target outside of the database
 
     async def _send(self, part: _Part, document: CopiedDocument) -> None:
-        """The revisions of one document. If one is left, so are those above it: it could not be sent after them."""
+        """Send the revisions of one document. If one is left, the higher ones are left too: they depend on it."""
         async with self.under_way:
             is_left = False
             for revision in document.revisions:
@@ -304,7 +304,7 @@ class _Copying:
     async def _refused(
         self, part: _Part, revision: HeldRevision, fetched: FetchedDocument, error: TargetError
     ) -> CopyOutcome:
-        """How a revision ends that was not taken: it may have got there meanwhile, from a copy that was broken off."""
+        """The outcome of a revision that was not accepted: an earlier copy, which broke off, may have brought it."""
         if not error.transient:
             try:
                 if await part.session.holds(revision.document_id, revision.revision, fetched.sha256):
@@ -314,7 +314,7 @@ class _Copying:
         return self._failed(part, revision, error)
 
     def _failed(self, part: _Part, revision: HeldRevision, error: TargetError) -> CopyOutcome:
-        """The target refused it, or did not answer: then the same command finds out whether it arrived."""
+        """The outcome if the target refused it, or did not answer: then the same command looks for it."""
         if part.session.health.given_up:
             self.tally.cut(part.session.target, part.session.health.given_up)
         return self.tally.end(revision, CopyOutcome.LEFT if error.transient else CopyOutcome.REFUSED, error.findings[0])
@@ -326,7 +326,7 @@ class _Copying:
     # -- into the embedded target
 
     async def _store(self, part: _Part, target: TransactionalTarget) -> None:
-        """The documents of a part, several in a transaction."""
+        """Store the documents of a part, several in a transaction."""
         revisions = [each for document in part.documents for each in document.revisions]
         wanted = [revision for revision in revisions if not await self._is_settled(part, revision)]
         left = set[str]()
@@ -349,7 +349,7 @@ class _Copying:
     async def _read_ahead(
         self, revisions: Iterable[HeldRevision]
     ) -> AsyncGenerator[tuple[HeldRevision, FetchedDocument | CopyOutcome], None]:
-        """Each of these with its bytes, in order; the next ones are read meanwhile."""
+        """Each revision with its bytes, in order; the next ones are read in the meantime."""
         window: deque[tuple[HeldRevision, asyncio.Task[FetchedDocument | CopyOutcome]]] = deque()
         try:
             for revision in revisions:
@@ -387,7 +387,7 @@ class _Copying:
                 self.tally.end(revision, CopyOutcome.COPIED, size=len(upload.fetched.content))
 
     def _require_lock(self) -> None:
-        """Raises RunLost if a harvest may be under way by now, DatabaseUnavailable."""
+        """Raises RunLost if another harvest may have begun, and DatabaseUnavailable."""
         with database_errors(self.engine):
             is_lost = self.lock is not None and not self.lock.still_held()
         if is_lost:

@@ -32,7 +32,7 @@ from metaharvest.ledger.rows import ask_again, note_withdrawal
 from metaharvest.model import ListedDocument, Site
 from metaharvest.queries.sites import site_names
 from metaharvest.replication.replicate import copy_documents
-from metaharvest.replication.result import PROBLEMS, CopyOutcome, CopyRequest, CopyResult, NotCopied, Told
+from metaharvest.replication.result import PROBLEMS, CopyOutcome, CopyRequest, CopyResult, NotCopied, ReportNotCopied
 from metaharvest.services.harvester import Harvester
 from metaharvest.sites.registry import find_site, forget_lists, read_site
 from metaharvest.sources.harvest_list.source import scope_and_identifier
@@ -46,7 +46,7 @@ from metaharvest.targets.ownership import give, to_be_taken
 from metaharvest.targets.transfers import Receiving
 from metaharvest.text import clean, one_line
 
-__all__ = ["PROBLEMS", "CopyOutcome", "CopyRequest", "CopyResult", "NotCopied", "Told"]
+__all__ = ["PROBLEMS", "CopyOutcome", "CopyRequest", "CopyResult", "NotCopied", "ReportNotCopied"]
 
 _AT_ONCE = 1000
 _LEDGER = HarvestDocument
