@@ -1,4 +1,4 @@
-"""As many attempts at a document or a list as it takes and the settings allow; a signal or a deadline ends them."""
+"""Repeated attempts to fetch a document or a list, as often as the settings allow. A signal or a deadline ends them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ async def in_attempts(
     attempts: Attempts | None = None,
     pause: Callable[[float], Awaitable[None]] | None = None,
 ) -> Answer:
-    """What `ask` returns. Raises FetchError of the last attempt that failed, which says how many there were.
+    """Return the result of `ask`. Raises FetchError of the last failed attempt, with the number of attempts.
 
-    Without `attempts` each of them may take as long as a list. `pause` waits before the next attempt.
+    Without `attempts`, each attempt may take as long as a list. `pause` waits before the next attempt.
     """
     attempts = attempts or Attempts(http, http.list_deadline)
     while True:

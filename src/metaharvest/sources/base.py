@@ -1,4 +1,4 @@
-"""Where documents come from. A source has two verbs: list the site's documents, and fetch one of them."""
+"""Sources of documents. A source has two verbs: list the site's documents, and fetch one of them."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from metaharvest.model import Checkpoint, FetchedDocument, Finding, ListedDocume
 
 
 class TimeBudget(Protocol):
-    """How long a listing may take: the deadlines of the run."""
+    """The time that a listing may take: the deadlines of the run."""
 
     def left(self) -> float:
         """Seconds until the nearest deadline, infinite if there is none."""
 
     async def sleep(self, seconds: float) -> None:
-        """Wait so long, but no longer than there is time; a signal ends it."""
+        """Wait for this time, but not beyond the nearest deadline; a signal ends the wait."""
 
     def stop_reason(self) -> Finding | None:
-        """Why nothing more is to be begun; None as long as there is time."""
+        """Why nothing new may begin; None as long as there is time."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListedRecord:
-    """One record as a repository lists it, with its content in hand.
+    """One record in the list of a source repository, with its content in memory.
 
-    `document` has its origin, and the revision 0. `content` is None for a record that is `deleted`, and for one that
-    cannot be had: then an error in `findings` says why. Warnings say what was mended.
+    `document` has its origin, and the revision 0. `content` is None if the record is `deleted`, or cannot be fetched:
+    then an error in `findings` says why. Warnings name repairs.
     """
 
     document: ListedDocument
@@ -40,15 +40,14 @@ class ListedRecord:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some records of a repository's list, at most a few hundred: they are harvested before the next ones are had.
+    """Some records of a source repository's list, at most a few hundred: they are harvested before the next page comes.
 
-    `checkpoint`: from here the listing can go on in another run; None: it cannot yet. `findings` are about the list.
-    `announced`: how many records the repository says the list has in all, if it does. `is_last`: the list has come
-    to its end; every list that does has such a page, with which it is noted what the list did not name. So many records
-    may have been left out of it (`left_out`, infinite where nobody can say how many); with the checkpoint `again` the
-    next harvest asks once more for what this one has asked for, None where it was asked for again already. Beside a
-    list of changes the repository may have been asked how many records it has `in_all`; in its last full list they
-    were `in_all_before`.
+    Another run can go on from `checkpoint`; None: not from here. `findings` are about the list. `announced`: the number
+    of records that the source repository announces for the list; None: it does not. `is_last`: the list has come to its
+    end. Each complete list has such a page: with it, the harvest notes the records that the list did not name. The list
+    may have left out `left_out` records (infinite: unknown). The next harvest repeats the requests from the checkpoint
+    `repeat`; None: they were repeated already. After a list of changes, the source repository may have been asked for
+    the number of its records: `in_all`. Its last full list had `in_all_before`.
     """
 
     records: Sequence[ListedRecord]
@@ -64,14 +63,13 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class PagedListing:
-    """A repository's list, page by page; what was yielded may be harvested at once.
+    """A source repository's list, page by page; each page may be harvested at once.
 
-    `is_complete`: it names everything that there is, not only what has changed, so that what it does not name is
-    missing once it has ended. `goes_on`: it goes on from a checkpoint. `is_other`: it asks for other records than
-    the list before, another format or another set. `is_empty`: everything was asked for, and nothing was listed, which
-    is not taken for complete. `findings` are about the repository. `pages` raises BrokenOff where the list does not
-    come to its end; if it does, the checkpoint of the last page is the one from which the next harvest knows what to
-    ask for. They are closed when no more are wanted.
+    `is_complete`: it names every record, not only changes, so that records are missing if it does not name them.
+    `goes_on`: it goes on from a checkpoint. `is_other`: it requests other records than the last list: another format or
+    another set. `is_empty`: it requested everything, and brought nothing; such a list does not count as complete.
+    `findings` are about the source repository. `pages` raises BrokenOff if the list does not come to its end. Otherwise
+    the next harvest begins at the checkpoint of the last page. The caller closes `pages` when it needs no more.
     """
 
     pages: AsyncGenerator[Page, None]
@@ -83,7 +81,7 @@ class PagedListing:
 
 
 class DocumentSource(Protocol):
-    """One site's documents, one by one."""
+    """One site's documents, fetched individually."""
 
     def original_columns(self, document_id: str) -> OriginalColumns:
         """Scope and identifier of a document id, for the original's columns in the log; None if the source has none."""
@@ -97,30 +95,30 @@ class DocumentSource(Protocol):
 
 @runtime_checkable
 class PagedSource(DocumentSource, Protocol):
-    """A repository whose documents have no revisions, and come with the list that names them.
+    """A source repository. Its documents have no revisions, and come with the list that names them.
 
-    `fetch` gives one record by itself, its metadata as a document with its origin; it may be called while the list is
-    being read. The original's columns have no place for its identifiers.
+    `fetch` fetches one record individually, with its metadata as a document and its origin. It may be called while the
+    list is being read. The original's columns have no place for its identifiers.
     """
 
     async def list_records(
         self, checkpoint: Checkpoint | None, patience: TimeBudget, *, full: bool, resumed: bool = False
     ) -> PagedListing:
-        """What the repository lists: what has changed since the checkpoint, or all of it.
+        """The list of the source repository: all changes since the checkpoint, or all records.
 
-        `full`: all of it from its beginning, whatever the checkpoint says. `resumed`: the checkpoint was written in
-        the same site run, before that was interrupted, so that a full list goes on. Raises FetchError and ListError
-        where it cannot be begun.
+        `full`: all records from the beginning, whatever the checkpoint says. `resumed`: the checkpoint was written in
+        the same site run, before an interruption, so that a full list goes on. Raises FetchError and ListError if the
+        list cannot begin.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a source lists: its documents, one after the other, in bounded memory; None: the same as in `known`.
+    """The documents of a source, one after the other, in bounded memory; None: the same as in `known`.
 
-    Nothing that was yielded may be harvested before the iterator has ended: it raises ListError, with every problem,
-    if the list is not valid, also when that shows at its end. `version` tells this listing from others. `findings` are
-    warnings about where the list is.
+    No document may be harvested before the iterator has ended: it raises ListError, with every problem, if the list is
+    not valid, even if that shows at its end. `version` identifies this version of the list. `findings` are warnings
+    about the list's address.
     """
 
     documents: Iterator[ListedDocument] | None
@@ -130,22 +128,22 @@ class Listing:
 
 @runtime_checkable
 class RefetchingSource(DocumentSource, Protocol):
-    """A source that can ask for a document only if it is another one than before."""
+    """A source that can fetch a document only if it has changed."""
 
     async def fetch_again(
         self, document: ListedDocument, known: ListVersion, patience: float = inf
     ) -> FetchedDocument | None:
-        """The document if it may be another one than `known`; None if its server says that it is not.
+        """The document if it may differ from `known`; None if its server says that it does not.
 
         Raises FetchError.
         """
 
 
 class Source(DocumentSource, Protocol):
-    """A site that lists documents with their revisions, each of which is fetched by itself."""
+    """A site that lists documents with their revisions, each of which is fetched individually."""
 
     async def list_documents(self, known: ListVersion | None, seconds: float = inf) -> Listing:
-        """What the site lists now; `known` is the version whose documents are known already, if any.
+        """The present list of the site; `known` is the version whose documents are known already, if any.
 
-        The fetching may take so many seconds. Raises FetchError if the list cannot be fetched.
+        The fetch may take this number of seconds. Raises FetchError if the list cannot be fetched.
         """

@@ -1,7 +1,7 @@
-"""Which source a site has: one of this program, or one that another distribution adds.
+"""The source of a site: one of this program, or one that another distribution adds.
 
-An entry point in the group `metaharvest.sources` is called with the site and the client that fetches, and returns a
-Source or a PagedSource (see base.py), which the harvest tells apart; its name is what the site's `source_kind` says.
+An entry point in the group `metaharvest.sources` is called with the site and the client that fetches. It returns a
+Source or a PagedSource (see base.py). Its name is the site's `source_kind`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a file is, from its root element: a harvest list, an EML document, or something else. It is not checked here."""
+"""The kind of a file, by its root element: a harvest list, an EML document, or another. It is not checked here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from metaharvest.text import one_line
 
 _FIRST = 4096
 _HEAD = 262_144
-"""Bytes in which a root element begins and its start tag ends, in whatever people write in front of it."""
+"""Bytes that hold the start tag of the root element, with all that people write before it."""
 
 _DOCID = re.compile(r"([!-.0-~]+\.\d{1,18})\.(\d{1,18})", re.ASCII)
 _EML = re.compile(r"eml-\d")
@@ -23,7 +23,7 @@ _LONGEST_ID = 800
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """The root element of a file; `name` is empty if none was found, as in a file that is no XML."""
+    """The root element of a file; `name` is empty if none was found, as in a file that is not XML."""
 
     name: str = ""
     namespace: str = ""
@@ -32,23 +32,23 @@ class Root:
 
     @property
     def is_list(self) -> bool:
-        """Whether the file is a harvest list, or is meant to be one."""
+        """True if the file is a harvest list, or is meant to be one."""
         return self.name.casefold() == "harvestlist" if self.name else self.has_list_tag
 
     @property
     def is_eml(self) -> bool:
-        """Whether the file is an EML document, or is meant to be one."""
+        """True if the file is an EML document, or is meant to be one."""
         return self.name == "eml" or (bool(self.name) and _EML.search(self.namespace) is not None)
 
     @property
     def is_other(self) -> bool:
-        """Whether the file is XML of another kind, such as a schema or a style sheet. HTML is no kind of document."""
+        """True if the file is XML of another kind, such as a schema or a style sheet. HTML does not count."""
         named = self.name.casefold()
         return bool(named) and named not in ("harvestlist", "eml", "html") and not _EML.search(self.namespace)
 
 
 def read_root(file: BinaryIO) -> Root:
-    """The root element of `file`, which is read from where it is; not more of it than is needed."""
+    """The root element of `file`, which is read from its position, and no further than needed."""
     head = file.read(_FIRST)
     root = root_of(head)
     if not root.name and len(head) == _FIRST:
@@ -78,7 +78,7 @@ def root_of(head: bytes) -> Root:
 
 
 def as_listed(root: Root, url: str, name: str) -> ListedDocument:
-    """The document at `url` as if a list named it: by its packageId, or by `name` if that is no docid."""
+    """The document at `url` as if a list named it: by its packageId, or by `name` if the packageId is not a docid."""
     docid = _DOCID.fullmatch(root.package_id)
     if docid and len(docid[1]) <= _LONGEST_ID:
         return ListedDocument(docid[1], int(docid[2]), root.namespace, url)

@@ -1,6 +1,6 @@
-"""What a repository may send at most: lengths of values, sizes of records and answers, and what is around them.
+"""Upper bounds for the answers of a source repository: lengths of values, sizes of records and answers, namespaces.
 
-Whatever exceeds a bound becomes a finding with a number. The bounds are far above what repositories really send.
+A finding names each excess, with a number. The bounds are far above real answers.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ADDRESSES = 100
 """Mail addresses and compressions in an answer to Identify."""
 
 FRIENDS = 10_000
-"""Base URLs of other repositories in an answer to Identify."""
+"""Base URLs of other source repositories in an answer to Identify."""
 
 RECORD_NODES = 1_000_000
 """Elements, attributes, comments and processing instructions of one record; validation has the same limit."""
@@ -57,7 +57,7 @@ ABOUT_DECLARED = 4_096
 
 
 def record_limits(largest: int) -> XmlLimits:
-    """The limits of one record, of which `largest` bytes are taken."""
+    """The limits of a record, whose content may have `largest` bytes."""
     return XmlLimits(size=largest, nodes=RECORD_NODES, namespaces=RECORD_NODES, huge=True)
 
 
@@ -67,10 +67,10 @@ def declared_size(declared: Mapping[str | None, str]) -> int:
 
 
 def crowd(element: etree._Element) -> str:
-    """What of the namespaces that are in scope at an element is too much to go with each record; "" if they may go.
+    """Why the namespaces in scope at an element are too much for each record; "" if they are not.
 
-    They may be 100, have 8,192 characters together, and 2,048 each. Names of elements have their namespaces in them,
-    so that a long one costs its length for each element.
+    The limits are 100 namespaces, 8,192 characters together, and 2,048 each. Names of elements contain their
+    namespaces, so that a long namespace costs its length for each element.
     """
     declared = element.nsmap
     size = declared_size(declared)

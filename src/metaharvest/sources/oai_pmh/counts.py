@@ -96,7 +96,7 @@ class Counts:
         self.announced = token.size or self.announced
         self.highest = max(self.highest, self.announced or 0)
         if (token.text or token.is_blank) and self.announced and self.different > self.announced:
-            # More records came than the announced number: https://github.com/OpenSKOS/OpenSKOS/issues/8
+            # More records came than announced: https://github.com/OpenSKOS/OpenSKOS/issues/8
             self.announced = None
         self.received += number
         self.pages += 1

@@ -1,6 +1,6 @@
 """Datestamps of OAI-PMH: days, or seconds in UTC.
 
-A harvest goes by the repository's own clock, never by ours: what it says in its responseDate.
+A harvest goes by the source repository's own clock, as the responseDate shows it, never by ours.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from datetime import UTC, datetime, timedelta
 from metaharvest.fetch.backoff import http_date
 
 OVERLAP = timedelta(minutes=5)
-"""How far before the last harvest the next one begins, where datestamps have seconds; a day where they have not, or
-where the repository does not say what its clock shows in UTC."""
+"""The time by which a harvest begins before the end of the last one, if datestamps have seconds. It is a day if they
+have not, or if the source repository does not say the time of its clock in UTC.
+"""
 
 _QUARTER = timedelta(minutes=15)
 
@@ -23,7 +24,7 @@ _PROPER = re.compile(
 
 
 def moment(text: str) -> datetime | None:
-    """A datestamp or responseDate, also with fractions or an offset; None where it is neither. Raises nothing."""
+    """A datestamp or responseDate, also with fractions or an offset; None if it is neither. Never raises."""
     found = _STAMP.fullmatch(text.strip())
     if not found:
         return None
@@ -35,7 +36,7 @@ def moment(text: str) -> datetime | None:
 
 
 def has_zone(text: str) -> bool:
-    """Whether it is a date that says what it means in UTC: with Z, or an offset.
+    """True if the date has a definite meaning in UTC: it has a Z, or an offset.
 
     Dates without either: https://github.com/OpenWIS/openwis/issues/294
     """
@@ -44,7 +45,7 @@ def has_zone(text: str) -> bool:
 
 
 def is_proper(text: str) -> bool:
-    """Whether the protocol has datestamps of this form."""
+    """True if the protocol has datestamps of this form."""
     return _PROPER.fullmatch(text) is not None
 
 
@@ -54,7 +55,7 @@ def written(when: datetime, *, seconds: bool) -> str:
 
 
 def may_be_a_zone(difference: timedelta) -> bool:
-    """Whether two clocks differ as those of a zone and of UTC do: by quarters of an hour, and 14 hours at the most.
+    """True if the difference of two clocks may be that of a time zone: quarters of an hour, 14 hours at most.
 
     Local time that is written with a Z: https://github.com/DSpace/DSpace/pull/825
     """
@@ -63,15 +64,15 @@ def may_be_a_zone(difference: timedelta) -> bool:
 
 
 def ahead_of(shown: str, sent: str) -> timedelta:
-    """By how much a responseDate is ahead of the HTTP header Date beside it; 0 where one of them is no date."""
+    """The time by which a responseDate is ahead of the HTTP header Date beside it; 0 if one of them is not a date."""
     one, other = moment(shown), http_date(sent)
     return one - other if one and other and has_zone(shown) else timedelta(0)
 
 
 def from_watermark(watermark: str, *, seconds: bool, local: bool) -> str | None:
-    """The `from` of a list of changes after `watermark`; None if that is no date.
+    """The `from` of a list of changes after `watermark`; None if the watermark is not a date.
 
-    `local`: the repository counts days by the clock that its responseDate shows (1.0 and 1.1).
+    `local`: the source repository counts days by the clock that its responseDate shows (1.0 and 1.1).
     """
     when = moment(watermark[:10] if local else watermark)
     if when is None:

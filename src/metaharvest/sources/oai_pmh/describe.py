@@ -1,6 +1,6 @@
-"""What a repository says of itself: Identify, its metadata formats and its sets; and what of that has changed.
+"""The description of a source repository: Identify, its metadata formats, its sets, and the changes in these.
 
-It is compared as values, not as text: a repository may write the same in another way every night.
+Values are compared, not text: a source repository may write the same values in another way every night.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _FRIEND_URLS = ".//{http://www.openarchives.org/OAI/2.0/friends/}friends/{*}base
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a repository says of itself. `findings`: what is odd there.
+    """The description of a source repository. `findings`: its oddities.
 
-    `has_all_sets`: `sets` are all that it has. `no_sets`: the error, if they cannot be had.
+    `has_all_sets`: `sets` are complete. `no_sets`: the error, if the sets cannot be fetched.
     """
 
     identity: Identity
@@ -58,7 +58,7 @@ class Description:
     findings: tuple[Finding, ...] = ()
 
     def remembered(self, before: Mapping[str, object]) -> dict[str, object]:
-        """What the next harvest compares it with, as JSON; `before` is what was remembered until now."""
+        """The values that the next harvest compares, as JSON; `before` is what was remembered until now."""
         identity = self.identity
         formats = sorted([each.prefix, each.schema, each.namespace] for each in self.formats)
         specs = sorted(each.spec for each in self.sets)
@@ -73,7 +73,7 @@ class Description:
         }
 
     def warning_of_sets(self) -> Finding | None:
-        """The warning for a site that needs no sets, if they cannot be had."""
+        """The warning for a site that needs no sets, if they cannot be fetched."""
         if self.no_sets is None:
             return None
         why = self.no_sets.findings[0]
@@ -85,9 +85,9 @@ class Description:
 
 
 async def described(repository: Repository, patience: TimeBudget, *, pages: int = ALL_PAGES) -> Description:
-    """What the repository says of itself, and its robots.txt of harvesters. Raises FetchError, and ListError.
+    """The description of the source repository, with its robots.txt. Raises FetchError, and ListError.
 
-    At most this number of `pages` of its sets is read. If these cannot be had, the description has the error.
+    Reads at most this number of `pages` of sets. If the sets cannot be fetched, the description has the error.
     """
     identity, findings = await identified(repository, patience)
     asking = _Asking(repository, patience)
@@ -102,7 +102,7 @@ async def described(repository: Repository, patience: TimeBudget, *, pages: int 
 
 
 async def identified(repository: Repository, patience: TimeBudget) -> tuple[Identity, tuple[Finding, ...]]:
-    """What a repository says to Identify, and its robots.txt of harvesters. Raises FetchError, and ListError."""
+    """The answer to Identify, and the findings about it and robots.txt. Raises FetchError, and ListError."""
     forbidden = await repository.check_robots()
     asking = _Asking(repository, patience)
     identity = await asking.identity()
@@ -110,7 +110,7 @@ async def identified(repository: Repository, patience: TimeBudget) -> tuple[Iden
 
 
 class _Asking:
-    """Asks a repository about itself. Its methods raise FetchError and ListError."""
+    """Asks a source repository about itself. Its methods raise FetchError and ListError."""
 
     def __init__(self, repository: Repository, patience: TimeBudget) -> None:
         self._repository = repository
@@ -158,7 +158,7 @@ class _Asking:
     async def _ask(
         self, verb: str, arguments: Mapping[str, str], read: Read[Result], none: str = ""
     ) -> tuple[Result, Response]:
-        """What `read` takes out of an answer, and the answer. `none`: the error that says that there is nothing."""
+        """The result of `read` for an answer, and the answer. `none`: the error that means that there is nothing."""
         try:
             found, answer = await self._repository.short(verb, arguments, self._patience, read)
         except NotOaiResponse as error:
@@ -226,10 +226,10 @@ def _text(element: etree._Element, name: str, answer: Response) -> str:
 
 
 def _clocks(answer: Response, ahead: timedelta) -> Iterator[Finding]:
-    """The warning that the clock of the repository is ahead of that of its web server, or in another zone.
+    """The warning that the source repository's clock is ahead of its web server's, or in another zone.
 
-    A repository that writes local time with a Z may do so in responseDate, and not in datestamps. A clock that is
-    behind by anything else may be that of an answer in a proxy.
+    A source repository that writes local time with a Z may do so in responseDate, and not in datestamps. A clock that
+    is behind by another time may belong to an answer from a proxy.
     """
     is_zone, is_ahead = may_be_a_zone(ahead), ahead > timedelta(0)
     if not (is_zone or ahead > OVERLAP):
@@ -254,7 +254,7 @@ def _in_words(time: timedelta) -> str:
 
 
 def _clock(identity: Identity) -> Iterator[Finding]:
-    """What is odd about the date that a repository shows: it is none, or, in 2.0, it may be that of another zone."""
+    """The oddities of the date that a source repository shows: it is not a date, or may be in another time zone (2.0)."""
     date = identity.response_date
     if moment(date) is None:
         shown = f"is '{one_line(date, 60)}', which is no date" if date else "is missing"
@@ -274,9 +274,9 @@ def _clock(identity: Identity) -> Iterator[Finding]:
 
 
 def missing(description: Description, prefix: str, sets: Sequence[str]) -> Iterator[Finding]:
-    """The format and the sets that are to be asked for and are not there, each with what there is.
+    """The requested format and sets that the source repository lacks, each with the existing ones.
 
-    Raises FetchError and ListError if sets are to be asked for, and cannot be had.
+    Raises FetchError and ListError if sets are requested, and cannot be fetched.
     """
     prefixes = [each.prefix for each in description.formats]
     if prefix not in prefixes:
@@ -289,14 +289,14 @@ def missing(description: Description, prefix: str, sets: Sequence[str]) -> Itera
     specs = [each.spec for each in description.sets]
     known = set(specs)
     for spec in sets:
-        # Not every set of a hierarchy need be listed: `a` is there where `a:b` is.
+        # A hierarchy may leave sets out of its list: `a` exists if `a:b` does.
         if spec not in known and not any(each.startswith(f"{spec}:") for each in specs):
             message = f"The repository has no set '{one_line(spec, 60)}'; {_there_are(specs)}."
             yield Finding("oai.no-set", message, "Correct the set, or have the repository offer this one.")
 
 
 def changes(old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[Finding]:
-    """The warnings about what has changed since the last harvest."""
+    """The warnings about changes since the last harvest."""
     for key, what in _COMPARED.items():
         before, now = old.get(key), new.get(key)
         if before == now or (before is None or now is None):
@@ -318,7 +318,7 @@ _COMPARED = {
 
 
 def _change(before: object, now: object) -> str:
-    """Both values; of lists, what is new and what is gone."""
+    """Both values; for lists, the new and the removed names."""
     if not (isinstance(before, list) and isinstance(now, list)):
         return f"it was '{one_line(str(before), 200)}', now it is '{one_line(str(now), 200)}'"
     old, new = (["/".join(each) if isinstance(each, list) else str(each) for each in side] for side in (before, now))
@@ -350,7 +350,7 @@ def _digest_of_many(names: Sequence[str], what: str) -> str:
 
 
 def refused(verb: str, errors: Sequence[ProtocolError]) -> Finding:
-    """The repository answered with errors of the protocol."""
+    """The finding about an answer with errors of the protocol."""
     message = f"The repository refuses {verb}: {', '.join(map(str, errors))}."
     remedy = "Check the format, set and dates that are asked for; if they are right, the repository's log says why."
     return Finding("oai.error", message, remedy)

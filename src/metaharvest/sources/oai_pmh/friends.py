@@ -1,4 +1,4 @@
-"""Lists of base URLs: one a line, or XML with elements baseURL or attributes of that name, as registries have them."""
+"""Lists of base URLs: one per line, or XML with elements or attributes named baseURL, as registries have them."""
 
 from __future__ import annotations
 

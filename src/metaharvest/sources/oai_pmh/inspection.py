@@ -40,7 +40,7 @@ _LIST_DELETED = (
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """The descriptions of a repository. `findings`: the site asks for something that it lacks, or something is odd."""
+    """The descriptions of a source repository. `findings`: it lacks things that the site asks for, or is odd."""
 
     identity: Identity
     formats: tuple[MetadataFormat, ...]
@@ -56,10 +56,10 @@ class Inspection:
 async def inspect(
     site: Site, fetcher: Fetcher, patience: TimeBudget, *, checks_from: bool = True, more_sets: Sequence[str] = ()
 ) -> Inspection:
-    """Ask the repository at the site's base URL for its name, formats and sets. Raises FetchError, and ListError.
+    """Ask the source repository at the site's base URL for name, formats and sets. Raises FetchError, and ListError.
 
-    Sets that cannot be had are a warning if the site names none. `checks_from`: try with a record of its first page
-    if it respects `from`. `more_sets` it should have as well.
+    Sets that cannot be fetched are a warning if the site names none. `checks_from`: try with a record of the first page
+    if the source repository respects `from`. `more_sets` are sets that it must have as well.
     """
     options = site.options.oai or OaiOptions("")
     wanted = (*((options.set_spec,) if options.set_spec else ()), *more_sets)
@@ -76,7 +76,7 @@ async def inspect(
 async def _check_from(
     site: Site, fetcher: Fetcher, patience: TimeBudget, identity: Identity, newest: Newest
 ) -> tuple[From, Finding | None]:
-    """How the repository respects `from`, tried with the `newest` record; if it is not known, one of the first page."""
+    """How the source repository respects `from`, tried with the `newest` record, or else with one of the first page."""
     if identity.version != "2.0" or patience.stop_reason():
         return From.WELL, None
     options = site.options.oai or OaiOptions("")
@@ -87,16 +87,16 @@ async def _check_from(
 
 
 async def identify(site: Site, fetcher: Fetcher, patience: TimeBudget) -> tuple[Identity, tuple[Finding, ...]]:
-    """Ask the repository at the site's base URL for Identify alone. Raises FetchError, and ListError.
+    """Ask the source repository at the site's base URL for Identify alone. Raises FetchError, and ListError.
 
-    So its formats and sets may be broken. The findings say what is odd.
+    Its formats and sets may be broken. The findings name the oddities.
     """
     identity, findings = await identified(_repository(site, fetcher), patience)
     return identity, (*findings, *_odd_in_identify(identity, site.list_url))
 
 
 async def sets_of(site: Site, fetcher: Fetcher, patience: TimeBudget) -> tuple[Set, ...]:
-    """All sets of the repository at the site's base URL. Raises FetchError, and ListError."""
+    """All sets of the source repository at the site's base URL. Raises FetchError, and ListError."""
     description = await described(_repository(site, fetcher), patience)
     if description.no_sets:
         raise description.no_sets
@@ -157,8 +157,8 @@ def _odd_in_2_0(identity: Identity) -> Iterator[Finding]:
 class RehearsedList:
     """The result of a rehearsal: the numbers of records of each kind, and the first findings of each rule.
 
-    `pages` were read; `is_whole`: the list was read to its end. `bad` records cannot be had. `types` are the namespaces
-    of the metadata.
+    `pages` were read; `is_whole`: the list was read to its end. `bad` records cannot be fetched. `types` are the
+    namespaces of the metadata.
     """
 
     inspection: Inspection
@@ -181,7 +181,7 @@ class RehearsedList:
                 self.findings.append(finding)
 
     def count(self, record: ListedRecord) -> None:
-        """One more record."""
+        """Count one more record."""
         self.records += 1
         self.deleted += record.deleted
         self.bad += record.content is None and not record.deleted
@@ -256,7 +256,7 @@ _MISTAKES: tuple[tuple[str, dict[str, str], str, str], ...] = (
 
 
 async def _answers_to_mistakes(site: Site, fetcher: Fetcher, patience: TimeBudget, identity: Identity) -> list[Finding]:
-    """Send requests that a repository has to refuse, and one with seconds. Returns what is wrong with the answers."""
+    """Send requests that a source repository must refuse, and one with seconds. Returns findings about the answers."""
     prefix = (site.options.oai or OaiOptions("")).prefix
     repository = _repository(site, fetcher)
     found = []
@@ -279,7 +279,7 @@ async def _answers_to_mistakes(site: Site, fetcher: Fetcher, patience: TimeBudge
 async def _answer_to(
     repository: Repository, verb: str, arguments: dict[str, str], prefix: str, patience: TimeBudget
 ) -> str:
-    """The code of the error that comes as the answer; if it is no error of the protocol, what came, in words."""
+    """The code of the error in the answer; if the answer is no error of the protocol, a description of it."""
     arguments = {name: prefix if value == "PREFIX" else value for name, value in arguments.items()}
     try:
         _, answer = await repository.short(verb, arguments, patience, lambda tree, answer: None)

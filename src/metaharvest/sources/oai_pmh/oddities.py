@@ -1,4 +1,4 @@
-"""What is odd about a list: a number and the first example of each kind, and a finding for it at the list's end."""
+"""Oddities of a list: the number and the first example of each kind, and a finding about it at the list's end."""
 
 from __future__ import annotations
 
@@ -136,4 +136,5 @@ _KINDS = {
         Level.WARNING,
     ),
 }
-"""The rule, the message, the remedy and the level of each kind. "days" is for repositories that promise seconds."""
+"""The rule, the message, the remedy and the level of each kind. "days" is for source repositories that promise seconds.
+"""

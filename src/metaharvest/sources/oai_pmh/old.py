@@ -16,7 +16,7 @@ _NAMESPACE = re.compile(r"http://www\.openarchives\.org/OAI/(?:(1\.[01])/)?OAI_\
 
 
 def root_of(tag: str) -> ResponseRoot | None:
-    """What the root element of an answer says, in any version; None: it is no answer of OAI-PMH.
+    """The root element of an answer, in any version; None: the answer is not OAI-PMH.
 
     The namespace may be another one: https://github.com/DSpace/xoai/issues/71
     """
@@ -29,14 +29,14 @@ def root_of(tag: str) -> ResponseRoot | None:
 
 
 def item_of(root: ResponseRoot, verb: str) -> str:
-    """The local name of the elements that are listed."""
+    """The local name of the elements in a list."""
     if verb == "ListIdentifiers":
         return "identifier" if root.is_old else "header"
     return "record"
 
 
 def as_in_2_0(element: etree._Element, root: ResponseRoot) -> etree._Element | None:
-    """An identifier as a header, which has no datestamp then; a record as it is. None: it is not in this format."""
+    """An identifier as a header without datestamp; a record unchanged. None: the record is not in this format."""
     if element.tag == root.name("identifier"):
         made = etree.Element(root.name("header"))
         made.set("status", element.get("status", ""))

@@ -71,7 +71,7 @@ class Prefetcher:
             self._open.close()
 
     async def answer(self, answer: Response, arguments: Mapping[str, str]) -> AsyncGenerator[list[ListedRecord], None]:
-        """The records of the answer, which was fetched whole before; `answer` is filled in on the way.
+        """The records of the answer, fetched completely first; the call fills in `answer`.
 
         Raises FetchError, and NotOaiResponse.
         """
@@ -122,7 +122,10 @@ class Prefetcher:
             await asyncio.gather(request.date, return_exceptions=True)
 
     async def _in_thread(self, call: Callable[[], Result]) -> Result:
-        """A caller that is cancelled ends the reader's process, and waits for the thread, which uses the spool."""
+        """Run `call` in the thread. A cancelled caller ends the reader's process, and waits for the thread.
+
+        The thread uses the spool.
+        """
         running = asyncio.get_running_loop().run_in_executor(self._thread, call)
         try:
             return await asyncio.shield(running)
@@ -157,7 +160,7 @@ _QUOTES = {"&quot;": '"', "&apos;": "'"}
 
 
 def next_token(file: BinaryIO) -> str:
-    """The token with which the answer in `file` seems to end; empty if it does not. The file is at its start then."""
+    """The token at the end of the answer in `file`; empty if there is none. Leaves the file at its start."""
     size = file.seek(0, SEEK_END)
     file.seek(max(0, size - _TAIL))
     found = _END.search(file.read())

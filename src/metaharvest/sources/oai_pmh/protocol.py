@@ -1,4 +1,4 @@
-"""The values of the protocol: errors, tokens, formats, sets, Identify; and what its elements hold."""
+"""The values of the protocol: errors, tokens, formats, sets, Identify; and the content of its elements."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ VERBS = ("Identify", "ListMetadataFormats", "ListSets", "ListIdentifiers", "List
 
 @dataclass(frozen=True, slots=True)
 class ResponseRoot:
-    """The root element of an answer: what it says of the protocol. `verb` is empty in 2.0, where other elements say it.
+    """The root element of an answer. `verb` is empty in 2.0, where another element names it.
 
-    `namespace` is that of all elements of the protocol in this answer; `version` is 2.0, 1.1 or 1.0.
+    `namespace` is the one of all elements of the protocol in this answer; `version` is 2.0, 1.1 or 1.0.
     """
 
     namespace: str
@@ -40,20 +40,20 @@ class ResponseRoot:
 
 
 def text_of(element: etree._Element) -> str:
-    """The text of an element, whatever comments or processing instructions are within it."""
+    """The text of an element, including text after comments and processing instructions within it."""
     text = str(element.xpath("string()")) if len(element) else element.text
     return text.strip() if text else ""
 
 
 def says_deleted(element: etree._Element) -> bool:
-    """Whether a header says that its record is deleted, or, in 1.x, the record itself."""
+    """True if a header, or a record in 1.x, says that the record is deleted."""
     status = element.get("status")
     return status is not None and status.strip().lower() == "deleted"
 
 
 @dataclass(frozen=True, slots=True)
 class ProtocolError:
-    """An error that a repository answers with: one of the protocol's codes, and its words for it."""
+    """An error in an answer: one of the protocol's codes, and the source repository's words for it."""
 
     code: str
     words: str = ""
@@ -64,10 +64,10 @@ class ProtocolError:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A resumption token, with what it says about the list; `text` is empty at the list's end.
+    """A resumption token, and its information about the list; `text` is empty at the list's end.
 
-    `is_blank`: it is white space and nothing else, where there should be a token or nothing. `too_long`: the number of
-    its characters, if these are more than are kept and sent back; it has no `text` then.
+    `is_blank`: it is only white space, where a token or nothing is expected. `too_long`: its number of characters, if
+    it is too long to be kept and sent back; then `text` is empty.
     """
 
     text: str
@@ -78,7 +78,7 @@ class Token:
 
 
 def token_from(text: str | None, attributes: Iterable[tuple[str, str]]) -> Token:
-    """The token that an element holds. A size that is no number is none."""
+    """The token in an element. A size that is not a number is ignored."""
     given = {name: value.strip()[:DATE] for name, value in attributes if name in _ATTRIBUTES}
     size = given.get("completeListSize", "")
     number = int(size) if size.isascii() and size.isdigit() and len(size) < 16 else None
@@ -93,7 +93,7 @@ _ATTRIBUTES = ("completeListSize", "expirationDate")
 
 @dataclass(frozen=True, slots=True)
 class MetadataFormat:
-    """A metadata format that a repository has."""
+    """A metadata format that a source repository offers."""
 
     prefix: str
     schema: str = ""
@@ -102,7 +102,7 @@ class MetadataFormat:
 
 @dataclass(frozen=True, slots=True)
 class Set:
-    """A set of a repository: its name in requests, and the one for people."""
+    """A set of a source repository: its name in requests, and its name for people."""
 
     spec: str
     name: str = ""
@@ -110,10 +110,10 @@ class Set:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a repository says of itself (Identify). `granularity` and `deleted_record` are as it wrote them.
+    """The answer of a source repository to Identify. `granularity` and `deleted_record` are in its own words.
 
-    `friends` are base URLs of other repositories; `version` is the one that its answer is written in. By `ahead` its
-    clock, which `response_date` shows, is ahead of that of its web server; below 0: behind.
+    `friends` are base URLs of other source repositories; `version` is the version of the protocol in the answer. The
+    source repository's clock, which `response_date` shows, is `ahead` of its web server's; below 0: behind.
     """
 
     name: str

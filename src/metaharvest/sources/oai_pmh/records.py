@@ -171,7 +171,7 @@ class Records:
     def _with_content(
         self, header: _Header, answer: Response, metadata: etree._Element | None, about: tuple[bytes, ...]
     ) -> ListedRecord:
-        """A record with its metadata; with an error if they cannot be taken."""
+        """A record with its metadata; with an error if they cannot be accepted."""
         identifier, datestamp, sets, _ = header
         root, finding = _root_in(metadata, identifier)
         content: bytes | None = None

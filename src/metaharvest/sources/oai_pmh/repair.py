@@ -1,4 +1,4 @@
-"""Damaged answers: cut at record boundaries, so that every whole record is taken.
+"""Damaged answers: cut at record boundaries, so that every whole record is used.
 
 Each record is parsed strictly. Where that fails, what is no text is replaced by U+FFFD, and the record is parsed
 strictly again. Where that fails too, the record is lost: named if its identifier can be read, otherwise counted.
@@ -26,10 +26,10 @@ from metaharvest.text import one_line
 Item = TypeVar("Item")
 
 TAIL = 262_144
-"""Bytes of the end of an answer, in which its end tag and its token are looked for."""
+"""Bytes at the end of an answer in which its end tag and its token are searched."""
 
 _HEAD = 1_048_576
-"""Bytes before the first record, in which namespaces, errors and the responseDate are looked for."""
+"""Bytes before the first record in which namespaces, errors and the responseDate are searched."""
 
 _LARGEST_UTF_16 = 33_554_432
 """Bytes of an answer in UTF-16 that can be cut; cutting needs three times its memory."""
@@ -51,7 +51,7 @@ def _compiled(pattern: str) -> re.Pattern[bytes]:
 
 
 _BEFORE = re.compile(rb"(?:\xef\xbb\xbf|\s)*(?:<\?xml[^<>]*\?>\s*)?")
-"""What may come before the root element, and blank lines and byte order marks, which should not.
+"""The text that may come before the root element; and blank lines and byte order marks, which should not.
 
 Seen at https://github.com/omeka/Omeka/issues/541.
 """
@@ -99,7 +99,7 @@ TOO_DEEP = "its elements are nested more than 2,048 levels deep"
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A record that cannot be read; `identifier` is empty if not even that can. `is_large`: it exceeds a limit."""
+    """A record that cannot be read; `identifier` is empty if that is unreadable too. `is_large`: it exceeds a limit."""
 
     identifier: str
     why: str
@@ -117,7 +117,7 @@ class Repaired(Generic[Item]):
 class Envelope:
     """What an answer has beside its records. `is_whole`: its end tag is there. `has_list`: so is the list's.
 
-    `unread`: the local names of the elements of which only parts could be read.
+    `unread`: the local names of the elements that could be read only partly.
     """
 
     elements: list[etree._Element]
@@ -132,7 +132,8 @@ def cut(
     """The records of the answer in `file`, without the first `skip`; and at last what is beside them.
 
     Records that are not well-formed: https://github.com/IQSS/dataverse/issues/12120. A bare & beside them:
-    https://github.com/artefactual/atom/issues/803. Texts behind them: https://github.com/findsorguk/findsorguk/issues/843
+    https://github.com/artefactual/atom/issues/803. Texts behind them:
+    https://github.com/findsorguk/findsorguk/issues/843
     """
     data = _in_utf_8(bytes_of(file))
     frame = _Frame(data, root, verb, limits)
@@ -342,7 +343,7 @@ class _Frame:
         return None
 
     def _parsed(self, text: bytes, encoding: str) -> etree._Element:
-        """One element, within an element that declares the namespaces. Raises XMLSyntaxError, and XmlRefused."""
+        """One element, parsed within an element that declares the namespaces. Raises XMLSyntaxError, and XmlRefused."""
         declaration = f'<?xml version="1.0" encoding="{encoding}"?>'.encode()
         parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True)
         return etree.fromstring(declaration + b"<oai" + self._declarations(text) + b">" + text + b"</oai>", parser)[0]
@@ -376,7 +377,7 @@ def _declaration(prefix: str | None, uri: str) -> bytes:
 
 
 def repaired(data: bytes, encoding: str = "utf-8") -> bytes:
-    """`data` in UTF-8, with U+FFFD where there was no text, or a character that XML does not have.
+    """`data` in UTF-8, with U+FFFD for bytes that are not text, and for characters that XML does not have.
 
     Seen at https://github.com/IQSS/dataverse/issues/9987 and https://github.com/TreeBASE/treebase/issues/193.
     """
@@ -393,7 +394,7 @@ def repaired_whole(content: bytes) -> bytes:
 
 
 def ends(tail: bytes, root: ResponseRoot, verb: str) -> bool:
-    """True if the answer comes to its end there."""
+    """True if the answer has its end there."""
     end = _compiled(rf"</~(?:{verb}|{root.verb or 'OAI-PMH'})\s*>")
     return end.search(blanked(tail)) is not None
 
@@ -410,7 +411,7 @@ def blanked(text: bytes) -> bytes:
 
 
 def in_words(message: str) -> str:
-    """A message of the parser; in other words where it speaks of how the parser may be set."""
+    """A message of the parser, in other words if it is about options of the parser."""
     return TOO_DEEP if message.startswith("Excessive depth") else one_line(message, 200)
 
 

@@ -1,4 +1,4 @@
-"""Asks a repository: one question after the other, over fetch/, with as many attempts as the settings allow."""
+"""Sends requests to a source repository, one after the other, over fetch/; the settings limit the attempts."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ from metaharvest.validation.parse_lock import parsing
 Result = TypeVar("Result")
 
 _LONGEST_URL = 4000
-"""Characters: what is longer is sent as a form, as servers refuse long URLs."""
+"""Characters of a URL; a longer request is sent as a form, as servers refuse long URLs."""
 
 Read = Callable[[etree._Element, Response], Result]
 """Takes the wanted part out of the tree of a short answer; it is called in a thread."""
 
 
 class Repository:
-    """The repository at a site's base URL. `post`: every question is sent as a form."""
+    """The source repository at a site's base URL. `post`: every request is sent as a form."""
 
     def __init__(self, site: Site, fetcher: Fetcher, *, post: bool = False) -> None:
         self._site = site
         self._fetcher = fetcher
         self._post = post
         self.shown = shown_url(site.list_url)
-        self._turn = repository_key(site.list_url)  # or, once it has answered, where that is redirected to
+        self._turn = repository_key(site.list_url)  # after the first answer: of the address after redirects
 
     async def check_robots(self) -> tuple[Finding, ...]:
-        """What the server's robots.txt says against what is asked. Raises FetchError where that is binding."""
+        """A warning if the server's robots.txt forbids the requests. Raises FetchError if that is binding."""
         options = self._site.options
         oai = options.oai or OaiOptions("")
         is_listed = oai.method is ListMethod.LIST_RECORDS
@@ -63,9 +63,9 @@ class Repository:
         return ()
 
     async def ask_list(self, verb: str, arguments: Mapping[str, str], file: BinaryIO, patience: TimeBudget) -> str:
-        """The answer to a question for a list, into `file`; nobody else asks for one meanwhile. Raises FetchError.
+        """Put the answer to a request for a list into `file`; other requests for lists wait. Raises FetchError.
 
-        What is returned is the date of the answer by the web server's clock, as that wrote it; empty if it did not.
+        Returns the date of the answer as the web server wrote it, by its own clock; empty if it did not.
         """
 
         async def ask() -> str:
@@ -76,9 +76,9 @@ class Repository:
     async def short(
         self, verb: str, arguments: Mapping[str, str], patience: TimeBudget, read: Read[Result]
     ) -> tuple[Result, Response]:
-        """What `read` takes out of a short answer, and the answer.
+        """The result of `read` for a short answer, and the answer.
 
-        Raises FetchError, also where the answer breaks off; and NotOaiResponse.
+        Raises FetchError, also if the answer breaks off; and NotOaiResponse.
         """
         with tempfile.SpooledTemporaryFile(max_size=1_048_576) as spool:
             file = cast(BinaryIO, spool)
@@ -92,7 +92,7 @@ class Repository:
             return await self._in_turn(ask, patience)
 
     async def _in_turn(self, ask: Callable[[], Awaitable[Result]], patience: TimeBudget) -> Result:
-        """What `ask` returns, in as many attempts as it takes; nobody else asks for a list meanwhile."""
+        """The result of `ask`, after repeated attempts if needed; other requests for lists wait."""
         turns, turn = self._fetcher.lists, self._turn
         try:
             await turns.acquire(turn, patience.left())
@@ -122,7 +122,7 @@ class Repository:
         return content, response.seconds
 
     async def _ask(self, query: Query, file: BinaryIO, seconds: float) -> str:
-        """Put the answer into `file`, in the place of what was there; its date, as ask_list has it."""
+        """Put the answer into `file`, in place of its content. Returns its date, as ask_list does."""
         options = self._site.options
         file.seek(0)
         file.truncate()
@@ -155,7 +155,7 @@ class Repository:
 
 
 def _taken(content: bytes, verb: str, read: Read[Result]) -> tuple[Result, Response]:
-    """What `read` takes out of a short answer. Raises NotOaiResponse, and FetchError where it breaks off.
+    """The result of `read` for a short answer. Raises NotOaiResponse, and FetchError if it breaks off.
 
     Seen at https://github.com/libris/librisxl/issues/138.
     """
@@ -167,7 +167,7 @@ def _taken(content: bytes, verb: str, read: Read[Result]) -> tuple[Result, Respo
 
 
 async def is_answer(error: FetchError, verb: str) -> bool:
-    """Whether an error status came with an error of the protocol.
+    """True if an error status came with an error of the protocol.
 
     Seen at https://github.com/miku/metha/issues/39.
     """
@@ -185,7 +185,7 @@ def _has_errors(page: bytes, verb: str) -> bool:
 
 
 def _base_of(url: str) -> str:
-    """The base URL in that of an answer."""
+    """The base URL in the URL of an answer."""
     base, verb, _ = url.rpartition("verb=")
     return (base if verb else url).rstrip("?&")
 

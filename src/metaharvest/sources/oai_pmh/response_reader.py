@@ -44,7 +44,7 @@ from metaharvest.validation.parse_lock import parsing
 log = logging.getLogger(__name__)
 
 SECONDS = 60.0
-"""From one part of an answer to the next: usual ones take a tenth of a second."""
+"""Seconds from one part of an answer to the next: usual parts take a tenth of a second."""
 
 MEMORY = 1_073_741_824
 """Bytes that the process may use for data; an answer of 200 MB takes a tenth of it."""
@@ -132,7 +132,7 @@ def parts_of(found: Iterator[ListedRecord]) -> Iterator[list[ListedRecord]]:
 
 
 class ResponseReader:
-    """Reads one answer after the other. To be used in one thread, but for close()."""
+    """Reads one answer after the other. All methods but close() belong to one thread."""
 
     def __init__(self) -> None:
         self._started: tuple[SpawnProcess, Connection] | None = None
@@ -167,7 +167,7 @@ class ResponseReader:
     def _parts_elsewhere(
         self, file: BinaryIO, answer: Response, records: Records, process: SpawnProcess, channel: Connection
     ) -> Iterator[list[ListedRecord]]:
-        """What the process reads. Raises NotOaiResponse; and OSError if there is no room for the file on the disk."""
+        """The parts that the process reads. Raises NotOaiResponse; and OSError if the disk has no room for the file."""
         file.flush()
         number = file.fileno()  # what was in memory is put on the disk
         what: list[ListedRecord] | _End | Finding | str | None = None
@@ -197,7 +197,7 @@ class ResponseReader:
         records.odd.add(what.odd)
 
     def close(self) -> None:
-        """End the process, whatever it does."""
+        """End the process at once."""
         started, self._started = self._started, None
         if started is not None:
             process, _ = started
@@ -205,7 +205,7 @@ class ResponseReader:
             process.join()
 
     def _process(self) -> tuple[SpawnProcess, Connection]:
-        """The process, which is started if there is none, and the channel to it. Raises OSError."""
+        """The process, started if there is none, and the channel to it. Raises OSError."""
         if self._started is None:
             context = multiprocessing.get_context("spawn")
             ours, theirs = context.Pipe()
@@ -233,9 +233,9 @@ def _too_costly(verb: str, limit: str) -> Finding:
 
 
 def _serve(channel: Connection, memory: int) -> None:
-    """What the process runs: it reads the answers that come through the channel, until that is closed.
+    """Read the answers that come through the channel, until it is closed. This runs in the process.
 
-    Signals that go to all processes of a terminal, or of a service, are for the run.
+    The process ignores signals that go to all processes of a terminal or of a service: the run handles them.
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)

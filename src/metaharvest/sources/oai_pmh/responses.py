@@ -1,7 +1,7 @@
-"""An answer's bytes: its records, one after the other in bounded memory; or the tree of an answer that is short.
+"""The bytes of an answer: its records, one after the other in bounded memory; or the tree of a short answer.
 
-Nothing is repaired silently: an answer is parsed strictly, and what is not well-formed is left to repair.py. A DTD is
-refused: its entities could change what a record says. What a record is made into is for the caller's function.
+Nothing is repaired silently: an answer is parsed strictly, and repair.py reads the damaged parts. A DTD is refused: its
+entities could change the meaning of a record. The caller's function makes the values from the records.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _MOST_CONTAINERS = 10
 
 
 class NotOaiResponse(Exception):
-    """What came is no answer of OAI-PMH to what was asked; `finding` says what it is."""
+    """The answer is not an OAI-PMH answer to the request; `finding` describes it."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding.message)
@@ -75,12 +75,12 @@ class Crowded(ParseDamage):
 
 @dataclass(slots=True)
 class Response:
-    """What is known of an answer beside its records, as far as it was read.
+    """The facts about an answer beside its records, as far as it was read.
 
-    `date`: when it was sent, by the clock of the web server, if that is known. `is_whole`: it did not break off.
-    `has_list`: it has an element for the verb. `damage`: what the parser found first, if it `is_ill_formed`, or what is
-    too much to be read as it is. `odd` counts oddities that are reported once for the whole list.
-    `unusable` has a key for each record of which nothing was made, None where not even that can be told from others.
+    `date`: the time when it was sent, by the clock of the web server, if known. `is_whole`: it did not break off.
+    `has_list`: it has an element for the verb. `damage`: the parser's first error, if it `is_ill_formed`, or the limit
+    that it exceeds. `odd` counts oddities that are reported once for the whole list. `unusable` has a key for each
+    record that could not be used; None if the record cannot be distinguished from others.
     """
 
     verb: str
@@ -98,7 +98,7 @@ class Response:
     unusable: list[int | None] = field(default_factory=list)
 
     def note(self, what: str, example: str) -> None:
-        """Something is odd about the list; the number of what is, with the first example."""
+        """Count an oddity of the list, with its first example."""
         self.odd[what] += 1
         self.example.setdefault(what, one_line(example, 200))
 
@@ -115,9 +115,9 @@ def refuse_unusable(answer: Response, number: int) -> None:
 
 
 def short_response(content: bytes, verb: str) -> tuple[etree._Element, Response]:
-    """The tree of an answer that has no records; what is not well-formed in it is passed over. Raises NotOaiResponse.
+    """The tree of an answer without records, read without its ill-formed parts. Raises NotOaiResponse.
 
-    Of one that is not whole, nothing can be concluded from what it does not have. To be called in a thread.
+    Nothing can be concluded from the absence of a part if the answer is not whole. To be called in a thread.
     """
     root = _begun(content[: HEAD_BYTES + _CHUNK], verb)
     answer = Response(verb, root, is_whole=True)
@@ -196,7 +196,7 @@ def _complete(
 ) -> Iterator[Item | None]:
     """The items among the complete children: all but the last one, if more is to come; these are removed.
 
-    The time to remove an element that is still referred to grows with the square of its parts: nothing refers to it.
+    The time to remove an element that is still referenced grows with the square of its parts: nothing references it.
     """
     if why := crowd(parent):
         raise Crowded(why)
@@ -320,16 +320,16 @@ def _conclude(answer: Response, around: Envelope, *, found: bool) -> None:
 
 
 def own_text(element: etree._Element) -> str:
-    """The text of an element without that of its child elements, whatever comments are within it.
+    """The text of an element without the text of its child elements, including text after comments within it.
 
-    The time that it takes grows with the children of the element alone, not with all that is below it.
+    The time grows with the number of its children alone, not with the elements below them.
     """
     others = (child.tail for child in element if not isinstance(child.tag, str))
     return "".join(filter(None, (element.text, *others))).strip()
 
 
 def local_name(element: etree._Element) -> str:
-    """The name of an element without its namespace: the elements of some repositories are in none, or another one."""
+    """The name of an element without its namespace: some source repositories use none, or another one."""
     return str(element.tag).rpartition("}")[2]
 
 
@@ -361,12 +361,12 @@ def _note(element: etree._Element, answer: Response) -> None:
 
 
 def _token(element: etree._Element) -> Token:
-    text = text_of(element) or element.text  # of one that is nothing but white space, that is told
+    text = text_of(element) or element.text  # white space alone is kept, for Token.is_blank
     return token_from(text, ((str(name), str(value)) for name, value in element.attrib.items()))
 
 
 def _recovered(content: bytes, answer: Response) -> etree._Element:
-    """What the parser makes of an answer that is not well-formed. Raises NotOaiResponse."""
+    """The tree that the parser makes of an answer that is not well-formed. Raises NotOaiResponse."""
     text = repaired_whole(content)
     if text.count(b"&") > SHORT_ANSWER.nodes:  # each reference to an unknown entity becomes a node of the tree
         message = f"The answer to {answer.verb} is no well-formed XML, and has more than {SHORT_ANSWER.nodes:,} &."
@@ -387,7 +387,7 @@ def _parser(*, recover: bool = False) -> etree.XMLParser:
 
 
 def _begun(head: bytes, verb: str) -> ResponseRoot:
-    """The root element of what begins like this. Raises NotOaiResponse for a page, another document, or a DTD."""
+    """The root element in this beginning of a file. Raises NotOaiResponse for a page, another document, or a DTD."""
     if not head.strip(b"\0 \t\r\n\xef\xbb\xbf"):
         remedy = "The repository's keeper sees in its log why nothing was sent."
         raise NotOaiResponse(Finding("oai.not-oai", f"The answer to {verb} is empty.", remedy))
@@ -451,7 +451,7 @@ def _another_verb(verb: str) -> Finding:
 
 
 IN_THE_LOG = "The repository's keeper sees in its log why, and mends what stopped it."
-"""What to do about an answer that the repository did not give, or not to its end."""
+"""The remedy for an answer that did not come, or not to its end."""
 
 _WELL_FORMED = (
     "The repository's keeper has its answers written by a program that writes XML: mostly a & or < in a text is not "
@@ -460,20 +460,20 @@ _WELL_FORMED = (
 
 
 def well_formed(damage: str) -> str:
-    """What is to be done about an answer of which the parser says this."""
+    """The remedy for an answer in which the parser found this damage."""
     if damage == TOO_DEEP:
         return "The repository's keeper looks for elements that are never closed, and mends the record."
     return IN_THE_LOG if damage.startswith("Premature end") else _WELL_FORMED
 
 
 def ill_formed(answer: Response) -> Finding:
-    """An answer is not well-formed, and was read all the same."""
+    """The finding about an answer that is not well-formed, and was read nevertheless."""
     message = f"The answer to {answer.verb} is no well-formed XML: {answer.damage}. What could be read of it was taken."
     return Finding("oai.ill-formed", message, well_formed(answer.damage), Level.WARNING)
 
 
 def cut_off(answer: Response) -> Finding:
-    """Why an answer is not taken for a whole one."""
+    """The finding about an answer that is not whole."""
     message = f"An answer to {answer.verb} breaks off before its end: {one_line(answer.damage, 200)}."
     if answer.errors:
         errors = ", ".join(map(str, answer.errors))

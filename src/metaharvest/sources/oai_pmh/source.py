@@ -51,10 +51,10 @@ from metaharvest.text import one_line
 
 
 class OaiSource:
-    """The records of one source repository for one site: in one format, of one set or of all.
+    """The records of one source repository for one site: in one format, from one set or all.
 
-    `is_harvest`: records get digests, answers are prefetched, and probes follow the list. A look at some records needs
-    none of these.
+    `is_harvest`: records get digests, answers are prefetched, and probes follow the list. An inspection of some records
+    needs none of these.
     """
 
     def __init__(self, site: Site, fetcher: Fetcher, *, is_harvest: bool = True) -> None:
@@ -67,7 +67,7 @@ class OaiSource:
     async def list_records(
         self, checkpoint: Checkpoint | None, patience: TimeBudget, *, full: bool, resumed: bool = False
     ) -> PagedListing:
-        """The list; see PagedSource. A warning says how the source repository has changed since the last harvest."""
+        """The list; see PagedSource. A warning names the changes of the source repository since the last harvest."""
         options, http = self._options, self._fetcher.http
         asked = asked_by(without_login(self._site.list_url), options)
         state, is_other = state_from(checkpoint, asked), asks_for_others(checkpoint, asked)
@@ -91,7 +91,7 @@ class OaiSource:
         pages = sweeper.pages(patience)
         first = await _first(pages)
         is_empty = first.is_last and sweeper.is_empty
-        # A record that changes leaves a list that ends at a date: it is not missing.
+        # If a record changes, it leaves a list with an end date: it is not missing.
         is_whole = sweep.full and options.until is None
         begin = sweeper.start_prefetch if self._is_harvest else None
         return PagedListing(
@@ -177,7 +177,7 @@ def _require_offered(description: Description, options: OaiOptions) -> None:
 
 
 async def _first(pages: AsyncIterator[Page]) -> Page:
-    """The first page. Raises FetchError or ListError where there is none."""
+    """The first page. Raises FetchError or ListError if there is none."""
     try:
         return await anext(pages)
     except BrokenOff as error:
@@ -203,7 +203,10 @@ async def _with_first(
 
 
 def _gone(identifier: str, *, is_there: bool) -> Finding:
-    """`is_there`: the answer has the record, with the status deleted. False: the answer is empty, as in 1.x."""
+    """The finding about a record that is gone.
+
+    `is_there`: the answer has the record, with the status deleted. False: the answer is empty, as in 1.x.
+    """
     shown = one_line(identifier, 200)
     message = f"The repository says that its record {shown} is deleted."
     if not is_there:

@@ -174,7 +174,7 @@ class Sweeper:
         return replace(last, in_all=probed.in_all, in_all_before=probed.in_all_before)
 
     def checkpoint(self) -> dict[str, object]:
-        """What is kept, as JSON."""
+        """The state that is kept, as JSON."""
         return dict((self._ended or replace(self.state, sweep=self.sweep)).as_checkpoint())
 
     # -- one window
@@ -609,7 +609,7 @@ def _of_holes(holes: Sequence[Window], why: Finding | None) -> Finding:
 
 
 def _left_out(number: int) -> Finding:
-    """The finding about windows that leave out this number of records that the list they are of has."""
+    """The finding about windows that lack this number of records of the whole list."""
     message = f"Lists of certain dates (from, until) leave out {number:,} records that the whole list has"
     remedy = "The repository's keeper has lists with `from` and `until` name all records of these dates."
     return Finding("oai.broken-off", f"{message}, and perhaps others.", remedy)

@@ -14,9 +14,9 @@ _BEFORE_ALL = datetime(1990, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The datestamps that are asked for, as they are sent, both inclusive; None: no limit.
+    """The requested datestamps, as they are sent, both inclusive; None: no limit.
 
-    `one_by_one`: its identifiers are listed, and its records are asked for individually.
+    `one_by_one`: its identifiers are listed, and its records are fetched individually.
     """
 
     begin: str | None = None
@@ -88,7 +88,7 @@ class Window:
 
 
 def joined(windows: Sequence[Window]) -> Window:
-    """One window in place of these, and of all between them; its records are asked for individually."""
+    """One window in place of these, and of the time between them; its records are fetched individually."""
     begins, untils = [each.begin for each in windows], [each.until for each in windows]
     begin = None if None in begins else min(filter(None, begins))
     return Window(begin, None if None in untils else max(filter(None, untils)), one_by_one=True)
@@ -112,7 +112,7 @@ def _floor(when: datetime, *, seconds: bool) -> datetime:
 
 
 class Step(Enum):
-    """What becomes of a window after a page of it failed."""
+    """The fate of a window after a page of it failed."""
 
     REPEAT = auto()
     """It begins again."""
@@ -127,7 +127,7 @@ class Step(Enum):
 def next_step(
     *, token_refused: bool, is_one_by_one: bool, has_halves: bool, has_few: bool, helps_to_repeat: bool
 ) -> Step:
-    """What becomes of a window after a page of it failed. Pure.
+    """The next step for a window after a page of it failed. Pure.
 
     `token_refused`: the page failed as its token is refused. `has_halves`: it is not the smallest window. `has_few`: it
     has few records. `helps_to_repeat`: no token was refused before, or it brought new records. Tokens may expire while
