@@ -1,4 +1,4 @@
-"""Asks a repository outside of a run: what it is, before it is registered, or what a person wants to know of it."""
+"""Asks a source repository outside of a run: before its registration, or for a person's question."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Answer = TypeVar("Answer")
 
 
 def ask(settings: Settings, site: Site, call: Callable[[Site, Fetcher, TimeBudget], Awaitable[Answer]]) -> Answer:
-    """What `call` returns about the repository of this site, which it asks under the network policy of the settings.
+    """Return the result of `call` about the source repository of this site, under the network policy of the settings.
 
-    Raises SettingsError for what the settings name and cannot be used, and what `call` raises.
+    Raises SettingsError if the settings name something unusable, and the errors of `call`.
     """
     harvester = settings.harvester
     administrator = next(iter(harvester.administrators), None)

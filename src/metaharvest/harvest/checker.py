@@ -1,9 +1,9 @@
-"""Has documents checked beside the event loop: small ones of small runs in a thread, all others in worker processes.
+"""Checks documents beside the event loop: small ones of small runs in a thread, all others in worker processes.
 
 Python runs one thread of a process at a time, and checking is half of what a document costs: worker processes leave the
-run's own process free to fetch and to write. Most documents are checked in milliseconds, by the quick workers, several
-a call. A document that takes long, or ends its worker, is checked again alone by the thorough workers, which have a
-time limit: it costs itself, and nobody else's documents wait for it.
+run's own process free to fetch and to write. The quick workers check most documents in milliseconds, several in one
+call. A document that takes long, or ends its worker, is checked again alone by the thorough workers. These have a time
+limit, so that such a document delays no other one.
 """
 
 from __future__ import annotations
@@ -35,40 +35,41 @@ from metaharvest.validation.treatment import too_costly
 log = logging.getLogger(__name__)
 
 DOCUMENTS_A_CALL = 64
-"""Documents that a quick worker gets at a time, if so many wait."""
+"""Documents in one call of a quick worker, if that many wait."""
 
 BYTES_A_CALL = 2_000_000
 
 MOST_QUICK_WORKERS = 4
-"""The process that fetches and writes is slower than more of them would be."""
+"""More workers would be faster than the process that fetches and writes."""
 
 THOROUGH_WORKERS = 2
-"""Documents that may be checked thoroughly at a time; one of each site, so that one site cannot hold them all."""
+"""Documents that may be checked thoroughly at a time. Each is of another site, so that one site cannot hold all places.
+"""
 
 _MB = 1_000_000
 
 _ATTEMPTS = 2
-"""How often a worker may end under a document before the document is blamed."""
+"""The number of workers that may end under a document before the document is blamed."""
 
 
 MOST_TOO_COSTLY = 3
-"""Documents of a site for which its filters or its normalising may take too long, before all others are put off."""
+"""Documents of a site whose filters or normalising may take too long, before its other documents are put off."""
 
-_TOLD_ONCE = "validation.no-schema"
+_REPORTED_ONCE = "validation.no-schema"
 """The rule of a warning that is about a format, not about a document."""
 
 
 class FiltersGivenUp(HarvestError):
-    """The site's filters or its normalising take too long, or could not be ended if they did: no more is tried."""
+    """The site's filters or its normalising take too long, or could not be ended: they are not tried again."""
 
 
 class CheckerLost(HarvestError):
-    """The process that checked a document ended, more than once, before it was done."""
+    """The process that checked a document ended early, more than once."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """A document that waits for a quick worker; the verdict is None if it has to be checked thoroughly."""
+    """A document that waits for a quick worker; the verdict is None if the document must be checked thoroughly."""
 
     site_id: int
     task: Task
@@ -76,9 +77,9 @@ class _Job:
 
 
 class Checker:
-    """Checks the documents of one run; made, used and closed in one event loop.
+    """Checks the documents of one run. It is made, used and closed in one event loop.
 
-    `meanwhile` is called in a thread while worker processes start: until they are up, there is little else to do.
+    `meanwhile` is called in a thread while worker processes start: until then, there is little else to do.
     """
 
     def __init__(
@@ -96,20 +97,20 @@ class Checker:
         self._sites: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._too_costly: Counter[int] = Counter()
         self._given_up: dict[int, Finding] = {}
-        self._told: set[tuple[int, Finding]] = set()
+        self._reported: set[tuple[int, Finding]] = set()
         self._expected = 0
         self._jobs: deque[_Job] = deque()
         self._single_jobs: deque[_Job] = deque()
         self._calls: set[asyncio.Task[None]] = set()
 
     def expect(self, number: int) -> None:
-        """So many more documents are going to be fetched: if they are many, worker processes are started for them."""
+        """Expect `number` more documents: if they are many, start worker processes for them."""
         self._expected += number
         if self._expected > self._limits.few:
             self._quick.start_soon()
 
     def prestart_workers(self, number: int) -> None:
-        """Most of so many documents are going to be fetched: worker processes start before it is known which."""
+        """Start the worker processes early: up to `number` documents will need a check."""
         if number > self._limits.few:
             self._quick.start_soon()
 
@@ -121,18 +122,20 @@ class Checker:
     async def check(self, site_id: int, content: bytes, document: ListedDocument, how: Treatment) -> Verdict:
         """The verdict on a document. Raises CheckerLost and FiltersGivenUp.
 
-        What a site's own files do with a document is done by a worker, which can be ended. What is told of a format is
-        told with the first document of a site that has it.
+        A worker, which can be ended, runs the site's own files on the document. A finding about a format is reported
+        only with the first document of a site in that format.
         """
         verdict = await self._verdict(site_id, (content, document, how))
         if too_costly() in verdict.findings:
             self._too_costly[site_id] += 1
             if self._too_costly[site_id] >= MOST_TOO_COSTLY:
                 self._given_up[site_id] = _GIVEN_UP
-        if not any(finding.rule == _TOLD_ONCE for finding in verdict.findings):
+        if not any(finding.rule == _REPORTED_ONCE for finding in verdict.findings):
             return verdict
-        new = [each for each in verdict.findings if each.rule != _TOLD_ONCE or (site_id, each) not in self._told]
-        self._told.update((site_id, each) for each in new)
+        new = [
+            each for each in verdict.findings if each.rule != _REPORTED_ONCE or (site_id, each) not in self._reported
+        ]
+        self._reported.update((site_id, each) for each in new)
         return replace(verdict, findings=tuple(new))
 
     async def _verdict(self, site_id: int, task: Task) -> Verdict:
@@ -154,7 +157,7 @@ class Checker:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """End the workers; what they are doing is not finished."""
+        """End the workers, without waiting for their results."""
         self._jobs.clear()
         self._single_jobs.clear()
         for call in self._calls:
@@ -180,7 +183,7 @@ class Checker:
                 log.warning("A process that checks documents ended, and is started again")
             except NoWorkers:
                 if task[2].transforms:
-                    # In the run's own process, nothing could end the evaluation of an XPath from a site's file.
+                    # The run's own process could not stop the evaluation of an XPath from a site's file.
                     self._given_up[site_id] = _NO_PROCESS
                     raise FiltersGivenUp(_NO_PROCESS) from None
                 return await self._check_here(task)
@@ -189,7 +192,7 @@ class Checker:
         raise CheckerLost(_LOST, transient=True)
 
     def _call_workers(self) -> None:
-        """Give the quick workers what waits: at once if one is idle, otherwise so much that it is worth a call."""
+        """Give waiting documents to the quick workers: at once if a worker is idle, otherwise in full calls."""
         while self._has_jobs_for(len(self._calls)):
             if not (jobs := list(self._next_jobs())):
                 continue
@@ -198,7 +201,7 @@ class Checker:
             call.add_done_callback(self._called)
 
     def _has_jobs_for(self, calls: int) -> bool:
-        """Whether to call once more, while there are so many calls: one beyond the workers if it is a full one."""
+        """True if another call is worthwhile beside these `calls`: one beyond the workers must be full."""
         waiting = len(self._jobs) + len(self._single_jobs)
         return waiting > 0 and calls < self._quick.number + (len(self._jobs) >= DOCUMENTS_A_CALL)
 
@@ -226,7 +229,7 @@ class Checker:
         verdicts: Sequence[Verdict | None]
         try:
             verdicts = await self._quick.check_all([job.task for job in jobs])
-        except Exception as error:  # noqa: BLE001 - told when the document is checked alone
+        except Exception as error:  # noqa: BLE001 - reported when the document is checked alone
             log.debug("Documents are checked one by one: %r", error)
             if len(jobs) > 1:
                 self._single_jobs.extend(jobs)
@@ -238,7 +241,7 @@ class Checker:
 
 
 def _cores() -> int:
-    """How many this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

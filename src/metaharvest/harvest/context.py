@@ -1,4 +1,4 @@
-"""What harvesting a site needs, made once a run, and how a run tells how it gets on."""
+"""The context for the harvest of a site, made once a run, and the progress of a run."""
 
 from __future__ import annotations
 
@@ -47,21 +47,22 @@ class Progress:
 
 
 READERS_AT_ONCE = 2
-"""Lists and ledgers that are read at a time. Python runs one thread of a process at a time, and hands over at each row
-that comes from SQLite: with eight of them a quiet night takes a fifth longer."""
+"""Lists and ledgers that are read at a time. Python runs one thread of a process at a time, and switches threads at
+each row from SQLite: with eight of them, a quiet night takes a fifth longer.
+"""
 
 READING_TURN_SECONDS = 5.0
-"""A list that takes longer to read is read beside those of others: it does not hold them up."""
+"""A list that takes longer to read gives up its turn: it does not hold up the lists of other sites."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What harvesting a site needs; `deadlines` also has the site's own.
+    """The context for the harvest of a site; `deadlines` include the site's own.
 
     `site_names` are the names of the registered sites by id. `same_origin` are the other sites of the site's origin,
-    among which it has its `turn`. Sites `to_retry` have documents to try again, sites `to_look_at` have documents to be
-    looked at again. `batch`: see RunLimits. `full`: source repositories list all of their records. `treatment`: how the
-    site's documents are filtered, normalised and checked. `reading_turns` are for work that takes the processor.
+    among which it has its `turn`. Sites `to_retry` have documents to try again, sites `to_look_at` have documents whose
+    spot check is due. `batch`: see RunLimits. `full`: source repositories list all of their records. `treatment`: how
+    the site's documents are filtered, normalised and checked. `reading_turns` are for work that takes the processor.
     """
 
     settings: Settings
@@ -85,7 +86,7 @@ class RunContext:
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
-        """A short session for reading, in whichever thread. Raises DatabaseError."""
+        """A short session for reading, in any thread. Raises DatabaseError."""
         with database_errors(self.engine), readers(self.engine)() as session:
             yield session
 

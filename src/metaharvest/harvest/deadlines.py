@@ -1,6 +1,6 @@
-"""When a run, or a site's part of it, is to begin nothing more: a signal came, or one of its deadlines has passed.
+"""The moment when a run, or a site's part of it, must begin nothing new: after a signal or a deadline.
 
-What is under way then is finished, the rest is deferred. Deadlines go by the monotonic clock, which nobody sets.
+Work under way is finished, the rest is deferred. Deadlines use the monotonic clock, which no person sets.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ STOPPED = Finding(
 
 
 class StopSignal(threading.Event):
-    """Set from any thread, or from a signal handler, when a run is to begin nothing more."""
+    """Set from any thread, or from a signal handler, when a run must begin nothing new."""
 
     def __init__(self) -> None:
         super().__init__()
         self._calls: list[Callable[[], object]] = []
 
     def set(self) -> None:
-        """Have the run begin nothing more."""
+        """Let the run begin nothing new."""
         super().set()
         for call in list(self._calls):
             call()
 
     @contextmanager
     def calling(self, call: Callable[[], object]) -> Iterator[None]:
-        """Have `call` called in the event loop that runs now, as soon as this is set, also if it is set already."""
+        """Call `call` in the present event loop as soon as this is set, even if it is set already."""
         loop = asyncio.get_running_loop()
 
         def call_soon() -> None:
@@ -55,7 +55,7 @@ class StopSignal(threading.Event):
 
 @dataclass(eq=False, slots=True)
 class Moment:
-    """When (time.monotonic) a deadline passes, and the finding that says so."""
+    """The moment (time.monotonic) when a deadline passes, and the finding about it."""
 
     at: float
     finding: Finding
@@ -66,7 +66,7 @@ class Deadlines:
     """The stop signal and the deadlines: moments after which nothing new begins; `of_site` is the site's own.
 
     Before each step, callers call stop_reason() or deadline_reason(). `reasons` keeps the results, for cut_short().
-    `given_up` gives another reason for which a site is given up.
+    `given_up` returns another reason to give the site up.
     """
 
     stop: StopSignal
@@ -76,7 +76,7 @@ class Deadlines:
     given_up: Callable[[], Finding | None] = lambda: None
 
     def after_run(self, seconds: float) -> Deadlines:
-        """With the deadline for the whole run, from now; 0: none."""
+        """The deadlines with the one for the whole run, this time from now; 0: none."""
         setting = f"[harvester] run_deadline = {seconds:.10g}, in seconds"
         message = f"The run's deadline ({setting}) passed before all was done."
         remedy = (
@@ -86,7 +86,7 @@ class Deadlines:
         return self._with(seconds, Finding("harvest.run-deadline", message, remedy, Level.WARNING))
 
     def after_site(self, seconds: float) -> Deadlines:
-        """With the deadline for one site's part, from now; 0: none."""
+        """The deadlines with the one for one site's part, this time from now; 0: none."""
         setting = f"[harvester] site_deadline = {seconds:.10g}, in seconds"
         message = f"The deadline for one site ({setting}) passed before all was done."
         remedy = (
@@ -98,7 +98,7 @@ class Deadlines:
 
     @contextmanager
     def site_waits(self) -> Iterator[None]:
-        """For the time in which a site waits for others: it does not count against the site's deadline."""
+        """A context in which a site waits for others: the time does not count against the site's deadline."""
         began = time.monotonic()
         try:
             yield
@@ -107,14 +107,14 @@ class Deadlines:
                 self.of_site.at += time.monotonic() - began
 
     def stop_reason(self) -> Finding | None:
-        """Why nothing more is to be begun, which is noted; None: go on."""
+        """Note and return the reason why nothing new may begin; None: go on."""
         if not self.stop.is_set():
             return self.deadline_reason()
         self.reasons.add(STOPPED)
         return STOPPED
 
     def deadline_reason(self) -> Finding | None:
-        """The deadline that has passed, if one has, which is noted."""
+        """Note and return the finding about the deadline that has passed, if one has."""
         now = time.monotonic()
         passed = next((each.finding for each in self.moments if now >= each.at), None)
         if passed is not None:
@@ -122,7 +122,7 @@ class Deadlines:
         return passed or self.given_up()
 
     def cut_short(self) -> Finding | None:
-        """Why something was deferred or given up, by the signal or one of these deadlines; None: all was done."""
+        """Why documents were deferred or given up: the signal, or one of these deadlines; None: all was done."""
         return next((why for why in (STOPPED, *(each.finding for each in self.moments)) if why in self.reasons), None)
 
     def left(self) -> float:
@@ -130,7 +130,7 @@ class Deadlines:
         return min((each.at for each in self.moments), default=inf) - time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait so long, but no longer than there is time; a signal ends it."""
+        """Wait for this time, but not beyond the nearest deadline; a signal ends the wait."""
         woken = asyncio.Event()
         with self.stop.calling(woken.set):
             try:

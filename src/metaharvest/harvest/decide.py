@@ -1,7 +1,7 @@
-"""Listed documents and what the target has -> intents. Pure.
+"""Listed documents and the content of the target -> intents. Pure.
 
-For each document, compared with the highest revision that the target holds: every listed revision above it goes in, in
-ascending order; where even the highest listed one is below it, the list is behind (`stale`); the others are there
+Each document is compared with the highest revision that the target holds. Every listed revision above it goes in, in
+ascending order. If even the highest listed revision is lower, the list is behind (`stale`). The target has the others
 already. The same docid listed again is a `duplicate`. A document that another site owns is refused.
 """
 
@@ -24,11 +24,11 @@ def decide(
     *,
     are_records: bool = False,
 ) -> Iterator[Intent]:
-    """One intent per listed document, in the order given.
+    """One intent per listed document, in the order of `documents`.
 
     `documents` are in ascending order of document id and revision, all revisions of a document together. `other_sites`
-    are the registered sites by id, with their names: what belongs to a site that is registered no longer is free.
-    `are_records`: they are those of a repository, which has no list to take anything out of.
+    are the registered sites by id, with their names: documents of sites that are no longer registered are free.
+    `are_records`: the documents are records of a source repository, which has no list to edit.
     """
     for document_id, listed in groupby(documents, key=lambda document: document.document_id):
         holding = holdings.get(document_id)
@@ -46,7 +46,10 @@ def _owner(holding: Holding | None, site_id: int, other_sites: Mapping[int, str]
 def _decide_one(
     listed: list[ListedDocument], holding: Holding | None, owner: str | None, taken: date | None, are_records: bool
 ) -> Iterator[Intent]:
-    """`owner` is the other site that the document belongs to; `taken`: the day on which it was taken from this one."""
+    """The intents for the revisions of one document.
+
+    `owner` is the other site that the document belongs to; `taken`: the day on which it was taken from this one.
+    """
     held = holding.revision if holding else None
     highest = listed[-1].revision
     previous: ListedDocument | None = None
@@ -102,9 +105,9 @@ def _stale(document: ListedDocument, held: int) -> Finding:
 def other_site_owns(
     document: ListedDocument, owner: str, taken: date | None = None, *, is_record: bool = False
 ) -> Finding:
-    """What is said of a document that belongs to the site `owner`; `taken`: since when, if it was this one's.
+    """The finding about a document that belongs to the site `owner`; `taken`: the day since when, if it was this one's.
 
-    `is_record`: of a repository, also where it does not say so itself, as one that the ledger names.
+    `is_record`: it is a record of a source repository, even if its origin is not known, as in the ledger.
     """
     message = f"{document.document_id} belongs to the site '{owner}'."
     if taken is not None:

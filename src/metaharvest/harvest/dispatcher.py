@@ -1,4 +1,4 @@
-"""Harvests the sites of a run side by side, in one event loop."""
+"""Harvests the sites of a run in parallel, in one event loop."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ from metaharvest.targets.nothing import NoTarget
 log = logging.getLogger(__name__)
 
 Chosen = tuple[Site | BrokenSite, SiteRunKind]
-"""A site to be harvested, or to be told about, and why."""
+"""A site to harvest, or to report as broken, and why."""
 
 READING_THREADS = 8
-"""Threads that read lists, the ledger and what the target holds; fewer than the connections to the database."""
+"""Threads that read lists, the ledger and the target's holdings; fewer than the connections to the database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Dispatcher:
     def harvest(
         self, chosen: Sequence[Chosen], sites: Collection[Site | BrokenSite], to_retry: Collection[int]
     ) -> list[str]:
-        """Harvest these of the registered sites; the names of those that were not begun, as there was no time left.
+        """Harvest these of the registered sites. Returns the names of the sites that had no time to begin.
 
         Raises DatabaseError or RunLost, which end the run for all sites, and SettingsError.
         """
@@ -80,7 +80,7 @@ class Dispatcher:
         try:
             asyncio.run(harvest())
         except RuntimeError as error:
-            # To end its own threads the event loop starts one, which fails where there is no memory for it.
+            # To end its own threads, the event loop starts one: that fails if there is no memory for it.
             if not (not_begun and is_no_memory(error)):
                 raise
             log.warning("The event loop could not end its threads: %s", error)
@@ -108,7 +108,7 @@ class Dispatcher:
                 loop.set_default_executor(ThreadPoolExecutor(READING_THREADS, thread_name_prefix="reading"))
 
                 def stored(size: int) -> None:
-                    with suppress(RuntimeError):  # the event loop has ended: nobody counts any more
+                    with suppress(RuntimeError):  # the event loop has ended: the count is not needed any more
                         loop.call_soon_threadsafe(fetcher.memory.give_back, size)
 
                 self.journal.on_stored(stored)
@@ -137,7 +137,7 @@ class Dispatcher:
                 return not_begun
 
     def _to_look_at(self) -> Collection[int]:
-        """The sites of which some documents are to be looked at again: asked for all sites at once, as few have any."""
+        """The sites with due spot checks: one question for all sites, as few have any."""
         if not self.settings.harvester.look_again:
             return ()
         with database_errors(self.engine), readers(self.engine)() as session:
@@ -146,9 +146,9 @@ class Dispatcher:
     async def _harvest_all(
         self, chosen: Sequence[Chosen], origins: Mapping[int, frozenset[int]], enabled: frozenset[int], ctx: RunContext
     ) -> list[str]:
-        """Harvest the sites side by side, but those of one origin in turns. The first that finds the run lost ends it.
+        """Harvest the sites in parallel, but the sites of one origin in turns. The first RunLost ends all.
 
-        The sites of one host hold no more places than they leave free, so that a hanging host never blocks all.
+        The sites of one host never hold all places: a hanging host does not block the others.
         """
         at_once = FairLimiter(self.limits.sites_at_once, Waiting())
         with_slow_ones = FairLimiter(4 * self.limits.sites_at_once, Waiting())
@@ -188,7 +188,7 @@ class Dispatcher:
     async def _harvest_one(self, site: Site | BrokenSite, kind: SiteRunKind, ctx: RunContext) -> None:
         """Harvest this site, by its own deadline.
 
-        An unexpected error costs this site alone: what it leaves open, the next run takes up.
+        An unexpected error costs this site alone: the next run goes on with its open documents.
         """
         try:
             if isinstance(site, BrokenSite):
@@ -215,7 +215,7 @@ class Dispatcher:
         site = self.settings.applied_to(site)
         if self._goes_nowhere(site):
             if kind is SiteRunKind.RETRY:
-                return  # what failed is tried again once there is a target
+                return  # failed documents are retried once there is a target
             site, ctx = site.for_rehearsal(), replace(ctx, same_origin=ctx.same_origin.for_rehearsal())
         try:
             source = self.source(site, ctx.fetcher)
@@ -228,7 +228,7 @@ class Dispatcher:
         with interrupted_by(ctx.deadlines.stop_reason):
             list_was_read = await harvest_site(site, kind, source, ctx)
             if not list_was_read and site.site_id in ctx.to_retry and not ctx.deadlines.stop_reason():
-                # Documents that failed transiently are tried again, also if the list could not be read.
+                # Documents that failed transiently are retried, even if the list could not be read.
                 await harvest_site(site, SiteRunKind.RETRY, source, ctx)
         ctx.progress.site_ended(site.name)
 

@@ -1,7 +1,7 @@
-"""One site's documents: fetch, check, hand over, each to exactly one outcome.
+"""One site's documents: fetch, check, store, each to exactly one outcome.
 
-Documents are brought in side by side, each by a task of its own; the revisions of one document follow one another.
-Memory is bounded by the documents under way, and by the bytes of those that wait to be stored, not by those listed.
+Each document has a task of its own; tasks run in parallel, the revisions of one document follow one another. Memory is
+bounded by the documents under way, and by the bytes that wait to be stored, not by the length of the list.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ MOST_WAITING = 100
 class Tally:
     """The numbers of documents that were listed, that the target had already, and that are no longer listed.
 
-    `duplicates` counts those without a log row of their own. `phases`: the time that bringing documents in took.
+    `duplicates` counts the ones without a log row of their own. `phases`: the times of fetching, checking and storing.
     """
 
     listed: int = 0
@@ -68,7 +68,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Todo:
-    """One document that is to have an outcome of its own; what the ledger knows of it."""
+    """One document that needs an outcome of its own, with its entry in the ledger."""
 
     intent: Intent
     known: LedgerEntry | None
@@ -81,11 +81,11 @@ class Todo:
 
     @property
     def is_there(self) -> bool:
-        """True if the target has it already, so that nothing is to be done."""
+        """True if the target has it already, so that nothing must be done."""
         return self.intent.action is Action.UNCHANGED and not self.is_pending
 
     def after(self, outcome: Outcome) -> Todo:
-        """The same, for a revision that follows one with this outcome: what the target holds has changed since."""
+        """The same for the next revision, after a revision with this outcome, which has changed the target."""
         if outcome.kind not in WENT_IN:
             return replace(self, intent=replace(self.intent, target_revision=outcome.target_revision))
         held = replace(self.intent, target_revision=outcome.document.revision, held_sha256=outcome.sha256)
@@ -115,7 +115,7 @@ class SiteDocuments:
         self._ctx = ctx
         self._asking = asyncio.Semaphore(connections)
         self._in_hand = in_hand
-        # So that documents of one site which take long to be checked do not take the memory of all.
+        # The documents of one site that take long to check must not take the memory of all.
         self._unchecked = MemoryBudget(ctx.fetcher.memory.limit // 4)
         self._under_way = asyncio.Semaphore(max(connections * UNDER_WAY_PER_CONNECTION, at_once))
         self._waiting = asyncio.Semaphore(MOST_WAITING)
@@ -137,7 +137,7 @@ class SiteDocuments:
     async def bring_in(self, revisions: Sequence[Todo]) -> None:
         """Bring the revisions of one document to their outcomes, one after the other, in ascending order.
 
-        After one of which it is not known whether it arrived, or still may, no higher one is sent.
+        If it is unknown whether a revision arrived, or if it may still arrive, no higher one is sent.
         """
         try:
             last: Outcome | None = None
@@ -149,7 +149,7 @@ class SiteDocuments:
             self._under_way.release()
 
     async def _bring_in_one(self, todo: Todo, waits: bool) -> Outcome:
-        """One document. An unexpected error costs this document alone, or its site would never get past it."""
+        """Bring in one document. An unexpected error costs this document alone, or its site would never get past it."""
         fetched: FetchedDocument | None = None
         try:
             outcome, fetched = await self._outcome_of(todo, waits)
@@ -171,7 +171,7 @@ class SiteDocuments:
         return outcome
 
     async def _outcome_of(self, todo: Todo, waits: bool) -> tuple[Outcome, FetchedDocument | None]:
-        """How the document ends; with it the document, if the journal is to put it into the target."""
+        """The outcome of the document; with it the document, if the journal must put it into the target."""
         if not todo.intent.wants_fetch and not todo.is_pending:
             return settled(todo.intent), None
         if waits:
@@ -185,7 +185,7 @@ class SiteDocuments:
     # -- fetch
 
     async def _fetched(self, todo: Todo) -> FetchedDocument | Outcome:
-        """The document, after as many attempts as it takes; or the outcome that it has without being fetched."""
+        """The document, after repeated attempts if needed; or its outcome, if it cannot or need not be fetched."""
         http, deadlines = self._ctx.settings.http, self._ctx.deadlines
         attempts = Attempts(http, http.document_deadline)
         ask = partial(self._fetched_once, todo, attempts)
@@ -220,7 +220,7 @@ class SiteDocuments:
                 self._phases.waiting += max(time.monotonic() - began - seconds, 0.0)
 
     async def _outcome_without_fetch(self, todo: Todo, failed: Outcome | None) -> Outcome | None:
-        """The outcome of a document that is not to be fetched; `failed`: how its last attempt ended.
+        """The outcome of a document that is not fetched; `failed`: the outcome of its last attempt.
 
         Raises NotAsked if its server has a pause or is given up.
         """
@@ -234,7 +234,7 @@ class SiteDocuments:
         return await self._looked_up(todo) if todo.is_pending else None
 
     async def _looked_up(self, todo: Todo) -> Outcome | None:
-        """How a pending upload ended, as the target has it; None if it did not arrive and is to be sent again."""
+        """The outcome of a pending upload, as the target has it; None if it did not arrive, and must be sent again."""
         entry, intent = todo.known, todo.intent
         assert entry is not None
         try:
@@ -261,15 +261,15 @@ class SiteDocuments:
         await self._under_way.acquire()
 
     def _deferred(self, todo: Todo, why: Finding, server: str = "", *, transient: bool = False) -> Outcome:
-        """Put off to a later run, for a reason that is told once for all; `transient`: a failure of its web server."""
+        """Put off to a later run, for a reason that is reported once for all. `transient`: its web server failed."""
         self.servers.defer(why, server)
         outcome = Outcome(todo.intent.document, OutcomeKind.DEFERRED, todo.intent.target_revision, transient=transient)
         return replace(outcome, unconfirmed=todo.is_pending)
 
-    # -- check, hand over
+    # -- check, store
 
     async def _checked(self, todo: Todo, fetched: FetchedDocument) -> tuple[Outcome, FetchedDocument | None]:
-        """The outcome of a document that was fetched. Its bytes count as taken until it is dropped or stored."""
+        """The outcome of a fetched document. Its bytes count as occupied until it is dropped or stored."""
         intent = replace(todo.intent, findings=(*todo.intent.findings, *fetched.findings))
         memory, site_id = self._ctx.fetcher.memory, self._site_run.site.site_id
         size = unchecked = len(fetched.content)
@@ -343,7 +343,7 @@ class SiteDocuments:
         return outcome, fetched
 
     async def _sent(self, todo: Todo, outcome: Outcome, fetched: FetchedDocument) -> Outcome:
-        """Send it; if the target does not say how that ended, the ledger goes on saying that it is pending."""
+        """Send it. If the target does not report the result, it stays pending in the ledger."""
         pending = self._ctx.journal.mark_pending(self._site_run, fetched, outcome.target_revision, todo.known)
         if other_site := await pending:
             return outcome.as_error(OutcomeKind.UPLOAD_ERROR, other_site_owns(fetched.document, other_site))
@@ -356,7 +356,7 @@ class SiteDocuments:
         return replace(outcome, kind=OutcomeKind.INSERTED if action is Action.INSERT else OutcomeKind.UPDATED)
 
 
-# -- what is said of documents. Pure
+# -- findings about documents. Pure
 
 
 def access_error(intent: Intent, error: FetchError) -> Outcome:
@@ -372,7 +372,7 @@ def access_error(intent: Intent, error: FetchError) -> Outcome:
 
 
 def settled(intent: Intent) -> Outcome:
-    """The outcome of a document for which nothing has to be fetched."""
+    """The outcome of a document that is not fetched."""
     return Outcome(intent.document, _SETTLED[intent.action], intent.target_revision, intent.findings)
 
 
@@ -386,19 +386,19 @@ _SETTLED = {
 
 
 def normalized(fetched: FetchedDocument, content: bytes) -> FetchedDocument:
-    """The document with what goes into the target; what was received stays with it."""
+    """The document with the bytes for the target; it keeps the received bytes too."""
     return replace(fetched, content=content, sha256=sha256(content).hexdigest(), received=fetched.content)
 
 
 def held_already(intent: Intent, fetched: FetchedDocument) -> Outcome:
-    """The outcome of a record that came with other words around the same bytes: it gets no revision."""
+    """The outcome of a changed record whose document the target has already: it gets no new revision."""
     held = intent.target_revision
     document = replace(fetched.document, revision=fetched.document.revision if held is None else held)
     return Outcome(document, OutcomeKind.UNCHANGED, held, intent.findings, sha256=fetched.sha256)
 
 
 def left_with_what_stays(filtered: Finding, intent: Intent) -> Finding:
-    """What is said of a document that a filter left out: a revision that was taken before stays."""
+    """The finding about a document that a filter left out: an earlier revision stays in the target."""
     if intent.target_revision is None:
         return filtered
     return replace(
@@ -407,7 +407,7 @@ def left_with_what_stays(filtered: Finding, intent: Intent) -> Finding:
 
 
 def same_content(intent: Intent, fetched: FetchedDocument) -> tuple[Finding, ...]:
-    """What is said of a document whose new revision is the old one, byte for byte."""
+    """The finding about a document whose new revision is the old one, byte for byte."""
     if intent.held_sha256 is None or intent.held_sha256 != fetched.sha256:
         return ()
     message = f"Revision {fetched.document.revision} has exactly the bytes of revision {intent.target_revision}."
@@ -426,7 +426,7 @@ ARRIVED = Finding(
     "Nothing is to be done.",
     Level.WARNING,
 )
-"""How a pending upload ended that the target has."""
+"""The finding about a pending upload that arrived."""
 
 WAITS = Finding(
     "target.lower-revision",
@@ -434,7 +434,7 @@ WAITS = Finding(
     "Nothing is to be done: the next run looks whether it arrived, and goes on.",
     Level.WARNING,
 )
-"""Why a revision waits for a lower one."""
+"""The finding about a revision that waits for a lower one."""
 
 OTHER_CONTENT = Finding(
     "target.other-content",
@@ -442,31 +442,31 @@ OTHER_CONTENT = Finding(
     "higher one, with other content.",
     "The administrator should compare the two. To replace the one in the central repository, raise the revision.",
 )
-"""Why a pending upload is not sent again."""
+"""The finding about a pending upload that is not sent again."""
 
 
 def treatment_for(document: ListedDocument, treatment: Treatment) -> Treatment:
-    """The same for this document: a record need not be EML if the site has no level of its own."""
+    """The treatment of this document: a record need not be EML if the site has no level of its own."""
     if document.origin is None or treatment.level is not None:
         return treatment
     return replace(treatment, level=ValidationLevel.STRICT)
 
 
 def is_checked_by_reading(document: ListedDocument, treatment: Treatment) -> bool:
-    """True if a record needs no further check: it has a canonical form, so that it is well-formed."""
+    """True if a record needs no further check: it has a canonical form, so it is well-formed."""
     is_strict = treatment.level in (None, ValidationLevel.STRICT)
     return document.origin is not None and bool(document.origin.digest) and is_strict and not treatment.transforms
 
 
 def levelled(findings: Iterable[Finding], treatment: Treatment) -> tuple[Finding, ...]:
-    """The findings about what a site does not serve as it should: of a site of the level loose, they are warnings."""
+    """The findings about errors of the site; on the level loose, they are warnings."""
     if treatment.level is not ValidationLevel.LOOSE:
         return tuple(findings)
     return tuple(replace(finding, level=Level.WARNING) for finding in findings)
 
 
 def with_levels(outcome: Outcome, treatment: Treatment) -> Outcome:
-    """The outcome with the levels of its findings, if the document could not be had, or is not acceptable."""
+    """The outcome with the levels of its findings, if the document could not be fetched, or is not acceptable."""
     if outcome.kind not in (OutcomeKind.ACCESS_ERROR, OutcomeKind.INVALID):
         return outcome
     return replace(outcome, findings=levelled(outcome.findings, treatment))

@@ -1,4 +1,4 @@
-"""The numbers by which a run keeps to its memory and its pace. Settings are for people; these are for developers."""
+"""The numbers that bound the memory and the pace of a run. Settings are for people; these are for developers."""
 
 from __future__ import annotations
 
@@ -9,28 +9,30 @@ from metaharvest.journal.writer import GroupLimits
 
 @dataclass(frozen=True, slots=True)
 class CheckLimits:
-    """Which documents are checked where; see checker.py."""
+    """The limits that decide where documents are checked; see checker.py."""
 
     few: int = 100
-    """So many documents of a run are checked before worker processes would be up."""
+    """Documents of a run that are checked before worker processes would be up."""
 
     small: int = 10_000
-    """Bytes up to which a document is certain to be checked soon: only such are checked in the run's own process."""
+    """Bytes up to which a document is certain to be checked soon: only such documents are checked in the run's own
+    process.
+    """
 
     large: int = 1_000_000
     """Bytes from which a document goes to the thorough workers at once."""
 
     quick_seconds: float = 5.0
-    """What a quick worker may take for one call; the documents of a call that takes longer are checked one by one."""
+    """Seconds for one call of a quick worker; the documents of a longer call are checked one by one."""
 
     transform_seconds: float = 3.0
     """Processor time that a site's filters and normalising may take for one document."""
 
     patience: float = 30.0
-    """Seconds beyond its time limit that a call is waited for, before its worker is taken for one that hangs."""
+    """Seconds that a call may exceed its time limit before its worker counts as hanging."""
 
     quick_workers: int | None = None
-    """None: one for each core but that of the run's own process, at least one and at most four."""
+    """None: one for each core except the core of the run's own process, at least one and at most four."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +40,20 @@ class RunLimits:
     """The limits of one run."""
 
     sites_at_once: int = 32
-    """Sites that are harvested side by side; see FairLimiter for the sites of one host. harvester.workers limits the
-    requests of all together."""
+    """Sites that are harvested in parallel; see FairLimiter for the sites of one host. harvester.workers limits the
+    requests of all together.
+    """
 
     site_seconds: float = 60.0
-    """Seconds after which a site leaves its place to another, and goes on: servers that drag out what they send hold up
-    no other site. With those that do there are at most four times as many sites under way."""
+    """Seconds after which a site leaves its place to another, and goes on: slow servers hold up no other site. Up to
+    four times as many sites may then be under way.
+    """
 
     batch: int = 1000
-    """Documents that are planned together: as many as the target is asked about at a time."""
+    """Documents that are planned together: the number in one question to the target."""
 
     memory: int = 64_000_000
-    """Bytes of fetched documents that may wait to be checked and stored before no further one is asked for."""
+    """Bytes of fetched documents that may wait to be checked and stored; above it, no further one is fetched."""
 
     group: GroupLimits = field(default_factory=GroupLimits)
     check: CheckLimits = field(default_factory=CheckLimits)

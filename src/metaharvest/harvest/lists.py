@@ -1,4 +1,4 @@
-"""The documents of a harvest list, batch by batch to their outcomes."""
+"""The documents of a harvest list, brought to their outcomes batch by batch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from metaharvest.harvest.tasks import in_thread, side_by_side
 
 
 async def harvest_unchanged(harvest: SiteHarvest) -> Tally:
-    """Harvest a list that has not changed since the last harvest: in most nights the target has all its documents."""
+    """Harvest a list that did not change since the last harvest: in most nights the target has all its documents."""
     known, in_journal = harvest.site_run.known_documents, harvest.target.in_journal
     if in_journal and not harvest.site_run.resumed:
         kept = await in_thread(partial(in_journal.kept, harvest.site.site_id))

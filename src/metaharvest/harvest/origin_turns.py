@@ -1,6 +1,6 @@
 """The sites of one origin take turns in a run, and their deletions wait until all of them have listed.
 
-A record that moves from one of them to another in a night is otherwise deleted, and comes back with a new revision.
+Otherwise a record that moves from one site to another in a night is deleted, and comes back with a new revision.
 """
 
 from __future__ import annotations

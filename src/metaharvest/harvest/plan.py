@@ -1,7 +1,7 @@
 """Plans a site's documents, a batch at a time: ask the ledger and the target, decide, settle.
 
-Documents that need no fetching are settled here: most documents are as the last harvest left them. Everything in this
-module may run in a thread beside the event loop: it writes nothing.
+Documents that need no fetching are settled here: most documents are unchanged since the last harvest. Everything in
+this module may run in a thread beside the event loop: it writes nothing.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ Known = Mapping[Key, LedgerEntry]
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Documents to decide on, all revisions of each, in order; what the ledger knows of them.
+    """Documents to decide on, all revisions of each, in order, and the ledger's knowledge of them.
 
     `logged` are the outcomes that an interrupted run has logged already, in the batch's range of document ids.
-    `unlisted` is what the ledger has in that range, and the list has no longer; `named`: the documents that the list
-    names there, in whichever revision. `records`: what the ledger knows of those of a repository.
+    `unlisted` has the ledger's documents in that range that the list no longer has; `named`: the documents that the
+    list names there, in any revision. `records`: the ledger's knowledge of the records of a source repository.
     """
 
     documents: Sequence[ListedDocument] = ()
@@ -41,7 +41,7 @@ class Batch:
 
     @property
     def left(self) -> dict[str, LedgerEntry]:
-        """The documents that the list does not name any more, each by one revision, a well one if there is one."""
+        """The documents that the list does not name any more, each by one revision, a good one if there is one."""
         left: dict[str, LedgerEntry] = {}
         for entry in self.unlisted:
             name = entry.document_id
@@ -51,7 +51,7 @@ class Batch:
 
     @property
     def in_doubt(self) -> list[str]:
-        """Which of these were not well, although the target has a revision of them, or may have one."""
+        """The documents that did not succeed, although the target has or may have a revision of them."""
         return [
             name
             for name, entry in self.left.items()
@@ -62,10 +62,10 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be done with a batch: `chains` holds, document by document, the revisions to bring in, in order.
+    """The plan of a batch: `chains` holds the revisions to bring in, document by document, in order.
 
-    `listed` documents are accounted for, `unchanged` of them are in the target already, with `settled` to be noted in
-    the ledger; `ended` have their outcome with this plan.
+    `listed` documents are accounted for, `unchanged` of them are in the target already; `settled` entries are to be
+    noted in the ledger. `ended` outcomes come with this plan.
     """
 
     listed: int
@@ -78,7 +78,7 @@ class Plan:
 
     @property
     def to_fetch(self) -> int:
-        """How many documents are to be fetched."""
+        """The number of documents to fetch."""
         return sum(todo.intent.wants_fetch for chain in self.chains for todo in chain)
 
 
@@ -105,12 +105,12 @@ def plan(
     *,
     is_away: bool = False,
 ) -> Plan:
-    """What is to be done with a batch, given what the target holds of it; `is_away`: it does not say. Pure.
+    """The plan of a batch, with the target's holdings; `is_away`: the target does not answer. Pure.
 
-    `brought`: what other sites of the origin have brought of it.
+    `brought`: documents of the batch that other sites of the origin have brought.
     """
     same, documents = _split_same(batch, holdings, site_run) if holdings else (0, batch.documents)
-    # If the target does not answer, nothing is known to be held: what would be fetched is then deferred instead.
+    # If the target does not answer, its holdings count as empty: documents that would be fetched are deferred instead.
     are_records = site_run.site.options.oai is not None
     others = {site_id: name for site_id, name in site_names.items() if site_id not in site_run.same_origin.others}
     decided = decide(documents, holdings, site_run.site.site_id, others, are_records=are_records)
@@ -119,7 +119,7 @@ def plan(
     if is_away:
         decided = _as_far_as_known(decided, batch.known)
     intents = list(_as_begun(decided, batch) if site_run.resumed else decided)
-    # All that was logged belongs to this site run, whether it is listed still or not.
+    # All logged outcomes belong to this site run, even if the list no longer names the documents.
     logged = sum(len(outcomes) for outcomes in batch.logged.values())
     todos = [Todo(intent, batch.known.get(_key(intent))) for intent in _not_logged(intents, batch.logged)]
     there = [todo for todo in todos if todo.is_there]
@@ -136,7 +136,7 @@ def plan(
 
 
 def _vanished(batch: Batch, holdings: Mapping[str, Holding], site_run: SiteRun) -> Iterator[LedgerEntry]:
-    """What the target has of this site, and the list names in no revision any more."""
+    """The documents of this site in the target that the list does not name in any revision any more."""
     for name, entry in batch.left.items():
         holding = holdings.get(name)
         if entry.outcome in entries.GOOD:
@@ -146,7 +146,7 @@ def _vanished(batch: Batch, holdings: Mapping[str, Holding], site_run: SiteRun) 
 
 
 def staged_batches(harvest: SiteHarvest, staged: Staging) -> Iterator[Batch]:
-    """The documents of a list that was read, and what the ledger has in addition to them."""
+    """The documents of a list that was read, and the ledger's further documents."""
     last = None
     for documents in chain(staged.batches(harvest.ctx.batch), [[]]):
         upto = documents[-1].document_id if documents else None
@@ -164,7 +164,7 @@ def staged_batches(harvest: SiteHarvest, staged: Staging) -> Iterator[Batch]:
 
 
 def retry_batches(harvest: SiteHarvest, staged: Staging) -> Iterator[Batch]:
-    """The documents to be tried again; the rest of the ledger is left as it is."""
+    """The documents to be tried again; the rest of the ledger stays unchanged."""
     last = None
     for documents in chain(staged.batches(harvest.ctx.batch), [[]]):
         upto = documents[-1].document_id if documents else None
@@ -173,7 +173,7 @@ def retry_batches(harvest: SiteHarvest, staged: Staging) -> Iterator[Batch]:
             entries = list(rows.entries_of(session, harvest.site.site_id, ids))
             are_records = harvest.site.options.oai is not None
             of_records = records.known_records(session, harvest.site.site_id, ids) if are_records else {}
-        # The target may have these as they were: what comes for them is their next revision then.
+        # The target may have older content of these: the new content is then their next revision.
         as_they_were = (DocumentState.OLDER, DocumentState.REAPPEARED)
         doubted = {each.document_id for each in entries if each.state in as_they_were}
         documents = [replace(each, revision=each.revision + (each.document_id in doubted)) for each in documents]
@@ -183,7 +183,7 @@ def retry_batches(harvest: SiteHarvest, staged: Staging) -> Iterator[Batch]:
 
 
 def ledger_batches(harvest: SiteHarvest) -> Iterator[Batch]:
-    """The documents of a list that is the one of the last harvest, as the ledger has them."""
+    """The documents of an unchanged list, as the ledger has them."""
     last = None
     for page in _ledger_pages(harvest, None, None):
         documents = [ListedDocument(e.document_id, e.revision, e.document_type, e.url) for e in page]
@@ -194,7 +194,7 @@ def ledger_batches(harvest: SiteHarvest) -> Iterator[Batch]:
 
 
 def _ledger_pages(harvest: SiteHarvest, after: str | None, upto: str | None) -> Iterator[list[LedgerEntry]]:
-    """The site's ledger in this range of document ids, so many entries a page, all revisions of a document together.
+    """The site's ledger in this range of document ids, in pages, all revisions of a document together.
 
     Each page has a session of its own, which is closed before the page is used: its user may wait for the writer.
     """
@@ -203,7 +203,7 @@ def _ledger_pages(harvest: SiteHarvest, after: str | None, upto: str | None) -> 
         with harvest.ctx.reading() as session:
             entries = rows.entries_between(session, harvest.site.site_id, after, upto, number)
         is_last = len(entries) < number
-        # The last document may have more revisions than were read: it is left for the next page.
+        # The last document may have more revisions than this page: it is left for the next page.
         page = entries if is_last else [each for each in entries if each.document_id != entries[-1].document_id]
         if page:
             yield page
@@ -221,9 +221,9 @@ def _logged(harvest: SiteHarvest, after: str | None, upto: str | None) -> dict[K
 
 
 def _split_same(batch: Batch, holdings: Mapping[str, Holding], site_run: SiteRun) -> tuple[int, list[ListedDocument]]:
-    """How many documents are in every respect as the last harvest left them, and those that are not.
+    """The number of documents that the last harvest left in exactly this state, and the other documents.
 
-    Most documents of most nights: for them nothing is decided anew, and nothing written.
+    Most documents of most nights are in this state: there is nothing to decide, and nothing to write.
     """
     if batch.logged:
         return 0, list(batch.documents)
@@ -258,9 +258,9 @@ def _is_same(revisions: Sequence[ListedDocument], known: Known, holding: Holding
 
 
 def _as_begun(intents: Iterable[Intent], batch: Batch) -> Iterator[Intent]:
-    """The intents, where nothing is to be done with what the target held before the run that was interrupted.
+    """The intents. Revisions that the target held before the interrupted run need nothing.
 
-    A revision above it that went in before the interruption does not change what is told of one that was there.
+    A revision above them that went in before the interruption does not change their outcome.
     """
     before: dict[str, int] = {}
     went_in = [(key, held) for key, logged in batch.logged.items() for kind, held in logged if kind in WENT_IN]
@@ -282,7 +282,7 @@ def _beside_what_was_sent(
     of_others: Mapping[str, Brought],
     holdings: Mapping[str, Holding],
 ) -> Iterator[Intent]:
-    """The intents, with the digests of what a target has of these records that does not tell digests."""
+    """The intents, with the digests of the target's content of these records, if the target itself has no digests."""
     for intent in intents:
         document_id = intent.document.document_id
         known, brought, holding = of_records.get(document_id), of_others.get(document_id), holdings.get(document_id)
@@ -293,9 +293,9 @@ def _beside_what_was_sent(
 
 
 def above_those_of_others(batch: Batch, holdings: Mapping[str, Holding], site_run: SiteRun) -> Batch:
-    """The batch, where a record that another site of the origin has brought meanwhile gets the next revision. Pure.
+    """The batch, in which a record that another site of the origin brought meanwhile gets the next revision. Pure.
 
-    So it is asked for, and compared with what the target holds.
+    So it is fetched, and compared with the target's content.
     """
     known = dict(batch.known)
     documents: list[ListedDocument] = []
@@ -311,7 +311,7 @@ def above_those_of_others(batch: Batch, holdings: Mapping[str, Holding], site_ru
 
 
 def _as_far_as_known(intents: Iterable[Intent], known: Known) -> Iterator[Intent]:
-    """The intents, with what the ledger says that the target holds, where the target does not say so."""
+    """The intents, with the ledger's knowledge of the target's content if the target does not report it."""
     for intent in intents:
         if intent.target_revision is None and (entry := known.get(_key(intent))):
             intent = replace(intent, target_revision=entry.target_revision)
@@ -319,7 +319,7 @@ def _as_far_as_known(intents: Iterable[Intent], known: Known) -> Iterator[Intent
 
 
 def _not_logged(intents: Iterable[Intent], logged: Mapping[Key, Sequence[LoggedOutcome]]) -> Iterator[Intent]:
-    """The intents of which no interrupted run has logged the outcome already; each logged outcome counts once."""
+    """The intents without the outcomes that an interrupted run has logged; each logged outcome counts once."""
     left = {key: list(outcomes) for key, outcomes in logged.items()}
     for intent in intents:
         outcomes = left.get(_key(intent), [])

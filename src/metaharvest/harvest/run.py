@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What is asked of a run: the day to take for today; sites by name, due or not; or all enabled ones.
+    """The request for a run: the day to use as today; sites by name, due or not; or all enabled ones.
 
-    `full`: repositories are asked for all that they have, not only for what has changed.
+    `full`: source repositories are asked for all their records, not only for changes.
     """
 
     today: date
@@ -57,9 +57,9 @@ class RunRequest:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """How a run ended: its number, its status, and how many deliveries could not be made.
+    """The result of a run: its number, its status, and the number of failed deliveries.
 
-    `cut_short` says what was left undone, where a signal or the run's deadline ended it; it is empty otherwise.
+    `cut_short` names the work that a signal or the run's deadline left undone; it is empty otherwise.
     """
 
     run_id: int
@@ -79,12 +79,12 @@ def run_once(
     stop: StopSignal | None = None,
     limits: RunLimits | None = None,
 ) -> RunResult:
-    """Harvest every site that is due or has documents to retry, or those that are asked for.
+    """Harvest every site that is due or has documents to retry, or the requested sites.
 
-    Raises SettingsError for what the settings name and cannot be used, LockHeld if another run is under way,
-    ScheduleError for a name that is not registered or switched off, DatabaseError, RunLost. What a site does wrong
-    never raises. Once `stop` is set, or the run's deadline has passed, what is under way is finished, the rest is
-    deferred, and the run ends as usual.
+    Raises SettingsError if the settings name something unusable, LockHeld if another run is under way, ScheduleError
+    for a name that is not registered or switched off, DatabaseError, RunLost. Errors of a site never raise. Once `stop`
+    is set, or the run's deadline has passed, work under way is finished, the rest is deferred, and the run ends as
+    usual.
     """
     http, limits = settings.network_policy(), limits or RunLimits()
     require_current(engine)
@@ -107,7 +107,7 @@ def run_once(
                 not_begun = dispatcher.harvest(chosen, sites, to_retry)
                 if why := deadlines.cut_short():
                     cut_short = journal.cut_short(why, not_begun)
-                # Mail cannot be taken back: a run that has lost the lock leaves it to the run that has it.
+                # Mail cannot be taken back: a run that lost the lock leaves it to the run that has it.
                 journal.require_ours()
             with database_errors(engine):
                 to_sites = reports.deliver(writers(engine), settings, clock(), delivering, stop_is_set)
@@ -128,8 +128,8 @@ def choose(
 ) -> Iterator[Chosen]:
     """The sites that this run harvests, and why: named, due, left unfinished, or with documents to retry. Pure.
 
-    A broken row cannot say when it is due: it is told every time, until it is mended or switched off. What a run that
-    was broken off had `finished` today is not done again by the one that goes on with it, nor told again.
+    A broken row cannot say when it is due: every run reports it, until a person corrects it or switches it off. If an
+    interrupted run had `finished` some sites today, the run that goes on with it does not repeat or report them.
     """
     for site in sites:
         if request.names:
@@ -155,9 +155,9 @@ def choose(
 def _chosen(
     engine: Engine, sites: Collection[Site | BrokenSite], request: RunRequest, journal: Journal
 ) -> tuple[list[Chosen], Collection[int]]:
-    """The sites of this run, the longest due first, and the numbers of those with documents to try again.
+    """The sites of this run, the longest due first, and the numbers of sites with documents to try again.
 
-    Should there be no time for all, it is not the same ones that go without every night.
+    If there is no time for all sites, other sites are left out in the next night.
     """
     with database_errors(engine), readers(engine)() as session:
         to_retry = retries.sites_to_retry(session, request.today)

@@ -1,6 +1,6 @@
 """One site's part of a run: list its documents, bring each to its outcome, close with totals and a report.
 
-A harvest list is read to its end and staged before anything is harvested; a repository's list goes page by page.
+A harvest list is read to its end and staged before anything is harvested; a source repository's list goes page by page.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NOT_OFFERED = ("oai.no-set", "oai.no-format")
 
 
 async def harvest_site(site: Site, kind: SiteRunKind, source: Source | PagedSource, ctx: RunContext) -> bool:
-    """One site's part of the run; False if its list could not be read.
+    """Harvest the site's part of the run; returns False if its list could not be read.
 
     If there is no time left, the list is not read, or the rest of the documents is deferred.
     """
@@ -89,7 +89,7 @@ async def harvest_site(site: Site, kind: SiteRunKind, source: Source | PagedSour
     except TargetError as error:
         await ctx.journal.target_refused(site_run, error.findings)
     except TransformError as error:
-        # The line is not one of the list, but of a file whose name and line the message has.
+        # The line is not in the list, but in a file that the message names together with the line.
         await ctx.journal.target_refused(site_run, [replace(finding, line=None) for finding in error.findings])
     except Exception as error:
         if not (is_no_room(error) or isinstance(error, NotWritten)):
@@ -108,7 +108,7 @@ async def _harvest_listed(harvest: SiteHarvest, listing: Listing | PagedListing,
 
 
 async def _listing(site_run: SiteRun, source: Source | PagedSource, ctx: RunContext) -> Listing | PagedListing:
-    """What the site lists; for a retry, what the ledger says to try again. Raises FetchError, and ListError."""
+    """The list of the site; for a retry, the ledger's documents to try again. Raises FetchError, and ListError."""
     if site_run.kind is SiteRunKind.RETRY:
         return Listing(_to_retry(site_run, ctx))
     if isinstance(source, PagedSource):
@@ -125,7 +125,7 @@ async def _listing(site_run: SiteRun, source: Source | PagedSource, ctx: RunCont
 
 
 def _to_retry(site_run: SiteRun, ctx: RunContext) -> Iterator[ListedDocument]:
-    """The site's documents that are to be tried again."""
+    """The site's documents to try again."""
     with ctx.reading() as session:
         yield from retries.to_retry(session, site_run.site.site_id, ctx.journal.today)
 

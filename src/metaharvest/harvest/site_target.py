@@ -1,4 +1,4 @@
-"""The target as the documents of one site go into it, and what a run knows of each target that it uses."""
+"""The target as the documents of one site go into it, and the health of each target in a run."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ Answer = TypeVar("Answer")
 
 
 class TargetHealth:
-    """How often in a row the target did not answer this run; `given_up`: what it said when that was often enough."""
+    """The number of times in a row that the target did not answer this run; `given_up`: its errors, once too many."""
 
     def __init__(self) -> None:
         self._failures = 0
         self.given_up: tuple[Finding, ...] = ()
 
     def failed(self, findings: tuple[Finding, ...]) -> None:
-        """The target did not answer."""
+        """Note that the target did not answer."""
         self._failures += 1
         if self._failures >= FAILURES_IN_A_ROW:
             self.give_up(findings)
 
     def give_up(self, findings: tuple[Finding, ...]) -> None:
-        """The target did not answer a question about very many documents, or a login."""
+        """Note that the target did not answer a question about very many documents, or a login."""
         self.given_up = self.given_up or findings
 
     def answered(self) -> None:
-        """The target took a document, refused one, or said whether it has one."""
+        """Note that the target stored a document, refused one, or answered a question about one."""
         self._failures = 0
 
 
@@ -92,20 +92,20 @@ class SiteTarget:
         return self._session if self._session.writes_in_journal else None
 
     def holdings(self, document_ids: Sequence[str]) -> Mapping[str, Holding]:
-        """What it holds of these documents; nothing if it does not answer. To be called in a thread."""
+        """The target's holdings of these documents; empty if it does not answer. To be called in a thread."""
         held = self._known(self._session.holdings, document_ids)
         if document_ids and (gone := self._withdrawn(document_ids)):
             held = {**held, **gone}
         return held
 
     def _withdrawn(self, document_ids: Sequence[str]) -> Mapping[str, Holding]:
-        """The withdrawn ones among these documents, which no site brings in."""
+        """The withdrawn documents among these, which no site brings in."""
         with self._sessions() as session:
             found = withdrawals_of(session, document_ids)
         return {each: Holding(each, 0, withdrawn=withdrawal) for each, withdrawal in found.items()}
 
     def used_up(self, document_ids: Sequence[str]) -> Mapping[str, int]:
-        """The highest revision that it had of each of these that was deleted; like `holdings`."""
+        """The highest revision that the target had of each deleted document among these; like `holdings`."""
         return self._known(self._session.used_up, document_ids)
 
     def _known(
@@ -120,16 +120,16 @@ class SiteTarget:
             return {}
 
     async def holds(self, document_id: str, revision: int, sha256: str) -> bool:
-        """Whether it holds exactly these bytes under this docid. Raises TargetError."""
+        """True if the target holds exactly these bytes under this docid. Raises TargetError."""
         return await self._asked(partial(self._session.holds, document_id, revision, sha256))
 
     async def has(self, document_id: str, revision: int) -> bool:
-        """Whether it holds anything under this docid. Raises TargetError."""
+        """True if the target holds anything under this docid. Raises TargetError."""
         content = await self._asked(partial(self.target.content, document_id, revision))
         return content is not None
 
     async def delete(self, document_id: str) -> bool:
-        """Tell a target that is not written in the journal's transactions of a deletion. Raises TargetError."""
+        """Report a deletion to a target that is not written in the journal's transactions. Raises TargetError."""
         session = self._session
         assert not session.writes_in_journal
         return await self._asked(partial(session.delete, document_id))
@@ -179,14 +179,14 @@ class RunTargets:
 
     @property
     def given_up(self) -> list[tuple[Target, tuple[Finding, ...]]]:
-        """The targets that did not answer often enough, and what they said."""
+        """The targets that failed to answer too often, and their errors."""
         return [(used.target, used.health.given_up) for used in self._used if used.health.given_up]
 
     @asynccontextmanager
     async def of(self, site: Site) -> AsyncIterator[SiteTarget]:
-        """The target for the documents of this site, logged in. Raises TargetError if that is refused.
+        """The target for the documents of this site, logged in. Raises TargetError if the login is refused.
 
-        If it does not answer, it is given up, and what is asked of it afterwards is deferred.
+        If it does not answer, it is given up, and later requests to it are deferred.
         """
         try:
             target = self._targets.of(site.name)
@@ -198,7 +198,7 @@ class RunTargets:
 
     @asynccontextmanager
     async def opened(self, target: Target, site: Site | None) -> AsyncIterator[SiteTarget]:
-        """The same with this target, whatever the settings give the site; without a site, with its own login."""
+        """The same with this target, whatever target the settings give the site; without a site, with its own login."""
         used, loop, stack = self._use(target), asyncio.get_running_loop(), ExitStack()
         health = SiteTargetHealth(used.health)
         session: TargetSession = _AwaySession()
@@ -213,7 +213,7 @@ class RunTargets:
         try:
             yield SiteTarget(session, used, health, self._sessions)
         finally:
-            # What was sent is there, whether the target takes note of the end of the session or not.
+            # The sent documents have arrived, even if the target does not note the end of the session.
             with suppress(TargetError):
                 await loop.run_in_executor(used.threads, stack.close)
 
@@ -233,12 +233,12 @@ class _UsedTarget:
         self.target = target
         self.health = TargetHealth()
         self.sending = asyncio.Semaphore(target.uploads_at_once)
-        # Beside the uploads, logins and look-ups are under way.
+        # Logins and look-ups run beside the uploads.
         self.threads = ThreadPoolExecutor(target.uploads_at_once + 4, thread_name_prefix="target")
 
 
 class _AwaySession:
-    """A target that did not answer as its session was to begin; nobody asks it, as it is given up."""
+    """A target that did not answer at the start of its session; it is given up, and no request goes to it."""
 
     writes_in_journal: Literal[False] = False
 

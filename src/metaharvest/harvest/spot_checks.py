@@ -1,8 +1,8 @@
-"""Looks at a few documents a night that the list says are as they were: does their site still serve those bytes?
+"""Spot checks: does the site of a document that the list names as unchanged still serve the same bytes?
 
-It is a sample, and costs next to nothing: one question to the ledger for the whole run, and for most sites on most
-nights nothing more. Documents are asked for one after the other, each only if it has changed; what cannot be fetched is
-passed over in silence, and ends the looking if its server does not answer.
+They are a sample, and cost next to nothing: one question to the ledger for the whole run, and for most sites on most
+nights nothing more. Documents are fetched one after the other, each only if it has changed. A document that cannot be
+fetched is skipped without a word; if its server does not answer, the spot checks end.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from metaharvest.model import FetchedDocument, ListVersion, SiteRunKind
 from metaharvest.sources.base import RefetchingSource
 
 _PATIENCE = 10.0
-"""Seconds for which a look waits for a free connection."""
+"""Seconds for which a spot check waits for a free connection."""
 
 
 async def look_again(harvest: SiteHarvest) -> None:
-    """Look at the documents whose turn it is, after all that is listed has its outcome.
+    """Check the documents whose spot check is due, after all listed documents have their outcomes.
 
-    What is normalised is not what the site serves: there is nothing to compare.
+    If documents are normalised, the site serves other bytes than the target has: nothing can be compared.
     """
     site_run, source, target, ctx = harvest.site_run, harvest.source, harvest.target, harvest.ctx
     if site_run.site.site_id not in ctx.to_look_at or site_run.kind is SiteRunKind.RETRY:
@@ -32,7 +32,7 @@ async def look_again(harvest: SiteHarvest) -> None:
     looks: list[SpotCheck] = []
     number = ctx.settings.harvester.look_again
     for due in await harvest.read(lambda session: due_looks(session, site_run.site.site_id, ctx.journal.today, number)):
-        # Not stop_reason(): that nobody looked is no reason to say that the run was cut short.
+        # Not stop_reason(): a spot check that does not happen is no reason to report that the run was cut short.
         if ctx.deadlines.stop.is_set() or ctx.deadlines.left() <= 0 or target.health.given_up:
             break
         try:
@@ -46,18 +46,18 @@ async def look_again(harvest: SiteHarvest) -> None:
 
 
 async def _look(due: DueCheck, source: RefetchingSource, target: SiteTarget) -> SpotCheck:
-    """What is seen of one document. Raises FetchError, and TargetError if the repository does not answer."""
+    """The result of the check of one document. Raises FetchError, and TargetError if the target does not answer."""
     fetched = await source.fetch_again(due.document, due.version, _PATIENCE)
     if fetched is None:
         return SpotCheck(due, Seen.SAME, due.version)
     if not await _is_held(due, fetched, target):
-        # What its server calls it now is not kept: the question stays whether it is what the repository has.
+        # The server's present version is not kept: the next check compares with the target's bytes again.
         return SpotCheck(due, Seen.OTHER, due.version)
     return SpotCheck(due, Seen.SAME, ListVersion(fetched.etag, fetched.last_modified, fetched.sha256))
 
 
 async def _is_held(due: DueCheck, fetched: FetchedDocument, target: SiteTarget) -> bool:
-    """Whether these bytes are those that were sent to the repository, or those that it has."""
+    """True if these bytes are the bytes that were sent to the target, or the bytes that it has."""
     if fetched.sha256 == due.version.sha256:
         return True
     return await target.holds(due.document.document_id, due.document.revision, fetched.sha256)

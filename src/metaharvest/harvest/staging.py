@@ -1,7 +1,7 @@
-"""A scratch place in which a site's listed documents wait until the whole list is known to be right.
+"""A temporary place in which a site's listed documents wait until the whole list is known to be right.
 
 A list can be wrong at its very end, may name a document's revisions in any order and may be a million entries long: so
-it is read once, in bounded memory, and harvested from here. What is too much for memory goes into a temporary SQLite
+it is read once, in bounded memory, and harvested from here. Documents that exceed the memory go into a temporary SQLite
 table.
 """
 
@@ -15,16 +15,16 @@ from operator import attrgetter
 from metaharvest.model import MAX_FINDINGS, ListedDocument
 
 FEW = 5000
-"""So many documents are kept in memory."""
+"""The number of documents that are kept in memory."""
 
 MOST_DUPLICATES = MAX_FINDINGS
-"""So many entries of a list that name a docid again are told one by one; the others are a number."""
+"""The number of duplicate entries of a list that are reported one by one; the others are only counted."""
 
 
 class Staging:
     """The staged documents of one site run; a context manager that leaves nothing behind.
 
-    `count` entries were staged. So many of them batches() has left out, as they name a docid again: `left_out`.
+    `count` entries were staged. batches() has left out `left_out` of them, as they are duplicates.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Staging:
             self._table.close()
 
     def fill(self, documents: Iterable[ListedDocument]) -> None:
-        """Stage all of `documents`; whatever they raise passes through, and then nothing may be read from here."""
+        """Stage all of `documents`. Their exceptions pass through; after one, nothing may be read from here."""
         rest = iter(documents)
         self._few = list(islice(rest, FEW + 1))
         self.count = len(self._few)
@@ -82,8 +82,8 @@ class Staging:
 
 
 def _new_table() -> sqlite3.Connection:
-    # Filled and read by one thread at a time, but not always the same one.
-    # A database without a name is SQLite's own temporary file: in memory as long as it is small, gone when closed.
+    # One thread at a time fills and reads it, but not always the same one. A database without a name is SQLite's own
+    # temporary file: in memory as long as it is small, gone when closed.
     table = sqlite3.connect("", isolation_level=None, check_same_thread=False)
     table.executescript(
         "PRAGMA journal_mode=OFF; PRAGMA cache_size=-4000;"
@@ -94,7 +94,7 @@ def _new_table() -> sqlite3.Connection:
 
 
 def _fill(table: sqlite3.Connection, documents: Iterable[ListedDocument]) -> int:
-    """Insert the documents; how many there are."""
+    """Insert the documents. Returns their number."""
     count = 0
     rows = ((d.document_id, d.revision, d.document_type, d.url, d.line) for d in documents)
     table.execute("BEGIN")

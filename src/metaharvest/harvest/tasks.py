@@ -1,4 +1,4 @@
-"""Tasks side by side, of which the first error ends all and comes out as itself; and calls in threads."""
+"""Parallel tasks, of which the first error ends all and is raised itself; and calls in threads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 class Place(Protocol):
-    """A place that only some tasks may hold at a time, as of a semaphore."""
+    """A place that only some tasks may hold at a time, such as a semaphore."""
 
     async def acquire(self) -> object:
         """Wait for it."""
@@ -27,7 +27,7 @@ class Place(Protocol):
 
 
 async def in_thread(call: Callable[[], Answer]) -> Answer:
-    """What `call` returns, in a thread. A caller that is cancelled waits for the thread: what it uses may be closed."""
+    """Call `call` in a thread. If the caller is cancelled, it waits for the thread, which may use open resources."""
     running = asyncio.ensure_future(asyncio.to_thread(call))
     try:
         return await asyncio.shield(running)
@@ -60,7 +60,7 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 
 @asynccontextmanager
 async def held_for(semaphore: Place, seconds: float) -> AsyncIterator[None]:
-    """Hold `semaphore` for the body, but no longer than so many seconds."""
+    """Hold `semaphore` for the body, for `seconds` at most."""
     await semaphore.acquire()
     is_held = True
 

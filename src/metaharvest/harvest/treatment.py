@@ -9,7 +9,7 @@ from metaharvest.validation import Treatment
 
 
 def treatment_of(site: Site, settings: Settings) -> Treatment:
-    """The treatment of the documents of this site. Reads its files; raises TransformError if one cannot be used."""
+    """The treatment of this site's documents. Reads its files; raises TransformError if one of them is unusable."""
     options = settings.applied_to(site).options
     return Treatment(
         options.package_id_mismatch or settings.validation.package_id_mismatch,

@@ -1,6 +1,6 @@
 """Worker processes that check documents: started when they are needed, ended when a call takes too long.
 
-pebble's pool ends the one worker that does, and keeps the others.
+pebble's pool ends only the worker with the long call, and keeps the others.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ log = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
 
 Task = tuple[bytes, ListedDocument, Treatment]
-"""A document's bytes, what the list says of it, and how it is to be treated."""
+"""A document's bytes, its entry in the list, and its treatment."""
 
 _LOOK_SECONDS = 0.5
-"""How often a pool is looked at while an answer is waited for: one that broke may leave it unanswered."""
+"""Seconds between two looks at the pool while an answer is awaited: a broken pool may leave it unanswered."""
 
 _QUIET = "ignore::UserWarning:multiprocessing.resource_tracker"
 _UNDISTURBED_SECONDS = 0.5
 
 _BROKEN_POOLS = 3
-"""After so many pools in a row that were of no use, no other is started."""
+"""After this number of useless pools in a row, no other pool is started."""
 
 
 class TookTooLong(Exception):
@@ -112,15 +112,15 @@ class WorkerPool:
         return [verdict for verdict in verdicts if isinstance(verdict, Verdict)]
 
     async def close(self) -> None:
-        """End the workers; what they are doing is not finished."""
+        """End the workers, without waiting for their results."""
         if self._starting is not None:
             await asyncio.wait([self._starting])
             if pool := self._taken_away():
-                # The last of them is gone a little later, which nobody has to wait for.
+                # The last worker ends a little later: there is no need to wait for it.
                 threading.Thread(target=pool.join, name="workers").start()
 
     async def _start(self) -> None:
-        """Have the workers up: where that fails, the next call finds out."""
+        """Wait until the workers are up; if they fail to start, the next call finds out."""
         try:
             longest = 2 * self._seconds + self._limits.patience if self._seconds else 0.0
             given = self._types, longest, self._limits.transform_seconds, self._memory_bytes
@@ -147,11 +147,11 @@ class WorkerPool:
             kinds = {
                 -worker.TOO_COSTLY: TransformTookTooLong,
                 worker.OUT_OF_MEMORY: OutOfMemory,
-                -signal.SIGABRT: OutOfMemory,  # where a library does not go on without memory
+                -signal.SIGABRT: OutOfMemory,  # a library that does not go on without memory
             }
             raise kinds.get(error.exitcode, WorkerLost)(str(error)) from error
         except TimeoutError as error:
-            # The pool measures by the clock of the machine, which may have been set meanwhile.
+            # The pool measures by the machine's clock, which may have been set meanwhile.
             raise (TookTooLong if time.monotonic() - began >= self._seconds else WorkerLost) from error
         except (BrokenProcessPool, RuntimeError, OSError) as error:
             await self._give_up(pool)
@@ -173,7 +173,7 @@ class WorkerPool:
             answer.cancel()
 
     async def _give_up(self, pool: ProcessPool | None) -> None:
-        """This pool is of no use any more; the next call starts another, unless too many have failed."""
+        """Give this pool up; the next call starts another, unless too many have failed."""
         if pool is not self._pool:
             return
         self._broken += 1
@@ -183,7 +183,7 @@ class WorkerPool:
             await asyncio.to_thread(pool.join)
 
     def _taken_away(self) -> ProcessPool | None:
-        """The pool, if there is one, which is told to stop; the next call starts another."""
+        """Stop the pool, if there is one, and return it; the next call starts another."""
         pool, self._pool, self._starting, self.is_up = self._pool, None, None, False
         if pool is not None:
             pool.stop()  # type: ignore[no-untyped-call]
@@ -191,7 +191,7 @@ class WorkerPool:
 
 
 def _started(number: int, given: tuple[tuple[str, ...], float, float, int]) -> ProcessPool | None:
-    """A pool whose processes were started and given this; None if the system allows none."""
+    """A pool with started processes and these settings; None if the system allows none."""
     from pebble import ProcessPool
 
     from metaharvest.validation import worker
@@ -203,12 +203,12 @@ def _started(number: int, given: tuple[tuple[str, ...], float, float, int]) -> P
     if _QUIET not in sys.warnoptions:
         sys.warnoptions.append(_QUIET)
     # If the run is killed after a process was started and before it was sent its first bytes, that process prints a
-    # traceback. So that this takes as little time as possible, no other thread of the run is to be scheduled meanwhile.
+    # traceback. No other thread of the run may be scheduled meanwhile, so that this takes as little time as possible.
     interval = sys.getswitchinterval()
     sys.setswitchinterval(_UNDISTURBED_SECONDS)
     try:
         return pool if pool.active else None
-    except Exception as error:  # noqa: BLE001 - for whatever reason, the run's own process checks then
+    except Exception as error:  # noqa: BLE001 - for any reason, the run's own process checks then
         log.warning("Worker processes could not be started: %s", error)
         return None
     finally:

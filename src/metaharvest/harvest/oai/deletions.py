@@ -55,7 +55,7 @@ class Waiting:
 
 
 class Fate(Enum):
-    """What becomes of a deletion: NOTE leaves the document in the target, PUT_OFF waits for a confirmation."""
+    """The fate of a deletion: NOTE leaves the document in the target, PUT_OFF waits for a confirmation."""
 
     DELETE = auto()
     NOTE = auto()
@@ -210,7 +210,7 @@ async def _delete_in_target(outcome: Outcome, target: SiteTarget) -> Outcome:
             await target.delete(document_id)
     except TargetError as error:
         return outcome.as_error(OutcomeKind.DEFERRED if error.transient else OutcomeKind.UPLOAD_ERROR, *error.findings)
-    except Exception as error:  # costs this document alone, or its site would never get past it
+    except Exception as error:  # an error costs this document alone, or its site would never get past it
         log.exception("The deletion of %s failed", outcome.document.docid)
         finding = internal_error(error, "The harvester itself failed on this document")
         return outcome.as_error(OutcomeKind.UPLOAD_ERROR, finding)

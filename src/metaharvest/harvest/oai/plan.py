@@ -66,7 +66,7 @@ class Elsewhere:
 
 @dataclass(frozen=True, slots=True)
 class PageContext:
-    """What is known of the documents of a page, by document id.
+    """The context of a page: facts about its documents, by document id.
 
     `known` are their rows in the site's ledger, `holdings` the revisions that the target has. `used_up` are the highest
     revisions of documents that were deleted in the target. `site_names` has all registered sites.
@@ -249,7 +249,7 @@ def _has_content(record: ListedRecord, digest: str | None) -> bool:
     return digest is not None and digest == _digest(record)
 
 
-# -- what becomes of it
+# -- the fate of a record
 
 
 def _decide(case: _Case, page: PageContext, plan: PagePlan) -> None:
@@ -378,7 +378,7 @@ def _held_sha256(case: _Case) -> str | None:
     return case.holding.sha256 or sent or (case.brought.sha256 if case.brought else None)
 
 
-# -- whose the document is
+# -- the owner of the document
 
 
 def other_owner(holding: Holding | None, site_run: SiteRun, site_names: Mapping[int, str]) -> str | None:

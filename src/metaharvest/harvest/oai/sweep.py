@@ -181,7 +181,7 @@ class _Pages:
         return plan_page(page.records, context)
 
     def _elsewhere(self, page: Page, known: Mapping[str, KnownRecord], holdings: Mapping[str, Holding]) -> Elsewhere:
-        """What other sites of the origin have of a page. For most records, this site's own ledger is enough."""
+        """Records of a page that other sites of the origin have. For most records, this site's ledger is enough."""
         site_run, ctx = self._harvest.site_run, self._harvest.ctx
         deleted = [each.document.document_id for each in page.records if each.deleted]
         named = {each.document.document_id for each in page.records if not each.deleted}
@@ -282,7 +282,10 @@ async def _sweep_so_far(harvest: SiteHarvest, listing: PagedListing, before: Pro
 def _note_begun(
     site_run: SiteRun, listing: PagedListing, is_changed: bool, is_first: bool, today: date, session: Session
 ) -> Iterable[LogRow]:
-    """`is_changed`: the site's files have changed, so its records are checked again. `is_first`: its first list."""
+    """The log rows about the start of a list.
+
+    `is_changed`: the site's files have changed, so its records are checked again. `is_first`: its first list.
+    """
     site = site_run.site
     if listing.is_other:
         records.ask_for_others(session, site.site_id)

@@ -254,7 +254,7 @@ def _in_words(time: timedelta) -> str:
 
 
 def _clock(identity: Identity) -> Iterator[Finding]:
-    """The oddities of the date that a source repository shows: it is not a date, or may be in another time zone (2.0)."""
+    """The oddities of the date that a source repository shows: not a date, or perhaps in another time zone (2.0)."""
     date = identity.response_date
     if moment(date) is None:
         shown = f"is '{one_line(date, 60)}', which is no date" if date else "is missing"
