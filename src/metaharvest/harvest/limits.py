@@ -15,9 +15,7 @@ class CheckLimits:
     """Documents of a run that are checked before worker processes would be up."""
 
     small: int = 10_000
-    """Bytes up to which a document is certain to be checked soon: only such documents are checked in the run's own
-    process.
-    """
+    """Bytes of a document whose check is certain to be short: only these are checked in the run's own process."""
 
     large: int = 1_000_000
     """Bytes from which a document goes to the thorough workers at once."""

@@ -64,8 +64,8 @@ class Batch:
 class Plan:
     """The plan of a batch: `chains` holds the revisions to bring in, document by document, in order.
 
-    `listed` documents are accounted for, `unchanged` of them are in the target already; `settled` entries are to be
-    noted in the ledger. `ended` outcomes come with this plan.
+    `listed` documents are accounted for, `unchanged` of them are in the target already; `settled` entries go
+    into the ledger. `ended` outcomes come with this plan.
     """
 
     listed: int

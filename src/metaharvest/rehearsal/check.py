@@ -1,4 +1,4 @@
-"""Prepares what a person gives to be checked for a run on a throw-away journal, which is then the same as tonight's."""
+"""Prepares the arguments of a check for a run on a temporary journal, which is then the same as tonight's run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from metaharvest.sources.lookup import SourceFor, source_for
 from metaharvest.targets.base import Target
 
 LIMITS = RunLimits(check=CheckLimits(small=100_000))
-"""A person waits: worker processes are not started for a few documents of the usual sizes."""
+"""A person waits: a few documents of the usual sizes do not start worker processes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class CheckOptions:
 
 @dataclass(frozen=True, slots=True)
 class GivenRun:
-    """What is to be run: on what, which sites, from what arguments; where copies are; the source of each site."""
+    """The ingredients of a run: the rehearsal, the sites, the arguments, the copies, and the source of each site."""
 
     scratch: Rehearsal
     sites: tuple[GivenSite, ...]
@@ -56,16 +56,16 @@ class GivenRun:
 
 
 def needs_database(settings: Settings, how: CheckOptions) -> bool:
-    """Whether what is to be compared with is in the harvester's own database."""
+    """True if the values for the comparison are in the harvester's own database."""
     kinds = {"target": settings.target.kind, "embedded": "embedded"}
     kinds |= {name: target.kind for name, target in settings.targets.items()}
     return how.against is not None and kinds.get(how.against) == "embedded"
 
 
 def asks_nobody(settings: Settings, how: CheckOptions) -> bool:
-    """True if the database and the targets of these settings are left alone.
+    """True if the check uses neither the database nor the targets of these settings.
 
-    A settings file that was merely found in the working folder may be somebody else's, and it decides who gets which
+    A settings file that was merely found in the working folder may be another person's, and it decides who gets which
     secret. A person who names the file, or the target, allows it.
     """
     return settings.is_found and how.against is None and not settings.is_local
@@ -92,9 +92,9 @@ def prepared(
     arguments: Sequence[str],
     how: CheckOptions,
 ) -> Iterator[GivenRun]:
-    """All that is needed to check these arguments.
+    """Prepare all parts of a check of these arguments.
 
-    `target` and `own_source` stand in for those of the settings and of sites; `engine`: the database, if there is one.
+    `target` and `own_source` replace the ones of the settings and of sites; `engine`: the database, if there is one.
     Raises CannotBeChecked, ScheduleError, SettingsError and DatabaseUnavailable: see `enter` and `rehearsal`.
     """
     settings = _without_programs(settings)

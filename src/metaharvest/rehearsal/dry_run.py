@@ -1,7 +1,7 @@
-"""Rehearsals: the same run as tonight's, on a throw-away journal, with a target that keeps nothing.
+"""Rehearsals: the same run as tonight's, on a temporary journal, with a target that keeps nothing.
 
-What is written goes into a temporary folder and is deleted with it: no table, document, report or date of the real
-harvest changes. Who runs on it, and reads it, is `metaharvest.services.harvester.Harvester`.
+Everything that a rehearsal writes goes into a temporary folder and is deleted with it: no table, document, report or
+date of the real harvest changes. `metaharvest.services.harvester.Harvester` runs on it, and reads it.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class Compared(Enum):
 
     AS_A_SITE = auto()
     AS_NOBODY = auto()
-    """It does not matter to which site a document belongs."""
+    """The owner of a document does not matter."""
     NOT = auto()
 
 
 class RehearsalTarget:
-    """Knows what the real target holds (nothing, if there is none), and forgets what it is given.
+    """Knows the holdings of the real target (empty, if there is none), and forgets all that it receives.
 
-    `compared` says by the names of sites what is not compared as a site's documents are.
+    `compared` has the sites, by name, whose documents are compared in another way.
     """
 
     uploads_at_once = 1
@@ -60,7 +60,7 @@ class RehearsalTarget:
         self.content = self._real.content
 
     def describe(self) -> str:
-        """The real target, with a word that nothing was written there."""
+        """The description of the real target, with the remark that nothing was written there."""
         if not self._is_real:
             return "no repository: a rehearsal, which took every document for new"
         return f"{self._real.describe()} (a rehearsal: nothing was written)"
@@ -72,7 +72,7 @@ class RehearsalTarget:
 
     @contextmanager
     def session(self, site: Site | None) -> Iterator[ForgettingSession]:
-        """A session that asks the real target, logged in as the site, and forgets what it is given."""
+        """A session that asks the real target, logged in as the site, and forgets all that it receives."""
         how = self._compared.get(site.name, Compared.AS_A_SITE) if site else Compared.AS_A_SITE
         if how is Compared.NOT:
             yield ForgettingSession(None)
@@ -85,7 +85,7 @@ class RehearsalTarget:
 
 
 class _Unowned:
-    """What a target holds, whichever site it belongs to."""
+    """The holdings of a target, whichever site owns them."""
 
     def __init__(self, real: Holder) -> None:
         self._real = real
@@ -99,9 +99,9 @@ class _Unowned:
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """What a rehearsal runs on: settings whose mail stays in a temporary folder, a database, the targets.
+    """The parts of a rehearsal: settings whose mail stays in a temporary folder, a database, the targets.
 
-    `folder` is the temporary folder, and `compared` what the targets go by: see RehearsalTarget.
+    `folder` is the temporary folder. `compared` decides how the targets compare: see RehearsalTarget.
     """
 
     settings: Settings
@@ -120,15 +120,15 @@ def rehearsal(
     *,
     with_records: bool = False,
 ) -> Iterator[Rehearsal]:
-    """All that a rehearsal needs; with `real`, the schedule of that database and what waits to be tried again.
+    """The parts of a rehearsal; with `real`, the schedule of that database and the documents to retry.
 
-    `with_records`: also what is known of the records of repositories, and how far their listings have come.
+    `with_records`: the records of source repositories as well, and the progress of their listings.
 
-    `given` stands in for the targets of the settings. Without `real` there are none, but the one that is named by
-    `against`: see `Targets.named`.
+    `given` replaces the targets of the settings. Without `real` there are none, but the one that is named by `against`:
+    see `Targets.named`.
 
-    Raises SettingsError if there is no such target; DatabaseUnavailable, which names the folder for temporary files,
-    if there is no room for it.
+    Raises SettingsError if there is no such target; DatabaseUnavailable, which names the folder for temporary files, if
+    there is no room for it.
     """
     with ExitStack() as stack:
         try:
@@ -142,7 +142,7 @@ def rehearsal(
             raise _no_room(reason_of(error)) from error
         mail = settings.mail.model_copy(update={"backend": "maildir", "folder": Path(folder) / "mail"})
         reports = settings.reports.model_copy(update={"admin": "mail"})
-        # People wait for a rehearsal: they are shown the first failure.
+        # A person waits for a rehearsal: it shows the first failure.
         http = settings.http.model_copy(update={"retries": 0})
         quiet = settings.model_copy(update={"mail": mail, "reports": reports, "http": http})
         compared: dict[str, Compared] = {}
@@ -170,7 +170,7 @@ def _no_room(reason: str) -> DatabaseUnavailable:
 
 
 def _copy(real: Engine, scratch: Engine, with_records: bool) -> None:
-    """Copy the schedule as it stands, broken rows too, and the ledger's rows of what failed; see `rehearsal`."""
+    """Copy the schedule, broken rows too, and the ledger's rows of failed documents; see `rehearsal`."""
     with readers(real)() as session, scratch.begin() as connection:
         for row in raw_rows(session):
             columns = ", ".join(row)

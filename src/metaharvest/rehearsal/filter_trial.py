@@ -19,10 +19,10 @@ from metaharvest.validation import wellformed
 from metaharvest.validation.treatment import too_costly
 
 _SECONDS = 10.0
-"""Seconds that all records of one file may take: nothing else ends the evaluation of an XPath."""
+"""Seconds for all records of one file: nothing else ends the evaluation of an XPath."""
 
 _RECORD = ResponseRoot("http://www.openarchives.org/OAI/2.0/", "2.0")
-"""What a record is called that is in no answer, but in a file of its own, or in a static repository."""
+"""The root element of a record that is in no answer, but in a file of its own, or in a static repository."""
 
 
 _Tried = TypeVar("_Tried")
@@ -30,10 +30,10 @@ _Tried = TypeVar("_Tried")
 
 @dataclass(frozen=True, slots=True)
 class TriedRecord:
-    """A record that the filters were tried on, in the document of this name.
+    """A record on which the filters were tried, in the document of this name.
 
-    `identifier` is empty for a document that is not in an OAI-PMH record. `is_taken` is None where that could not be
-    decided, or the record `is_deleted`; `reason` says why in any case, `filter` which one decided.
+    `identifier` is empty for a document that is not in an OAI-PMH record. `is_taken` is None if that could not be
+    decided, or the record `is_deleted`; `reason` says why in any case, `filter` is the one that decided.
     """
 
     name: str
@@ -71,7 +71,7 @@ class _Part:
 
 
 def try_filters(filters: Filters, documents: Iterable[tuple[str, bytes]]) -> Iterator[TriedRecord]:
-    """What becomes of each of these documents, given with their names, and of each OAI-PMH record in one."""
+    """The result of the filters for each of these named documents, and each OAI-PMH record in them."""
     for name, tried in _each(partial(_filtered, filters), documents):
         yield from tried or [TriedRecord(name, "", None, None, too_costly().message)]
 
@@ -79,7 +79,7 @@ def try_filters(filters: Filters, documents: Iterable[tuple[str, bytes]]) -> Ite
 def try_normalization(
     normalization: Normalization, documents: Iterable[tuple[str, bytes]]
 ) -> Iterator[NormalizedRecord]:
-    """Each of these documents, and each OAI-PMH record in them, before and after normalising."""
+    """The text before and after normalising, for each of these documents, and each OAI-PMH record in them."""
     for name, tried in _each(partial(_normalized, normalization), documents):
         yield from tried or [NormalizedRecord(name, "", "", "", 0, too_costly().message)]
 
@@ -123,7 +123,7 @@ def _part(record: etree._Element, answer: ResponseRoot) -> _Part:
 
 
 def _no_record(root: etree._Element, answer: ResponseRoot) -> str:
-    """Why there is nothing to be tried in an answer of a repository, and what can be."""
+    """Why an answer of a source repository has nothing to try, and the answers that have."""
     error = root.find(answer.name("error"))
     if error is None:
         verb = answer.verb or next((verb for verb in VERBS if root.find(answer.name(verb)) is not None), "")

@@ -1,7 +1,7 @@
-"""Registers what a person gives to be checked as sites of a rehearsal: each list, and all documents without a list.
+"""Registers the arguments of a check as sites of a rehearsal: each list, and all documents without a list.
 
-A list whose URL is registered is that site's, with all that is its own; of the others, the schedule of a rehearsal gets
-sites that are thrown away with it.
+A list whose URL is registered belongs to that site, with all its values. Other lists get sites that are deleted with
+the rehearsal.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _LONGEST_NAME = 80
 _KIND = "harvest-list"
 
 _UNREPORTED = {"notify": Notify.NEVER.value}
-"""What is found is told in other ways: a mail that nobody sees would be made in vain."""
+"""Findings are reported in other ways: a mail of a rehearsal has no reader."""
 
 
 @dataclass(frozen=True, slots=True)
 class GivenSite:
-    """What is harvested as the site `name`. `registered` is that site as it really stands, if there is one."""
+    """The list or documents that are harvested as the site `name`. `registered`: the real site, if there is one."""
 
     name: str
     given: Given
@@ -50,11 +50,11 @@ def registered_lists(scratch: Rehearsal) -> frozenset[str]:
 def enter(
     scratch: Rehearsal, given: Iterable[Given], site_name: str | None, administrator: str, *, is_compared: bool
 ) -> list[GivenSite]:
-    """The sites as which these are harvested, switched on in the schedule of the rehearsal.
+    """The sites for these lists and documents, enabled in the schedule of the rehearsal.
 
-    A list is the site of this name; without one, the site with this list URL; without one, a new site. `is_compared`:
-    somebody asks how all that is given compares with the target. Raises CannotBeChecked, ScheduleError for an unknown
-    name.
+    A list belongs to the site of this name; without one, to the site with this list URL; without one, to a new site.
+    `is_compared`: a person wants a comparison of everything with the target. Raises CannotBeChecked, and ScheduleError
+    for an unknown name.
     """
     given = list(given)
     if site_name is not None and (len(given) > 1 or isinstance(given[0], GivenDocuments)):
@@ -90,7 +90,7 @@ def _enter_one(session: Session, given: Given, site_name: str | None, administra
 
 
 def _list_url(given: Given) -> str:
-    """The URL of a list; of documents, that of the first. Raises CannotBeChecked."""
+    """The URL of a list, or of the first document. Raises CannotBeChecked."""
     if isinstance(given, GivenList):
         return given.file.url
     if isinstance(given, GivenDocuments):
@@ -118,7 +118,7 @@ def _unused_name(given: Given, used: set[str]) -> str:
 
 
 def source_of(sites: Iterable[GivenSite], copies: Copies, own: SourceFor) -> SourceFor:
-    """The source of each of these sites; of a registered site of another kind than with a harvest list, its `own`."""
+    """The source of each of these sites; for a registered site without a harvest list, its `own`."""
     by_name: Mapping[str, GivenSite] = {site.name: site for site in sites}
 
     def source(site: Site, fetcher: Fetcher) -> Source | PagedSource:

@@ -1,4 +1,4 @@
-"""The results of a rehearsal, read from its throw-away journal: the values behind the output of `check`.
+"""The results of a rehearsal, read from its temporary journal: the values behind the output of `check`.
 
 A *part* is one harvest list, or the documents without a list. checked_page.py (HTML), checked_sarif.py,
 checked_junit.py, and the command line show it.
@@ -42,9 +42,9 @@ class PartName:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Names of checked files, for people and for editors: a file by its path, as it was given, or a URL.
+    """Names of checked files, for people and for editors: the path of a file as the person wrote it, or a URL.
 
-    `given` has the names of files that were given, by URL; `file_of` finds the file with the content of a URL.
+    `given` has the names of the arguments, by URL; `file_of` finds the file with the content of a URL.
     """
 
     given: Mapping[str, str]
@@ -66,7 +66,7 @@ class Places:
 class CheckedDocument:
     """A document of a part, or, with an empty docid and no outcome, the findings about its list as a whole.
 
-    `list_url` is the list's, if there is one. `message` is its result, for a document without findings.
+    `list_url` is the URL of the list, if there is one. `message` is its result, for a document without findings.
     """
 
     docid: str
@@ -150,7 +150,7 @@ def _part(session: Session, site_run: HarvestSiteRun, name: PartName) -> Checked
 
 
 def _is_document(session: Session, site_run: HarvestSiteRun, url: str) -> bool:
-    """True if the file at the URL was the one document, and not a list."""
+    """True if the file at the URL was the document, and not a list."""
     here = HarvestLog.site_run_id == site_run.site_run_id, HarvestLog.document_url == shown_url(url)
     return bool(session.scalar(select(func.count()).where(*here)))
 
@@ -170,7 +170,7 @@ def local_documents(session: Session, run_id: int, site_names: Collection[str]) 
 def documents(session: Session, part: CheckedPart, *, all_of_them: bool = False) -> Iterator[CheckedDocument]:
     """The reportable documents of a part: its list as a whole first, then its documents.
 
-    With `all_of_them` also those without findings; but not those that the target has already.
+    With `all_of_them`: documents without findings as well, but not the ones that the target has already.
     """
     log, detail = HarvestLog, HarvestDetailLog
     condition = or_(log.outcome.is_not(None), detail.detail_log_id.is_not(None))

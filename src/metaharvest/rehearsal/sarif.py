@@ -56,7 +56,7 @@ def _result(document: CheckedDocument, finding: Finding, rules: dict[str, int], 
     index = rules.setdefault(finding.rule, len(rules))
     text = f"{finding.message} {finding.remedy}".strip()
     docid = document.docid or finding.docid
-    # The same wherever the folder lies.
+    # The same in every folder.
     about = finding.xpath or finding.message.replace(_root(folder), "")
     print_of = "\n".join((_artifact(document.url, folder)["uri"], docid, finding.rule, about))
     result: dict[str, Any] = {

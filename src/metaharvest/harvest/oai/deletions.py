@@ -102,8 +102,8 @@ def plan_deletions(waiting: Waiting, options: SiteOptions) -> DeletionPlan:
 async def carry_out_deletions(harvest: SiteHarvest) -> int:
     """Delete documents in the target, as planned. Returns the number of deletions.
 
-    All of them wait if the target is away, the time is up, or the list of another site of the origin did not come to
-    its end: the records may have moved there.
+    All of them wait if the target is away, or the time is up. They also wait if the list of another site of the origin
+    did not come to its end: the records may have moved there.
     """
     site_run, target, ctx = harvest.site_run, harvest.target, harvest.ctx
     waiting = await in_thread(partial(_waiting, harvest))

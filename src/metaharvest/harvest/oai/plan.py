@@ -269,8 +269,8 @@ def _decide(case: _Case, page: PageContext, plan: PagePlan) -> None:
 def _decide_deletion(case: _Case, page: PageContext, plan: PagePlan) -> None:
     """Plan a record that the source repository deleted.
 
-    The target deletes the document at the end of the list, with all deletions of this harvest, if the site does not
-    only note deletions, and if the target has the document or may have it.
+    The target deletes the document at the end of the list, with all deletions of this harvest. It does so only if it
+    has or may have the document, and if the site does not only note deletions.
     """
     entry, known = case.entry, case.known
     deletes = page.site_run.site.options.deletions is not Deletions.NOTE

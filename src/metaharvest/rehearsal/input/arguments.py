@@ -1,7 +1,7 @@
-"""What was given to be checked -> lists and documents: finds out what each argument is, and looks into folders.
+"""The arguments of a check -> lists and documents: finds out the kind of each argument, and looks into folders.
 
-An argument may be a URL, the name of a file or of a folder, or `-` for what comes from standard input. Nothing is
-fetched here: what is at a URL shows when it is fetched.
+An argument may be a URL, the name of a file or of a folder, or `-` for standard input. Nothing is fetched here: the
+kind of a URL shows when it is fetched.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NO_PIPE = "Nothing comes through standard input: put a pipe in front, or name a 
 _STANDARD_INPUT_URL = "file:///dev/stdin"
 
 _SUFFIXES = (".xml", ".eml")
-"""The files of a folder that are looked at."""
+"""The endings of the files in a folder that are looked at."""
 
 _HOST = re.compile(
     r"(?P<host>localhost|\[[0-9a-f:.]+\]|\d{1,3}(\.\d{1,3}){3}|([\w-]+\.)+[^\W\d_]{2,24}|[\w-]+(?=:\d))"
@@ -52,7 +52,7 @@ _MOST_PIPED = 1_073_741_824
 
 @dataclass(frozen=True, slots=True)
 class LocalFile:
-    """A file to check, with the name that people use, and its root element. Relative URLs in it start at `base`, a URL.
+    """A file to check, with its name for people, and its root element. Relative URLs in it start at `base`, a URL.
 
     `pipe` is the URL of its pipe; then `path` is a copy. `refusal`: why no list can name it. `document`: the document
     id in its name, with `--from-names`.
@@ -74,7 +74,7 @@ class LocalFile:
 
 @dataclass(frozen=True, slots=True)
 class GivenUrl:
-    """A URL, as it is shown; what is there is a harvest list or a document."""
+    """A URL, as it is shown; it leads to a harvest list or a document."""
 
     url: str
     shown: str
@@ -84,7 +84,8 @@ class GivenUrl:
 class GivenList:
     """A harvest list in a file. `files` are its documents in the given folders, by the URL in the list.
 
-    `folder` is the folder of these files, as people call it, and `base_url` its address on the web; empty if unknown.
+    `folder` is the folder of these files, by its name for people, and `base_url` its address on the web; empty if
+    unknown.
     """
 
     file: LocalFile
@@ -94,7 +95,7 @@ class GivenList:
 
     @property
     def shown(self) -> str:
-        """What people call it."""
+        """Its name for people."""
         return self.file.shown
 
 
@@ -111,9 +112,9 @@ Given = GivenUrl | GivenList | GivenDocuments
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """All that is to be checked; `notes` are sentences about what was understood or passed over.
+    """Everything to be checked; `notes` are sentences about skipped files and assumptions.
 
-    `local` are the files of this computer that it depends on, and the folders that were looked into.
+    `local` are the local files that the result depends on, and the folders that were searched.
     """
 
     given: tuple[Given, ...]
@@ -123,7 +124,7 @@ class Arguments:
 
 @dataclass(frozen=True, slots=True)
 class _Folder:
-    """A given folder: its absolute path, its name as people call it, and its contents."""
+    """A given folder: its absolute path, its name for people, and its contents."""
 
     path: Path
     shown: Path
@@ -160,10 +161,10 @@ def read_arguments(
     standard_input: BinaryIO | None,
     options: FolderOptions | None = None,
 ) -> Arguments:
-    """What these arguments are. What comes through a pipe is copied into `folder`, whence it is read.
+    """The lists and documents in these arguments. The content of a pipe is copied into `folder`, and read from there.
 
-    `stays_url` says of a file: URL whether it is read as the URL of a site; otherwise it is the name of a file.
-    `options`: how folders are read. Raises CannotBeChecked for what is not there, and cannot be a list or a document.
+    `stays_url` decides if a file: URL is read as the URL of a site; otherwise it is the name of a file. `options`: how
+    folders are read. Raises CannotBeChecked for a missing file, or one that cannot be a list or a document.
     """
     if not arguments:
         raise CannotBeChecked(_NOTHING)
@@ -275,7 +276,7 @@ def _local_file(path: Path, shown: str = "") -> LocalFile:
 
 
 def _piped(pipe: BinaryIO | None, folder: Path, name: str, url: str) -> LocalFile:
-    """What comes through a pipe, as a file; relative URLs in it start at the working directory."""
+    """The content of a pipe, as a file; relative URLs in it start at the working directory."""
     if pipe is None or pipe.isatty():
         raise CannotBeChecked(NO_PIPE)
     path = copy_place(folder, url)
@@ -290,12 +291,12 @@ def _piped(pipe: BinaryIO | None, folder: Path, name: str, url: str) -> LocalFil
 
 
 def copy_place(folder: Path, url: str) -> Path:
-    """Where in `folder` a copy of what is at `url` belongs."""
+    """The place in `folder` for a copy of the content of `url`."""
     return folder / hashlib.sha256(url.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _add(file: LocalFile, found: _Found) -> None:
-    """A file that was named, once; it is a list or else a document."""
+    """Add a named file once, as a list or a document."""
     if file.path in found.seen:
         return
     found.seen.add(file.path)
@@ -378,7 +379,7 @@ def _named_by(given: GivenList) -> Iterable[Path]:
 
 
 def is_looked_at(name: str) -> bool:
-    """Whether a file of this name in a folder may be a list or a document."""
+    """True if a file of this name in a folder may be a list or a document."""
     return name.lower().endswith(_SUFFIXES) and not name.startswith(".")
 
 
@@ -396,7 +397,7 @@ def _name_of(arguments: Sequence[str], documents: Sequence[LocalFile]) -> str:
 
 
 def _url_without_scheme(argument: str) -> str | None:
-    """The URL that somebody means who writes its host and path alone; None if it looks like the name of a file."""
+    """The URL of an argument that has only the host and the path; None if it looks like the name of a file."""
     match = _HOST.fullmatch(argument)
     if match is None or match["host"].lower().endswith(_NO_DOMAINS):
         return None

@@ -19,7 +19,7 @@ _USUAL_NAME = "harvest-list.xml"
 
 @dataclass(frozen=True, slots=True)
 class ListMemory:
-    """What a list remembers of its documents, by docid, and the command that raises the revisions of changed ones."""
+    """The memory of a list about its documents, by docid, and the command that raises revisions of changed ones."""
 
     documents: dict[str, Memory]
     command: str = ""
@@ -41,7 +41,7 @@ class ListMemory:
 
 
 def _is_accounted_for(fetched: FetchedDocument, memory: Memory) -> bool:
-    """True if nothing changed, or the packageId has a higher revision: another finding says that the list is behind."""
+    """True if nothing changed, or if the packageId has a higher revision: another finding reports the latter."""
     try:
         eml = read_document(fetched.content)
         if was_listed(eml, memory):

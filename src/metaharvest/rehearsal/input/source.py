@@ -1,4 +1,4 @@
-"""What was given to be checked as a source: it is listed and fetched as the documents of a registered site are."""
+"""The arguments of a check as a source: it lists and fetches them as it does the documents of a registered site."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _WITHOUT_CONTENT = ("build.link", "build.unreadable")
 
 
 class Copies:
-    """What was fetched while something was checked, in files of a folder: lines of it are shown with findings.
+    """The fetched content of a check, in files of a folder: findings show lines of it.
 
-    If `reused`, what was fetched once is not fetched again.
+    If `reused`, fetched content is not fetched again.
     """
 
     def __init__(self, folder: Path, reused: bool = False) -> None:
@@ -43,39 +43,40 @@ class Copies:
         self.reused = reused
 
     def file_of(self, url: str) -> Path | None:
-        """The file with what is at `url`: its copy, or the file of this computer that it names; None without one."""
+        """The file with the content of `url`: its copy, or the local file that it names; None if there is none."""
         copy = self.place(url)
         if copy.exists():
             return copy
         return path_of(url) if is_file_url(url) else None
 
     def place(self, url: str) -> Path:
-        """Where the copy of what is at `url` belongs."""
+        """The place for the copy of the content of `url`."""
         return copy_place(self.folder, url)
 
 
 class GivenSource:
     """A list or documents that were given to be checked, as a source; see Source.
 
-    `is_site`: it is checked as a registered site, of which nothing but a harvest list is harvested.
+    `is_site`: it is checked as a registered site, from which only a harvest list is harvested.
     """
 
     def __init__(self, given: Given, site: Site, fetcher: Fetcher, copies: Copies, *, is_site: bool = False) -> None:
         self._given = given
         self._is_site = is_site
-        # Who gives a file may read it, and what it names; a site may only read what the settings allow it.
+        # A person who gives a file may read it, and the files in it. A site may read only files that the settings
+        # allow.
         is_local = not isinstance(given, GivenUrl)
         self._site = replace(site, file_folder=Path("/")) if is_local and not site.file_folder else site
         self._fetcher = fetcher
         self._copies = copies
         self._memory: ListMemory | None = None
-        # Where very many are listed, what is listed comes back without that.
+        # Documents of a long list are staged in a table, which drops these values.
         self._by_itself: dict[str, ListedDocument] = {}
         files = given.files if isinstance(given, GivenDocuments) else ()
         self._piped = {file.url: file for file in files if file.pipe}
 
     async def list_documents(self, known: ListVersion | None, seconds: float = inf) -> Listing:
-        """The listed documents; see Source. What is at a URL is a list, or a document."""
+        """The listed documents; see Source. A URL leads to a list or a document."""
         if isinstance(self._given, GivenDocuments):
             return Listing(iter(self._alone(self._given)))
         if isinstance(self._given, GivenList):
@@ -97,7 +98,7 @@ class GivenSource:
         return scope_and_identifier(document_id)
 
     async def fetch(self, document: ListedDocument, patience: float = inf) -> FetchedDocument:
-        """The document's bytes; see Source. A copy of them is kept, if they are not in a file already."""
+        """The document's bytes; see Source. Keeps a copy of them, unless they are in a file already."""
         fetched = await self._fetched(document, patience)
         if isinstance(self._given, GivenList):
             fetched = replace(fetched, document=replace(fetched.document, list_file=shlex.quote(self._given.shown)))
@@ -106,7 +107,7 @@ class GivenSource:
         return replace(fetched, findings=(*fetched.findings, *self._memory.findings(fetched)))
 
     def _remember(self, path: Path) -> None:
-        """Take in what the list in this file remembers of its documents."""
+        """Keep the memory that the list in this file has of its documents."""
         if not isinstance(self._given, GivenDocuments):
             with suppress(OSError):
                 known = remembered(read_file(path, _LARGEST_LIST))
@@ -128,7 +129,7 @@ class GivenSource:
         return fetched
 
     async def _fetch_piped(self, file: LocalFile, document: ListedDocument, patience: float) -> FetchedDocument:
-        """What came through a pipe, as a document; the name of its copy is told to nobody. Raises FetchError."""
+        """The content of a pipe, as a document; nothing shows the name of its copy. Raises FetchError."""
         copy = file.path.as_uri()
         try:
             fetched = await fetch_document(replace(document, url=copy), self._site, self._fetcher, patience)
@@ -138,7 +139,7 @@ class GivenSource:
         return replace(fetched, document=document)
 
     def _alone(self, given: GivenDocuments) -> list[ListedDocument]:
-        """Documents that no list names. Of those with the same packageId, each but the first has a number in its id."""
+        """Documents without a list. If several have the same packageId, each but the first has a number in its id."""
         listed: list[ListedDocument] = []
         first: dict[tuple[str, int], str] = {}
         for number, file in enumerate(given.files, 1):
@@ -156,7 +157,7 @@ class GivenSource:
         return listed
 
     async def _fetched_list(self, given: GivenUrl, seconds: float) -> BinaryIO:
-        """What is at a URL, as the copy that is kept of it, open for reading. Raises FetchError."""
+        """The copy of the content of a URL, open for reading. Raises FetchError."""
         place = self._copies.place(given.url)
         if self._copies.reused and place.exists():
             return place.open("rb")
@@ -200,7 +201,7 @@ def _from_files(listed: Iterable[ListedDocument], files: Mapping[str, LocalFile]
 
 
 def _keep(copy: Path, content: bytes) -> None:
-    """Write a copy. Without room for it, no lines are shown; what is wrong with the document is told all the same."""
+    """Write a copy. If there is no room for it, findings show no lines, but are reported."""
     try:
         copy.write_bytes(content)
     except OSError:

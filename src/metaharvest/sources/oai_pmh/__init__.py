@@ -1,4 +1,4 @@
-"""OAI-PMH repositories as sources: versions 2.0, 1.1 and 1.0 of the protocol, and what repositories make of them.
+"""Source repositories with OAI-PMH: versions 2.0, 1.1 and 1.0 of the protocol, with the deviations seen in practice.
 
 protocol.py     the protocol's values and names
 old.py          versions 1.0 and 1.1: their answers as version 2.0 has them

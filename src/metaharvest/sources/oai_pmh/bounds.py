@@ -26,10 +26,10 @@ IDENTIFIER = 4_096
 """Characters of an identifier that are kept: one with more than some 800 cannot be harvested."""
 
 SETS = 100_000
-"""Sets of one repository."""
+"""Sets of one source repository."""
 
 FORMATS = 10_000
-"""Metadata formats of one repository."""
+"""Metadata formats of one source repository."""
 
 ERRORS = 20
 """Errors of the protocol in one answer."""

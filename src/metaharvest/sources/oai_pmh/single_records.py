@@ -41,7 +41,7 @@ class Stopped(Exception):
 
 
 class NotThere(FetchError):
-    """The repository says that it does not have the record."""
+    """The source repository says that it does not have the record."""
 
 
 class SingleRecords:
