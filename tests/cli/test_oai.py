@@ -86,7 +86,7 @@ def test_what_is_odd_about_identify_is_told(folder: Path) -> None:
         told = ask(folder, repository, "identify").out
         assert "the base URL is http://other.example.org/oai" in told
         assert "earliestDatestamp is '', which is no datestamp" in told
-        assert "never tells that a record is deleted" in told
+        assert "never says that a record is deleted" in told
 
 
 def test_records_are_listed_with_what_they_are(folder: Path) -> None:
@@ -160,7 +160,7 @@ def test_a_sound_repository_is_validated_without_a_word_against_it(folder: Path)
         (Odd.BLANK_TOKEN, 1, "The list ended in a full page", "the last page end with an empty resumptionToken"),
         (Odd.SIZE_TOO_HIGH, 1, "announced a list of 60 records", "completeListSize be the number of records"),
         (Odd.EMPTY_ANSWERS, 1, "The answer to ListRecords is empty.", "sees in its log why nothing was sent"),
-        (Odd.OTHER_VERB, 1, "answered something else than ListRecords", "whether a cache or proxy before it"),
+        (Odd.OTHER_VERB, 1, "answered something else than ListRecords", "that a cache or proxy before it"),
         (Odd.HTML_PAGE, None, "is an HTML page titled 'Our repository'", ""),
         (Odd.NO_SECONDS, 0, "requests with seconds are refused", "Correct the granularity in Identify"),
         (Odd.UNESCAPED_REQUEST, 0, "not well-formed XML", "mostly a & or < in a text is not escaped"),
@@ -211,7 +211,7 @@ def test_sets_that_cannot_be_had_are_a_warning_where_none_is_asked_for(folder: P
         repository.tamper = lambda body, asked: sets if sets and asked.verb == "ListSets" else body
         told = ask(folder, repository, "validate")
         assert told.code == 0
-        assert "The repository's sets cannot be had (ListSets): " in told.out
+        assert "The repository's sets cannot be fetched (ListSets): " in told.out
         assert ask(folder, repository, "formats").code == 0
         assert ask(folder, repository, "identify").code == 0
         assert attempt(folder, "oai", "sets", repository.base_url, *LOOPBACK).error is not None
@@ -298,7 +298,7 @@ def test_records_that_are_lost_are_counted_and_named(folder: Path) -> None:
         assert {"rule": "oai.damaged-record", "findings_left_out": 20} in told.json["left_out"]
         remedies = {each["remedy"] for each in told.json["findings"] if each["rule"] == "oai.damaged-record"}
         assert remedies == {
-            "The repository's keeper mends the record where it is entered. The harvester tries again by itself."
+            "The repository's keeper corrects the record where it is entered. The harvester tries again by itself."
         }
 
 

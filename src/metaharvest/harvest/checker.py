@@ -281,6 +281,6 @@ _NO_PROCESS = Finding(
 _LOST = Finding(
     "harvest.helper-lost",
     "The harvester's own process that checked this document ended, or hung, before it was done.",
-    "It is tried again by itself. If this is told every night, the administrator should see whether the machine has "
-    "enough memory, and report the document to the developers of metaharvest.",
+    "It is tried again by itself. If this is reported every night, the administrator should check that the machine "
+    "has enough memory, and report the document to the developers of metaharvest.",
 )

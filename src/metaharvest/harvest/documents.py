@@ -411,7 +411,7 @@ def same_content(intent: Intent, fetched: FetchedDocument) -> tuple[Finding, ...
     if intent.held_sha256 is None or intent.held_sha256 != fetched.sha256:
         return ()
     message = f"Revision {fetched.document.revision} has exactly the bytes of revision {intent.target_revision}."
-    remedy = "Raise the revision only where the document changes; if it was to, look whether the right file is there."
+    remedy = "Raise the revision only if the document changes. If it should have changed, check the file."
     return (Finding("list.same-content", message, remedy, Level.WARNING),)
 
 

@@ -191,7 +191,7 @@ class RunTargets:
         try:
             target = self._targets.of(site.name)
         except SettingsError as error:
-            remedy = "The administrator should mend the settings; `metaharvest doctor` says whether all is well."
+            remedy = "The administrator should correct the settings; `metaharvest doctor` checks them."
             raise TargetError(*(Finding("target.settings", problem, remedy) for problem in error.problems)) from error
         async with self.opened(target, site) as opened:
             yield opened

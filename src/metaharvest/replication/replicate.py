@@ -195,7 +195,7 @@ class _Copying:
         """The target for the documents of a site. Raises TargetError if they cannot go anywhere."""
         site = None if owner is None else self.sites.get(owner)
         if isinstance(site, BrokenSite):
-            remedy = f"Mend it with `metaharvest sites edit '{site.name}'`, then copy its documents."
+            remedy = f"Correct it with `metaharvest sites edit '{site.name}'`, then copy its documents."
             raise TargetError(Finding("site.row", f"The registration of {site.name} cannot be used.", remedy))
         if site is None or not self.of_sites:
             return self.used.opened(self.target, site)

@@ -39,7 +39,7 @@ _NAMED = 12
 """Formats or sets that a sentence names."""
 
 CLOCK_RIGHT = "The repository's keeper sets the clock of its server right, or of each of them if there are several."
-_SHORTEN = "The repository's keeper looks what is written there; a harvester needs none of it so long, or so often."
+_SHORTEN = "The repository's keeper checks the text there; a harvester needs no such long text, nor that many."
 _FRIEND_URLS = ".//{http://www.openarchives.org/OAI/2.0/friends/}friends/{*}baseURL"
 
 
@@ -77,7 +77,7 @@ class Description:
         if self.no_sets is None:
             return None
         why = self.no_sets.findings[0]
-        message = f"The repository's sets cannot be had (ListSets): {why.message}"
+        message = f"The repository's sets cannot be fetched (ListSets): {why.message}"
         remedy = (
             "Nothing is to be done where no set is asked for; otherwise the repository's keeper sees in its log why."
         )
@@ -259,7 +259,7 @@ def _clock(identity: Identity) -> Iterator[Finding]:
     if moment(date) is None:
         shown = f"is '{one_line(date, 60)}', which is no date" if date else "is missing"
         message = (
-            f"The responseDate of the repository's answers {shown}: it cannot be told what has changed since a "
+            f"The responseDate of the repository's answers {shown}: nothing shows what has changed since a "
             "harvest, and each of them lists everything."
         )
     elif identity.version == "2.0" and not has_zone(date):
@@ -302,7 +302,7 @@ def changes(old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[Fi
         if before == now or (before is None or now is None):
             continue
         message = f"The repository's {what} changed since its last harvest: {_change(before, now)}."
-        remedy = "See whether that is meant; if much is listed anew or not at all, ask the repository's keeper."
+        remedy = "Check if that is meant; if many records are listed again or not at all, ask the repository's keeper."
         yield Finding("oai.repository-changed", message, remedy, Level.WARNING)
 
 

@@ -29,7 +29,7 @@ from metaharvest.text import one_line, shown_url
 _MOST_OF_A_RULE = 20
 _GRANULARITIES = ("YYYY-MM-DD", "YYYY-MM-DDThh:mm:ssZ")
 _FORGETS = {
-    "no": "The repository never tells that a record is deleted (deletedRecord: no).",
+    "no": "The repository never says that a record is deleted (deletedRecord: no).",
     "transient": "The repository may report that a record is deleted, or may forget it (deletedRecord: transient).",
 }
 _LIST_DELETED = (
@@ -266,7 +266,7 @@ async def _answers_to_mistakes(site: Site, fetcher: Fetcher, patience: TimeBudge
         came = await _answer_to(repository, verb, arguments, prefix, patience)
         if came != code:
             message = f"Asked for {what}, the repository answers {came}; the protocol has the error {code} for that."
-            found.append(_odd(message, "Harvesters cannot tell what is wrong: have it answer as the protocol says."))
+            found.append(_odd(message, "Harvesters cannot see what is wrong: have it answer as the protocol says."))
     if identity.has_seconds:
         came = await _answer_to(repository, "ListIdentifiers", _SECONDS, prefix, patience)
         if came == "badArgument":

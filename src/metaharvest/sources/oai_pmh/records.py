@@ -271,7 +271,7 @@ def _root_in(metadata: etree._Element | None, identifier: str) -> tuple[etree._E
 
 def _damaged(identifier: str, why: str) -> Finding:
     message = f"The repository's record {one_line(identifier, 200)} cannot be read: {why}."
-    remedy = "The repository's keeper mends the record where it is entered. The harvester tries again by itself."
+    remedy = "The repository's keeper corrects the record where it is entered. The harvester tries again by itself."
     return Finding("oai.damaged-record", message, remedy, docid=identifier)
 
 

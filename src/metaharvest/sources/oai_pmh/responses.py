@@ -446,11 +446,11 @@ def _page(verb: str, title: str) -> Finding:
 
 def _another_verb(verb: str) -> Finding:
     message = f"The repository answered something else than {verb}, which it was asked."
-    remedy = "The repository's keeper sees whether a cache or proxy before it takes notice of what stands behind the ?."
+    remedy = "The repository's keeper checks that a cache or proxy before it does not ignore the text after the ?."
     return Finding("oai.not-oai", message, remedy)
 
 
-IN_THE_LOG = "The repository's keeper sees in its log why, and mends what stopped it."
+IN_THE_LOG = "The repository's keeper finds the reason in its log, and repairs it."
 """The remedy for an answer that did not come, or not to its end."""
 
 _WELL_FORMED = (
@@ -462,7 +462,7 @@ _WELL_FORMED = (
 def well_formed(damage: str) -> str:
     """The remedy for an answer in which the parser found this damage."""
     if damage == TOO_DEEP:
-        return "The repository's keeper looks for elements that are never closed, and mends the record."
+        return "The repository's keeper looks for elements that are never closed, and corrects the record."
     return IN_THE_LOG if damage.startswith("Premature end") else _WELL_FORMED
 
 
