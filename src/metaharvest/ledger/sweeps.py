@@ -43,7 +43,7 @@ _OF_SWEEP = ("full", "todo", "token", "received", "announced")
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far the sweep of a site has come: a row of SiteCheckpoint. All is empty before the first sweep of the site.
+    """The progress of a site's sweep: a row of SiteCheckpoint. All is empty before the first sweep of the site.
 
     `sweep_id` numbers the sweeps of the site. The site run `site_run_id` has accounted for `unchanged` and `duplicate`
     records of this one. All records are checked, or were checked, by the Treatment with the digest `treatment`.

@@ -29,7 +29,7 @@ from metaharvest.sources.base import Page, PagedListing
 
 @dataclass(slots=True)
 class SweepSoFar:
-    """How far the sweep has come in this site run.
+    """The progress of the sweep in this site run.
 
     `progress` is kept with each checkpoint. The sweeps from `first` until this one began in the same site run; all but
     this one broke off. `tally` counts the site run's documents. `pages` and `received` count the pages and records of

@@ -233,7 +233,7 @@ async def _read_list(
             for record in page.records:
                 rehearsal.count(record)
             for finding in page.findings:
-                # Where the end of a list is not certain, harvesters lose the records behind it.
+                # If the end of a list is uncertain, harvesters lose the records behind it.
                 is_loss = page.left_out == inf and finding.rule == "oai.token"
                 rehearsal.add([replace(finding, level=Level.ERROR) if is_loss else finding])
             rehearsal.pages += bool(page.records) and page.checkpoint is not None

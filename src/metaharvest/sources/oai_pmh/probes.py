@@ -24,7 +24,7 @@ from metaharvest.text import one_line
 
 FROM = "oai.from"
 CHECK_EVERY = timedelta(days=30)
-"""By the repository's clock. `from` is checked after each full list, and at this interval."""
+"""By the source repository's clock. `from` is checked after each full list, and at this interval."""
 
 _DAY = timedelta(days=1)
 _ALL = Window()
@@ -53,7 +53,7 @@ class FirstPage:
     has_more: bool
 
     def newest(self, now: str) -> Newest:
-        """The newest record of the page, by the repository's clock."""
+        """The newest record of the page, by the source repository's clock."""
         found = Newest()
         for name, stamp in self.datestamps.items():
             found = found.or_newer(stamp, name, now)
@@ -129,7 +129,7 @@ class Probes:
         return how, _finding(how, newest, stamp, page)
 
     async def _still_has(self, newest: Newest) -> bool:
-        """True if the record still has this datestamp; in a restored repository it has an older one."""
+        """True if the record still has this datestamp; in a restored source repository it has an older one."""
         arguments = {"identifier": newest.identifier, "metadataPrefix": self._options.prefix}
         try:
             (found, _), _ = await self._repository.short("GetRecord", arguments, self._patience, _named)

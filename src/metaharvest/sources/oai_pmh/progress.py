@@ -1,4 +1,4 @@
-"""How far a sweep has come, where the next one begins, and what is remembered of a source repository. Pure.
+"""The progress of a sweep, the start of the next one, and the state kept of a source repository. Pure.
 
 A sweep is a queue of windows. A full sweep lists everything; a sweep of changes begins at the watermark. The watermark
 is the first responseDate of the last sweep that came to its end. The journal keeps a `State` as JSON.
@@ -59,7 +59,7 @@ class Sweep:
         return bool(self.received) and not self.token
 
     def has_expired(self, now: str) -> bool:
-        """True if the token is older than the repository's own expirationDate."""
+        """True if the token is older than the source repository's own expirationDate."""
         expires, today = moment(self.expires), moment(now)
         return bool(self.token) and expires is not None and today is not None and expires < today
 
@@ -201,7 +201,7 @@ def _since(state: State, identity: Identity) -> str | None:
 
 
 def _is_full_due(state: State, options: OaiOptions, now: str) -> bool:
-    """True if a full list is due, by the repository's clock."""
+    """True if a full list is due, by the source repository's clock."""
     if options.full_every is None:
         return False
     last, today = moment(state.full_at), moment(now)

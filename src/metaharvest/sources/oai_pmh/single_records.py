@@ -119,7 +119,7 @@ class SingleRecords:
         for header in (*self._last, *wanted[:: max(1, len(wanted) // _PROBES)][-_PROBES:]):
             try:
                 await self._record(header)
-            except NotThere:  # the repository answers as it should
+            except NotThere:  # the source repository answers as it should
                 pass
             except FetchError as error:
                 failure = error

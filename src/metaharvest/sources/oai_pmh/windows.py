@@ -40,11 +40,11 @@ class Window:
         return begin is not None and until is not None and begin > until
 
     def __str__(self) -> str:
-        """As messages name it."""
+        """The window as messages name it."""
         return f"{self.begin or 'the first record'} to {self.until or 'today'}"
 
     def arguments(self) -> dict[str, str]:
-        """As arguments of a request."""
+        """The window as arguments of a request."""
         named = {"from": self.begin, "until": self.until}
         return {name: stamp for name, stamp in named.items() if stamp}
 
