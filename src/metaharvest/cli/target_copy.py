@@ -111,7 +111,7 @@ def _print_refused(result: CopyResult, accepted: bool) -> None:
 
 
 @contextmanager
-def _table(path: Path | None) -> Iterator[Told]:
+def _table(path: Path | None) -> Iterator[ReportNotCopied]:
     """The function that writes an uncopied revision into the table, if there is one. Raises click.FileError."""
     if path is None:
         yield lambda revision: None

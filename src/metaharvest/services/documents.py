@@ -56,7 +56,7 @@ _LONGEST_NAME = 255
 def copy(
     harvester: Harvester,
     request: CopyRequest,
-    report: Told = lambda revision: None,
+    report: ReportNotCopied = lambda revision: None,
     progress: Progress | None = None,
     stop: StopSignal | None = None,
 ) -> CopyResult:
