@@ -212,12 +212,15 @@ def _formats(tree: etree._Element, answer: Response) -> tuple[tuple[MetadataForm
 def _sets(tree: etree._Element, answer: Response, found: dict[str, Set]) -> int:
     """Put the sets of an answer into `found`. Returns the number left out."""
     left_out = 0
-    for each in tree.iter(answer.root.name("set")):
-        spec = _text(each, "setSpec", answer)
+    tag, spec_tag, name_tag = answer.root.names("set", "setSpec", "setName")
+    for each in tree.iter(tag):
+        spec = (each.findtext(spec_tag) or "").strip()
+        if not spec or spec in found:
+            continue
         if len(spec) > SET_SPEC or len(found) >= SETS:
-            left_out += spec not in found
-        elif spec:
-            found.setdefault(spec, Set(spec, one_line(_text(each, "setName", answer), 200)))
+            left_out += 1
+        else:
+            found[spec] = Set(spec, one_line((each.findtext(name_tag) or "").strip(), 200))
     return left_out
 
 
