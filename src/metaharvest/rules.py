@@ -805,7 +805,7 @@ RULES: dict[str, Rule] = {
     "target.settings": Rule(
         "The target of the site cannot be used as the settings have it",
         "The settings give the site a target that cannot be made from them.",
-        "The administrator mends the section of the target; `metaharvest doctor` says whether all is well.",
+        "The administrator corrects the section of the target; `metaharvest doctor` checks it.",
         for_contact=_OURS,
         is_ours=True,
     ),
@@ -979,7 +979,7 @@ RULES: dict[str, Rule] = {
     "oai.record-failed": Rule(
         "A record that cannot be had",
         "The repository lists the record, and does not give it out.",
-        "The repository's keeper mends the record. All others of the list are harvested.",
+        "The repository's keeper corrects the record. All others of the list are harvested.",
     ),
     "oai.too-large": Rule(
         "A record, or an answer, that is too large",
@@ -1006,7 +1006,7 @@ RULES: dict[str, Rule] = {
         "A record that cannot be read",
         "The record is not well-formed XML, or the answer has only parts of it. It was left out; all others of the "
         "same answer were taken.",
-        "The repository's keeper mends the record, best where it is entered, and gives it a new datestamp.",
+        "The repository's keeper corrects the record, best where it is entered, and gives it a new datestamp.",
     ),
     "oai.damaged-text": Rule(
         "Characters of a record were replaced",
@@ -1094,7 +1094,7 @@ RULES: dict[str, Rule] = {
     "oai.protocol": Rule(
         "Something that OAI-PMH has otherwise",
         "The repository says or does something that the protocol does not have, or leaves something out.",
-        "The repository's keeper mends it: other harvesters may not get along with it as this one does.",
+        "The repository's keeper corrects it: other harvesters may fail on it.",
     ),
     "oai.repository-changed": Rule(
         "The repository is not what it was",

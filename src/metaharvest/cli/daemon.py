@@ -1,7 +1,7 @@
 """`metaharvest daemon`: run again and again, on machines without cron.
 
 Each run is the same as `metaharvest run`, with the present settings in the file of the start. It is reported in one
-line; `metaharvest runs show RUN_ID` has its table. After a failed run, the next one comes nevertheless. After SIGHUP
+line; `metaharvest runs show RUN_ID` has its table. A failed run does not prevent the next one. After SIGHUP
 the settings are read at once, which matters for the time zone, and shows if they are usable.
 """
 

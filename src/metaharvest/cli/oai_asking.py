@@ -94,6 +94,7 @@ def asks_repository(command: Callable[..., int]) -> Callable[..., int]:
         until: str | None = None,
         **others: Any,
     ) -> int:
+        """Call the command with a Question; click shows its docstring in place of this one."""
         options = options_of(prefix, set_spec=set_spec, begin=begin, until=until, post=post)
         return command(Question(invocation, base_url, networks, options, as_json), **others)
 

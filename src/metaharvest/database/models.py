@@ -171,9 +171,9 @@ class HarvestDetailLog(Base):
 class SiteProblem(Base):
     """The findings of a site over the nights: a row for each fingerprint (document id, rule, place).
 
-    `state` is open; fixed, when the document (or the list) was checked again and the finding was gone; or gone, when it
-    can no longer be checked: the document is no longer listed, or fails earlier in another way. `nights` are the
-    harvests in which it was open. A log row without a document: about the list, or the site.
+    `state` is open, fixed or gone. Fixed: the document (or the list) was checked again without this finding. Gone: the
+    document is no longer listed, or fails in another way before the check. `nights` counts the harvests in which it was
+    open. A log row without a document is about the list, or the site.
     """
 
     __tablename__ = "site_problem"

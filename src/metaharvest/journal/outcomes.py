@@ -51,7 +51,7 @@ class Storing:
 class OutcomeNote:
     """An outcome for the journal, with its changes of the target in the same transaction.
 
-    `deleting`: the document is to be deleted there; `restamping`: its record came again unchanged, but may have another
+    `deleting`: delete the document there; `restamping`: its record came again unchanged, but may have another
     datestamp. `stays`: its record was deleted, and the document was not.
     """
 

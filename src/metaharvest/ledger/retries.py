@@ -1,4 +1,4 @@
-"""The documents that are failing, and the documents that are to be tried again."""
+"""Failing documents, and documents that must be tried again."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def number_put_off(session: Session, site_id: int) -> int:
 
 
 def to_retry(session: Session, site_id: int, today: date) -> Iterator[ListedDocument]:
-    """The site's documents that are to be tried again today, sorted by document id and revision."""
+    """The site's documents to try again today, sorted by document id and revision."""
     statement = (
         select(*_LEDGER.c["document_id", "revision", "document_type", "document_url"])
         .where(HarvestDocument.site_schedule_id == site_id, *_waiting(today))

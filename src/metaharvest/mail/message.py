@@ -198,7 +198,7 @@ def _quoted_printable(text: str) -> str:
     if not whole.isascii() or not whole.replace("\n", "").isprintable() or " \n" in whole:
         lines = text.encode("utf-8", "surrogateescape").splitlines()
         return quoprimime.body_encode((b"\n".join(lines) + b"\n").decode("latin-1"), _LINE, _CRLF)
-    # The library checks each character; if only `=` is to be encoded, this takes a fifth of the time.
+    # The library checks each character; if only `=` needs it, this takes a fifth of the time.
     encoded = whole.replace("=", "=3D").split("\n")
     return _CRLF.join([line if len(line) <= _LINE else _SOFT_BREAK.join(_LINE_PARTS.findall(line)) for line in encoded])
 

@@ -124,7 +124,7 @@ def already_reported(reason: str, groups: Iterable[FindingGroup]) -> bool:
 def warnings(
     session: Session, site_run_id: int, today: date, limit: int, news: bool | None = None
 ) -> tuple[FindingGroup, ...]:
-    """Doubts about documents that went in nevertheless; at most `limit` lines a group. `news`: as above."""
+    """Warnings about documents that went in; at most `limit` lines a group. `news`: as above."""
     return tuple(_groups(session, site_run_id, and_(~is_attention(), _is_news(site_run_id, news)), today, limit))
 
 

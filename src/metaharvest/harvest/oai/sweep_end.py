@@ -181,12 +181,12 @@ def _note_unnamed(
     missing.
     """
     site_id, sweep_id = site_run.site.site_id, so_far.progress.sweep_id
-    is_empty = so_far.listing.is_empty or (elsewhere is not None and not _number_named(session, site_run, so_far))
-    if elsewhere is None and not is_empty:
+    if so_far.listing.is_empty or (elsewhere is not None and not _number_named(session, site_run, so_far)):
+        known = records.unnamed(session, site_id, sweep_id)
+        return oai_notes.empty(site_run.site, sum(each.is_held and each.missing_since is None for each in known))
+    if elsewhere is None:
         return []
     unnamed = list(records.unnamed(session, site_id, sweep_id))
-    if is_empty or elsewhere is None:
-        return oai_notes.empty(site_run.site, sum(each.is_held and each.missing_since is None for each in unnamed))
     if sum(each.missing_since is None for each in unnamed) <= spared:
         unnamed = [each for each in unnamed if each.missing_since is not None]
     gone = [each for each in unnamed if each.is_held and each.document_id not in elsewhere]
@@ -194,6 +194,6 @@ def _note_unnamed(
     if not gone:
         return []
     new = [each.entry_id for each in gone if each.missing_since is None]
-    known, is_shrunk = records.number_held(session, site_id), is_much(len(new), records.number_named(session, site_id))
+    held, is_shrunk = records.number_held(session, site_id), is_much(len(new), records.number_named(session, site_id))
     records.mark_missing(session, new, today)
-    return [oai_notes.missing([each.document_id for each in islice(gone, MAX_FINDINGS)], len(gone), known, is_shrunk)]
+    return [oai_notes.missing([each.document_id for each in islice(gone, MAX_FINDINGS)], len(gone), held, is_shrunk)]
