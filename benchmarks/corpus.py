@@ -16,7 +16,7 @@ from lxml import etree
 
 from metaharvest.config.paths import data_folder
 from metaharvest.model import Level, ListedDocument
-from metaharvest.validation import Treatment, Validator
+from metaharvest.validation import ProcessingPolicy, Validator
 
 SAMPLES = ("discharge", "invertebrates", "rain", "water-chemistry", "litter-breakdown", "river-birds")
 SIZES = (15_500, 17_500, 19_500, 21_500, 24_000)
@@ -65,7 +65,7 @@ def bodies() -> Sequence[Body]:
     document_id, _, revision = PLACEHOLDER.rpartition(".")
     for body in made:
         listed = ListedDocument(document_id, int(revision), body.document_type, "http://localhost/")
-        verdict = validator.check(body.content, listed, Treatment(Level.ERROR))
+        verdict = validator.check(body.content, listed, ProcessingPolicy(Level.ERROR))
         if verdict.findings:
             raise ValueError(f"the corpus is not valid: {verdict.findings[0]}")
     return made

@@ -34,7 +34,7 @@ from metaharvest.targets.http import HttpAnswer
 from metaharvest.targets.metacat import replies
 from metaharvest.transform.filters import Filter, Filters
 from metaharvest.transform.normalize import Mapping, NewElement, Normalization
-from metaharvest.validation import VERSIONS, Treatment, Validator
+from metaharvest.validation import VERSIONS, ProcessingPolicy, Validator
 from support.fetching import WaitingFetcher as Fetcher
 from support.http_server import HttpServer, Raw
 
@@ -122,7 +122,7 @@ _LISTED = ListedDocument("alder.1", 1, list(VERSIONS)[-1], "http://example.org/1
 _validator = Validator(["other"])
 
 
-_NORMALIZED = Treatment(
+_NORMALIZED = ProcessingPolicy(
     filters=Filters("filters.xml", False, (), (Filter(1, None, "//title", "x", ignore_case=True, invert=True),)),
     normalization=Normalization(
         "normalize.xml", (), (Mapping("//*[not(*)]", (NewElement("keyword", "", "water", True, ("hydrology",)),)),)

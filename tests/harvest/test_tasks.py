@@ -10,7 +10,7 @@ from collections.abc import Coroutine, Iterator
 import pytest
 
 from metaharvest.errors import DatabaseUnavailable
-from metaharvest.harvest.staging import FEW, Staging
+from metaharvest.harvest.lists.staging import FEW, Staging
 from metaharvest.harvest.tasks import in_thread
 from metaharvest.model import ListedDocument
 

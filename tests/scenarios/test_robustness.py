@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from metaharvest.journal import site_runs
 from metaharvest.journal.site_runs import Closing
 from metaharvest.model import ListedDocument, Verdict
-from metaharvest.validation import Treatment, Validator
+from metaharvest.validation import ProcessingPolicy, Validator
 from support.databases import KINDS, on_one_database
 from support.distributions import install
 from support.harvester import Harvester, eml, publish
@@ -290,7 +290,7 @@ def test_a_document_that_surprises_the_harvester_fails_alone(
 ) -> None:
     real = Validator.check
 
-    def surprised(self: Validator, content: bytes, document: ListedDocument, how: Treatment) -> Verdict:
+    def surprised(self: Validator, content: bytes, document: ListedDocument, how: ProcessingPolicy) -> Verdict:
         if document.document_id == "a.2":
             raise ZeroDivisionError("a mistake of ours")
         return real(self, content, document, how)

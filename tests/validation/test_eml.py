@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from metaharvest.model import Finding, Level
-from metaharvest.validation import Treatment
+from metaharvest.validation import ProcessingPolicy
 from support.eml_documents import NUMBERS, VALIDATOR, additional, eml, listed
 
 every_version = pytest.mark.parametrize("number", NUMBERS)
@@ -15,7 +15,7 @@ STMML = '<stmml:unitList xmlns:stmml="http://www.xml-cml.org/schema/stmml-1.1"><
 
 
 def rules(number: str, content: bytes, level: Level = Level.WARNING) -> list[tuple[str, str]]:
-    verdict = VALIDATOR.check(content, listed(number), Treatment(level))
+    verdict = VALIDATOR.check(content, listed(number), ProcessingPolicy(level))
     return [(finding.level.value, finding.rule) for finding in verdict.findings]
 
 
@@ -196,7 +196,7 @@ def test_all_findings_of_the_level_are_given_in_the_order_of_the_document() -> N
 @pytest.mark.parametrize("level", list(Level))
 def test_a_package_id_that_is_not_the_docid_is_as_grave_as_asked(level: Level) -> None:
     document = eml("2.2.0", package_id="alder.1.2")
-    verdict = VALIDATOR.check(document, listed("2.2.0"), Treatment(level))
+    verdict = VALIDATOR.check(document, listed("2.2.0"), ProcessingPolicy(level))
 
     [finding] = verdict.findings
     assert (finding.rule, finding.level) == ("eml.package-id-mismatch", level)

@@ -10,7 +10,7 @@ import pytest
 from lxml import etree
 
 from metaharvest.model import Finding, Level, ListedDocument, RecordOrigin, ValidationLevel, Verdict
-from metaharvest.validation import Treatment
+from metaharvest.validation import ProcessingPolicy
 from metaharvest.validation.formats import FORMATS
 from metaharvest.validation.lenient import is_accepted_date
 from support import format_documents
@@ -23,7 +23,7 @@ RECORD = ListedDocument("oai:r:1", 1, "", "https://r.example.org/oai", origin=OR
 
 def verdict(content: str | bytes, level: ValidationLevel = ValidationLevel.VERY_STRICT) -> Verdict:
     encoded = content.encode() if isinstance(content, str) else content
-    return VALIDATOR.check(encoded, RECORD, Treatment(level=level))
+    return VALIDATOR.check(encoded, RECORD, ProcessingPolicy(level=level))
 
 
 def errors(content: str) -> list[Finding]:
@@ -197,13 +197,13 @@ def test_no_schema_is_fetched_that_a_document_names() -> None:
 PROGRAM = """
 import resource, sys
 from metaharvest.model import ValidationLevel
-from metaharvest.validation import Treatment, Validator
+from metaharvest.validation import ProcessingPolicy, Validator
 from support.format_documents import VALID
 from validation.test_formats import RECORD
 validator = Validator(at_once=1)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for content in VALID.values():
-    assert validator.check(content.encode(), RECORD, Treatment(level=ValidationLevel.VERY_STRICT)).acceptable
+    assert validator.check(content.encode(), RECORD, ProcessingPolicy(level=ValidationLevel.VERY_STRICT)).acceptable
 assert "xmlschema" not in sys.modules
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """

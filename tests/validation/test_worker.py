@@ -18,19 +18,19 @@ import pytest
 
 from metaharvest.model import Level, ListedDocument, ValidationLevel, Verdict
 from metaharvest.transform import read_filters
-from metaharvest.validation import Treatment, worker
+from metaharvest.validation import ProcessingPolicy, worker
 from support.eml_documents import VALIDATOR, eml, listed
 
 pytestmark = pytest.mark.slow
 
 FGDC = b"<metadata><idinfo/></metadata>"
 BATCH = [
-    (eml("2.2.0"), listed("2.2.0"), Treatment()),
-    (eml("2.1.1", "<foo/>"), listed("2.1.1"), Treatment()),
-    (eml("2.2.0", package_id="alder.1.2"), listed("2.2.0"), Treatment(Level.ERROR)),
-    (eml("2.0.1", f"<!--{'x' * 100_000}-->"), listed("2.0.1"), Treatment()),
-    (FGDC, listed("2.2.0", document_type="FGDC-STD-001-1998"), Treatment()),
-    (FGDC, listed("2.2.0", document_type="INCITS-453-2009"), Treatment()),
+    (eml("2.2.0"), listed("2.2.0"), ProcessingPolicy()),
+    (eml("2.1.1", "<foo/>"), listed("2.1.1"), ProcessingPolicy()),
+    (eml("2.2.0", package_id="alder.1.2"), listed("2.2.0"), ProcessingPolicy(Level.ERROR)),
+    (eml("2.0.1", f"<!--{'x' * 100_000}-->"), listed("2.0.1"), ProcessingPolicy()),
+    (FGDC, listed("2.2.0", document_type="FGDC-STD-001-1998"), ProcessingPolicy()),
+    (FGDC, listed("2.2.0", document_type="INCITS-453-2009"), ProcessingPolicy()),
 ]
 NOTHING: Any = None
 
@@ -47,10 +47,10 @@ def pool(longest: float = 0.0) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(1, context, initializer=worker.start, initargs=(("FGDC-STD-001-1998",), longest))
 
 
-def slow() -> tuple[bytes, ListedDocument, Treatment]:
+def slow() -> tuple[bytes, ListedDocument, ProcessingPolicy]:
     """A document whose check takes long, in the parser's C code."""
     content = "<additionalMetadata><metadata><x>" + "<a/>" * 900_000 + "</x></metadata></additionalMetadata>"
-    return eml("2.2.0", after=content), listed("2.2.0"), Treatment()
+    return eml("2.2.0", after=content), listed("2.2.0"), ProcessingPolicy()
 
 
 def test_the_verdicts_of_a_batch_come_in_its_order_and_are_those_of_the_validator(process: ProcessPoolExecutor) -> None:
@@ -113,15 +113,15 @@ def test_a_process_that_nobody_ends_ends_itself_when_a_call_takes_too_long() -> 
 
 PROGRAM = """
 import sys
-from metaharvest.validation import Treatment, worker
+from metaharvest.validation import ProcessingPolicy, worker
 heavy = {"xmlschema", "sqlalchemy", "pycurl", "pydantic", "asyncio", "multiprocessing"}
 assert not heavy & set(sys.modules), heavy & set(sys.modules)
 from support.eml_documents import eml, listed
-from metaharvest.validation import Treatment
+from metaharvest.validation import ProcessingPolicy
 worker.start(())
-[verdict] = worker.check_all([(eml("2.2.0"), listed("2.2.0"), Treatment())])
+[verdict] = worker.check_all([(eml("2.2.0"), listed("2.2.0"), ProcessingPolicy())])
 assert verdict.acceptable and not heavy & set(sys.modules)
-[verdict] = worker.check_all([(eml("2.2.0", "<foo/>"), listed("2.2.0"), Treatment())])
+[verdict] = worker.check_all([(eml("2.2.0", "<foo/>"), listed("2.2.0"), ProcessingPolicy())])
 assert not verdict.acceptable and "xmlschema" in sys.modules
 """
 
@@ -136,7 +136,7 @@ def test_a_process_ends_itself_by_its_own_signal_when_the_files_of_a_site_take_t
     nested = "//x[count(//x[count(//x[count(//x[contains(., string(position()))]) > 1]) > 1]) > 5]"
     file = tmp_path / "filters.xml"
     file.write_text(f"<filters match='any'><filter xpath='{nested.replace('>', '&gt;')}'/></filters>")
-    how = Treatment(level=ValidationLevel.STRICT, filters=read_filters(file))
+    how = ProcessingPolicy(level=ValidationLevel.STRICT, filters=read_filters(file))
     hostile = f"<r>{'<x>a</x>' * 2000}</r>".encode()
     context = multiprocessing.get_context("spawn")
     process = context.Process(target=check_in_process, args=(hostile, how))
@@ -150,7 +150,7 @@ def test_a_process_ends_itself_by_its_own_signal_when_the_files_of_a_site_take_t
     assert process.exitcode == 0
 
 
-def check_in_process(content: bytes, how: Treatment, busy: float = 0.0) -> None:
+def check_in_process(content: bytes, how: ProcessingPolicy, busy: float = 0.0) -> None:
     worker.start((), transform_seconds=0.5)
     worker.check_all([(content, listed("2.2.0"), how)])
     until = time.process_time() + busy

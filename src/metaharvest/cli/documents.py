@@ -103,8 +103,8 @@ def command(
         raise click.UsageError("Use one of --json and --csv.")
     if nights is not None and not failing:
         raise click.UsageError("--for goes with --failing: for how many nights.")
+    from metaharvest.problems.attention import MISSING
     from metaharvest.queries.documents import DocumentFilter, document_rows
-    from metaharvest.reports.findings import MISSING
 
     if rule == MISSING:  # which is found by no harvest of the record, but by a list without it
         rule, missing = None, True

@@ -21,11 +21,11 @@ from metaharvest.journal.journal import Clock, Journal
 from metaharvest.journal.log_rows import LogRow
 from metaharvest.model import SameOrigin, Site, SiteRun
 from metaharvest.sources.base import DocumentSource
-from metaharvest.validation import Treatment
+from metaharvest.validation import ProcessingPolicy
 
 if TYPE_CHECKING:
     from metaharvest.fetch.client import Fetcher
-    from metaharvest.harvest.checker import Checker
+    from metaharvest.harvest.checks.checker import Checker
 
 Answer = TypeVar("Answer")
 
@@ -61,7 +61,7 @@ class RunContext:
 
     `site_names` are the names of the registered sites by id. `same_origin` are the other sites of the site's origin,
     among which it has its `turn`. Sites `to_retry` have documents to try again, sites `to_look_at` have documents whose
-    spot check is due. `batch`: see RunLimits. `full`: source repositories list all of their records. `treatment`: how
+    spot check is due. `batch`: see RunLimits. `full`: source repositories list all of their records. `policy`: how
     the site's documents are filtered, normalised and checked. `reading_turns` are for work that takes the processor.
     """
 
@@ -79,7 +79,7 @@ class RunContext:
     batch: int
     to_look_at: Collection[int] = ()
     full: bool = False
-    treatment: Treatment = field(default_factory=Treatment)
+    policy: ProcessingPolicy = field(default_factory=ProcessingPolicy)
     same_origin: SameOrigin = field(default_factory=SameOrigin)
     turn: Turn = field(default_factory=lambda: Turn(OriginTurns(1)))
     reading_turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READERS_AT_ONCE))

@@ -21,7 +21,7 @@ from metaharvest.errors import DatabaseError, RunLost, ScheduleError, SettingsEr
 from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.limits import FairLimiter, FairPlace, Waiting
 from metaharvest.fetch.memory import MemoryBudget
-from metaharvest.harvest.checker import Checker
+from metaharvest.harvest.checks.checker import Checker
 from metaharvest.harvest.context import Progress, RunContext
 from metaharvest.harvest.deadlines import Deadlines
 from metaharvest.harvest.limits import RunLimits

@@ -18,7 +18,7 @@ from metaharvest.errors import DatabaseError, FetchError, NotAsked, NotUsable, R
 from metaharvest.fetch.backoff import Attempts
 from metaharvest.fetch.health import ServerHealth
 from metaharvest.fetch.memory import MemoryBudget
-from metaharvest.harvest.checker import CheckerLost, FiltersGivenUp
+from metaharvest.harvest.checks.checker import CheckerLost, FiltersGivenUp
 from metaharvest.harvest.context import SiteHarvest
 from metaharvest.harvest.decide import other_site_owns
 from metaharvest.journal.internal_errors import internal_error
@@ -39,7 +39,7 @@ from metaharvest.model import (
 )
 from metaharvest.sources.attempts import in_attempts
 from metaharvest.targets.base import Upload
-from metaharvest.validation import Treatment
+from metaharvest.validation import ProcessingPolicy
 
 log = logging.getLogger(__name__)
 
@@ -127,7 +127,7 @@ class SiteDocuments:
 
     async def note_ended(self, outcome: Outcome, known: LedgerEntry | None) -> None:
         """Note the outcome of a document that is not brought in."""
-        outcome = with_levels(outcome, self._ctx.treatment)
+        outcome = with_levels(outcome, self._ctx.policy)
         await self._ctx.journal.record(OutcomeNote(self._site_run, outcome, None, known))
 
     async def turn(self) -> None:
@@ -160,7 +160,7 @@ class SiteDocuments:
             finding = internal_error(error, "The harvester itself failed on this document")
             outcome = Outcome(todo.intent.document, OutcomeKind.UPLOAD_ERROR, todo.intent.target_revision, (finding,))
             outcome = replace(outcome, unconfirmed=self._target.in_journal is None)
-        outcome = with_levels(outcome, self._ctx.treatment)
+        outcome = with_levels(outcome, self._ctx.policy)
         in_journal = self._target.in_journal
         storing = Storing(fetched, in_journal, self._phases) if fetched and in_journal else None
         note = OutcomeNote(self._site_run, outcome, storing, todo.known)
@@ -307,7 +307,7 @@ class SiteDocuments:
 
     async def _outcome_of_check(self, intent: Intent, fetched: FetchedDocument) -> tuple[Outcome, FetchedDocument]:
         """The outcome, and the document as it goes into the target. Raises FiltersGivenUp."""
-        how, site_id = treatment_for(fetched.document, self._ctx.treatment), self._site_run.site.site_id
+        how, site_id = policy_for(fetched.document, self._ctx.policy), self._site_run.site.site_id
         try:
             origin = fetched.document.origin
             if origin is not None and is_checked_by_reading(fetched.document, how):
@@ -445,28 +445,28 @@ OTHER_CONTENT = Finding(
 """The finding about a pending upload that is not sent again."""
 
 
-def treatment_for(document: ListedDocument, treatment: Treatment) -> Treatment:
-    """The treatment of this document: a record need not be EML if the site has no level of its own."""
-    if document.origin is None or treatment.level is not None:
-        return treatment
-    return replace(treatment, level=ValidationLevel.STRICT)
+def policy_for(document: ListedDocument, policy: ProcessingPolicy) -> ProcessingPolicy:
+    """The policy for this document: a record need not be EML if the site has no level of its own."""
+    if document.origin is None or policy.level is not None:
+        return policy
+    return replace(policy, level=ValidationLevel.STRICT)
 
 
-def is_checked_by_reading(document: ListedDocument, treatment: Treatment) -> bool:
+def is_checked_by_reading(document: ListedDocument, policy: ProcessingPolicy) -> bool:
     """True if a record needs no further check: it has a canonical form, so it is well-formed."""
-    is_strict = treatment.level in (None, ValidationLevel.STRICT)
-    return document.origin is not None and bool(document.origin.digest) and is_strict and not treatment.transforms
+    is_strict = policy.level in (None, ValidationLevel.STRICT)
+    return document.origin is not None and bool(document.origin.digest) and is_strict and not policy.transforms
 
 
-def levelled(findings: Iterable[Finding], treatment: Treatment) -> tuple[Finding, ...]:
+def levelled(findings: Iterable[Finding], policy: ProcessingPolicy) -> tuple[Finding, ...]:
     """The findings about errors of the site; on the level loose, they are warnings."""
-    if treatment.level is not ValidationLevel.LOOSE:
+    if policy.level is not ValidationLevel.LOOSE:
         return tuple(findings)
     return tuple(replace(finding, level=Level.WARNING) for finding in findings)
 
 
-def with_levels(outcome: Outcome, treatment: Treatment) -> Outcome:
+def with_levels(outcome: Outcome, policy: ProcessingPolicy) -> Outcome:
     """The outcome with the levels of its findings, if the document could not be fetched, or is not acceptable."""
     if outcome.kind not in (OutcomeKind.ACCESS_ERROR, OutcomeKind.INVALID):
         return outcome
-    return replace(outcome, findings=levelled(outcome.findings, treatment))
+    return replace(outcome, findings=levelled(outcome.findings, policy))

@@ -20,15 +20,15 @@ from metaharvest.errors import (
     TargetError,
     TransformError,
 )
+from metaharvest.harvest.checks.processing_policy import processing_policy_of
 from metaharvest.harvest.context import READING_TURN_SECONDS, RunContext, SiteHarvest
 from metaharvest.harvest.documents import Tally
-from metaharvest.harvest.lists import harvest_documents, harvest_unchanged
+from metaharvest.harvest.lists.listed_documents import harvest_documents, harvest_unchanged
+from metaharvest.harvest.lists.plan import retry_batches, staged_batches
+from metaharvest.harvest.lists.spot_checks import look_again
+from metaharvest.harvest.lists.staging import Staging
 from metaharvest.harvest.oai.sweep import ListBrokenOff, begin_sweep, harvest_sweep
-from metaharvest.harvest.plan import retry_batches, staged_batches
-from metaharvest.harvest.spot_checks import look_again
-from metaharvest.harvest.staging import Staging
 from metaharvest.harvest.tasks import held_for, in_thread
-from metaharvest.harvest.treatment import treatment_of
 from metaharvest.journal.internal_errors import is_no_room
 from metaharvest.ledger import retries
 from metaharvest.model import ListedDocument, Site, SiteRun, SiteRunKind
@@ -49,7 +49,7 @@ async def harvest_site(site: Site, kind: SiteRunKind, source: Source | PagedSour
     site_run = await ctx.journal.open_site_run(site, kind, source.original_columns)
     site_run = replace(site_run, same_origin=ctx.same_origin)
     try:
-        ctx = replace(ctx, treatment=await in_thread(partial(treatment_of, site, ctx.settings)))
+        ctx = replace(ctx, policy=await in_thread(partial(processing_policy_of, site, ctx.settings)))
         with Staging() as staged:
             try:
                 listing = await _listing(site_run, source, ctx)

@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session
 from metaharvest.config.settings import Settings
 from metaharvest.database.locks import HeldLock
 from metaharvest.errors import DatabaseError, DatabaseUnavailable, NotWritten, RunLost
-from metaharvest.journal import list_notes, list_shrinkage, outcomes, problems, purge, runs, site_runs, spot_check_notes
+from metaharvest.journal import list_notes, list_shrinkage, outcomes, purge, runs, site_runs, spot_check_notes
 from metaharvest.journal.internal_errors import internal_error
 from metaharvest.journal.list_notes import ListNote
 from metaharvest.journal.log_rows import NO_SITE, LogRow, Stamp, whose, write_log
@@ -44,6 +44,7 @@ from metaharvest.model import (
     SiteRunKind,
     SiteRunStatus,
 )
+from metaharvest.problems import follow
 from metaharvest.sites.clock_checks import REPAIR, is_steady, long_pause
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.targets import owners
@@ -174,7 +175,7 @@ class Journal:
         limit = self.today - timedelta(days=self._settings.harvester.log_period_days)
         rows = self._purged(purge.log_rows, limit, purge.CHUNK)
         gone = self._purged(purge.reports, limit, purge.REPORTS)
-        self._now(lambda session: problems.purge(session, limit))
+        self._now(lambda session: follow.purge(session, limit))
         if rows or gone:
             message = f"{rows:,} log rows and {gone:,} delivered reports from before {limit} were deleted."
             self._now(lambda session: self._log(session, LogRow("LogPurged", message)))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from metaharvest.journal.log_rows import LogRow
 from metaharvest.ledger.entries import LedgerEntry
 from metaharvest.model import MAX_FINDINGS, Finding, Level
-from metaharvest.reports.findings import SHRANK
+from metaharvest.problems.attention import SHRANK
 
 _LOST_MUCH = 0.2
 _FEW = 5

@@ -14,7 +14,7 @@ from metaharvest.database.models import Base, HarvestDetailLog, HarvestLog
 from metaharvest.database.operations import OPERATIONS
 from metaharvest.database.rows import insert_rows
 from metaharvest.model import WOULD_BE, Finding, ListedDocument, OriginalColumns, Outcome, OutcomeKind, SiteRun
-from metaharvest.reports.findings import MANY_DELETIONS
+from metaharvest.problems.attention import MANY_DELETIONS
 from metaharvest.targets.withdrawals import WITHDRAWN
 from metaharvest.text import clean, shown_url
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from metaharvest.journal.log_rows import LogRow
 from metaharvest.model import MAX_FINDINGS, Finding, Level, Site
-from metaharvest.reports.findings import EMPTY, FEWER, MANY_DELETIONS, MISSING, SHRANK
+from metaharvest.problems.attention import EMPTY, FEWER, MANY_DELETIONS, MISSING, SHRANK
 from metaharvest.reports.phrasing import joined
 from metaharvest.text import one_line, shown_url
 

@@ -23,7 +23,7 @@ from metaharvest.database.models import (
     HarvestLog,
     HarvestSiteRun,
 )
-from metaharvest.journal import problems, totals
+from metaharvest.journal import totals
 from metaharvest.journal.internal_errors import internal_error
 from metaharvest.journal.log_rows import LogRow, Stamp, Whose, whose, write_log
 from metaharvest.journal.outcomes import is_lost
@@ -41,6 +41,7 @@ from metaharvest.model import (
     SiteRunKind,
     SiteRunStatus,
 )
+from metaharvest.problems.follow import EndedSiteRun, update_problems
 from metaharvest.sites.registry import Harvested, read_sites_of, set_dates
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.text import shown_url
@@ -148,10 +149,8 @@ def fail(session: Session, site: Site | BrokenSite, kind: SiteRunKind, reason: s
     session.add(failed)
     session.flush()
     write_log(session, [(row, Whose(site.site_id, failed.site_run_id))], stamp)
-    ended = problems.EndedSiteRun(
-        site.site_id, failed.site_run_id, kind, list_was_read=False, has_findings=bool(row.findings)
-    )
-    problems.update_problems(session, [ended], stamp.today)
+    ended = EndedSiteRun(site.site_id, failed.site_run_id, kind, list_was_read=False, has_findings=bool(row.findings))
+    update_problems(session, [ended], stamp.today)
 
 
 def note_error(session: Session, site: Site | BrokenSite, kind: SiteRunKind, row: LogRow, stamp: Stamp) -> None:
@@ -230,7 +229,7 @@ def close_all(
     real = [end for end in ends if not end.closing.site_run.site.is_rehearsed]
     harvested = [Harvested(end.closing.site_run.site, end.closing.version) for end in real if end.is_harvest]
     dates = set_dates(session, harvested, registered, stamp.today)
-    problems.update_problems(session, [_problems_of(end) for end in real], stamp.today)
+    update_problems(session, [_problems_of(end) for end in real], stamp.today)
     rows = [_closed_columns(end, dates, stamp) for end in ends]
     session.connection().execute(_THIS.values({name: bindparam(name) for name in rows[0] if name != "this"}), rows)
     reported = _reported(session, closings, registered, stamp, settings, named_targets)
@@ -277,12 +276,12 @@ def _end(closing: Closing, counted: totals.Totals) -> _End:
     return _End(closing, counted, listed, status, is_whole and closing.site_run.kind is not SiteRunKind.RETRY)
 
 
-def _problems_of(end: _End) -> problems.EndedSiteRun:
+def _problems_of(end: _End) -> EndedSiteRun:
     site_run, outcomes = end.closing.site_run, end.totals.outcomes
     others = any(outcomes.get(kind) for kind in OutcomeKind if kind not in FINE_OUTCOMES)
     list_was_read = end.closing.status is None and end.status is not SiteRunStatus.INCOMPLETE
     has_findings = bool(end.totals.warnings or others or end.closing.status)
-    return problems.EndedSiteRun(
+    return EndedSiteRun(
         site_run.site.site_id,
         site_run.site_run_id,
         site_run.kind,

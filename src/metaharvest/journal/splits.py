@@ -22,7 +22,7 @@ from metaharvest.ledger.records import Unnamed
 from metaharvest.ledger.rows import delete_entries
 from metaharvest.ledger.sweeps import full_lists
 from metaharvest.model import MAX_FINDINGS, Finding, Level, Site
-from metaharvest.reports.findings import SPLIT
+from metaharvest.problems.attention import SPLIT
 from metaharvest.sites.registry import has_broken_split, read_sites
 from metaharvest.text import one_line
 

@@ -44,7 +44,7 @@ def _rows(look: SpotCheck) -> Iterator[LogRow]:
     if look.seen is Seen.OTHER:
         yield LogRow("ValidateDocWarning", f"{document.docid} was changed at its URL.", (_changed(look.due),), document)
     elif look.seen is Seen.SAME and look.due.was_changed:
-        # journal/problems.py knows by this row that the document is corrected.
+        # problems/follow.py knows by this row that the document is corrected.
         yield LogRow("MetacatHasDoc", f"{document.docid} is again as the repository has it.", (), document)
 
 

@@ -46,7 +46,7 @@ class Progress:
     """The progress of a site's sweep: a row of SiteCheckpoint. All is empty before the first sweep of the site.
 
     `sweep_id` numbers the sweeps of the site. The site run `site_run_id` has accounted for `unchanged` and `duplicate`
-    records of this one. All records are checked, or were checked, by the Treatment with the digest `treatment`.
+    records of this one. All records are checked, or were checked, by the ProcessingPolicy with the digest `treatment`.
     `rechecks`: the sweep also checks the records that have not changed. It has `moved` records, which came earlier with
     another datestamp. `full_wanted`: a person wants a full sweep, which has not begun.
     """

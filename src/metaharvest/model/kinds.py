@@ -42,7 +42,7 @@ class ValidationLevel(StrEnum):
 
 
 class Deletions(StrEnum):
-    """The treatment of a record that its source repository deleted: it is deleted in the target, or only noted."""
+    """What happens to a record that its source repository deleted: it is deleted in the target, or only noted."""
 
     TELL = "tell"
     NOTE = "note"

@@ -16,7 +16,7 @@ from metaharvest.sources.oai_pmh.protocol import VERBS, ProtocolError, ResponseR
 from metaharvest.text import one_line
 from metaharvest.transform import Filters, Normalization, NotEvaluated, TimeLeft, TransformTooCostly
 from metaharvest.validation import wellformed
-from metaharvest.validation.treatment import too_costly
+from metaharvest.validation.processing_policy import too_costly
 
 _SECONDS = 10.0
 """Seconds for all records of one file: nothing else ends the evaluation of an XPath."""

@@ -26,20 +26,9 @@ from metaharvest.database.models import (
 )
 from metaharvest.mail.outbox import stuck_mail
 from metaharvest.model import ERROR_OUTCOMES, MAX_FINDINGS, OutcomeKind, RunStatus, SiteRunKind, SiteRunStatus
+from metaharvest.problems.attention import ATTENTION, CHANGED_CONTENT, MISSING, SHRANK, VANISHED, is_attention
 from metaharvest.reports import phrasing
-from metaharvest.reports.findings import (
-    CHANGED_CONTENT,
-    MISSING,
-    SHRANK,
-    VANISHED,
-    FindingGroup,
-    FindingLine,
-    already_reported,
-    attention,
-    finding_line,
-    is_attention,
-    title_of,
-)
+from metaharvest.reports.findings import FindingGroup, FindingLine, already_reported, attention, finding_line, title_of
 from metaharvest.reports.phrasing import Total, counts_of, totals_of
 from metaharvest.reports.problem_history import FailingSite, doubts, failing_sites, number_noted
 from metaharvest.reports.site_view import NO_TABLE, ReportContext, TableNote
@@ -263,7 +252,7 @@ def _tone(status: RunStatus, statuses: list[SiteRunStatus], counts: phrasing.Cou
     ended_badly = status in (RunStatus.FAILED, RunStatus.INTERRUPTED)
     if ended_badly or any(each in _FAILED for each in statuses):
         return "bad"
-    doubtful = trouble or phrasing.total(counts, (*ERROR_OUTCOMES, *phrasing.ATTENTION))
+    doubtful = trouble or phrasing.total(counts, (*ERROR_OUTCOMES, *ATTENTION))
     return "doubtful" if doubtful or SiteRunStatus.WITH_ERRORS in statuses else "good"
 
 
@@ -315,9 +304,7 @@ def _is_of(run_id: int) -> ColumnElement[bool]:
 def _site_row(row: HarvestSiteRun, doubtful: phrasing.Doubts, now: datetime) -> SiteRow:
     """A site run as the table shows it; the time of one that has not ended goes until now."""
     status, counts = SiteRunStatus(row.status), counts_of(row)
-    odd = [
-        f"{counts[kind]:,} {phrasing.LABELS[kind]}" for kind in (*phrasing.ERRORS, *phrasing.ATTENTION) if counts[kind]
-    ]
+    odd = [f"{counts[kind]:,} {phrasing.LABELS[kind]}" for kind in (*phrasing.ERRORS, *ATTENTION) if counts[kind]]
     odd += doubtful.in_words
     odd += [phrasing.counted(row.warnings, "warning")] if row.warnings else []
     retry = "retry, " if row.kind == SiteRunKind.RETRY.value else ""
@@ -327,7 +314,7 @@ def _site_row(row: HarvestSiteRun, doubtful: phrasing.Doubts, now: datetime) -> 
         tone=phrasing.site_tone(status, counts, doubtful),
         listed=row.listed,
         counts={kind.column: number for kind, number in counts.items()},
-        attention=phrasing.total(counts, phrasing.ATTENTION),
+        attention=phrasing.total(counts, ATTENTION),
         errors=phrasing.total(counts, ERROR_OUTCOMES),
         details=", ".join(odd),
         duration=phrasing.duration(((row.ended_at or now) - row.started_at).total_seconds()),

@@ -9,13 +9,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date
 
-from sqlalchemy import ColumnElement, and_, case, exists, func, or_, select, true
+from sqlalchemy import ColumnElement, and_, case, exists, func, select, true
 from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.models import HarvestDetailLog, HarvestDocument, HarvestLog, SiteProblem
 from metaharvest.ledger.entries import nights
 from metaharvest.model import ERROR_OUTCOMES, Level, OutcomeKind
-from metaharvest.reports.phrasing import ATTENTION, OUTCOME_TITLES, counted, docid_of
+from metaharvest.problems.attention import ATTENTION, is_attention
+from metaharvest.reports.phrasing import OUTCOME_TITLES, counted, docid_of
 from metaharvest.rules import RULES, TRACEBACK_RULE
 from metaharvest.text import clean, one_line, shown_url
 
@@ -26,27 +27,7 @@ MAX_TITLE = 120
 """Characters of a document's title that a mail shows."""
 
 _LOG, _DETAIL, _LEDGER, _PROBLEM = HarvestLog, HarvestDetailLog, HarvestDocument, SiteProblem
-SHRANK, VANISHED, CHANGED_CONTENT = "list.shrank", "list.vanished", "list.changed-content"
-EMPTY, FEWER = "oai.empty", "oai.fewer"
-MISSING = "records.missing"
-"""Rules of warnings that documents may be lost, or differ from their list. Of records that a complete list does not
-name, only another one shows that they are back.
-"""
-
-MOVED = "records.moved"
-"""The rule of warnings that a record has moved from one site of its source repository to another, with its document."""
-
-MANY_DELETIONS = "records.many-deletions"
-"""The rule of documents that wait for the confirmation of their deletion."""
-
-SPLIT = "oai.split"
-"""The rule of the note in the first report of a site that an upgrade has made of one with several sets."""
-
-REPOSITORY_CHANGED = "oai.repository-changed"
-"""The rule of warnings that a source repository describes itself differently than the last time."""
-
-_ATTENTION = [kind.value for kind in ATTENTION]
-_NOT_FINE = [*_ATTENTION, *(kind.value for kind in ERROR_OUTCOMES)]
+_NOT_FINE = [*(kind.value for kind in ATTENTION), *(kind.value for kind in ERROR_OUTCOMES)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,20 +70,6 @@ class FindingGroup:
 def title_of(rule: str) -> str:
     """A rule's heading; the rule's own id if it has none."""
     return RULES[rule].title if rule in RULES else rule
-
-
-def is_attention() -> ColumnElement[bool]:
-    """True if a detail row (joined to its log row) is about a fault that keeps documents, or the list, out.
-
-    The reason why documents were put off, and the number of further duplicates, are on log rows without an outcome. A
-    list that lost much has most likely lost it by mistake.
-    """
-    return or_(
-        _DETAIL.level == Level.ERROR.value,
-        _DETAIL.rule.in_([SHRANK, EMPTY, FEWER]),
-        func.coalesce(_LOG.outcome, "").in_(_ATTENTION),
-        _LOG.harvest_operation_code.in_(("DocDeferred", "DocDuplicate")),
-    )
 
 
 def attention(

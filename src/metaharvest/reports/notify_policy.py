@@ -7,9 +7,9 @@ from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestRun, HarvestSiteRun, ReportOutbox
 from metaharvest.model import ERROR_OUTCOMES, Notify, OutcomeKind, Site, SiteRunKind, SiteRunStatus
+from metaharvest.problems.attention import ATTENTION, REPOSITORY_CHANGED, SHRANK, VANISHED
 from metaharvest.reports.document_lists import earlier_site_runs
-from metaharvest.reports.findings import REPOSITORY_CHANGED, SHRANK, VANISHED
-from metaharvest.reports.phrasing import ATTENTION, counts_of, is_quiet, total
+from metaharvest.reports.phrasing import counts_of, is_quiet, total
 from metaharvest.reports.problem_history import doubts
 from metaharvest.sites.rows import BrokenSite
 

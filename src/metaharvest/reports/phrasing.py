@@ -11,12 +11,12 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, SiteRunKind, SiteRunStatus
+from metaharvest.problems.attention import ATTENTION
 
 if TYPE_CHECKING:
     from metaharvest.database.models import HarvestSiteRun
 
 ALWAYS_TOLD = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, OutcomeKind.UNCHANGED)
-ATTENTION = (OutcomeKind.STALE, OutcomeKind.DUPLICATE, OutcomeKind.DEFERRED)
 ERRORS = (OutcomeKind.ACCESS_ERROR, OutcomeKind.INVALID, OutcomeKind.UPLOAD_ERROR)
 
 LABELS: dict[OutcomeKind, str] = {

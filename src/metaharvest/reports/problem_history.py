@@ -1,6 +1,6 @@
 """A site's problems over the nights in a report: new, still there, or fixed.
 
-Read from site_problem, which the journal keeps (journal/problems.py). Problems that were not checked again tonight have
+Read from site_problem, which the journal keeps (problems/follow.py). Problems that were not checked again tonight have
 one line per rule, with the first few documents.
 """
 
@@ -26,7 +26,8 @@ from metaharvest.ledger.entries import nights
 from metaharvest.ledger.records import unnamed
 from metaharvest.ledger.retries import number_put_off, numbers_failing
 from metaharvest.model import Deletions, OutcomeKind, Site, SiteRunKind, SiteRunStatus
-from metaharvest.reports.findings import EMPTY, FEWER, MOVED, SHRANK, since_when, title_of
+from metaharvest.problems.attention import EMPTY, FEWER, MOVED, SHRANK
+from metaharvest.reports.findings import since_when, title_of
 from metaharvest.reports.phrasing import OUTCOME_TITLES, Doubts, counted
 from metaharvest.rules import RULES
 from metaharvest.sites.registry import read_sites_of

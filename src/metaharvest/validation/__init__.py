@@ -1,6 +1,6 @@
 """Decides from a document's bytes if it may go into the target; explains faults to the person who can correct them.
 
-`treatment` says how: a site may have documents filtered and normalised before they are checked, and has a level.
+A processing policy says how: a site may have documents filtered and normalised before the check, and has a level.
 Without one, a document has to be EML: well-formed (`wellformed`), an EML root that agrees with the list (`identity`),
 schema-valid (`against_schema`, explained by `explain`), EML-valid (`eml`), and the document that the list names
 (`identity`). The first of these with an error decides: all of its findings are given, and the warnings of those before
@@ -36,10 +36,16 @@ from metaharvest.validation import (
     wellformed,
 )
 from metaharvest.validation.catalogue import VERSIONS, Described, EmlVersion
+from metaharvest.validation.processing_policy import (
+    BY_EML,
+    ProcessingPolicy,
+    TransformLimit,
+    by_normalizing,
+    transformed,
+)
 from metaharvest.validation.titles import title_of
-from metaharvest.validation.treatment import BY_EML, TransformLimit, Treatment, by_normalizing, transformed
 
-__all__ = ["VERSIONS", "Treatment", "Validator"]
+__all__ = ["VERSIONS", "ProcessingPolicy", "Validator"]
 
 _OWN_THREAD_BYTES = 50_000
 """A document larger than this is checked in a thread of its own. libxml2 keeps every name that it reads until the
@@ -65,7 +71,7 @@ class Validator:
         for _ in range(at_once):
             self._idle.put(_ParserAndSchemas({}))
 
-    def check(self, content: bytes, document: ListedDocument, how: Treatment = BY_EML) -> Verdict:
+    def check(self, content: bytes, document: ListedDocument, how: ProcessingPolicy = BY_EML) -> Verdict:
         """The verdict on `content`, listed as `document`; with what it has become, if it was normalised."""
         tools = self._idle.get()
         try:
@@ -78,7 +84,9 @@ class Validator:
         finally:
             self._idle.put(tools)
 
-    def _verdict(self, content: bytes, document: ListedDocument, how: Treatment, tools: _ParserAndSchemas) -> Verdict:
+    def _verdict(
+        self, content: bytes, document: ListedDocument, how: ProcessingPolicy, tools: _ParserAndSchemas
+    ) -> Verdict:
         if not how.transforms:
             return self._checked(content, document, how, tools)
         changed = transformed(content, how, tools.parser_of_all, self._limit, is_record=document.origin is not None)
@@ -91,7 +99,9 @@ class Validator:
             verdict = replace(verdict, findings=limited((by_normalizing(), *verdict.findings)))
         return replace(verdict, content=changed)
 
-    def _checked(self, content: bytes, document: ListedDocument, how: Treatment, tools: _ParserAndSchemas) -> Verdict:
+    def _checked(
+        self, content: bytes, document: ListedDocument, how: ProcessingPolicy, tools: _ParserAndSchemas
+    ) -> Verdict:
         is_small, level = len(content) <= _OWN_THREAD_BYTES, how.level
         if is_small and level is not ValidationLevel.STRICT:
             title = self._title_if_faultless(content, document, how, tools)
@@ -126,7 +136,7 @@ class Validator:
         content: bytes,
         version: EmlVersion,
         document: ListedDocument,
-        how: Treatment,
+        how: ProcessingPolicy,
         tools: _ParserAndSchemas,
     ) -> list[places.ElementFinding]:
         found = self._schema_findings(root, content, version, tools)
@@ -157,7 +167,7 @@ class Validator:
             return against_schema.schema_findings(root, content, schema, described)
 
     def _title_if_faultless(
-        self, content: bytes, document: ListedDocument, how: Treatment, tools: _ParserAndSchemas
+        self, content: bytes, document: ListedDocument, how: ProcessingPolicy, tools: _ParserAndSchemas
     ) -> str | None:
         """The title, if a quick check in a smaller tree finds no fault, as in most documents.
 

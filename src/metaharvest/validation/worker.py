@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from metaharvest.model import ListedDocument, Verdict
-from metaharvest.validation import Treatment, Validator
+from metaharvest.validation import ProcessingPolicy, Validator
 
 TOO_COSTLY = signal.SIGPROF
 """The signal of the time limit: nothing else ends the evaluation of an XPath."""
@@ -69,7 +69,7 @@ def _limited() -> Iterator[None]:
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
-def check_all(batch: list[tuple[bytes, ListedDocument, Treatment]]) -> list[Verdict | str]:
+def check_all(batch: list[tuple[bytes, ListedDocument, ProcessingPolicy]]) -> list[Verdict | str]:
     """The verdict on each document of `batch`: the arguments of Validator.check.
 
     An unexpected error becomes a text with its type, message and traceback, for that document alone.
@@ -83,7 +83,9 @@ def check_all(batch: list[tuple[bytes, ListedDocument, Treatment]]) -> list[Verd
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _verdict_or_error(validator: Validator, content: bytes, document: ListedDocument, how: Treatment) -> Verdict | str:
+def _verdict_or_error(
+    validator: Validator, content: bytes, document: ListedDocument, how: ProcessingPolicy
+) -> Verdict | str:
     _forget_peak()
     try:
         verdict = validator.check(content, document, how)

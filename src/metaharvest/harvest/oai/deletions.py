@@ -27,7 +27,7 @@ from metaharvest.journal.outcomes import OutcomeNote
 from metaharvest.ledger import deletions, records, sweeps
 from metaharvest.ledger.entries import LedgerEntry
 from metaharvest.model import Deletions, Finding, Level, ListedDocument, Outcome, OutcomeKind, SiteOptions
-from metaharvest.reports.findings import MOVED
+from metaharvest.problems.attention import MOVED
 
 log = logging.getLogger(__name__)
 

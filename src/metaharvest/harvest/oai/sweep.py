@@ -30,20 +30,21 @@ from sqlalchemy.orm import Session
 from metaharvest.errors import BrokenOff, FetchError, ListedWithHoles
 from metaharvest.harvest.context import RunContext, SiteHarvest
 from metaharvest.harvest.documents import SiteDocuments, Tally, is_checked_by_reading, levelled
-from metaharvest.harvest.lists import harvest_documents
+from metaharvest.harvest.lists.listed_documents import harvest_documents
+from metaharvest.harvest.lists.plan import retry_batches
+from metaharvest.harvest.lists.staging import Staging
 from metaharvest.harvest.oai.deletions import carry_out_deletions
 from metaharvest.harvest.oai.plan import Elsewhere, PageContext, PagePlan, plan_page
 from metaharvest.harvest.oai.sweep_end import SweepSoFar, keep_last_page
-from metaharvest.harvest.plan import retry_batches
-from metaharvest.harvest.staging import Staging
 from metaharvest.harvest.tasks import in_thread, side_by_side
-from metaharvest.journal import oai_notes, problems, resumption, splits
+from metaharvest.journal import oai_notes, resumption, splits
 from metaharvest.journal.log_rows import LogRow
 from metaharvest.ledger import records, retries, sweeps
 from metaharvest.ledger.entries import GOOD
 from metaharvest.ledger.records import KnownRecord
 from metaharvest.ledger.sweeps import Progress
 from metaharvest.model import FetchedDocument, Holding, ListedDocument, OriginalColumns, SiteRun
+from metaharvest.problems.follow import end_those_of_lists
 from metaharvest.sources.base import DocumentSource, ListedRecord, Page, PagedListing, PagedSource
 
 _AT_ONCE = 64
@@ -152,7 +153,7 @@ class _Pages:
         so_far.announced = page.announced if page.announced is not None else so_far.announced
         plan = await in_thread(partial(self._plan, page))
         if page.findings:
-            await harvest.write(lambda session: oai_notes.doubtful(levelled(page.findings, harvest.ctx.treatment)))
+            await harvest.write(lambda session: oai_notes.doubtful(levelled(page.findings, harvest.ctx.policy)))
         for outcome, known in plan.ended:
             await self.documents.note_ended(outcome, known)
         await harvest.ctx.journal.set_unchanged(harvest.site_run, plan.settled, harvest.target.in_journal)
@@ -189,7 +190,7 @@ class _Pages:
         with ctx.reading() as session:
             listed = records.listed_by(session, site_run.same_origin.enabled, deleted)
             brought = records.brought(session, site_run.same_origin.others, held)
-        if ctx.treatment.transforms:
+        if ctx.policy.transforms:
             brought = {each: replace(found, digest=None) for each, found in brought.items()}
         return Elsewhere(brought, listed)
 
@@ -197,7 +198,7 @@ class _Pages:
         """Bring the records of a page in; in parallel if they wait for checks or for the target."""
         self.in_hand.records = plan.in_hand
         ctx = self._harvest.ctx
-        to_check = sum(not is_checked_by_reading(each.document, ctx.treatment) for each in plan.in_hand.values())
+        to_check = sum(not is_checked_by_reading(each.document, ctx.policy) for each in plan.in_hand.values())
         ctx.checker.expect(to_check)
         if self._harvest.target.in_journal and not to_check:
             for revisions in plan.chains:
@@ -237,7 +238,7 @@ class _InHand:
 async def _progress(site_run: SiteRun, ctx: RunContext) -> Progress:
     def read() -> Progress:
         with ctx.reading() as session:
-            return sweeps.progress_of(session, site_run.site.site_id, ctx.treatment.digest)
+            return sweeps.progress_of(session, site_run.site.site_id, ctx.policy.digest)
 
     return await in_thread(read)
 
@@ -257,7 +258,7 @@ def _is_to_check_again(site_run: SiteRun, progress: Progress, ctx: RunContext) -
 
     An interrupted site run ends with the checks that it began with; the next one checks all records again.
     """
-    return progress.treatment != ctx.treatment.digest and not _is_same_run(site_run, progress)
+    return progress.treatment != ctx.policy.digest and not _is_same_run(site_run, progress)
 
 
 async def _sweep_so_far(harvest: SiteHarvest, listing: PagedListing, before: Progress) -> SweepSoFar:
@@ -267,8 +268,8 @@ async def _sweep_so_far(harvest: SiteHarvest, listing: PagedListing, before: Pro
     is_full = ctx.full or before.full_wanted
     progress = Progress(
         sweep_id=before.sweep_id + (not listing.goes_on),
-        treatment=ctx.treatment.digest if checks_again and not listing.is_empty else before.treatment,
-        rechecks=checks_again or before.rechecks or (is_full and ctx.treatment.transforms),
+        treatment=ctx.policy.digest if checks_again and not listing.is_empty else before.treatment,
+        rechecks=checks_again or before.rechecks or (is_full and ctx.policy.transforms),
         moved=before.moved if listing.goes_on else 0,
     )
     if not site_run.resumed:
@@ -289,7 +290,7 @@ def _note_begun(
     site = site_run.site
     if listing.is_other:
         records.ask_for_others(session, site.site_id)
-        problems.end_those_of_lists(session, site.site_id, site_run.site_run_id, today)
+        end_those_of_lists(session, site.site_id, site_run.site_run_id, today)
     split = splits.begun(session, site) if is_first and site.options.split_from else []
     return [*oai_notes.begun(site, listing.findings), *split, *([oai_notes.judged_again()] if is_changed else [])]
 

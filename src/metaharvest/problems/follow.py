@@ -18,7 +18,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 from metaharvest.database.models import Base, HarvestDetailLog, HarvestDocument, HarvestLog, SiteCheckpoint, SiteProblem
 from metaharvest.ledger.entries import GOOD
 from metaharvest.model import DocumentState, OutcomeKind, SiteRunKind
-from metaharvest.reports.findings import MANY_DELETIONS, MISSING, SPLIT, is_attention
+from metaharvest.problems.attention import MANY_DELETIONS, MISSING, SPLIT, is_attention
 
 OPEN, FIXED, GONE = "open", "fixed", "gone"
 

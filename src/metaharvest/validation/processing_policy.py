@@ -1,4 +1,4 @@
-"""The treatment of a site's documents after the fetch: filtered, normalised, checked at one of three levels."""
+"""How the documents of a site are processed after the fetch: filtered, normalised, checked at one of three levels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TransformLimit = Callable[[], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Treatment:
+class ProcessingPolicy:
     """The steps for a document, in this order: parse, filter, normalise, check.
 
     `package_id_mismatch`: the level of the finding if an EML document's packageId is not its docid in the list.
@@ -50,12 +50,12 @@ class Treatment:
         return sha256(repr((filters, normalization)).encode()).hexdigest()
 
 
-BY_EML = Treatment()
+BY_EML = ProcessingPolicy()
 """Neither filtered nor normalised, and checked as EML."""
 
 
 def transformed(
-    content: bytes, how: Treatment, parser: etree.XMLParser, limit: TransformLimit, *, is_record: bool = False
+    content: bytes, how: ProcessingPolicy, parser: etree.XMLParser, limit: TransformLimit, *, is_record: bool = False
 ) -> Verdict | bytes:
     """The document as normalised, the same bytes if nothing was added; or the verdict: left out, or an error.
 

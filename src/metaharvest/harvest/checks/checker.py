@@ -18,8 +18,7 @@ from typing import Self
 
 from metaharvest.config.settings import ValidationSettings
 from metaharvest.errors import HarvestError
-from metaharvest.harvest.limits import CheckLimits
-from metaharvest.harvest.worker_pool import (
+from metaharvest.harvest.checks.worker_pool import (
     NoWorkers,
     OutOfMemory,
     Task,
@@ -28,9 +27,10 @@ from metaharvest.harvest.worker_pool import (
     WorkerLost,
     WorkerPool,
 )
+from metaharvest.harvest.limits import CheckLimits
 from metaharvest.model import Finding, ListedDocument, Verdict
-from metaharvest.validation import Treatment, Validator
-from metaharvest.validation.treatment import too_costly
+from metaharvest.validation import ProcessingPolicy, Validator
+from metaharvest.validation.processing_policy import too_costly
 
 log = logging.getLogger(__name__)
 
@@ -119,7 +119,7 @@ class Checker:
         if why := self._given_up.get(site_id):
             raise FiltersGivenUp(why)
 
-    async def check(self, site_id: int, content: bytes, document: ListedDocument, how: Treatment) -> Verdict:
+    async def check(self, site_id: int, content: bytes, document: ListedDocument, how: ProcessingPolicy) -> Verdict:
         """The verdict on a document. Raises CheckerLost and FiltersGivenUp.
 
         A worker, which can be ended, runs the site's own files on the document. A finding about a format is reported

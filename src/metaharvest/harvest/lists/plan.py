@@ -13,7 +13,7 @@ from itertools import chain, groupby
 from metaharvest.harvest.context import SiteHarvest
 from metaharvest.harvest.decide import decide
 from metaharvest.harvest.documents import WENT_IN, Todo, settled
-from metaharvest.harvest.staging import Staging
+from metaharvest.harvest.lists.staging import Staging
 from metaharvest.journal.resumption import LoggedOutcome, logged_outcomes
 from metaharvest.ledger import entries, records, rows
 from metaharvest.ledger.entries import Key, LedgerEntry

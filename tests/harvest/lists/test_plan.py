@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from metaharvest.harvest.plan import Batch, above_those_of_others
+from metaharvest.harvest.lists.plan import Batch, above_those_of_others
 from metaharvest.ledger.entries import LedgerEntry
 from metaharvest.model import Holding, ListedDocument, OutcomeKind, SameOrigin, Site, SiteRun, SiteRunKind
 

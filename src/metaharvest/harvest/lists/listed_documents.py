@@ -8,7 +8,7 @@ from functools import partial
 
 from metaharvest.harvest.context import SiteHarvest
 from metaharvest.harvest.documents import SiteDocuments, Tally
-from metaharvest.harvest.plan import Batch, Plan, ledger_batches, plans
+from metaharvest.harvest.lists.plan import Batch, Plan, ledger_batches, plans
 from metaharvest.harvest.tasks import in_thread, side_by_side
 
 

@@ -1,17 +1,17 @@
-"""The treatment of a site's documents, from its options, its files and the settings."""
+"""The processing policy of a site, from its options, its files and the settings."""
 
 from __future__ import annotations
 
 from metaharvest.config.settings import Settings
 from metaharvest.model import Site
 from metaharvest.transform import read_filters, read_normalization
-from metaharvest.validation import Treatment
+from metaharvest.validation import ProcessingPolicy
 
 
-def treatment_of(site: Site, settings: Settings) -> Treatment:
-    """The treatment of this site's documents. Reads its files; raises TransformError if one of them is unusable."""
+def processing_policy_of(site: Site, settings: Settings) -> ProcessingPolicy:
+    """The processing policy of this site. Reads its files; raises TransformError if one of them is unusable."""
     options = settings.applied_to(site).options
-    return Treatment(
+    return ProcessingPolicy(
         options.package_id_mismatch or settings.validation.package_id_mismatch,
         options.validation,
         read_filters(options.filters) if options.filters else None,

@@ -27,7 +27,7 @@ async def look_again(harvest: SiteHarvest) -> None:
     site_run, source, target, ctx = harvest.site_run, harvest.source, harvest.target, harvest.ctx
     if site_run.site.site_id not in ctx.to_look_at or site_run.kind is SiteRunKind.RETRY:
         return
-    if ctx.treatment.normalization is not None or not isinstance(source, RefetchingSource):
+    if ctx.policy.normalization is not None or not isinstance(source, RefetchingSource):
         return
     looks: list[SpotCheck] = []
     number = ctx.settings.harvester.look_again

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from metaharvest.harvest.limits import CheckLimits
 from metaharvest.model import ListedDocument, Verdict
-from metaharvest.validation import Treatment
+from metaharvest.validation import ProcessingPolicy
 
 if TYPE_CHECKING:
     from pebble import ProcessPool
@@ -28,8 +28,8 @@ log = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
 
-Task = tuple[bytes, ListedDocument, Treatment]
-"""A document's bytes, its entry in the list, and its treatment."""
+Task = tuple[bytes, ListedDocument, ProcessingPolicy]
+"""A document's bytes, its entry in the list, and its processing policy."""
 
 _LOOK_SECONDS = 0.5
 """Seconds between two looks at the pool while an answer is awaited: a broken pool may leave it unanswered."""

@@ -1,0 +1,48 @@
+"""The findings that need a correction or a decision, and the rules that have a meaning for the program."""
+
+from __future__ import annotations
+
+from sqlalchemy import ColumnElement, func, or_
+
+from metaharvest.database.models import HarvestDetailLog, HarvestLog
+from metaharvest.model import Level, OutcomeKind
+
+_LOG, _DETAIL = HarvestLog, HarvestDetailLog
+
+ATTENTION = (OutcomeKind.STALE, OutcomeKind.DUPLICATE, OutcomeKind.DEFERRED)
+"""The outcomes that are no errors, and need attention."""
+
+_ATTENTION = [kind.value for kind in ATTENTION]
+
+SHRANK, VANISHED, CHANGED_CONTENT = "list.shrank", "list.vanished", "list.changed-content"
+EMPTY, FEWER = "oai.empty", "oai.fewer"
+MISSING = "records.missing"
+"""Rules of warnings that documents may be lost, or differ from their list. Of records that a complete list does not
+name, only another one shows that they are back.
+"""
+
+MOVED = "records.moved"
+"""The rule of warnings that a record has moved from one site of its source repository to another, with its document."""
+
+MANY_DELETIONS = "records.many-deletions"
+"""The rule of documents that wait for the confirmation of their deletion."""
+
+SPLIT = "oai.split"
+"""The rule of the note in the first report of a site that an upgrade has made of one with several sets."""
+
+REPOSITORY_CHANGED = "oai.repository-changed"
+"""The rule of warnings that a source repository describes itself differently than the last time."""
+
+
+def is_attention() -> ColumnElement[bool]:
+    """True if a detail row (joined to its log row) is about a fault that keeps documents, or the list, out.
+
+    The reason why documents were put off, and the number of further duplicates, are on log rows without an outcome. A
+    list that lost much has most likely lost it by mistake.
+    """
+    return or_(
+        _DETAIL.level == Level.ERROR.value,
+        _DETAIL.rule.in_([SHRANK, EMPTY, FEWER]),
+        func.coalesce(_LOG.outcome, "").in_(_ATTENTION),
+        _LOG.harvest_operation_code.in_(("DocDeferred", "DocDuplicate")),
+    )
