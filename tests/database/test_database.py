@@ -6,9 +6,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 from alembic import command
@@ -34,9 +36,9 @@ from metaharvest.database.engine import (
     writers,
 )
 from metaharvest.database.locks import server_wide_name
-from metaharvest.database.models import Base, DocumentRevision, HarvestSiteSchedule
+from metaharvest.database.models import Base, DocumentRevision, HarvestRun, HarvestSiteSchedule
 from metaharvest.database.operations import OPERATIONS
-from metaharvest.database.rows import insert_rows
+from metaharvest.database.rows import insert_numbered, insert_rows
 from metaharvest.errors import DatabaseUnavailable, LockHeld, MetaharvestError, SchemaMismatch, SettingsError
 from support.databases import KINDS, Servers, TestDatabase
 from support.harvester import SETTINGS, Harvester, eml, publish, rows_of, settings_for
@@ -265,6 +267,71 @@ def test_rows_by_the_hundred_are_stored_as_one_alone_is(harvester: Harvester) ->
             stored.append(harvester.rows(f"SELECT {columns} FROM {table.name} ORDER BY revision"))
         assert len(stored[0]) == 3
         assert stored[0] == stored[1]
+
+
+def test_two_writers_at_the_same_time_get_numbers_of_their_own(harvester: Harvester) -> None:
+    table, at = Base.metadata.tables["report_outbox"], datetime(2026, 11, 20, tzinfo=UTC)
+    run_id, groups, names = new_run(harvester.engine), 8, ("a", "b")
+    begin = Barrier(len(names))
+
+    def write(name: str) -> list[tuple[int, str]]:
+        written: list[tuple[int, str]] = []
+        begin.wait()
+        for group in range(groups):
+            rows = [outbox_row(f"{name} {group} {number}", run_id, b"x" * 20_000 * number) for number in range(15)]
+            with writers(harvester.engine).begin() as session:
+                numbers = insert_numbered(session.connection(), table, rows, {"created_at": at})
+                written += [(number, str(row["idempotency_key"])) for number, row in zip(numbers, rows, strict=True)]
+        return written
+
+    with ThreadPoolExecutor(len(names)) as pool:
+        written = [pair for pairs in pool.map(write, names) for pair in pairs]
+    stored = harvester.rows("SELECT report_id, idempotency_key FROM report_outbox ORDER BY report_id")
+    assert len(stored) == len(names) * groups * 15
+    assert stored == sorted(written)
+
+
+def test_a_number_of_a_deleted_row_is_not_given_again(harvester: Harvester) -> None:
+    table, run_id = Base.metadata.tables["report_outbox"], new_run(harvester.engine)
+    same = {"created_at": datetime(2026, 11, 20, tzinfo=UTC)}
+    with writers(harvester.engine).begin() as session:
+        first = insert_numbered(session.connection(), table, [outbox_row(each, run_id) for each in "abc"], same)
+    harvester.rows("DELETE FROM report_outbox")
+    with writers(harvester.engine).begin() as session:
+        later = insert_numbered(session.connection(), table, [outbox_row(each, run_id) for each in "de"], same)
+    assert (first, later) == ([1, 2, 3], [4, 5])
+
+
+@pytest.mark.parametrize("database", ["mariadb"], indirect=True)
+def test_numbers_of_servers_that_count_in_steps_are_known(harvester: Harvester) -> None:
+    run_id = new_run(harvester.engine)
+    with writers(harvester.engine).begin() as session:
+        session.execute(text("SET SESSION auto_increment_increment = 3, auto_increment_offset = 2"))
+        rows = [outbox_row(each, run_id) for each in "abc"]
+        same = {"created_at": datetime(2026, 11, 20, tzinfo=UTC)}
+        numbers = insert_numbered(session.connection(), Base.metadata.tables["report_outbox"], rows, same)
+        session.execute(text("SET SESSION auto_increment_increment = 1, auto_increment_offset = 1"))
+    stored = harvester.rows("SELECT report_id, idempotency_key FROM report_outbox ORDER BY report_id")
+    assert stored == list(zip(numbers, "abc", strict=True))
+
+
+def new_run(engine: Engine) -> int:
+    now = datetime(2026, 11, 20, tzinfo=UTC)
+    run = HarvestRun(harvest_date=now.date(), started_at=now, heartbeat_at=now, status="running", host="h", pid=1)
+    with writers(engine).begin() as session:
+        session.add(run)
+    return run.run_id
+
+
+def outbox_row(key: str, run_id: int, content: bytes = b"") -> dict[str, object]:
+    return {
+        "idempotency_key": key,
+        "kind": "site",
+        "run_id": run_id,
+        "message_id": key,
+        "subject": key,
+        "content": content,
+    }
 
 
 def revision(document_id: str, number: int, content: bytes, url: str) -> dict[str, object]:

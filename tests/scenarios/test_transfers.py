@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import getpass
 import json
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
-from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from metaharvest.errors import MetaharvestError
+from metaharvest.journal.log_rows import NO_SITE, LogRow, Stamp, write_log
 from metaharvest.services.documents import Transfer, TransferRequest, transfer
 from metaharvest.targets.transfers import Receiving, Taken, note
 from support.harvester import Harvester, publish
@@ -117,19 +116,18 @@ def test_the_former_site_is_told_whose_the_document_is_by_now(network: Harvester
 
 
 @pytest.mark.parametrize("database", ["postgresql", "mariadb"], indirect=True)
-def test_a_run_that_is_under_way_commits_nothing_while_a_transfer_is_logged(network: Harvester) -> None:
-    """The run numbers the rows of its log itself: on MariaDB the two would choose the same numbers."""
-    to = Receiving(2, "fern", "kim", date(2026, 11, 20), datetime(2026, 11, 20, tzinfo=UTC))
-    locked = text("SELECT run_id FROM harvest_run WHERE run_id = 1 FOR UPDATE NOWAIT")
+def test_a_transfer_and_a_run_write_the_log_at_the_same_time(network: Harvester) -> None:
+    """Neither waits for the other, and each row of the log gets a number of its own."""
+    now = datetime(2026, 11, 20, tzinfo=UTC)
+    to, stamp = Receiving(2, "fern", "kim", now.date(), now), Stamp(1, now.date(), now)
     with Session(network.engine) as transferring, Session(network.engine) as running:
-        assert running.scalar(locked) == 1
-        running.rollback()
-        note(transferring, [Taken("knb.7", 1, "gce")], to)
-        with pytest.raises(OperationalError):
-            running.scalar(locked)
-        running.rollback()
+        write_log(running, [(LogRow("GetDocSuccess", "before"), NO_SITE)], stamp)
+        note(transferring, [Taken("knb.7", 1, "gce"), Taken("knb.8", 1, "gce")], to)
+        write_log(running, [(LogRow("GetDocSuccess", "after"), NO_SITE)], stamp)
         transferring.commit()
-        assert running.scalar(locked) == 1
+        running.commit()
+    last = network.rows("SELECT message FROM harvest_log ORDER BY harvest_log_id DESC LIMIT 4")
+    assert [message.split()[0] for (message,) in reversed(last)] == ["before", "knb.7", "knb.8", "after"]
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)

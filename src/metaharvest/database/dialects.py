@@ -15,9 +15,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, event, func, select, text
+from sqlalchemy import URL, Connection, Engine, event, text
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, NotSupportedError
-from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from metaharvest.config.secret_references import masked
 from metaharvest.text import one_line
@@ -234,15 +233,6 @@ def missing_driver(url: URL) -> str:
     if driver != meant.partition("+")[2]:
         return f"{shown}: the driver {driver} is not installed. Write it like {right}, whose driver {install} installs."
     return f"{shown}: the driver {driver} is not installed. Install it with {install}."
-
-
-def next_numbers(session: Session, column: InstrumentedAttribute[int], number: int) -> list[int]:
-    """The keys of the next `number` rows of a table; only for tables into which nothing else inserts meanwhile."""
-    if session.get_bind().dialect.name == "postgresql":
-        sequence = text("SELECT nextval(pg_get_serial_sequence(:t, :c)) FROM generate_series(1, :n)")
-        return list(session.scalars(sequence, {"t": column.class_.__tablename__, "c": column.key, "n": number}))
-    highest = session.scalar(select(func.max(column))) or 0
-    return list(range(highest + 1, highest + 1 + number))
 
 
 # -- new connections

@@ -6,17 +6,20 @@ by column, and only in columns that need it: SQLAlchemy handles each value of ea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import repeat
+from itertools import chain, repeat
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, Dialect, Table, insert
+from sqlalchemy import Connection, Dialect, Table, insert, text
 
 Columns = Mapping[str, object]
 
 _NONE: Columns = {}
+_PORTION = 200_000
+"""Characters or bytes in the values of one statement for MariaDB and MySQL, which limit its size."""
+_PORTION_ROWS = 200
 
 
 def insert_rows(connection: Connection, table: Table, rows: Sequence[Columns], same: Columns = _NONE) -> None:
@@ -24,8 +27,60 @@ def insert_rows(connection: Connection, table: Table, rows: Sequence[Columns], s
 
     Columns in neither get the database's default; defaults of the models are not applied.
     """
+    statement, ready = _ready(connection.dialect, table, rows, same)
+    connection.exec_driver_sql(statement, ready)
+
+
+def insert_numbered(connection: Connection, table: Table, rows: Sequence[Columns], same: Columns = _NONE) -> list[int]:
+    """Insert `rows` like insert_rows(); return their numbers, which the database gives, in the order of the rows.
+
+    Other connections may insert into the table at the same time.
+    """
+    if connection.dialect.name == "sqlite":
+        # AUTOINCREMENT counts on by one, and the first INSERT of a transaction takes the only write lock.
+        insert_rows(connection, table, rows, same)
+        last = connection.exec_driver_sql("SELECT last_insert_rowid()").scalar_one()
+        return list(range(last - len(rows) + 1, last + 1))
+    if connection.dialect.name == "postgresql":
+        [key] = table.primary_key.columns
+        sequence = {"table": table.name, "key": key.name, "rows": len(rows)}
+        numbers = list(connection.scalars(_FROM_SEQUENCE, sequence))
+        insert_rows(connection, table, [{key.name: each, **row} for each, row in zip(numbers, rows, strict=True)], same)
+        return numbers
+    numbers = []
+    for portion in _portions(rows):
+        # The numbers of one INSERT with VALUES follow one another, in each innodb_autoinc_lock_mode:
+        # https://dev.mysql.com/doc/refman/8.0/en/innodb-auto-increment-handling.html
+        statement, ready = _ready(connection.dialect, table, portion, same)
+        head, one = statement.partition(" VALUES ")[0], f"({', '.join(['%s'] * len(ready[0]))})"
+        values = tuple(chain.from_iterable(row.values() for row in ready))
+        connection.exec_driver_sql(f"{head} VALUES {', '.join([one] * len(ready))}", values)
+        first, step = connection.exec_driver_sql("SELECT last_insert_id(), @@auto_increment_increment").one()
+        numbers += range(first, first + step * len(portion), step)
+    return numbers
+
+
+_FROM_SEQUENCE = text("SELECT nextval(pg_get_serial_sequence(:table, :key)) FROM generate_series(1, :rows)")
+
+
+def _portions(rows: Sequence[Columns]) -> Iterator[Sequence[Columns]]:
+    """The rows for one statement each."""
+    portion: list[Columns] = []
+    size = 0
+    for row in rows:
+        more = sum(len(value) for value in row.values() if isinstance(value, str | bytes))
+        if portion and (size + more > _PORTION or len(portion) == _PORTION_ROWS):
+            yield portion
+            portion, size = [], 0
+        portion.append(row)
+        size += more
+    yield portion
+
+
+def _ready(dialect: Dialect, table: Table, rows: Sequence[Columns], same: Columns) -> tuple[str, list[Any]]:
+    """The statement for one row, and the values of each row as the driver takes them."""
     given = tuple(rows[0])
-    statement, conversions = _prepared(connection.dialect, table, (*given, *same))
+    statement, conversions = _prepared(dialect, table, (*given, *same))
     values: dict[str, Iterable[Any]] = dict(zip(given, zip(*map(itemgetter(*given), rows), strict=True), strict=True))
     for name, convert in conversions.items():
         if name in same:
@@ -33,9 +88,9 @@ def insert_rows(connection: Connection, table: Table, rows: Sequence[Columns], s
         elif convert:
             values[name] = map(convert, values[name])
     ready: list[Any] = list(zip(*(values[name] for name in conversions), strict=True))
-    if not connection.dialect.positional:
+    if not dialect.positional:
         ready = [dict(zip(conversions, row, strict=True)) for row in ready]
-    connection.exec_driver_sql(statement, ready)
+    return statement, ready
 
 
 @lru_cache(maxsize=64)

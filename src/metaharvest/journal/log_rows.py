@@ -9,10 +9,9 @@ from hashlib import blake2b
 
 from sqlalchemy.orm import Session
 
-from metaharvest.database.dialects import next_numbers
 from metaharvest.database.models import Base, HarvestDetailLog, HarvestLog
 from metaharvest.database.operations import OPERATIONS
-from metaharvest.database.rows import insert_rows
+from metaharvest.database.rows import insert_numbered, insert_rows
 from metaharvest.model import WOULD_BE, Finding, ListedDocument, OriginalColumns, Outcome, OutcomeKind, SiteRun
 from metaharvest.problems.attention import MANY_DELETIONS
 from metaharvest.targets.withdrawals import WITHDRAWN
@@ -100,17 +99,11 @@ def write_log(session: Session, rows: Sequence[tuple[LogRow, Whose]], stamp: Sta
     if not rows:
         return
     when = {"run_id": stamp.run_id, "harvest_date": stamp.today, "logged_at": stamp.now}
-    ids = next_numbers(session, HarvestLog.harvest_log_id, len(rows))
     values = [
-        {
-            "harvest_log_id": key,
-            "site_schedule_id": about.site_schedule_id,
-            "site_run_id": about.site_run_id,
-            **row.columns(),
-        }
-        for key, (row, about) in zip(ids, rows, strict=True)
+        {"site_schedule_id": about.site_schedule_id, "site_run_id": about.site_run_id, **row.columns()}
+        for row, about in rows
     ]
-    insert_rows(session.connection(), _LOG, values, when)
+    ids = insert_numbered(session.connection(), _LOG, values, when)
     details = [detail for key, (row, about) in zip(ids, rows, strict=True) for detail in row.details(key, about)]
     if details:
         insert_rows(session.connection(), _DETAILS, details)

@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
 
-from sqlalchemy import bindparam, delete, insert, select, update
+from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.orm import Session
 
 from metaharvest import reports
-from metaharvest.database.dialects import next_numbers
 from metaharvest.database.models import (
     Base,
     HarvestDetailLog,
     HarvestLog,
     HarvestSiteRun,
 )
+from metaharvest.database.rows import insert_numbered
 from metaharvest.journal import totals
 from metaharvest.journal.internal_errors import internal_error
 from metaharvest.journal.log_rows import LogRow, Stamp, Whose, whose, write_log
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _SITE_RUNS = Base.metadata.tables[HarvestSiteRun.__tablename__]
-_NEW = insert(_SITE_RUNS)
 _THIS = update(_SITE_RUNS).where(_SITE_RUNS.c.site_run_id == bindparam("this"))
 _INTERRUPTED = (
     select(HarvestSiteRun)
@@ -110,9 +109,10 @@ def open_all(session: Session, openings: Sequence[Opening], stamp: Stamp) -> lis
         if opening.site.site_id in left
     }
     if new:
-        ids = next_numbers(session, HarvestSiteRun.site_run_id, len(new))
+        rows = [_new_columns(opening) for opening in new]
+        same = {"run_id": stamp.run_id, "status": SiteRunStatus.RUNNING.value, "started_at": stamp.now}
+        ids = insert_numbered(session.connection(), _SITE_RUNS, rows, {**same, **totals.Totals({}, 0).columns(0)})
         numbers |= {opening.site.site_id: key for key, opening in zip(ids, new, strict=True)}
-        session.connection().execute(_NEW, [_new_columns(key, each, stamp) for key, each in zip(ids, new, strict=True)])
     known = _known_lists(session, openings)
     site_runs = []
     for opening in openings:
@@ -164,16 +164,12 @@ def note_error(session: Session, site: Site | BrokenSite, kind: SiteRunKind, row
         write_log(session, [(row, Whose(site.site_id, site_run_id))], stamp)
 
 
-def _new_columns(site_run_id: int, opening: Opening, stamp: Stamp) -> dict[str, object]:
+def _new_columns(opening: Opening) -> dict[str, object]:
     return {
-        "site_run_id": site_run_id,
-        "run_id": stamp.run_id,
         "site_schedule_id": opening.site.registered_id,
         "site_name": opening.site.name,
         "kind": opening.kind.value,
         "rehearsal": opening.site.is_rehearsed,
-        "status": SiteRunStatus.RUNNING.value,
-        "started_at": stamp.now,
         "list_url": shown_url(opening.site.list_url),
     }
 

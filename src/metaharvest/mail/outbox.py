@@ -17,8 +17,8 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import Settings
-from metaharvest.database.dialects import next_numbers
 from metaharvest.database.models import IS_HARVEST, Base, HarvestRun, HarvestSiteRun, ReportDelivery, ReportOutbox
+from metaharvest.database.rows import insert_numbered
 from metaharvest.mail.delivery import Attempt, Letter, MailBackend
 from metaharvest.mail.maildir import Maildir
 from metaharvest.mail.message import Report
@@ -118,16 +118,18 @@ def queue_all(session: Session, reports: Mapping[int, Report], run_id: int, now:
     if not reports:
         return []
     there = set(session.scalars(_KEYS, {"keys": [report.key for report in reports.values()]}))
-    new = [site_run_id for site_run_id, report in reports.items() if report.key not in there]
-    rows, deliveries = [], []
-    for site_run_id, report_id in zip(new, next_numbers(session, ReportOutbox.report_id, len(new)), strict=True):
-        report = reports[site_run_id]
-        rows.append({"report_id": report_id, **_outbox_columns(report, run_id, site_run_id, now)})
-        deliveries += [{"report_id": report_id, "recipient": each} for each in dict.fromkeys(report.recipients)]
-    for table, values in ((_OUTBOX, rows), (_DELIVERIES, deliveries)):
-        if values:
-            session.connection().execute(insert(table), values)
-    return new
+    new = {site_run_id: report for site_run_id, report in reports.items() if report.key not in there}
+    if not new:
+        return []
+    rows = [_outbox_columns(report, run_id, site_run_id, now) for site_run_id, report in new.items()]
+    deliveries = [
+        {"report_id": report_id, "recipient": each}
+        for report_id, report in zip(insert_numbered(session.connection(), _OUTBOX, rows), new.values(), strict=True)
+        for each in dict.fromkeys(report.recipients)
+    ]
+    if deliveries:
+        session.connection().execute(insert(_DELIVERIES), deliveries)
+    return list(new)
 
 
 def _outbox_columns(report: Report, run_id: int, site_run_id: int | None, now: datetime) -> dict[str, object]:

@@ -293,7 +293,7 @@ def _log(session: Session, found: _Found, message: str, harvester: Harvester) ->
     It has a revision, as a row without one means a transfer.
     """
     newest = select(HarvestRun.run_id).where(IS_HARVEST).order_by(HarvestRun.run_id.desc()).limit(1)
-    run_id = session.scalar(newest.with_for_update())
+    run_id = session.scalar(newest)
     if run_id is None:
         return
     row = {"document_id": found.document_id, "revision": 0, "site_schedule_id": found.site_id, "message": message}

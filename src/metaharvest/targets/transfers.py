@@ -62,9 +62,8 @@ def note(session: Session, taken: Sequence[Taken], to: Receiving) -> None:
     """Write the rows; the rows of the log belong to the newest run, if there is one."""
     if not taken:
         return
-    # Lock the run's row: a run that is under way numbers the log rows itself, and commits nothing meanwhile.
     newest = select(HarvestRun.run_id).where(IS_HARVEST).order_by(HarvestRun.run_id.desc()).limit(1)
-    run_id = session.scalar(newest.with_for_update())
+    run_id = session.scalar(newest)
     rows = [
         {
             "document_id": each.document_id,
