@@ -26,6 +26,7 @@ from metaharvest.database.models import (
 )
 from metaharvest.mail.outbox import stuck_mail
 from metaharvest.model import ERROR_OUTCOMES, MAX_FINDINGS, OutcomeKind, RunStatus, SiteRunKind, SiteRunStatus
+from metaharvest.model.actions import todo
 from metaharvest.problems.attention import ATTENTION, CHANGED_CONTENT, MISSING, SHRANK, VANISHED, is_attention
 from metaharvest.reports import phrasing
 from metaharvest.reports.findings import FindingGroup, FindingLine, already_reported, attention, finding_line, title_of
@@ -386,7 +387,7 @@ def _problems(
 def _of_the_run(troubles: Sequence[str]) -> Iterator[Step]:
     """The next step about a run that had trouble itself."""
     for trouble in troubles[:1]:
-        yield Step(trouble, "`metaharvest doctor` checks the settings, the database, the target and the mail.")
+        yield Step(trouble, f"{todo('installation.check')} checks the settings, the database, the target and the mail.")
 
 
 def _step(failure: FailedSite) -> Step:
@@ -438,4 +439,4 @@ def _stuck_mail(session: Session, now: datetime) -> Iterator[str]:
     if stuck is not None:
         waits = phrasing.counted(stuck.deliveries, "delivery has", "deliveries have")
         waited = f"{waits} waited for more than two days, the first since {stuck.since:%Y-%m-%d}"
-        yield f"The outbox does not empty: {waited}. `metaharvest reports --undelivered` tells why."
+        yield f"The outbox does not empty: {waited}. {todo('reports.undelivered')} says why."

@@ -17,6 +17,7 @@ from metaharvest.config.settings import Settings
 from metaharvest.database.models import HarvestRun, HarvestSiteRun
 from metaharvest.mail.message import Attachment, Report, build, message_id, safe_file_name
 from metaharvest.model import RunStatus, Site
+from metaharvest.model.actions import todo
 from metaharvest.reports import phrasing
 from metaharvest.reports.admin_view import AdminView, admin_view
 from metaharvest.reports.digest_view import DigestView, digest_view
@@ -84,11 +85,11 @@ def _site_report(
         view = replace(view, table=TableNote("", "in the table that --csv prints"))
     elif not phrasing.is_quiet(site_run):
         name = f"{safe_file_name(view.site)}-{view.date}.csv"
-        command = f"metaharvest log --csv --site-run {number}"
         content = "every document except unchanged ones without a finding"
-        attachment, note = _table(
-            documents_csv(session, number, for_contacts=True), name, content, command, context.settings
-        )
+        chunks = documents_csv(session, number, for_contacts=True)
+        left_out = f"The administrators can send it to you; it is that of site run {number}."
+        without = TableNote(left_out, "in the table that the administrators can send to you")
+        attachment, note = _table(chunks, name, content, without, context.settings)
         view = replace(view, table=note)
     return _report("site", number, (*_seed(run), site_run.started_at), view, attachment, context)
 
@@ -116,9 +117,10 @@ def admin_report(
     if settings.reports.admin == "log-file":
         view = _to_log_file(session, view, settings, name)
     if not view.log_file and not is_rehearsal:
-        command = f"metaharvest log --csv --run {run_id}"
         content, least = "the whole log of this run", least_log_size(session, run_id)
-        attachment, note = _table(log_csv(session, run_id), f"{name}.csv", content, command, settings, least)
+        command = todo("log.table", run_id=run_id)
+        without = TableNote(f"{command} writes it.", f"in the table that {command} writes")
+        attachment, note = _table(log_csv(session, run_id), f"{name}.csv", content, without, settings, least)
         view = replace(view, table=note)
     return _report("admin", run_id, _seed(run), view, attachment, context)
 
@@ -168,20 +170,19 @@ def _table(
     chunks: Generator[str, None, None],
     file_name: str,
     content: str,
-    command: str,
+    without: TableNote,
     settings: Settings,
     at_least: int = 0,
 ) -> tuple[Attachment | None, TableNote]:
     """The table as an attachment, if it has rows and is not too long, and the report's note about it.
 
-    `at_least`: see attachment_of.
+    `without`: the note's end if the table is too long. `at_least`: see attachment_of.
     """
     attachment, rows = attachment_of(chunks, file_name, settings.reports, at_least)
     if attachment is None:
         limit = phrasing.size(settings.reports.drop_csv_over)
-        left_out = f"The table of {content} is longer than {limit} and was left out"
-        sentence = f"{left_out}; the administrators get it with `{command}`."
-        return None, TableNote(sentence, f"in the table that `{command}` writes")
+        sentence = f"The table of {content} is longer than {limit} and was left out. {without.sentence}"
+        return None, replace(without, sentence=sentence)
     if not rows:
         return None, NO_TABLE
     sentence = f"The attached table {attachment.file_name} has {content}, with all findings, for a spreadsheet."

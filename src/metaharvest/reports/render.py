@@ -28,6 +28,7 @@ from markupsafe import Markup
 from metaharvest.config.paths import data_folder
 from metaharvest.config.settings import Settings
 from metaharvest.mail.message import RenderedText
+from metaharvest.model.actions import Todo, parts, todo
 from metaharvest.reports.admin_view import AdminView
 from metaharvest.reports.digest_view import DigestView
 from metaharvest.reports.findings import FindingGroup, FindingLine
@@ -102,6 +103,7 @@ def _environment_of(own: Path | None, docs_url: str) -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters.update(wrapped=wrapped, underlined=underlined, comma="{:,}".format, marked=marked)
+    environment.globals["action"] = todo
     environment.globals["rules_page"] = rules_page = f"{docs_url}/{RULES_PAGE}" if docs_url else ""
     environment.filters["page"] = lambda rule: page_of(rule, rules_page)
     environment.tests["web"] = lambda url: url.lower().startswith(("http://", "https://"))
@@ -192,9 +194,16 @@ def underlined(text: str, character: str = "=") -> str:
 
 
 def marked(text: str) -> Markup:
-    """`text` escaped for HTML; text between backticks becomes code."""
-    style = "font-family:Consolas,Menlo,'DejaVu Sans Mono',monospace;font-size:93%"
-    return Markup(re.sub("`([^`]+)`", rf'<code style="{style}">\1</code>', escape(text)))
+    """`text` escaped for HTML; actions, and text between backticks, become code."""
+    opening = """<code style="font-family:Consolas,Menlo,'DejaVu Sans Mono',monospace;font-size:93%">"""
+    return Markup("").join(
+        Markup(
+            f"{opening}{escape(part.command)}</code>"
+            if isinstance(part, Todo)
+            else re.sub("`([^`]+)`", rf"{opening}\1</code>", escape(part))
+        )
+        for part in parts(text)
+    )
 
 
 def _reason(error: Exception) -> str:

@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from metaharvest.model import OutcomeKind
+from metaharvest.model.actions import todo
 from metaharvest.reports.admin_view import AdminView, FailedSite, RuleProblem, SiteRow, Undelivered
 from metaharvest.reports.digest_view import DigestView, SiteTrend, Week
 from metaharvest.reports.document_lists import NamedDocument, NamedDocuments
@@ -33,7 +34,8 @@ _REMEMBERED = (RememberedProblems("eml.system-differs", "Ids twice", 3, ("alder.
 _COUNTS = {kind.column: number for number, kind in enumerate(OutcomeKind)}
 _STEPS = (
     Step(
-        "alder-creek: 25 deletions wait.", "`metaharvest sites confirm alder-creek` has the next harvest delete them."
+        "alder-creek: 25 deletions wait.",
+        f"{todo('sites.confirm', name='alder-creek')} has the next harvest delete them.",
     ),
 )
 
@@ -76,7 +78,7 @@ _SITE = SiteView(
     unchanged=_NAMED,
     next_harvest="2026-11-23",
     time_spent="The harvest took 2 s.",
-    rehearsal=f"metaharvest check {_URL}",
+    rehearsal=todo("check", url=_URL).command,
     registered=(("Harvest list", _URL), ("Harvested", "every day")),
     recipients=("contact@example.org",),
     administrators=("steward@example.org", "second@example.org"),

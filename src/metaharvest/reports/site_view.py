@@ -5,7 +5,6 @@ wanted.py decides which site runs deserve a report at all; the templates make th
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,6 +16,7 @@ from sqlalchemy.orm import Session
 from metaharvest.config.settings import Settings
 from metaharvest.database.models import HarvestLog, HarvestRun, HarvestSiteRun
 from metaharvest.model import ERROR_OUTCOMES, Deletions, Notify, OutcomeKind, Site, SiteRunKind, SiteRunStatus
+from metaharvest.model.actions import todo
 from metaharvest.problems.attention import ATTENTION
 from metaharvest.reports import phrasing
 from metaharvest.reports.document_lists import NamedDocuments, ended_as, repaired, unchanged
@@ -246,8 +246,7 @@ def _rehearsal(schedule: Site | None) -> str:
     """The command by which contacts try a correction; empty if the site is not registered."""
     if schedule is None:
         return ""
-    command = "oai validate" if schedule.options.oai else "check"
-    return f"metaharvest {command} {shlex.quote(shown_url(schedule.list_url))}"
+    return todo("oai.validate" if schedule.options.oai else "check", url=shown_url(schedule.list_url)).command
 
 
 def _start_here(groups: _Groups, rehearsal: str) -> tuple[Step, ...]:

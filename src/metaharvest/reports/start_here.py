@@ -6,7 +6,6 @@ night until then.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,6 +15,7 @@ from sqlalchemy.orm import Session
 from metaharvest.database.models import SiteProblem
 from metaharvest.ledger.deletions import deletions_unconfirmed
 from metaharvest.model import Deletions, Site
+from metaharvest.model.actions import todo
 from metaharvest.reports.findings import FindingGroup
 from metaharvest.reports.phrasing import counted
 from metaharvest.sites.overdue import Overdue
@@ -31,7 +31,7 @@ _MOST = 3
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing to do: `what` is the case, and `todo` the step, with the exact command if there is one."""
+    """One thing to do: `what` is the case, and `todo` the step, with the action if there is one."""
 
     what: str
     todo: str
@@ -68,9 +68,9 @@ def waiting_for_a_person(
         subjects.append(f"{counted(number, 'document')} claimed by two sites")
     if refused:
         mails = counted(refused, "mail was", "mails were")
-        why, again = "metaharvest reports --undelivered", "metaharvest reports resend --state refused"
-        commands = f"`{why}` shows why; `{again}` sends them again."
-        steps.append(Step(f"{mails} refused, and the recipients have no report.", commands))
+        why, again = todo("reports.undelivered"), todo("reports.resend_refused")
+        step = f"{why} shows why; {again} sends them again."
+        steps.append(Step(f"{mails} refused, and the recipients have no report.", step))
         subjects.append(f"{counted(refused, 'mail')} refused")
     if overdue:
         steps.append(_look(overdue, failed))
@@ -97,10 +97,10 @@ def first_steps(groups: Iterable[FindingGroup]) -> tuple[Step, ...]:
 def _confirm(name: str, number: int) -> Step:
     are, them = ("is", "it") if number == 1 else ("are", "them")
     said = f"{one_line(name)}: the repository says that {counted(number, 'document')} {are} deleted."
-    command = f"metaharvest sites confirm {shlex.quote(name)}"
+    confirm = todo("sites.confirm", name=name)
     return Step(
         f"{said} Nothing is deleted until you confirm.",
-        f"Ask the keeper of the repository. If it is right, `{command}` has the next harvest delete {them}.",
+        f"Ask the keeper of the repository. If it is right, {confirm} has the next harvest delete {them}.",
     )
 
 
@@ -119,11 +119,11 @@ def _claimed(session: Session) -> dict[str, tuple[int, str]]:
 
 def _decide(name: str, number: int, example: str) -> Step:
     documents = counted(number, "document belongs", "documents belong")
-    quoted = shlex.quote(name)
+    listed = todo("documents.of_rule", name=name, rule=OTHER_SITE)
+    transfer = todo("documents.transfer", docid=one_line(example), name=name)
     return Step(
         f"{one_line(name)}: {documents} to another site, such as {one_line(example)}.",
-        f"`metaharvest documents --site {quoted} --rule {OTHER_SITE}` lists them. Where a document has moved to this "
-        f"site, `metaharvest target transfer {shlex.quote(one_line(example))} {quoted}` gives it to the site.",
+        f"{listed} lists them. Where a document has moved to this site, {transfer} gives it to the site.",
     )
 
 
@@ -136,8 +136,8 @@ def _look(overdue: Sequence[Overdue], failed: Mapping[str, Step]) -> Step:
 
 
 def show_site(name: str) -> str:
-    """The command that shows more about a site."""
-    return f"`metaharvest sites show {shlex.quote(name)}` shows its last harvests."
+    """The step that shows more about a site."""
+    return f"{todo('sites.show', name=name)} shows its last harvests."
 
 
 def _correct(group: FindingGroup) -> Step:
