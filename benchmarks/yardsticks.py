@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks.corpus import SiteFolder
 from benchmarks.servers import tool
-from metaharvest.validation.catalogue import VERSIONS
+from metaharvest.validation.schemas import VERSIONS
 
 COMMIT_EVERY = 100
 FILES_AT_ONCE = 2000

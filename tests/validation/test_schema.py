@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from metaharvest.model import MAX_FINDINGS, Level, Verdict
-from metaharvest.validation.catalogue import VERSIONS, EmlVersion, compile_schema
+from metaharvest.validation.schemas import VERSIONS, EmlVersion, compile_schema
 from support.eml_documents import NAMESPACES, NUMBERS, VALIDATOR, additional, eml, listed
 
 every_version = pytest.mark.parametrize("number", NUMBERS)

@@ -252,7 +252,7 @@ def test_an_unknown_element_beside_parts_of_a_document_is_no_html() -> None:
 
 
 def test_eml_has_no_element_that_is_taken_for_html() -> None:
-    from metaharvest.validation.catalogue import eml_names
+    from metaharvest.validation.schemas import eml_names
 
     assert len(eml_names()) > 300
     assert not NAMES & eml_names()

@@ -12,14 +12,14 @@ pytestmark = pytest.mark.slow
 
 COMPILE = """
 import threading
-from metaharvest.validation import VERSIONS, catalogue
+from metaharvest.validation import VERSIONS, schemas
 
 together, failed = threading.Barrier(8), []
 
 def begin(number):
     together.wait()
     try:
-        catalogue.compile_schema(list(VERSIONS.values())[number % 5])
+        schemas.compile_schema(list(VERSIONS.values())[number % 5])
     except Exception as error:
         failed.append(error)
 """

@@ -26,16 +26,15 @@ from lxml import etree
 from metaharvest.model import Level, ListedDocument, ValidationLevel, Verdict, limited
 from metaharvest.validation import (
     against_schema,
-    catalogue,
     eml,
     explain,
     formats,
     identity,
     parse_lock,
     places,
+    schemas,
     wellformed,
 )
-from metaharvest.validation.catalogue import VERSIONS, Described, EmlVersion
 from metaharvest.validation.processing_policy import (
     BY_EML,
     ProcessingPolicy,
@@ -43,6 +42,7 @@ from metaharvest.validation.processing_policy import (
     by_normalizing,
     transformed,
 )
+from metaharvest.validation.schemas import VERSIONS, Described, EmlVersion
 from metaharvest.validation.titles import title_of
 
 __all__ = ["VERSIONS", "ProcessingPolicy", "Validator"]
@@ -221,5 +221,5 @@ class _ParserAndSchemas:
     def schema(self, described: Described) -> etree.XMLSchema:
         """The schema, compiled the first time it is needed."""
         if described not in self.schemas:
-            self.schemas[described] = catalogue.compile_schema(described)
+            self.schemas[described] = schemas.compile_schema(described)
         return self.schemas[described]

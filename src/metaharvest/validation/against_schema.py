@@ -20,8 +20,8 @@ from lxml import etree
 from metaharvest.model import Level
 from metaharvest.text import shown_url
 from metaharvest.validation import explain, lenient
-from metaharvest.validation.catalogue import Described
 from metaharvest.validation.places import ElementFinding, shown_name
+from metaharvest.validation.schemas import Described
 
 _STREAMED_BYTES = 250_000
 """A document larger than this is validated from its source first; a smaller one has no room for very many errors."""

@@ -22,10 +22,10 @@ from metaharvest.model import MAX_FINDINGS
 from metaharvest.rules import RULES
 from metaharvest.text import one_line
 from metaharvest.validation import advice, html_text, lenient, schema_errors
-from metaharvest.validation.catalogue import VERSIONS, Described, EmlVersion, explaining, explaining_schema
 from metaharvest.validation.formats import is_taken_for_protocol
 from metaharvest.validation.order import in_which_order, must_precede
 from metaharvest.validation.places import ElementFinding, shown_name
+from metaharvest.validation.schemas import VERSIONS, Described, EmlVersion, explaining, explaining_schema
 
 logger = logging.getLogger(__name__)
 

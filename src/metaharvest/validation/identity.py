@@ -13,8 +13,8 @@ from lxml import etree
 
 from metaharvest.model import Level, ListedDocument
 from metaharvest.text import one_line
-from metaharvest.validation.catalogue import VERSIONS, EmlVersion
 from metaharvest.validation.places import ElementFinding
+from metaharvest.validation.schemas import VERSIONS, EmlVersion
 
 _NEWEST = list(VERSIONS.values())[-1]
 _NUMBER = re.compile(r"eml-(\d{1,9}(?:\.\d{1,9}){0,2})")

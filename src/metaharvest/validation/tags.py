@@ -16,7 +16,7 @@ from itertools import islice
 
 from metaharvest.text import one_line
 from metaharvest.validation import html_text
-from metaharvest.validation.catalogue import eml_names
+from metaharvest.validation.schemas import eml_names
 
 _MOST_CHARACTERS = 2_000_000
 """A longer document is read up to here."""

@@ -18,7 +18,7 @@ from metaharvest.config.target_settings import TargetSettings
 from metaharvest.fetch.xml_bounds import XmlLimits
 from metaharvest.targets.dataone.bounded_xml import SHORT, root_of
 from metaharvest.text import one_line, whole_number
-from metaharvest.validation.catalogue import VERSIONS
+from metaharvest.validation.schemas import VERSIONS
 
 _NAMESPACE = "http://ns.dataone.org/service/types/v2.0"
 PAGE_BYTES = 8_388_608

@@ -21,7 +21,7 @@ from metaharvest.targets.dataone.session import DataOneSession
 from metaharvest.targets.dataone.system_metadata import ObjectInfo
 from metaharvest.targets.http import HttpClient
 from metaharvest.text import shown_url
-from metaharvest.validation.catalogue import VERSIONS
+from metaharvest.validation.schemas import VERSIONS
 
 _SOON = timedelta(days=7)
 
