@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from sqlalchemy import inspect, text
+
 from benchmarks import databases, yardsticks
 from benchmarks.corpus import SiteFolder, write_documents, write_list
 from benchmarks.installation import NIGHT, Cost, Installation
@@ -271,6 +273,22 @@ def _fill(installation: Installation, sites: Sequence[SiteFolder]) -> None:
         with installation.engine.begin() as connection:
             connection.execute(into_target, stored)
             connection.execute(into_ledger, ledger)
+    _fill_catalogue(installation)
+
+
+def _fill_catalogue(installation: Installation) -> None:
+    """The current documents; the versions that are compared may be from before this table."""
+    if "catalogue_document" not in inspect(installation.engine).get_table_names():
+        return
+    with installation.engine.begin() as connection:
+        connection.execute(
+            text(
+                "INSERT INTO catalogue_document (catalogue_document_id, document_id, item_identifier, document_type, "
+                "revision, sha256, title, site_schedule_id, deleted, changed_at, change_seq) "
+                "SELECT document_revision_id, document_id, document_id, document_type, revision, sha256, '', "
+                "site_schedule_id, FALSE, inserted_at, document_revision_id FROM document_revision"
+            )
+        )
 
 
 def _of(cost: Cost) -> str:

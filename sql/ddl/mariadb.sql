@@ -1,5 +1,47 @@
 -- The tables of metaharvest on mariadb, for reading: `metaharvest init` creates and upgrades them.
 
+CREATE TABLE catalogue_counter (
+	counter_id BIGINT NOT NULL, 
+	change_seq BIGINT NOT NULL, 
+	changed_at DATETIME(6) NOT NULL, 
+	CONSTRAINT pk_catalogue_counter PRIMARY KEY (counter_id)
+)ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE TABLE catalogue_document (
+	catalogue_document_id BIGINT NOT NULL, 
+	document_id VARCHAR(800) CHARACTER SET ascii COLLATE ascii_bin NOT NULL, 
+	item_identifier VARCHAR(800) CHARACTER SET ascii COLLATE ascii_bin NOT NULL, 
+	origin VARCHAR(200), 
+	document_type VARCHAR(255) NOT NULL, 
+	revision BIGINT NOT NULL, 
+	sha256 VARCHAR(64) NOT NULL, 
+	title VARCHAR(300) NOT NULL, 
+	site_schedule_id BIGINT, 
+	deleted BOOL NOT NULL, 
+	changed_at DATETIME(6) NOT NULL, 
+	change_seq BIGINT NOT NULL, 
+	CONSTRAINT pk_catalogue_document PRIMARY KEY (catalogue_document_id), 
+	CONSTRAINT uq_catalogue_document_document_id UNIQUE (document_id), 
+	CONSTRAINT uq_catalogue_document_change_seq UNIQUE (change_seq)
+)ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX ix_catalogue_document_changed ON catalogue_document (changed_at, catalogue_document_id);
+
+CREATE INDEX ix_catalogue_document_item ON catalogue_document (origin, item_identifier);
+
+CREATE INDEX ix_catalogue_document_type ON catalogue_document (document_type, changed_at, catalogue_document_id);
+
+CREATE TABLE catalogue_set (
+	catalogue_set_id BIGINT NOT NULL AUTO_INCREMENT, 
+	catalogue_document_id BIGINT NOT NULL, 
+	set_spec VARCHAR(800) CHARACTER SET ascii COLLATE ascii_bin NOT NULL, 
+	CONSTRAINT pk_catalogue_set PRIMARY KEY (catalogue_set_id)
+)ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX ix_catalogue_set_catalogue_document_id ON catalogue_set (catalogue_document_id);
+
+CREATE INDEX ix_catalogue_set_spec ON catalogue_set (set_spec, catalogue_document_id);
+
 CREATE TABLE document_origin (
 	document_origin_id BIGINT NOT NULL AUTO_INCREMENT, 
 	document_id VARCHAR(800) CHARACTER SET ascii COLLATE ascii_bin NOT NULL, 

@@ -1,5 +1,47 @@
 -- The tables of metaharvest on postgresql, for reading: `metaharvest init` creates and upgrades them.
 
+CREATE TABLE catalogue_counter (
+	counter_id BIGINT NOT NULL, 
+	change_seq BIGINT NOT NULL, 
+	changed_at TIMESTAMP WITHOUT TIME ZONE NOT NULL, 
+	CONSTRAINT pk_catalogue_counter PRIMARY KEY (counter_id)
+);
+
+CREATE TABLE catalogue_document (
+	catalogue_document_id BIGINT NOT NULL, 
+	document_id VARCHAR(800) COLLATE "C" NOT NULL, 
+	item_identifier VARCHAR(800) COLLATE "C" NOT NULL, 
+	origin VARCHAR(200), 
+	document_type VARCHAR(255) NOT NULL, 
+	revision BIGINT NOT NULL, 
+	sha256 VARCHAR(64) NOT NULL, 
+	title VARCHAR(300) NOT NULL, 
+	site_schedule_id BIGINT, 
+	deleted BOOLEAN NOT NULL, 
+	changed_at TIMESTAMP WITHOUT TIME ZONE NOT NULL, 
+	change_seq BIGINT NOT NULL, 
+	CONSTRAINT pk_catalogue_document PRIMARY KEY (catalogue_document_id), 
+	CONSTRAINT uq_catalogue_document_document_id UNIQUE (document_id), 
+	CONSTRAINT uq_catalogue_document_change_seq UNIQUE (change_seq)
+);
+
+CREATE INDEX ix_catalogue_document_changed ON catalogue_document (changed_at, catalogue_document_id);
+
+CREATE INDEX ix_catalogue_document_item ON catalogue_document (origin, item_identifier);
+
+CREATE INDEX ix_catalogue_document_type ON catalogue_document (document_type, changed_at, catalogue_document_id);
+
+CREATE TABLE catalogue_set (
+	catalogue_set_id BIGSERIAL NOT NULL, 
+	catalogue_document_id BIGINT NOT NULL, 
+	set_spec VARCHAR(800) COLLATE "C" NOT NULL, 
+	CONSTRAINT pk_catalogue_set PRIMARY KEY (catalogue_set_id)
+);
+
+CREATE INDEX ix_catalogue_set_catalogue_document_id ON catalogue_set (catalogue_document_id);
+
+CREATE INDEX ix_catalogue_set_spec ON catalogue_set (set_spec, catalogue_document_id);
+
 CREATE TABLE document_origin (
 	document_origin_id BIGSERIAL NOT NULL, 
 	document_id VARCHAR(800) COLLATE "C" NOT NULL, 

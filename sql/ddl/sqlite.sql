@@ -1,5 +1,46 @@
 -- The tables of metaharvest on sqlite, for reading: `metaharvest init` creates and upgrades them.
 
+CREATE TABLE catalogue_counter (
+	counter_id INTEGER NOT NULL, 
+	change_seq BIGINT NOT NULL, 
+	changed_at DATETIME NOT NULL, 
+	CONSTRAINT pk_catalogue_counter PRIMARY KEY (counter_id)
+);
+
+CREATE TABLE catalogue_document (
+	catalogue_document_id INTEGER NOT NULL, 
+	document_id VARCHAR(800) NOT NULL, 
+	item_identifier VARCHAR(800) NOT NULL, 
+	origin VARCHAR(200), 
+	document_type VARCHAR(255) NOT NULL, 
+	revision BIGINT NOT NULL, 
+	sha256 VARCHAR(64) NOT NULL, 
+	title VARCHAR(300) NOT NULL, 
+	site_schedule_id INTEGER, 
+	deleted BOOLEAN NOT NULL, 
+	changed_at DATETIME NOT NULL, 
+	change_seq BIGINT NOT NULL, 
+	CONSTRAINT pk_catalogue_document PRIMARY KEY (catalogue_document_id), 
+	CONSTRAINT uq_catalogue_document_document_id UNIQUE (document_id), 
+	CONSTRAINT uq_catalogue_document_change_seq UNIQUE (change_seq)
+);
+
+CREATE INDEX ix_catalogue_document_changed ON catalogue_document (changed_at, catalogue_document_id);
+
+CREATE INDEX ix_catalogue_document_item ON catalogue_document (origin, item_identifier);
+
+CREATE INDEX ix_catalogue_document_type ON catalogue_document (document_type, changed_at, catalogue_document_id);
+
+CREATE TABLE catalogue_set (
+	catalogue_set_id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, 
+	catalogue_document_id INTEGER NOT NULL, 
+	set_spec VARCHAR(800) NOT NULL
+);
+
+CREATE INDEX ix_catalogue_set_catalogue_document_id ON catalogue_set (catalogue_document_id);
+
+CREATE INDEX ix_catalogue_set_spec ON catalogue_set (set_spec, catalogue_document_id);
+
 CREATE TABLE document_origin (
 	document_origin_id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, 
 	document_id VARCHAR(800) NOT NULL, 

@@ -11,6 +11,7 @@ import pytest
 
 from metaharvest.config.paths import data_folder
 from metaharvest.errors import MetaharvestError, ScheduleError
+from support.catalogue import FILL_CATALOGUE
 from support.cli import attempt, harvested, initialize, process, tell
 
 DISCHARGE = data_folder("sample_sites") / "alder-creek" / "discharge.xml"
@@ -37,6 +38,8 @@ def put(folder: Path, document_id: str, revision: int, content: bytes) -> None:
             " site_schedule_id, inserted_at) VALUES (?, ?, '', ?, ?, '', '', 1, '2026-11-20 00:00:00')",
             (document_id, revision, content, len(content)),
         )
+        connection.execute("DELETE FROM catalogue_document WHERE document_id = ?", (document_id,))
+        connection.execute(FILL_CATALOGUE)
     connection.close()
 
 

@@ -57,6 +57,7 @@ def harvested(folder: Path, server: HttpServer) -> Harvester:
         "INSERT INTO document_origin VALUES (1, 'a.1', 1, 'https://a.example.org/oai', 'oai:a:1', 'oai_dc', "
         "'2026-11-20', '2026-11-20T00:00:00Z', 'http://a.example.org/ns', '0', FALSE, '[]', '[]', NULL)"
     )
+    made.rows("INSERT INTO catalogue_set VALUES (1, 1, 'rivers:alder')")
     made.rows("INSERT INTO document_tombstone VALUES ('z.2', 1, 1, '2026-11-20', '2026-11-20 00:00:00.000000')")
     made.rows(
         "INSERT INTO document_withdrawal VALUES ('z.3', 'asked for', 'a', '2026-11-20', '2026-11-20 00:00:00.000000', "

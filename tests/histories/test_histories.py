@@ -22,7 +22,7 @@ def test_every_record_of_a_history_is_kept_named_or_counted(seed: int, tmp_path:
 
 
 def lose(life: Life) -> None:
-    life.harvester.rows("DELETE FROM document_revision WHERE document_id LIKE ?", "%:1")
+    life.harvester.lose("%:1")
 
 
 def delete(life: Life) -> None:
@@ -31,6 +31,7 @@ def delete(life: Life) -> None:
         "SELECT document_id, revision, '2026-01-01', inserted_at FROM document_revision WHERE document_id LIKE ?",
         "%:1",
     )
+    life.harvester.rows("UPDATE catalogue_document SET deleted = TRUE WHERE document_id LIKE ?", "%:1")
     del life.source.records["oai:test:1"]
 
 

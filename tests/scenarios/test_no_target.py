@@ -202,6 +202,7 @@ STATE = {
     "site_problem": "site_problem_id",
     "harvest_site_schedule": "site_schedule_id",
     "document_revision": "document_revision_id",
+    "catalogue_document": "document_id",
     "document_owner": "document_id",
 }
 """The tables with the state of sites and documents, and the sort keys of their rows."""

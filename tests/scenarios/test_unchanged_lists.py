@@ -55,7 +55,7 @@ def test_a_document_that_the_target_lost_goes_in_again_though_the_list_is_unchan
     harvester.add_site("site", with_etag(server, "a.1.1", "a.2.1"))
     harvester.run("2026-11-20")
     harvester.run("2026-11-21")
-    harvester.rows("DELETE FROM document_revision WHERE document_id = 'a.2'")
+    harvester.lose("a.2")
     run = harvester.run("2026-11-22")
     assert "HarvestListUnchanged" in harvester.operations(run["run_id"])
     assert harvester.outcomes(run["run_id"]) == {"a.2.1": "inserted"}

@@ -136,6 +136,11 @@ class Harvester:
         """What the database says: see `rows_of`."""
         return rows_of(self.engine, sql, *values)
 
+    def lose(self, document_id: str = "%") -> None:
+        """Let the embedded target lose documents, as somebody with SQL may."""
+        for table in ("document_revision", "catalogue_document"):
+            self.rows(f"DELETE FROM {table} WHERE document_id LIKE ?", document_id)
+
     def outcomes(self, run_id: int) -> dict[str, str]:
         """docid -> outcome, as the log of a run has it."""
         sql = (

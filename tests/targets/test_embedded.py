@@ -15,6 +15,7 @@ from metaharvest.errors import TargetError
 from metaharvest.model import FetchedDocument, ListedDocument, RecordOrigin
 from metaharvest.targets.base import Upload
 from metaharvest.targets.embedded import EmbeddedTarget
+from support.catalogue import fill_catalogue
 from support.harvester import Harvester
 
 
@@ -27,6 +28,7 @@ def test_every_revision_of_very_many_documents_is_listed_in_order(harvester: Har
     with writers(harvester.engine).begin() as session:
         rows = [{"document_id": name, "revision": revision, **same} for name, revision in numbers]
         session.execute(insert(DocumentRevision), rows)
+        fill_catalogue(session.connection())
     target = EmbeddedTarget(readers(harvester.engine))
     held = ((each.document_id, each.revision) for each in target.held())
     assert list(held) == sorted(numbers)
@@ -39,12 +41,14 @@ def test_what_is_asked_for_while_it_is_listed_is_answered(harvester: Harvester) 
     with writers(harvester.engine).begin() as session:
         rows = [{"document_id": f"b.{number}", "revision": 1, **same} for number in range(1200)]
         session.execute(insert(DocumentRevision), rows)
+        fill_catalogue(session.connection())
     target = EmbeddedTarget(readers(harvester.engine))
     for number, each in enumerate(target.held()):
         assert target.content(each.document_id, each.revision) == b"x"
         if number == 1100:
             with writers(harvester.engine).begin() as session:
                 session.execute(insert(DocumentRevision), [{"document_id": "a.1", "revision": 1, **same}])
+                fill_catalogue(session.connection())
     assert number == 1199
 
 

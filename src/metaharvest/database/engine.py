@@ -25,7 +25,7 @@ from metaharvest.database.operations import OPERATIONS
 from metaharvest.errors import DatabaseError, DatabaseUnavailable, LockHeld, SchemaMismatch, SettingsError
 from metaharvest.text import shown_url
 
-SCHEMA_VERSION = "0017"
+SCHEMA_VERSION = "0018"
 """The newest migration in sql/migrations; the database must be at it."""
 
 _NO_ROOM_BYTES = 1_000_000

@@ -317,7 +317,7 @@ class ReportDelivery(Base):
 
 
 class DocumentRevision(Base):
-    """The embedded target: every revision of every document, its bytes exactly as received.
+    """The catalogue: every revision of every document, its bytes exactly as received.
 
     The bytes are the last column: SQLite reads through a row up to the column that is asked for.
     """
@@ -338,7 +338,7 @@ class DocumentRevision(Base):
 
 
 class DocumentOrigin(Base):
-    """The origin of a revision in the embedded target, for a record of a source repository (OAI-PMH provenance).
+    """The origin of a revision in the catalogue, for a record of a source repository (OAI-PMH provenance).
 
     `sets` and `about` are JSON: set specs, and the record's about containers as text. `received` has the original
     bytes, if the document was normalised; then a document of a harvest list has a row as well, and `base_url` is its
@@ -365,7 +365,7 @@ class DocumentOrigin(Base):
 
 
 class DocumentTombstone(Base):
-    """A document that the embedded target had and that was deleted, because its source repository deleted it.
+    """A document of the catalogue that was deleted, because its source repository deleted it, or was withdrawn.
 
     `revision` is the highest that it had: these numbers are used up. Its revisions stay, and can be read.
     """
@@ -378,6 +378,69 @@ class DocumentTombstone(Base):
     site_schedule_id: Mapped[int | None] = mapped_column(KEY)
     datestamp: Mapped[str] = mapped_column(String(40))
     deleted_at: Mapped[datetime]
+
+
+class CatalogueDocument(Base):
+    """The catalogue: a row for each document that the embedded target has, or had: its current revision.
+
+    `catalogue_document_id` is the number of the change that brought the document. `origin` is the name of its source
+    repository, and `item_identifier` its identifier there, percent-encoded as in document ids; all formats of a record
+    have the same two. A document of a harvest list has no origin, and its document id as the identifier.
+    `document_type` is cut after 255 characters, `title` after 300. `site_schedule_id` is the site that it belongs to.
+    A deleted document stays, with the revision that it had.
+
+    `change_seq` is the number of its last change, `changed_at` the time, in whole seconds: see CatalogueCounter.
+    """
+
+    __tablename__ = "catalogue_document"
+    __table_args__ = (
+        Index("ix_catalogue_document_item", "origin", "item_identifier"),
+        Index("ix_catalogue_document_changed", "changed_at", "catalogue_document_id"),
+        Index("ix_catalogue_document_type", "document_type", "changed_at", "catalogue_document_id"),
+        TEXTS,
+    )
+
+    catalogue_document_id: Mapped[int] = mapped_column(KEY, primary_key=True, autoincrement=False)
+    document_id: Mapped[str] = mapped_column(Identifier, unique=True)
+    item_identifier: Mapped[str] = mapped_column(Identifier)
+    origin: Mapped[str | None] = mapped_column(String(200))
+    document_type: Mapped[str] = mapped_column(String(255))
+    revision: Mapped[int] = mapped_column(BigInteger)
+    sha256: Mapped[str] = mapped_column(String(64))
+    title: Mapped[str] = mapped_column(String(300))
+    site_schedule_id: Mapped[int | None] = mapped_column(KEY)
+    deleted: Mapped[bool]
+    changed_at: Mapped[datetime]
+    change_seq: Mapped[int] = mapped_column(BigInteger, unique=True)
+
+
+class CatalogueSet(Base):
+    """A set of the source repository that a document of the catalogue is in.
+
+    Only sets that are ASCII with at most 800 characters have a row; document_origin has all.
+    """
+
+    __tablename__ = "catalogue_set"
+    __table_args__ = (Index("ix_catalogue_set_spec", "set_spec", "catalogue_document_id"), TABLE)
+
+    catalogue_set_id: Mapped[int] = mapped_column(KEY, primary_key=True)
+    catalogue_document_id: Mapped[int] = mapped_column(KEY, index=True)
+    set_spec: Mapped[str] = mapped_column(Identifier)
+
+
+class CatalogueCounter(Base):
+    """The last change of the catalogue, in one row: its number, and its time in whole seconds.
+
+    A writer locks the row before it takes numbers, and until it commits. So changes are numbered in the order in which
+    they are committed, and neither number nor time ever goes back.
+    """
+
+    __tablename__ = "catalogue_counter"
+    __table_args__ = TEXTS
+
+    counter_id: Mapped[int] = mapped_column(KEY, primary_key=True, autoincrement=False)
+    change_seq: Mapped[int] = mapped_column(BigInteger)
+    changed_at: Mapped[datetime]
 
 
 class DocumentWithdrawal(Base):

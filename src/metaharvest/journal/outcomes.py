@@ -126,12 +126,17 @@ def write(session: Session, entries: Sequence[OutcomeNote], stamp: Stamp) -> Non
 
 def _write_all(session: Session, entries: Sequence[OutcomeNote], stamp: Stamp) -> None:
     outcomes = _stored(session, entries, stamp)
+    restamping: dict[int, list[ListedDocument]] = {}
+    targets: dict[int, TransactionalTarget] = {}
     for entry in entries:
         if entry.deleting is not None:
             ours = entry.site_run.site.site_id, stamp.now, entry.site_run.same_origin.others
             entry.deleting.delete(Deletion(entry.outcome.document, *ours), session)
         if entry.restamping is not None:
-            entry.restamping.restamp([entry.outcome.document], session)
+            restamping.setdefault(id(entry.restamping), []).append(entry.outcome.document)
+            targets[id(entry.restamping)] = entry.restamping
+    for key, documents in restamping.items():
+        targets[key].restamp(documents, session)
     write_log(
         session,
         [
@@ -207,7 +212,7 @@ def _stored(session: Session, entries: Sequence[OutcomeNote], stamp: Stamp) -> l
     for entry in entries:
         if entry.storing:
             ours = entry.site_run.site.site_id, stamp.now, entry.site_run.same_origin.others
-            upload = Upload(entry.storing.fetched, *ours)
+            upload = Upload(entry.storing.fetched, *ours, title=entry.outcome.title)
             uploads.setdefault(id(entry.storing.target), []).append(upload)
             targets[id(entry.storing.target)] = entry.storing.target
     actions = {key: iter(targets[key].upload(each, session)) for key, each in uploads.items()}

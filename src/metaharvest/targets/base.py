@@ -10,64 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Literal, Protocol
 
 from sqlalchemy.orm import Session
 
-from metaharvest.model import Action, FetchedDocument, Holding, ListedDocument, Site
+from metaharvest.model import Action, Holding, ListedDocument, Site
+from metaharvest.model.holdings import Deletion as Deletion
+from metaharvest.model.holdings import HeldRevision as HeldRevision
+from metaharvest.model.holdings import Upload as Upload
 
 OF_ANOTHER_SITE = "Give your document an identifier of its own, or ask the administrator to transfer it to your site."
 RECORD_OF_ANOTHER_SITE = "The administrator transfers it to this site, if this site is to keep it up to date."
 """The request for a document that belongs to another site, and the one for a record of a source repository."""
-
-
-@dataclass(frozen=True, slots=True)
-class Upload:
-    """A checked document for the target, from the site with this number (0: not from a site).
-
-    Documents of the other sites of `same_origin` belong to this site, too.
-    """
-
-    fetched: FetchedDocument
-    site_id: int
-    at: datetime
-    same_origin: frozenset[int] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Deletion:
-    """A document that the site's source repository has deleted; for a target that is written in the journal.
-
-    `same_origin`: see Upload.
-    """
-
-    document: ListedDocument
-    site_id: int
-    at: datetime
-    same_origin: frozenset[int] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class HeldRevision:
-    """One revision of a document as a target describes it. Unknown values are None, or empty.
-
-    `size` is in bytes; `source_url` is its source, or its place in the target; `site_id` is its first site.
-    """
-
-    document_id: str
-    revision: int
-    document_type: str = ""
-    size: int | None = None
-    sha256: str | None = None
-    inserted_at: datetime | None = None
-    source_url: str = ""
-    site_id: int | None = None
-
-    @property
-    def docid(self) -> str:
-        """Document id and revision: `knb-lter-gce.109.6`."""
-        return f"{self.document_id}.{self.revision}"
 
 
 @dataclass(frozen=True, slots=True)

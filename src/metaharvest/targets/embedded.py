@@ -1,4 +1,4 @@
-"""The embedded target: a store in the harvester's own database, the table document_revision.
+"""The embedded target: the catalogue, in the harvester's own database.
 
 It keeps every revision of every document, the bytes exactly as received, and writes in the journal's own transaction,
 so that a document and its log row are written together or not at all.
@@ -11,17 +11,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Literal
 
-from sqlalchemy import bindparam, exists, func, select, update
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
+from metaharvest.catalogue import current, held_revisions, provenance, writing
 from metaharvest.database.dialects import document_size_for, largest_packet, reason_of
 from metaharvest.database.engine import Sessions, database_errors
-from metaharvest.database.models import Base, DocumentRevision, HarvestDocument, HarvestSiteSchedule
-from metaharvest.database.rows import insert_rows
 from metaharvest.errors import TargetError
-from metaharvest.model import Action, Finding, Holding, ListedDocument, OutcomeKind, Site
-from metaharvest.targets import provenance, transfers
+from metaharvest.model import Action, Finding, Holding, ListedDocument, Site
+from metaharvest.targets import transfers
 from metaharvest.targets.base import (
     OF_ANOTHER_SITE,
     RECORD_OF_ANOTHER_SITE,
@@ -30,18 +28,7 @@ from metaharvest.targets.base import (
     Standing,
     Upload,
 )
-from metaharvest.text import shown_url
 
-_REVISIONS = Base.metadata.tables[DocumentRevision.__tablename__]
-_DESCRIBED = select(
-    *_REVISIONS.c["document_id", "revision", "document_type", "size", "sha256", "inserted_at", "source_url"],
-    _REVISIONS.c.site_schedule_id.label("site_id"),
-)
-_PAGE = (
-    _DESCRIBED.where(_REVISIONS.c.document_id > bindparam("after"), ~provenance.is_buried(_REVISIONS.c.document_id))
-    .order_by(_REVISIONS.c.document_id, _REVISIONS.c.revision)
-    .limit(bindparam("number"))
-)
 _ROWS_AT_ONCE = 1000
 
 
@@ -68,8 +55,7 @@ class EmbeddedTarget:
         """The number of documents that it holds."""
         try:
             with self._sessions() as session:
-                query = select(func.count(_REVISIONS.c.document_id.distinct()))
-                number = session.scalar(query.where(~provenance.is_buried(_REVISIONS.c.document_id))) or 0
+                number = current.number_held(session)
         except DBAPIError as error:
             yield Standing("problem", f"The harvester's own database does not answer: {reason_of(error)}.")
         else:
@@ -84,8 +70,7 @@ class EmbeddedTarget:
         after, number = "", _ROWS_AT_ONCE
         while True:
             with self._reading() as session:
-                rows = session.execute(_PAGE, {"after": after, "number": number}).mappings()
-                found = [HeldRevision(**row) for row in rows]
+                found = held_revisions.held_page(session, after, number)
             is_last = len(found) < number
             # The last document may have more revisions than this page: the next page reads it.
             page = found if is_last else [each for each in found if each.document_id != found[-1].document_id]
@@ -97,24 +82,18 @@ class EmbeddedTarget:
 
     def revisions(self, document_id: str) -> list[HeldRevision]:
         """The revisions of one document, the highest first."""
-        query = _DESCRIBED.where(_REVISIONS.c.document_id == document_id).order_by(_REVISIONS.c.revision.desc())
         with self._reading() as session:
-            # Compared here too: MariaDB ignores spaces at the end.
-            found = [HeldRevision(**row) for row in session.execute(query).mappings()]
-        return [each for each in found if each.document_id == document_id]
+            return list(held_revisions.revisions_of(session, document_id))
 
     def content(self, document_id: str, revision: int) -> bytes | None:
         """The exact bytes of one revision; None if it is not there."""
-        query = select(_REVISIONS.c.content).where(
-            _REVISIONS.c.document_id == document_id, _REVISIONS.c.revision == revision
-        )
         with self._reading() as session:
-            return session.scalar(query)
+            return held_revisions.content_of(session, document_id, revision)
 
     def holdings(self, document_ids: Sequence[str]) -> Mapping[str, Holding]:
-        """The highest revision of each of these documents, with its digest and the site it belongs to."""
+        """The current revision of each of these documents, with its digest and the site it belongs to."""
         with self._reading() as session:
-            held = {holding.document_id: holding for holding in _highest(session, document_ids)}
+            held = dict(current.held_documents(session, document_ids))
             for document_id, taken_from in transfers.taken_from(session, document_ids).items():
                 if document_id in held:
                     held[document_id] = replace(held[document_id], taken_from=taken_from)
@@ -127,17 +106,13 @@ class EmbeddedTarget:
 
     def holds(self, document_id: str, revision: int, sha256: str) -> bool:
         """True if exactly these bytes are there under this docid."""
-        statement = select(DocumentRevision.document_id, DocumentRevision.sha256).where(
-            DocumentRevision.document_id == document_id, DocumentRevision.revision == revision
-        )
         with self._reading() as session:
-            # Compared here too: MariaDB ignores spaces at the end.
-            return session.execute(statement).first() == (document_id, sha256)
+            return held_revisions.has_bytes(session, document_id, revision, sha256)
 
     def kept(self, site_id: int) -> int:
-        """The number of the site's ledger entries that agree with this target: document, site, highest revision."""
+        """The number of the site's ledger entries that agree with this target: document, site, revision."""
         with self._sessions() as session:
-            return session.connection().execute(_KEPT, {"site": site_id}).scalar_one()
+            return current.number_as_in_ledger(session, site_id)
 
     @contextmanager
     def _reading(self) -> Iterator[Session]:
@@ -150,9 +125,9 @@ class EmbeddedTarget:
 
         Raises TargetError if this or a higher revision exists already, or the document belongs to another site.
         """
-        document_ids = list({upload.fetched.document.document_id for upload in uploads})
-        held = {holding.document_id: holding for holding in _highest(session, document_ids)}
-        used_up = provenance.revive(session, [upload.fetched.document for upload in uploads])
+        known = current.current_documents(session, {upload.fetched.document.document_id for upload in uploads})
+        held = {document_id: each.holding for document_id, each in known.items() if not each.deleted}
+        used_up = provenance.revive(session, known.keys() - held.keys())
         packet = largest_packet(session.connection())
         actions = []
         for upload in uploads:
@@ -162,8 +137,7 @@ class EmbeddedTarget:
             _refuse_too_large(upload, packet)
             actions.append(Action.INSERT if before is None else Action.UPDATE)
             held[document.document_id] = Holding(document.document_id, document.revision, None, upload.site_id)
-        insert_rows(session.connection(), _REVISIONS, [_row(upload) for upload in uploads])
-        provenance.note_origins(session, uploads)
+        writing.store(session, uploads, known)
         return actions
 
     def delete(self, deletion: Deletion, session: Session) -> None:
@@ -172,39 +146,36 @@ class EmbeddedTarget:
         Raises TargetError if the document belongs to another site.
         """
         document_id = deletion.document.document_id
-        for held in _highest(session, [document_id]):
-            _refuse_other_site(deletion, document_id, held, RECORD_OF_ANOTHER_SITE)
-            provenance.bury(session, deletion)
+        document = current.current_documents(session, [document_id]).get(document_id)
+        if document is not None and not document.deleted:
+            _refuse_other_site(deletion, document_id, document.holding, RECORD_OF_ANOTHER_SITE)
+            writing.bury(session, deletion, document)
 
     def erase(self, document_id: str, session: Session) -> int:
         """Delete the content and the origins of all revisions of a document. Returns the number of revisions."""
-        return provenance.erase(session, document_id)
+        return writing.erase(session, document_id)
 
     def restore(self, document_id: str, session: Session) -> None:
         """Remove the tombstone of a document. The target holds its remaining revisions again."""
-        provenance.unbury(session, document_id)
+        writing.restore(session, document_id)
 
     def restamp(self, documents: Sequence[ListedDocument], session: Session) -> None:
         """Update the datestamps, sets and descriptions of the records of these revisions."""
-        provenance.restamp(session, documents)
+        writing.restamp(session, documents)
 
     def owners(self, document_ids: Sequence[str], session: Session) -> Mapping[str, int]:
         """The registered site of each of these documents, if it has one."""
-        held = _highest(session, document_ids)
+        held = current.held_documents(session, document_ids).values()
         return {each.document_id: each.site_id for each in held if each.site_id is not None}
 
     def transfer(self, document_ids: Sequence[str], site_id: int, session: Session) -> None:
         """Transfer documents to another site."""
-        rows = [{"this": each.document_id, "highest": each.revision} for each in _highest(session, document_ids)]
-        if rows:
-            session.connection().execute(_GIVE.values(site_schedule_id=site_id), rows)
+        writing.transfer(session, document_ids, site_id)
 
     def documents_between(self, first: str, end: str) -> list[str]:
         """The documents with ids from `first` up to, but not, `end`, byte by byte, in this order."""
-        within = (_REVISIONS.c.document_id >= first, _REVISIONS.c.document_id < end)
         with self._sessions() as session:
-            query = select(_REVISIONS.c.document_id).distinct().where(*within).order_by(_REVISIONS.c.document_id)
-            return list(session.scalars(query))
+            return current.held_between(session, first, end)
 
 
 def _refuse_other_site(by: Upload | Deletion, document_id: str, held: Holding, remedy: str) -> None:
@@ -232,60 +203,3 @@ def _refuse_too_large(upload: Upload, packet: int | None) -> None:
         takes = f"the repository's database takes {largest:,} at most: its max_allowed_packet is {packet:,}"
         remedy = "The administrator should raise max_allowed_packet; `metaharvest doctor` says to what."
         raise TargetError(Finding("target.not-stored", f"The document has {size:,} bytes, and {takes}.", remedy))
-
-
-def _row(upload: Upload) -> dict[str, object]:
-    fetched, document = upload.fetched, upload.fetched.document
-    return {
-        "document_id": document.document_id,
-        "revision": document.revision,
-        "document_type": document.document_type,
-        "content": fetched.content,
-        "size": len(fetched.content),
-        "sha256": fetched.sha256,
-        "source_url": shown_url(document.url),
-        "site_schedule_id": upload.site_id or None,
-        "inserted_at": upload.at,
-    }
-
-
-def _highest(session: Session, document_ids: Sequence[str]) -> Iterator[Holding]:
-    """The highest revision of each; it belongs to the site that it came from, if that is registered."""
-    rows = session.connection().execute(_HELD, {"documents": document_ids}).all()
-    # In ascending order: the last row of a document is its highest revision.
-    return (Holding(*row) for row in {row[0]: row for row in rows}.values())
-
-
-_SITES = Base.metadata.tables[HarvestSiteSchedule.__tablename__]
-_HELD = (
-    select(_REVISIONS.c.document_id, _REVISIONS.c.revision, _REVISIONS.c.sha256, _SITES.c.site_schedule_id)
-    .outerjoin(_SITES, _SITES.c.site_schedule_id == _REVISIONS.c.site_schedule_id)
-    .where(
-        _REVISIONS.c.document_id.in_(bindparam("documents", expanding=True)),
-        ~provenance.is_buried(_REVISIONS.c.document_id),
-    )
-    .order_by(_REVISIONS.c.document_id, _REVISIONS.c.revision)
-)
-
-_GIVE = update(_REVISIONS).where(
-    _REVISIONS.c.document_id == bindparam("this"), _REVISIONS.c.revision == bindparam("highest")
-)
-
-_LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
-_HIGHER = _REVISIONS.alias()
-_KEPT = (
-    select(func.count())
-    .select_from(_LEDGER)
-    .join(
-        _REVISIONS,
-        (_REVISIONS.c.document_id == _LEDGER.c.document_id)
-        & (_REVISIONS.c.revision == _LEDGER.c.target_revision)
-        & (_REVISIONS.c.site_schedule_id == _LEDGER.c.site_schedule_id),
-    )
-    .where(
-        _LEDGER.c.site_schedule_id == bindparam("site"),
-        _LEDGER.c.outcome == OutcomeKind.UNCHANGED.value,
-        _LEDGER.c.pending_sha256.is_(None),
-        ~exists().where(_HIGHER.c.document_id == _LEDGER.c.document_id, _HIGHER.c.revision > _LEDGER.c.target_revision),
-    )
-)

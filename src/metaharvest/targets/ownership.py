@@ -34,11 +34,12 @@ def give(session: Session, target: Target, taken: Sequence[Taken], to: Receiving
     for start in range(0, len(taken), _AT_ONCE):
         some = taken[start : start + _AT_ONCE]
         document_ids = [each.document_id for each in some]
+        # The run's row first, as in the journal, and then the documents: neither waits for the other in a circle.
+        transfers.note(session, some, to)
         if isinstance(target, EmbeddedTarget):
             target.transfer(document_ids, to.site_id, session)
         else:
             owners.set_owner(session, document_ids, to.site_id)
-        transfers.note(session, some, to)
 
 
 def _taken(document_id: str, site_id: int | None, names: Mapping[int, str]) -> Taken:

@@ -1,26 +1,57 @@
-"""The embedded target's facts about records beside their bytes: their origin, and their tombstones."""
+"""The facts of the catalogue about records beside their bytes: their origin, and their tombstones."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
-from sqlalchemy import ColumnElement, bindparam, delete, exists, func, insert, select, update
+from sqlalchemy import bindparam, delete, insert, select, update
 from sqlalchemy.orm import Session
 
+from metaharvest.catalogue.current import DOCUMENTS
 from metaharvest.database.models import Base, DocumentOrigin, DocumentRevision, DocumentTombstone, HarvestDocument
 from metaharvest.database.rows import insert_rows
 from metaharvest.errors import TargetError
 from metaharvest.fetch.url import without_login
 from metaharvest.model import Finding, ListedDocument, RecordOrigin
+from metaharvest.model.holdings import Deletion, Upload
 from metaharvest.model.lengths import too_long
-from metaharvest.targets.base import Deletion, Upload
 
 _REVISIONS = Base.metadata.tables[DocumentRevision.__tablename__]
 _ORIGINS = Base.metadata.tables[DocumentOrigin.__tablename__]
 _AGAIN = update(_ORIGINS).where(_ORIGINS.c.document_id == bindparam("this"), _ORIGINS.c.revision == bindparam("number"))
+_PROVENANCE = ("base_url", "identifier", "prefix", "datestamp", "response_date", "namespace", "digest")
+_COMPARED = ("datestamp", "sets", "about")
+_LISTED = (
+    select(DOCUMENTS.c.catalogue_document_id, *_ORIGINS.c["document_id", "revision", *_COMPARED])
+    .join(
+        _ORIGINS,
+        (_ORIGINS.c.document_id == DOCUMENTS.c.document_id) & (_ORIGINS.c.revision == DOCUMENTS.c.revision),
+    )
+    .where(DOCUMENTS.c.document_id.in_(bindparam("documents", expanding=True)))
+)
 _TOMBSTONES = Base.metadata.tables[DocumentTombstone.__tablename__]
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """The origin of a revision. `altered`: it was normalised."""
+
+    origin: RecordOrigin
+    altered: bool
+
+
+def provenance_of(session: Session, document_id: str, revision: int) -> Provenance | None:
+    """The origin of this revision; None for a document of a harvest list in its received form."""
+    this = (_ORIGINS.c.document_id == document_id, _ORIGINS.c.revision == revision)
+    row = session.execute(select(*_ORIGINS.c[*_PROVENANCE, "sets", "about", "altered"]).where(*this)).mappings().first()
+    if row is None:
+        return None
+    values = {name: row[name] for name in _PROVENANCE}
+    sets, about = json.loads(row["sets"]), (each.encode() for each in json.loads(row["about"]))
+    return Provenance(RecordOrigin(**values, sets=tuple(sets), about=tuple(about)), bool(row["altered"]))
 
 
 def note_origins(session: Session, uploads: Sequence[Upload]) -> None:
@@ -29,29 +60,41 @@ def note_origins(session: Session, uploads: Sequence[Upload]) -> None:
         insert_rows(session.connection(), _ORIGINS, rows)
 
 
-def restamp(session: Session, documents: Sequence[ListedDocument]) -> None:
-    """Update the origins of these revisions, whose records have newer datestamps."""
-    rows = [
-        {"this": each.document_id, "number": each.revision, **_listed(each.origin)}
+def restamp(session: Session, documents: Sequence[ListedDocument]) -> Mapping[int, RecordOrigin]:
+    """Update the origins of these revisions, if their records have other datestamps, sets or descriptions.
+
+    Returns the new origin of each current document that changed, by its number in the catalogue.
+    """
+    listed = {
+        (each.document_id, each.revision): each.origin
         for each in documents
         if each.origin and not too_long(each.origin)
-    ]
+    }
+    changed, rows = dict[int, RecordOrigin](), []
+    known = session.connection().execute(_LISTED, {"documents": [document_id for document_id, _ in listed]})
+    for number, document_id, revision, *before in known:
+        if (origin := listed.get((document_id, revision))) is None:
+            continue
+        values = _listed(origin)
+        if before != [values[name] for name in _COMPARED]:
+            changed[number] = origin
+            rows.append({"this": document_id, "number": revision, **values})
     if rows:
         session.connection().execute(_AGAIN, rows)
+    return changed
 
 
-def bury(session: Session, deletion: Deletion) -> None:
-    """Write a tombstone for a document that is there."""
+def write_tombstone(session: Session, deletion: Deletion, revision: int) -> None:
+    """Write a tombstone for a document; this is the highest revision that it has."""
     document = deletion.document
     datestamp = select(HarvestDocument.datestamp).where(
         HarvestDocument.site_schedule_id == deletion.site_id, HarvestDocument.document_id == document.document_id
     )
-    highest = select(func.max(_REVISIONS.c.revision)).where(_REVISIONS.c.document_id == document.document_id)
     session.execute(delete(_TOMBSTONES).where(_TOMBSTONES.c.document_id == document.document_id))
     session.execute(
         insert(_TOMBSTONES).values(
             document_id=document.document_id,
-            revision=session.scalar(highest) or document.revision,
+            revision=revision,
             site_schedule_id=deletion.site_id or None,
             datestamp=session.scalar(datestamp) or "",
             deleted_at=deletion.at,
@@ -78,23 +121,18 @@ def erase(session: Session, document_id: str) -> int:
     return numbers[_REVISIONS.name]
 
 
-def is_buried(document_id: ColumnElement[str]) -> ColumnElement[bool]:
-    """True if there is a tombstone for this document."""
-    return exists().where(_TOMBSTONES.c.document_id == document_id)
-
-
 def used_up(session: Session, document_ids: Collection[str]) -> dict[str, int]:
     """The highest revision of each of these documents, if there is a tombstone for it."""
     query = select(_TOMBSTONES.c.document_id, _TOMBSTONES.c.revision)
     return {row[0]: row[1] for row in session.execute(query.where(_TOMBSTONES.c.document_id.in_(document_ids)))}
 
 
-def revive(session: Session, documents: Sequence[ListedDocument]) -> dict[str, int]:
+def revive(session: Session, document_ids: Collection[str]) -> dict[str, int]:
     """Remove the tombstones of these documents, as there is a higher revision; returns the highest buried one of each.
 
     If the upload is refused, the rollback restores them.
     """
-    buried = used_up(session, {document.document_id for document in documents})
+    buried = used_up(session, document_ids) if document_ids else {}
     if buried:
         session.execute(delete(_TOMBSTONES).where(_TOMBSTONES.c.document_id.in_(buried)))
     return buried

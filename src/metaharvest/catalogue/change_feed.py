@@ -1,0 +1,91 @@
+"""The change feed: the documents of the catalogue in the order in which their last changes were committed.
+
+A reader keeps the number of the last change that it has seen, and asks for those after it. It misses none: a writer
+takes its numbers from a row that stays locked until it commits. A document that changes again moves to the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sqlalchemy import bindparam, insert, select, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from metaharvest.database.models import Base, CatalogueCounter, CatalogueDocument
+
+_DOCUMENTS = Base.metadata.tables[CatalogueDocument.__tablename__]
+_COUNTER = Base.metadata.tables[CatalogueCounter.__tablename__]
+_ROW = _COUNTER.c.counter_id == 1
+_TAKE = update(_COUNTER).where(_ROW).values(change_seq=_COUNTER.c.change_seq + bindparam("number"))
+_TAKEN = select(_COUNTER.c.change_seq, _COUNTER.c.changed_at).where(_ROW)
+_STAMP = update(_COUNTER).where(_ROW).values(changed_at=bindparam("now"))
+_CHANGES = (
+    select(*_DOCUMENTS.c["change_seq", "document_id", "document_type", "revision", "deleted", "changed_at"])
+    .where(_DOCUMENTS.c.change_seq > bindparam("after"))
+    .order_by(_DOCUMENTS.c.change_seq)
+    .limit(bindparam("limit"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The last change of a document: its number, the present state of the document, and the time in whole seconds.
+
+    The content of a deleted document may be erased.
+    """
+
+    change_seq: int
+    document_id: str
+    document_type: str
+    revision: int
+    deleted: bool
+    changed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class TakenNumbers:
+    """The numbers of changes in this transaction: from `first` on; and the time of all of them."""
+
+    first: int
+    at: datetime
+
+
+def changes(session: Session, after_seq: int, limit: int) -> Sequence[Change]:
+    """The changes after this number in commit order, at most `limit`; 0 for `after_seq`: from the beginning."""
+    rows = session.connection().execute(_CHANGES, {"after": after_seq, "limit": limit})
+    return [Change(*row) for row in rows]
+
+
+def last_stamp(session: Session) -> datetime | None:
+    """The time of the last committed change; None if there is none.
+
+    Each change that is committed later has this time or a later one. So nobody misses a change who reads the list, and
+    next time asks from this time on. The list of changes before this time is complete.
+    """
+    row = session.connection().execute(_TAKEN).first()
+    return None if row is None else row[1]
+
+
+def take_numbers(session: Session, number: int) -> TakenNumbers:
+    """Lock the counter until the transaction ends, and take the numbers of the next `number` changes."""
+    connection = session.connection()
+    if not connection.execute(_TAKE, {"number": number}).rowcount:
+        _begin_counting(session)
+        connection.execute(_TAKE, {"number": number})
+    last, before = connection.execute(_TAKEN).one()
+    # The clock is read under the lock, and may have been set back.
+    now = datetime.now(UTC).replace(microsecond=0)
+    if now > before:
+        connection.execute(_STAMP, {"now": now})
+    return TakenNumbers(last - number + 1, max(now, before))
+
+
+def _begin_counting(session: Session) -> None:
+    """Write the row; another writer may do the same at this moment."""
+    row = {"counter_id": 1, "change_seq": 0, "changed_at": datetime(1970, 1, 1, tzinfo=UTC)}
+    with suppress(IntegrityError), session.begin_nested():
+        session.execute(insert(_COUNTER), row)

@@ -1,0 +1,132 @@
+"""Reads of the catalogue for those who publish it: one document, all formats of a record, a list page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import ColumnElement, Select, and_, or_, select
+from sqlalchemy.orm import Session
+
+from metaharvest.catalogue.current import DOCUMENTS
+from metaharvest.database.models import Base, CatalogueSet
+
+_SETS = Base.metadata.tables[CatalogueSet.__tablename__]
+_ENTRIES = select(
+    *DOCUMENTS.c["catalogue_document_id", "document_id", "item_identifier", "origin", "document_type", "revision"],
+    *DOCUMENTS.c["title", "site_schedule_id", "deleted", "changed_at"],
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueEntry:
+    """A document of the catalogue, as CatalogueDocument describes it; `number` is its number there."""
+
+    number: int
+    document_id: str
+    item_identifier: str
+    origin: str | None
+    document_type: str
+    revision: int
+    title: str
+    site_id: int | None
+    deleted: bool
+    changed_at: datetime
+
+    @property
+    def position(self) -> Position:
+        """Its place in a list."""
+        return Position(self.changed_at, self.number)
+
+
+class Position(NamedTuple):
+    """A place in a list: the time of a document's last change, and its number."""
+
+    changed_at: datetime
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The documents of a list; None, or no document type: any.
+
+    `set_spec` is a set of the source repository `origin`: its subsets belong to it. `since` and `until` are the times
+    of the first and the last change.
+    """
+
+    document_types: tuple[str, ...] = ()
+    site_id: int | None = None
+    origin: str | None = None
+    set_spec: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+def entry_of(session: Session, document_id: str) -> CatalogueEntry | None:
+    """The document with this id; None if the catalogue never had it."""
+    found = _entries(session, DOCUMENTS.c.document_id == document_id)
+    # Compared here too: MariaDB ignores spaces at the end.
+    return next((each for each in found if each.document_id == document_id), None)
+
+
+def entries_of_item(session: Session, origin: str, item_identifier: str) -> Sequence[CatalogueEntry]:
+    """The documents of a record: one for each format of its source repository that is harvested."""
+    found = _entries(session, DOCUMENTS.c.origin == origin, DOCUMENTS.c.item_identifier == item_identifier)
+    return [each for each in found if each.item_identifier == item_identifier]
+
+
+def list_entries(
+    session: Session, selection: Selection, limit: int, after: Position | None = None
+) -> Sequence[CatalogueEntry]:
+    """The next documents of a list after this position, in the order of their last changes; deleted ones, too.
+
+    A document that changes meanwhile moves to the end of the list.
+    """
+    conditions = _conditions(selection)
+    changed_at, number = DOCUMENTS.c.changed_at, DOCUMENTS.c.catalogue_document_id
+    if after is not None:
+        later = or_(changed_at > after.changed_at, and_(changed_at == after.changed_at, number > after.number))
+        # Repeated, for databases that use an index only for a condition on every row.
+        conditions += [changed_at >= after.changed_at, later]
+    query = _ENTRIES.where(*conditions).order_by(changed_at, number).limit(limit)
+    return [CatalogueEntry(*row) for row in session.execute(query)]
+
+
+def sets_of(session: Session, numbers: Collection[int]) -> Mapping[int, Sequence[str]]:
+    """The sets of each of these documents at its source repository, by number; no set: left out."""
+    query = select(_SETS.c.catalogue_document_id, _SETS.c.set_spec).where(_SETS.c.catalogue_document_id.in_(numbers))
+    found: dict[int, list[str]] = {}
+    for number, set_spec in session.execute(query.order_by(_SETS.c.catalogue_set_id)):
+        found.setdefault(number, []).append(set_spec)
+    return found
+
+
+def _entries(session: Session, *conditions: ColumnElement[bool]) -> list[CatalogueEntry]:
+    query = _ENTRIES.where(*conditions).order_by(DOCUMENTS.c.document_id)
+    return [CatalogueEntry(*row) for row in session.execute(query)]
+
+
+def _conditions(selection: Selection) -> list[ColumnElement[bool]]:
+    found: list[ColumnElement[bool]] = []
+    if selection.document_types:
+        found.append(DOCUMENTS.c.document_type.in_(selection.document_types))
+    if selection.site_id is not None:
+        found.append(DOCUMENTS.c.site_schedule_id == selection.site_id)
+    if selection.origin is not None:
+        found.append(DOCUMENTS.c.origin == selection.origin)
+    if selection.set_spec is not None:
+        found.append(DOCUMENTS.c.catalogue_document_id.in_(_in_set(selection.set_spec)))
+    if selection.since is not None:
+        found.append(DOCUMENTS.c.changed_at >= selection.since)
+    if selection.until is not None:
+        found.append(DOCUMENTS.c.changed_at <= selection.until)
+    return found
+
+
+def _in_set(set_spec: str) -> Select[tuple[int]]:
+    """The numbers of the documents that are in a set, or in a subset of it."""
+    # The subsets of `a` begin with `a:`, and `;` follows `:`.
+    subsets = and_(_SETS.c.set_spec >= f"{set_spec}:", _SETS.c.set_spec < f"{set_spec};")
+    return select(_SETS.c.catalogue_document_id).where(or_(_SETS.c.set_spec == set_spec, subsets))

@@ -1,0 +1,161 @@
+"""Writes the catalogue: revisions with their origins, the current documents with their sets, and tombstones.
+
+All writes belong to the caller's transaction. Each document that changes gets the next number of the change feed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import bindparam, delete, update
+from sqlalchemy.orm import Session
+
+from metaharvest.catalogue import provenance
+from metaharvest.catalogue.change_feed import take_numbers
+from metaharvest.catalogue.current import DOCUMENTS, Current, current_documents
+from metaharvest.catalogue.held_revisions import revisions_of
+from metaharvest.database.models import Base, CatalogueSet, DocumentRevision
+from metaharvest.database.rows import insert_rows
+from metaharvest.model import ListedDocument
+from metaharvest.model.holdings import Deletion, Upload
+from metaharvest.text import shown_url
+
+_LONGEST_TYPE = 255
+_LONGEST_SET = 800
+
+_REVISIONS = Base.metadata.tables[DocumentRevision.__tablename__]
+_SETS = Base.metadata.tables[CatalogueSet.__tablename__]
+_THIS = update(DOCUMENTS).where(DOCUMENTS.c.catalogue_document_id == bindparam("this"))
+_GIVE = update(_REVISIONS).where(
+    _REVISIONS.c.document_id == bindparam("this"), _REVISIONS.c.revision == bindparam("highest")
+)
+
+
+def store(session: Session, uploads: Sequence[Upload], known: Mapping[str, Current]) -> None:
+    """Store these revisions, the last one of each document as the current one.
+
+    `known` are the documents among them that are in the catalogue. Raises TargetError if a value is too long.
+    """
+    connection = session.connection()
+    insert_rows(connection, _REVISIONS, [_revision_row(upload) for upload in uploads])
+    provenance.note_origins(session, uploads)
+    newest = {upload.fetched.document.document_id: upload for upload in uploads}
+    taken = take_numbers(session, len(newest))
+    same = {"changed_at": taken.at, "deleted": False}
+    new: list[dict[str, object]] = []
+    changed: list[dict[str, object]] = []
+    sets: dict[int, Sequence[str]] = {}
+    for seq, (document_id, upload) in enumerate(newest.items(), taken.first):
+        before, values = known.get(document_id), _values(upload)
+        if before is None:
+            new.append({"catalogue_document_id": seq, "document_id": document_id, "change_seq": seq, **values})
+        else:
+            changed.append({"this": before.number, "change_seq": seq, **values, **same})
+        if origin := upload.fetched.document.origin:
+            sets[before.number if before else seq] = origin.sets
+    if new:
+        insert_rows(connection, DOCUMENTS, new, same)
+    if changed:
+        connection.execute(_THIS, changed)
+        _forget_sets(session, [each.number for each in known.values()])
+    _write_sets(session, sets)
+
+
+def bury(session: Session, deletion: Deletion, document: Current) -> None:
+    """Delete a document: write its tombstone. Its revisions stay, and can be read."""
+    provenance.write_tombstone(session, deletion, document.holding.revision)
+    _move(session, [document.number], deleted=True)
+
+
+def erase(session: Session, document_id: str) -> int:
+    """Delete the content, the origins, the title and the sets of a document. Returns the number of revisions."""
+    number = provenance.erase(session, document_id)
+    if document := current_documents(session, [document_id]).get(document_id):
+        _forget_sets(session, [document.number])
+        _move(session, [document.number], deleted=True, title="")
+    return number
+
+
+def restore(session: Session, document_id: str) -> None:
+    """Remove the tombstone of a document. A document whose content was erased stays deleted."""
+    provenance.unbury(session, document_id)
+    document = current_documents(session, [document_id]).get(document_id)
+    if document and document.deleted and revisions_of(session, document_id):
+        _move(session, [document.number], deleted=False)
+
+
+def restamp(session: Session, documents: Sequence[ListedDocument]) -> None:
+    """Update the datestamps, sets and descriptions of the records of these revisions.
+
+    Only a record whose values differ counts as changed.
+    """
+    if changed := provenance.restamp(session, documents):
+        _forget_sets(session, list(changed))
+        _write_sets(session, {number: origin.sets for number, origin in changed.items()})
+        _move(session, list(changed))
+
+
+def transfer(session: Session, document_ids: Sequence[str], site_id: int) -> None:
+    """Transfer the documents among these that are not deleted to another site."""
+    found = current_documents(session, document_ids).values()
+    if given := [each for each in found if not each.deleted and each.holding.site_id != site_id]:
+        rows = [{"this": each.holding.document_id, "highest": each.holding.revision} for each in given]
+        session.connection().execute(_GIVE.values(site_schedule_id=site_id), rows)
+        _move(session, [each.number for each in given], site_schedule_id=site_id)
+
+
+def _move(session: Session, numbers: Sequence[int], **values: Any) -> None:
+    """Set these values of the documents with these numbers, and note the change."""
+    taken = take_numbers(session, len(numbers))
+    same = {"changed_at": taken.at, **values}
+    rows = [{"this": number, "change_seq": seq, **same} for seq, number in enumerate(numbers, taken.first)]
+    session.connection().execute(_THIS, rows)
+
+
+def _forget_sets(session: Session, numbers: Sequence[int]) -> None:
+    session.connection().execute(delete(_SETS).where(_SETS.c.catalogue_document_id.in_(numbers)))
+
+
+def _write_sets(session: Session, sets: Mapping[int, Sequence[str]]) -> None:
+    rows = [
+        {"catalogue_document_id": number, "set_spec": each}
+        for number, specs in sets.items()
+        for each in dict.fromkeys(specs)
+        if each.isascii() and len(each) <= _LONGEST_SET
+    ]
+    if rows:
+        insert_rows(session.connection(), _SETS, rows)
+
+
+def _values(upload: Upload) -> dict[str, object]:
+    """The columns of the current document that an upload sets."""
+    fetched, document = upload.fetched, upload.fetched.document
+    origin, item = None, document.document_id
+    if document.origin is not None:
+        # The document id of a record is its origin, its format and its identifier.
+        origin, _, item = document.document_id.split("/", 2)
+    return {
+        "item_identifier": item,
+        "origin": origin,
+        "document_type": document.document_type[:_LONGEST_TYPE],
+        "revision": document.revision,
+        "sha256": fetched.sha256,
+        "title": upload.title,
+        "site_schedule_id": upload.site_id or None,
+    }
+
+
+def _revision_row(upload: Upload) -> dict[str, object]:
+    fetched, document = upload.fetched, upload.fetched.document
+    return {
+        "document_id": document.document_id,
+        "revision": document.revision,
+        "document_type": document.document_type,
+        "content": fetched.content,
+        "size": len(fetched.content),
+        "sha256": fetched.sha256,
+        "source_url": shown_url(document.url),
+        "site_schedule_id": upload.site_id or None,
+        "inserted_at": upload.at,
+    }
