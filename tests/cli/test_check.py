@@ -149,7 +149,7 @@ def test_an_address_that_is_not_public_is_refused_with_the_option_that_allows_it
     said = check(url)
     assert said.code == 1
     assert "http.address-not-public" in said.out
-    assert "`metaharvest check` and `metaharvest oai` ask it with `--allow-network 127.0.0.1/32`" in said.out
+    assert "`metaharvest check URL --allow-network 127.0.0.1/32` asks it; `list add`" in said.out
     assert server.requests == []
     assert check(url, "--allow-network", "127.0.0.1/32").code == 0
     wrong = check(url, "--allow-network", "127.0.0.1/99")

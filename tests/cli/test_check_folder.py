@@ -256,7 +256,7 @@ def test_the_remedy_for_a_package_id_is_made_of_the_package_id_itself(
     ("package_id", "remedy"),
     [
         ("alder.1.7", "raise the revision in the list to 7, with `metaharvest list bump list.xml alder.1 --to 7`."),
-        ("alder.1.2", 'Write packageId="alder.1.5". `metaharvest list build --write` does so'),
+        ("alder.1.2", 'Write packageId="alder.1.5". `metaharvest list build FOLDER --base-url URL --write` does so'),
         ("alder.1", 'Write packageId="alder.1.5".'),
         ("alder.01.5", 'Write packageId="alder.1.5".'),
         (

@@ -1,4 +1,4 @@
-"""`metaharvest normalize test`: a record before and after."""
+"""`metaharvest normalize test FILE RECORD`: a record before and after."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def test_a_record_that_cannot_be_read_is_reported() -> None:
 def test_a_file_of_the_other_kind_names_the_command_for_it() -> None:
     answer = said("filter", "test", "normalize.xml", "record.xml")
     assert answer.code == 2
-    assert "`metaharvest normalize test`" in answer.err
+    assert "`metaharvest normalize test FILE RECORD`" in answer.err
     Path("filters.xml").write_text('<filters match="any"><filter xpath="//dc"/></filters>')
     answer = said("normalize", "test", "filters.xml", "record.xml")
     assert answer.code == 2
-    assert "`metaharvest filter test`" in answer.err
+    assert "`metaharvest filter test FILE RECORD`" in answer.err

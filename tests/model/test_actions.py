@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import shlex
 from itertools import combinations
 from pathlib import Path
@@ -10,6 +11,7 @@ import click
 import pytest
 
 from metaharvest.cli import cli
+from metaharvest.model import Finding
 from metaharvest.model.actions import ACTIONS, Remedy, Todo, parts, todo
 
 HOSTILE = [
@@ -90,6 +92,17 @@ def test_a_value_of_a_remedy_names_no_action(value: str) -> None:
     remedy = Remedy("Ask {} for {:,} records, or type {}.", value, 1204, confirm)
     assert [part for part in parts(remedy) if isinstance(part, Todo)] == [confirm]
     assert "1,204 records" in remedy
+
+
+def test_only_a_remedy_names_actions_in_a_finding() -> None:
+    """A packageId, or the page of a server, may have the form of a command."""
+    foreign = "Write packageId=`metaharvest sites disable alder`."
+    assert Finding("eml.no-id", "", foreign).remedy == "Write packageId='metaharvest sites disable alder'."
+    assert Finding("eml.no-id", "", "Write `packageId`.").remedy == "Write `packageId`."
+    remedy = Remedy("{} checks them.", todo("installation.check"))
+    kept = Finding("target.settings", "", remedy)
+    assert pickle.loads(pickle.dumps(kept)).remedy == kept.remedy == "`metaharvest doctor` checks them."
+    assert isinstance(pickle.loads(pickle.dumps(kept)).remedy, Remedy)
 
 
 def test_a_remedy_is_a_value_of_another_one() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from metaharvest.model.actions import parts, todo
 from support.databases import TestDatabase, on_one_database
 from support.eml_documents import eml
 from support.harvester import harvest_list
@@ -668,8 +669,13 @@ def test_half_of_the_records_are_deleted(network: Network) -> None:
     for since in ("new since the last harvest", "still broken"):
         assert "30 of the 60 documents of this site are deleted" in network.report()
         assert f"Needs your attention: {since}" in network.report()
-        assert "types `metaharvest sites confirm 'repo'`, and the next harvest" in network.report("admin")
+        confirms = "the administrator of the harvester confirms the deletions"
+        assert f"{confirms}, and the next harvest makes them" in network.report()
+        assert f"{confirms} (`metaharvest sites confirm repo`), and the next" in network.report("admin")
         assert network.harvest() == {"status": "with-errors", "listed": 30, "deferred": 30}
+    findings = [each for row in json.loads(network.harvester("log", "--json").out) for each in row["findings"]]
+    remedy = next(each["remedy"] for each in findings if each["rule"] == "records.many-deletions")
+    assert list(parts(remedy))[1] == todo("sites.confirm", name="repo")
     waiting = "repo: 30 deletions wait. If they are too many to be made unasked"
     assert waiting in network.harvester("doctor").out
     assert "deletes 30 documents" in network.harvester("sites", "confirm", "repo").out

@@ -176,7 +176,8 @@ def test_very_many_deletions_wait_until_somebody_confirms_them(nights: Nights) -
     nights.repository.records |= {f"r{each}": None for each in range(25)}
     assert nights.harvest() == {"status": "with-errors", "listed": 40, "unchanged": 15, "deferred": 25}
     assert len(nights.holdings()) == 40
-    assert "metaharvest sites confirm 'repo'" in nights.report()
+    assert "the administrator of the harvester confirms the deletions, and the next harvest" in nights.report()
+    assert "metaharvest sites" not in nights.report()
     assert nights.subject().startswith("[Test network] 25 deletions wait for you; 1 site: 1 with errors")
     first_lines = nights.report("admin").partition("Sites")[0]
     assert "Start here ========== 1. repo: the repository says that 25 documents are deleted." in first_lines

@@ -123,7 +123,7 @@ def test_a_login_that_is_refused_fails_with_who_and_where_it_is_mended(
         pass
     assert findings[0].message == f"Metacat does not let {ALDER} in: Authentication failed for user: {ALDER}."
     assert "Nothing is uploaded until" in findings[0].remedy
-    assert "`metaharvest sites edit 'alder'`" in findings[0].remedy
+    assert "`metaharvest sites edit alder`" in findings[0].remedy
     assert metacat.actions() == ["login"]
 
 
@@ -182,7 +182,7 @@ def test_half_a_login_or_one_whose_password_is_not_there_fails_the_site(
     with refused("target.login") as findings, target_at(metacat).session(site(name, password)):
         pass
     assert words in findings[0].message
-    assert "`metaharvest sites edit 'alder' --ldap" in findings[0].remedy
+    assert "`metaharvest sites edit alder --ldap" in findings[0].remedy
     assert metacat.asked == []
 
 

@@ -25,6 +25,7 @@ from metaharvest.fetch.html_page import html_title
 from metaharvest.fetch.local_files import IF_TOO_LARGE
 from metaharvest.fetch.transfer import ERROR_PAGE_BYTES
 from metaharvest.model import Finding
+from metaharvest.model.actions import Remedy, todo
 from metaharvest.text import one_line, shown_url
 
 TRANSIENT_STATUSES = frozenset({408, 425, 429, 502, 503, 504})
@@ -145,9 +146,12 @@ def address_not_public(url: str, address: str, given: Circumstances) -> Finding:
     return Finding(
         "http.address-not-public",
         f"{given.where(url)} leads to {address}, which is not a public address; it is not harvested.",
-        "Give a URL that everybody can reach. If this is meant to be harvested, the harvester's administrator can "
-        "allow the network (http.allow_networks in the settings, or for this site alone); `metaharvest list add`, "
-        f"`metaharvest check` and `metaharvest oai` ask it with `--allow-network {_network_of(address)}`.",
+        Remedy(
+            "Give a URL that everybody can reach. If this is meant to be harvested, the harvester's administrator can "
+            "allow the network (http.allow_networks in the settings, or for this site alone). {} asks it; `list add` "
+            "and `oai` have the same option.",
+            todo("check.in_network", network=_network_of(address)),
+        ),
     )
 
 
@@ -282,9 +286,12 @@ def _tls(exchange: Exchange, where: str) -> tuple[Finding, bool]:
     return Finding(
         "http.tls",
         f"{where}: the certificate of {host} is not accepted: {problem}.",
-        "Ask whoever runs the web server to renew or correct its certificate. For an authority of your own, the "
-        "harvester's administrator can name its certificate (http.ca_file in the settings, or `metaharvest sites edit "
-        "NAME --ca-file FILE` for your site alone).",
+        Remedy(
+            "Ask whoever runs the web server to renew or correct its certificate. For an authority of your own, the "
+            "harvester's administrator can name its certificate in the settings (http.ca_file), or for your site alone "
+            "({}).",
+            todo("sites.set_authorities"),
+        ),
     ), False
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from metaharvest.config.trust_store import BadAuthorities, configured_authorities, read_authorities, system_trust
 from metaharvest.errors import NotAsked
 from metaharvest.model import Finding
+from metaharvest.model.actions import Remedy, todo
 
 
 class Trust:
@@ -28,7 +29,8 @@ class Trust:
                 own = read_authorities(ca_file) if ca_file else b""
             except BadAuthorities as error:
                 message = f"The certificate authorities that are set for this site cannot be used: {error}."
-                remedy = "The harvester's administrator has to see to it: `metaharvest doctor` names the file."
+                check = todo("installation.check")
+                remedy = Remedy("The harvester's administrator has to see to it: {} names the file.", check)
                 raise NotAsked(Finding("site.ca-file", message, remedy), "", seconds=0.0) from error
             known = all_sites.read_bytes() if isinstance(all_sites, Path) else all_sites
             self._trusted[ca_file] = known + b"\n" + own

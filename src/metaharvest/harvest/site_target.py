@@ -13,6 +13,7 @@ from metaharvest.database.engine import Sessions
 from metaharvest.errors import SettingsError, TargetError
 from metaharvest.fetch.breaker import FAILURES_IN_A_ROW
 from metaharvest.model import Action, Finding, Holding, Site
+from metaharvest.model.actions import Remedy, todo
 from metaharvest.targets.base import Target, TargetSession, TransactionalTarget, Upload
 from metaharvest.targets.interruption import Interrupted, carried_call
 from metaharvest.targets.lookup import Targets
@@ -191,7 +192,9 @@ class RunTargets:
         try:
             target = self._targets.of(site.name)
         except SettingsError as error:
-            remedy = "The administrator should correct the settings; `metaharvest doctor` checks them."
+            remedy = Remedy(
+                "The administrator should correct the settings; {} checks them.", todo("installation.check")
+            )
             raise TargetError(*(Finding("target.settings", problem, remedy) for problem in error.problems)) from error
         async with self.opened(target, site) as opened:
             yield opened

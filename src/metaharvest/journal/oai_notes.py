@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from metaharvest.journal.log_rows import LogRow
 from metaharvest.model import MAX_FINDINGS, Finding, Level, Site
+from metaharvest.model.actions import Remedy, todo
 from metaharvest.problems.attention import EMPTY, FEWER, MANY_DELETIONS, MISSING, SHRANK
 from metaharvest.reports.phrasing import joined
 from metaharvest.text import one_line, shown_url
@@ -94,9 +95,9 @@ def left_out(number: int, announced: int | None, name: str, *, asks_again: bool)
         )
     remedy = "Nothing is to be done: the next harvest asks for the same list once more."
     if not asks_again:
-        remedy = (
-            "It was asked for twice. The administrator asks for all records, at a time when few of them change, by "
-            f"`metaharvest run --site '{name}' --full`."
+        remedy = Remedy(
+            "It was asked for twice. The administrator asks for all records ({}), at a time when few of them change.",
+            todo("runs.full", name=name),
         )
     return LogRow("ListRecordsWarning", message, (Finding(LIST_SIZE, message, remedy, Level.WARNING),))
 
@@ -124,9 +125,10 @@ def fewer(announced: int, known: int, before: int, name: str) -> list[LogRow]:
     has = f"The repository says that it has {announced:,} records (completeListSize)"
     had = f"{known:,} are known" if known > announced else f"it had {before:,} at the last full list"
     message = f"{has}; {had}. A list of changes does not name lost records. Nothing was deleted."
-    remedy = (
+    remedy = Remedy(
         "The repository's keeper should look for them. If they were deleted, the repository should say so. A full list "
-        f"shows which ones are gone: the administrator types `metaharvest run --site '{name}' --full`."
+        "shows which ones are gone: the administrator asks for it ({}).",
+        todo("runs.full", name=name),
     )
     return doubtful((Finding(FEWER, message, remedy, Level.WARNING),))
 
@@ -160,8 +162,11 @@ def deletions_wait(number: int, names: Sequence[str]) -> Finding:
         "records.deletions-wait",
         f"The repository says that {documents} deleted. {lists} {quoted} did not come to "
         f"{'its' if len(names) == 1 else 'their'} end and may name them by now. Nothing was deleted.",
-        "Nothing is to be done if the next harvest reads all lists. If not, the repository's keeper looks why. The "
-        "administrator switches off a site that is not needed: `metaharvest sites disable NAME`.",
+        Remedy(
+            "Nothing is to be done if the next harvest reads all lists. If not, the repository's keeper looks why. The "
+            "administrator switches off a site that is not needed ({}).",
+            todo("sites.disable"),
+        ),
         Level.WARNING,
     )
 
@@ -173,8 +178,11 @@ def many_deletions(number: int, held: int, name: str) -> Finding:
         MANY_DELETIONS,
         f"The repository says that {number:,} of the {held:,} documents of this site {are} deleted. As this is more "
         "than the site may lose in one harvest, none was deleted.",
-        "The keeper of the repository should say whether that is right. If it is, the administrator of the harvester "
-        f"types `metaharvest sites confirm '{name}'`, and the next harvest deletes them. If not, nothing is to be done "
-        "until the repository lists the records again.",
+        Remedy(
+            "The keeper of the repository should say whether that is right. If it is, the administrator of the "
+            "harvester confirms the deletions ({}), and the next harvest makes them. If not, nothing is to be done "
+            "until the repository lists the records again.",
+            todo("sites.confirm", name=name),
+        ),
         Level.WARNING,
     )

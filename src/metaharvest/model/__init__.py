@@ -15,6 +15,7 @@ from ipaddress import IPv4Network, IPv6Network
 from itertools import islice
 from pathlib import Path
 
+from metaharvest.model.actions import without_actions
 from metaharvest.model.kinds import ATTENTION_OUTCOMES as ATTENTION_OUTCOMES
 from metaharvest.model.kinds import ERROR_OUTCOMES as ERROR_OUTCOMES
 from metaharvest.model.kinds import FINE_OUTCOMES as FINE_OUTCOMES
@@ -47,7 +48,8 @@ class Finding:
     """One error or one doubt (warning), in words for the person who can correct it.
 
     `rule` is an id listed in docs/rules.md. `line` and `column` count from 1. `docid` is the docid of an entry in a
-    harvest list, as it is written there, if the finding is about that; else it is empty.
+    harvest list, as it is written there, if the finding is about that; else it is empty. A remedy that names actions is
+    a `Remedy` (model/actions.py).
     """
 
     rule: str
@@ -59,6 +61,9 @@ class Finding:
     xpath: str = ""
     excerpt: str = ""
     docid: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "remedy", without_actions(self.remedy))
 
     @property
     def is_error(self) -> bool:
@@ -245,7 +250,7 @@ class ListedDocument:
 
     `by_itself`: no list names it, so that there is no docid to compare its packageId with; `twin` is then another
     document with the same packageId, and `refusal` is the reason why no list can name it. `list_file`: the file of its
-    list, as people write it in a command. `origin`: it is a record of a source repository, which has no revisions: they
+    list, as people name it. `origin`: it is a record of a source repository, which has no revisions: they
     are ours.
     """
 

@@ -74,6 +74,10 @@ ACTIONS: dict[str, tuple[str, str]] = {
     "check": ("check URL", "rehearse the harvest of URL"),
     "check.in_network": ("check URL --allow-network NETWORK", "rehearse the harvest of URL in NETWORK"),
     "lists.build": ("list build FOLDER --base-url URL --write", "make a harvest list of the documents in FOLDER"),
+    "lists.build_file": (
+        "list build FOLDER --base-url URL -o LIST --write",
+        "make the harvest list LIST of the documents in FOLDER",
+    ),
     "lists.bump": ("list bump LIST DOCID --to REVISION", "raise the revision of DOCID in LIST to REVISION"),
     "oai.validate": ("oai validate URL", "rehearse the harvest of the repository at URL"),
     "oai.formats": ("oai formats URL", "list the formats of the repository at URL"),
@@ -129,18 +133,19 @@ class Todo:
         return f"'{value}'" if value == word else shlex.quote(value)
 
 
-def todo(action: str, **values: str | int) -> Todo:
-    """The action of this id with these values. Raises KeyError for an unknown id or value."""
+def todo(action: str, **values: str | int | None) -> Todo:
+    """The action of this id with these values; None is a missing one. Raises KeyError for an unknown id or value."""
     if unknown := values.keys() - {word.lower() for word in ACTIONS[action][0].split() if word.isupper()}:
         raise KeyError(f"{action} has no value {', '.join(sorted(unknown))}")
-    return Todo(action, {name: str(value) for name, value in values.items()})
+    return Todo(action, {name: str(value) for name, value in values.items() if value is not None})
 
 
 class Remedy(str):
     """The text of a remedy that names actions: a program may offer each of its commands as a button.
 
     `text` is written in the program, with `{}` for each value. Backticks in a value become apostrophes, so that no
-    value can name an action. A message may repeat the words of a site or a server: commands in it are only text.
+    value can name an action. A Finding does the same with a remedy of another type. A message may repeat the words of
+    a site or a server: commands in it are only text.
     """
 
     __slots__ = ()
@@ -148,6 +153,11 @@ class Remedy(str):
     def __new__(cls, text: str, *values: Todo | str | int) -> Remedy:
         """The text with the values in it."""
         return super().__new__(cls, text.format(*map(_safe, values)) if values else text)
+
+
+def without_actions(remedy: str) -> str:
+    """The remedy as a text without actions, unless it is a Remedy."""
+    return remedy if isinstance(remedy, Remedy) or _BEGINNING not in remedy else _without_backticks(remedy)
 
 
 def parts(text: str) -> Iterator[str | Todo]:

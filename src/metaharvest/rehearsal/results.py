@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestSiteRun
 from metaharvest.fetch.local_files import is_file_url, path_of
 from metaharvest.model import FINE_OUTCOMES, Finding, Level, OutcomeKind, SiteRunStatus
+from metaharvest.model.actions import Remedy
 from metaharvest.reports import phrasing
 from metaharvest.reports.phrasing import Counts, counted, counts_of, docid_of, joined
 from metaharvest.text import one_line, shown_url
@@ -237,7 +238,7 @@ def _finding(row: HarvestDetailLog, docid: str) -> Finding:
     return Finding(
         row.rule,
         row.error_message,
-        row.remedy or "",
+        Remedy(row.remedy or ""),
         Level(row.level),
         row.line_number,
         row.column_number,

@@ -28,6 +28,7 @@ from metaharvest.journal.internal_errors import internal_error
 from metaharvest.journal.journal import Clock
 from metaharvest.journal.outcomes import store_each
 from metaharvest.model import FetchedDocument, Finding, Holding, Site
+from metaharvest.model.actions import Remedy, todo
 from metaharvest.replication.reader import CopiedDocument, CopySource
 from metaharvest.replication.result import (
     CopyOutcome,
@@ -195,7 +196,8 @@ class _Copying:
         """The target for the documents of a site. Raises TargetError if they cannot go anywhere."""
         site = None if owner is None else self.sites.get(owner)
         if isinstance(site, BrokenSite):
-            remedy = f"Correct it with `metaharvest sites edit '{site.name}'`, then copy its documents."
+            edit = todo("sites.edit", name=site.name)
+            remedy = Remedy("Correct it with {}, then copy its documents.", edit)
             raise TargetError(Finding("site.row", f"The registration of {site.name} cannot be used.", remedy))
         if site is None or not self.of_sites:
             return self.used.opened(self.target, site)

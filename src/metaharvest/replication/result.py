@@ -10,6 +10,7 @@ from enum import StrEnum
 from metaharvest.harvest.context import Progress
 from metaharvest.harvest.deadlines import StopSignal
 from metaharvest.model import Finding, Holding
+from metaharvest.model.actions import Remedy, todo
 from metaharvest.targets.base import HeldRevision, Target
 
 
@@ -184,7 +185,8 @@ _GO_ON = "What was copied is there; the same command goes on with the rest."
 def belongs_to(revision: HeldRevision, other: str) -> Finding:
     """The finding about a refused document: it belongs to the site `other`."""
     message = f"{revision.document_id} belongs to the site '{other}' where it is to be copied to."
-    remedy = "If it is not that site's, transfer it with `metaharvest target transfer`, then copy it."
+    transfer = todo("documents.transfer", docid=revision.document_id)
+    remedy = Remedy("If it is not that site's, transfer it with {}, then copy it.", transfer)
     return Finding("target.other-site", message, remedy)
 
 

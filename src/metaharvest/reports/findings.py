@@ -16,7 +16,7 @@ from metaharvest.database.models import HarvestDetailLog, HarvestDocument, Harve
 from metaharvest.ledger.entries import nights
 from metaharvest.model import ERROR_OUTCOMES, Level, OutcomeKind
 from metaharvest.problems.attention import ATTENTION, is_attention
-from metaharvest.reports.phrasing import OUTCOME_TITLES, counted, docid_of
+from metaharvest.reports.phrasing import OUTCOME_TITLES, counted, docid_of, without_commands
 from metaharvest.rules import RULES, TRACEBACK_RULE
 from metaharvest.text import clean, one_line, shown_url
 
@@ -180,14 +180,15 @@ def _excerpt(text: str) -> str:
 
 
 def for_contacts(groups: Iterable[FindingGroup]) -> tuple[FindingGroup, ...]:
-    """The groups in the words for a site's contacts, without the remedies that only the administrator can carry out."""
+    """The groups in the words for a site's contacts, without the actions that only the administrator can carry out."""
     return tuple(map(_for_contacts, groups))
 
 
 def _for_contacts(group: FindingGroup) -> FindingGroup:
     rule = RULES.get(group.rule)
     if rule is None or not rule.for_contact:
-        return group
+        lines = tuple(replace(line, remedy=without_commands(line.remedy)) for line in group.lines)
+        return replace(group, lines=lines, remedy=without_commands(group.remedy))
     lines = tuple(replace(line, remedy="") for line in group.lines)
     if rule.is_ours:
         lines = tuple(replace(line, place="", excerpt="", message="") for line in lines)

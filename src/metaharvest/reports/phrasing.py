@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, SiteRunKind, SiteRunStatus
+from metaharvest.model.actions import Todo, parts
 from metaharvest.problems.attention import ATTENTION
 
 if TYPE_CHECKING:
@@ -87,6 +88,17 @@ def duration(seconds: float) -> str:
     if not minutes:
         return f"{rest} s"
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def without_commands(text: str) -> str:
+    """The text for a site's contacts, who cannot type the administrators' commands: `if it is right (COMMAND), ...`.
+
+    Such a command is left out with the brackets around it; without brackets it becomes the action's label in quotes.
+    """
+    for part in parts(text):
+        if isinstance(part, Todo) and not part.is_for_everybody:
+            text = text.replace(f" ({part})", "").replace(str(part), f'"{part.label}"')
+    return text
 
 
 PHASES = {

@@ -33,7 +33,7 @@ from metaharvest.database.models import (
 from metaharvest.database.operations import OPERATIONS
 from metaharvest.mail.message import Attachment
 from metaharvest.model import OutcomeKind
-from metaharvest.reports.phrasing import docid_of
+from metaharvest.reports.phrasing import docid_of, without_commands
 from metaharvest.rules import RULES
 from metaharvest.text import one_line, shown_url
 
@@ -250,10 +250,10 @@ def _document_row(owner: _Row, row: _Row) -> tuple[object, ...]:
 
 def _for_contacts(row: Sequence[object]) -> Sequence[object]:
     """A row in the words for a site's contacts; our own mistakes without their place and message."""
-    *document, level, name, line, column, xpath, message, excerpt, _ = row
+    *document, level, name, line, column, xpath, message, excerpt, remedy = row
     rule = RULES.get(str(name))
     if rule is None or not rule.for_contact:
-        return row
+        return (*row[:-1], without_commands(str(remedy)) if remedy else None)
     if rule.is_ours:
         return (*document, level, name, None, None, None, f"{rule.title}.", None, rule.for_contact)
     return (*document, level, name, line, column, xpath, message, excerpt, rule.for_contact)

@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.models import IS_HARVEST, HarvestRun
 from metaharvest.model import Site
+from metaharvest.model.actions import todo
 from metaharvest.sites.due import due_since, next_harvest
 from metaharvest.sites.registry import read_sites_harvested_after
 from metaharvest.text import one_line
@@ -24,7 +25,7 @@ _GRACE = timedelta(days=1)
 LONGEST_PAUSE = timedelta(days=31)
 """The longest pause between two runs with a credible clock. A monthly run stays below it."""
 
-REPAIR = "`metaharvest database repair-dates`"
+REPAIR = todo("dates.repair")
 
 _NAMED = 5
 

@@ -21,6 +21,7 @@ from metaharvest.config.kinds import SOURCES
 from metaharvest.config.secret_references import check_reference
 from metaharvest.fetch.local_files import is_file_url
 from metaharvest.model import Finding, ListVersion, Notify, Site, SiteOptions, Unit
+from metaharvest.model.actions import Remedy, todo
 from metaharvest.sites.options import options_text, read_options
 from metaharvest.text import one_line, shown_url
 
@@ -235,7 +236,7 @@ class _RowCheck:
             if one_line(value, limit) != value:
                 raise ValueError(f"it must have at most {limit} printable characters")
         except ValueError as error:
-            remedy = f"`metaharvest sites edit NAME --{column} REFERENCE` (or `none`) corrects it"
+            remedy = f"{todo('sites.set_password')} (or `none`) corrects it"
             self.note(column, f"{column} (not shown) cannot be used, since {error}; {remedy}")
         return value or None
 
@@ -289,7 +290,11 @@ def _finding(name: str, sentence: str) -> Finding:
     return Finding(
         "site.row",
         f"{name}: {sentence}.",
-        f"Put it right with `metaharvest sites edit '{name}'`, or switch it off with `metaharvest sites disable`.",
+        Remedy(
+            "Put it right with {}, or switch it off with {}.",
+            todo("sites.edit", name=name),
+            todo("sites.disable", name=name),
+        ),
     )
 
 

@@ -19,6 +19,7 @@ from metaharvest.database.dialects import document_size_for, largest_packet, rea
 from metaharvest.database.engine import Sessions, database_errors
 from metaharvest.errors import TargetError
 from metaharvest.model import Action, Finding, Holding, ListedDocument, Site
+from metaharvest.model.actions import Remedy, todo
 from metaharvest.targets import transfers
 from metaharvest.targets.base import (
     OF_ANOTHER_SITE,
@@ -201,5 +202,6 @@ def _refuse_too_large(upload: Upload, packet: int | None) -> None:
     size = len(upload.fetched.content)
     if packet is not None and size > (largest := document_size_for(packet)):
         takes = f"the repository's database takes {largest:,} at most: its max_allowed_packet is {packet:,}"
-        remedy = "The administrator should raise max_allowed_packet; `metaharvest doctor` says to what."
+        check = todo("installation.check")
+        remedy = Remedy("The administrator should raise max_allowed_packet; {} says to what.", check)
         raise TargetError(Finding("target.not-stored", f"The document has {size:,} bytes, and {takes}.", remedy))

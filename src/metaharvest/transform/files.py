@@ -13,6 +13,7 @@ from lxml import etree
 from metaharvest.config.files import read_file
 from metaharvest.errors import TransformError
 from metaharvest.model import Finding, limited
+from metaharvest.model.actions import Remedy, todo
 from metaharvest.text import one_line
 from metaharvest.transform.paths import BadPath, Namespaces, require_path
 from metaharvest.transform.patterns import BadPattern, require_pattern
@@ -20,10 +21,16 @@ from metaharvest.transform.patterns import BadPattern, require_pattern
 _MAX_BYTES = 1_000_000
 _DECLARATION = re.compile(r"\s*xmlns:([^\W\d][\w.-]*)\s*=\s*(?:'([^'<]+)'|\"([^\"<]+)\")(?=\s|\Z)")
 _OTHER_FILES = {
-    "normalize": "This is a file for normalising: try it with `metaharvest normalize test`, and give it to a site with "
-    "--normalize.",
-    "filters": "This is a file of filters: try it with `metaharvest filter test`, and give it to a site with "
-    "--filters.",
+    "normalize": Remedy(
+        "This is a file for normalising: try it with {}, and give it to a site with {}.",
+        todo("normalizing.try"),
+        todo("sites.set_normalizing"),
+    ),
+    "filters": Remedy(
+        "This is a file of filters: try it with {}, and give it to a site with {}.",
+        todo("filters.try"),
+        todo("sites.set_filters"),
+    ),
 }
 """The remedy for a file of the other kind, by its root element."""
 

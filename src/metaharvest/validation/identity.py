@@ -12,6 +12,7 @@ import re
 from lxml import etree
 
 from metaharvest.model import Level, ListedDocument
+from metaharvest.model.actions import Remedy, todo
 from metaharvest.text import one_line
 from metaharvest.validation.places import ElementFinding
 from metaharvest.validation.schemas import VERSIONS, EmlVersion
@@ -150,7 +151,7 @@ def package_id_findings(root: etree._Element, document: ListedDocument, level: L
 def _about_revision(own: int, document: ListedDocument) -> str:
     """The remedy for a packageId with another revision than the list: a revision only rises."""
     if own > document.revision:
-        command = f"metaharvest list bump {document.list_file or 'LIST'} {document.document_id} --to {own}"
-        return f"The document is newer than the list: raise the revision in the list to {own}, with `{command}`."
-    written = f'packageId="{document.docid}"'
-    return f"Write {written}. `metaharvest list build --write` does so whenever a document has changed."
+        bump = todo("lists.bump", list=document.list_file or None, docid=document.document_id, revision=own)
+        return Remedy("The document is newer than the list: raise the revision in the list to {}, with {}.", own, bump)
+    build = todo("lists.build")
+    return Remedy('Write packageId="{}". {} does so whenever a document has changed.', document.docid, build)

@@ -10,6 +10,7 @@ from hashlib import sha256
 from lxml import etree
 
 from metaharvest.model import Finding, Level, ValidationLevel, Verdict
+from metaharvest.model.actions import Remedy, todo
 from metaharvest.transform import Filters, Normalization, NotEvaluated, TimeLeft, TransformTooCostly
 from metaharvest.transform.filters import left_out
 from metaharvest.validation import parse_lock, wellformed
@@ -87,9 +88,11 @@ def transformed(
     return content
 
 
-_REMEDY = (
-    "The harvester's administrator should simplify the XPath or the regular expression in the files of this site; "
-    "`metaharvest filter test` and `metaharvest normalize test` try them on a document."
+_REMEDY = Remedy(
+    "The harvester's administrator should simplify the XPath or the regular expression in the files of this site; {} "
+    "and {} try them on a document.",
+    todo("filters.try"),
+    todo("normalizing.try"),
 )
 
 
@@ -101,9 +104,10 @@ def _too_large(max_bytes: int) -> Finding:
 def by_normalizing() -> Finding:
     """The finding about a document that is acceptable as it was received."""
     message = "As it was received the document is in order: what is wrong with it was added by the site's normalising."
-    remedy = (
-        "The harvester's administrator should correct the file of the site's normalising; `metaharvest normalize "
-        "test` shows what it makes of a document."
+    remedy = Remedy(
+        "The harvester's administrator should correct the file of the site's normalising; {} shows what it makes of a "
+        "document.",
+        todo("normalizing.try"),
     )
     return Finding("filter.normalized", message, remedy)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
 from metaharvest.model import FetchedDocument, Finding, Level
+from metaharvest.model.actions import Remedy, Todo, todo
 from metaharvest.publishing.documents import HarvestListInstead, NotListable, docid_in, read_document
 from metaharvest.publishing.entries import was_listed
 from metaharvest.publishing.list_file import Memory
@@ -19,10 +19,10 @@ _USUAL_NAME = "harvest-list.xml"
 
 @dataclass(frozen=True, slots=True)
 class ListMemory:
-    """The memory of a list about its documents, by docid, and the command that raises revisions of changed ones."""
+    """The memory of a list about its documents, by docid, and the action that raises revisions of changed ones."""
 
     documents: dict[str, Memory]
-    command: str = ""
+    build: Todo
 
     def findings(self, fetched: FetchedDocument) -> tuple[Finding, ...]:
         """A warning if the document is not the one that was listed under its docid."""
@@ -36,7 +36,7 @@ class ListMemory:
             f"{document.docid} was changed since it was listed, and its revision was not raised: a repository that has "
             "it does not fetch it again."
         )
-        remedy = f"Raise its revision, in the list and in the packageId: `{self.command}` does both."
+        remedy = Remedy("Raise its revision, in the list and in the packageId: {} does both.", self.build)
         return (Finding("list.changed-content", message, remedy, Level.WARNING, line=document.line),)
 
 
@@ -52,24 +52,25 @@ def _is_accounted_for(fetched: FetchedDocument, memory: Memory) -> bool:
     return document_id == memory.document_id and revision > memory.revision
 
 
-def build_command(given: GivenList | GivenUrl) -> str:
-    """The command that builds this list again and writes raised revisions into the packageIds."""
+def build_of(given: GivenList | GivenUrl) -> Todo:
+    """The action that builds this list again and writes raised revisions into the packageIds."""
     if isinstance(given, GivenUrl):
         front, _, name = given.url.rpartition("/")
-        return _command("FOLDER", f"{front}/", "" if name == _USUAL_NAME else f"FOLDER/{name}")
+        return _build(None, f"{front}/", "" if name == _USUAL_NAME else f"FOLDER/{name}")
     file = given.file
     if given.folder and given.base_url:
         inside = Path(given.folder, _USUAL_NAME).absolute() == file.path
-        return _command(given.folder, given.base_url, "" if inside else file.shown)
+        return _build(given.folder, given.base_url, "" if inside else file.shown)
     try:
         with file.path.open("rb") as opened:
             base = base_of_list(file.path, read_list(opened, files_allowed=True, base=file.base))
-    except Exception:  # noqa: BLE001 - the list was read before; without it, the command has words to fill in
+    except Exception:  # noqa: BLE001 - the list was read before; without it, the action has no values
         base = None
-    folder = str(Path(file.shown).parent) if base else "FOLDER"
-    return _command(folder, base.text if base else "URL", "" if base and file.path.name == _USUAL_NAME else file.shown)
+    folder = str(Path(file.shown).parent) if base else None
+    return _build(folder, base.text if base else None, "" if base and file.path.name == _USUAL_NAME else file.shown)
 
 
-def _command(folder: str, base: str, output: str) -> str:
-    words = ["metaharvest", "list", "build", folder, "--base-url", base, *(["-o", output] if output else []), "--write"]
-    return shlex.join(words)
+def _build(folder: str | None, base: str | None, output: str) -> Todo:
+    if output:
+        return todo("lists.build_file", folder=folder, url=base, list=output)
+    return todo("lists.build", folder=folder, url=base)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -19,7 +18,7 @@ from metaharvest.fetch.local_files import is_file_url, path_of
 from metaharvest.model import FetchedDocument, Finding, ListedDocument, ListVersion, OriginalColumns, Site
 from metaharvest.publishing.list_reading import remembered
 from metaharvest.rehearsal.input.arguments import Given, GivenDocuments, GivenList, GivenUrl, LocalFile, copy_place
-from metaharvest.rehearsal.input.changed import ListMemory, build_command
+from metaharvest.rehearsal.input.changed import ListMemory, build_of
 from metaharvest.sources.base import Listing
 from metaharvest.sources.harvest_list.source import fetch_document, read_list, scope_and_identifier
 from metaharvest.sources.roots import as_listed, read_root
@@ -101,8 +100,8 @@ class GivenSource:
         """The document's bytes; see Source. Keeps a copy of them, unless they are in a file already."""
         fetched = await self._fetched(document, patience)
         if isinstance(self._given, GivenList):
-            fetched = replace(fetched, document=replace(fetched.document, list_file=shlex.quote(self._given.shown)))
-        if self._memory is None or not self._memory.documents:
+            fetched = replace(fetched, document=replace(fetched.document, list_file=self._given.shown))
+        if self._memory is None:
             return fetched
         return replace(fetched, findings=(*fetched.findings, *self._memory.findings(fetched)))
 
@@ -110,8 +109,8 @@ class GivenSource:
         """Keep the memory that the list in this file has of its documents."""
         if not isinstance(self._given, GivenDocuments):
             with suppress(OSError):
-                known = remembered(read_file(path, _LARGEST_LIST))
-                self._memory = ListMemory(known, build_command(self._given) if known else "")
+                if known := remembered(read_file(path, _LARGEST_LIST)):
+                    self._memory = ListMemory(known, build_of(self._given))
 
     async def _fetched(self, document: ListedDocument, patience: float) -> FetchedDocument:
         document = self._by_itself.get(document.url, document)

@@ -25,6 +25,7 @@ from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import BrokenOff, FetchError, ListedWithHoles
 from metaharvest.fetch.backoff import back_off
 from metaharvest.model import Finding, Level, ListMethod, OaiOptions, limited
+from metaharvest.model.actions import Remedy, todo
 from metaharvest.sources.base import ListedRecord, Page, TimeBudget
 from metaharvest.sources.oai_pmh.bounds import DATE
 from metaharvest.sources.oai_pmh.counts import UNDATED, Counts, check_size, key_and_version
@@ -621,7 +622,8 @@ def _too_many_records(most: int, setting: int) -> Finding:
     remedy = "The repository's keeper looks whether its list ends, and how many records it has."
     if most < setting:
         message += f", as that is ten times the number of the last full list and {ENDLESS:,} more."
-        return Finding("oai.broken-off", message, f"{remedy} If all is right, `metaharvest run --full` allows more.")
+        full = Remedy("{} If all is right, a full list allows more ({}).", remedy, todo("runs.full"))
+        return Finding("oai.broken-off", message, full)
     message += " (max_list_records in [http])."
     return Finding("oai.broken-off", message, f"{remedy} If all is right, the administrator sets a higher number.")
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from metaharvest.errors import TargetError
 from metaharvest.model import Finding
+from metaharvest.model.actions import Remedy, todo
 from metaharvest.targets.dataone.bounded_xml import root_of
 from metaharvest.targets.http import HttpAnswer
 from metaharvest.text import one_line, shown_url
@@ -105,8 +106,11 @@ def refused_document(answer: HttpAnswer, docid: str) -> TargetError:
 
 def not_understood(answer: HttpAnswer, why: str) -> TargetError:
     """The error about a success whose content does not follow the API."""
-    remedy = "The administrator should check url in the target's settings: it ends with /v2, as in "
-    remedy += "https://repository.example.org/metacat/d1/mn/v2; `metaharvest target check` says what is there."
+    remedy = Remedy(
+        "The administrator should check url in the target's settings: it ends with /v2, as in "
+        "https://repository.example.org/metacat/d1/mn/v2; {} says what is there.",
+        todo("targets.check"),
+    )
     message = f"{shown_url(answer.url)} did not answer as a DataONE member node does: {why}."
     return TargetError(Finding("target.answer", message, remedy))
 

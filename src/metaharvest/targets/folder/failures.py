@@ -11,9 +11,10 @@ from pathlib import Path
 
 from metaharvest.errors import TargetError
 from metaharvest.model import Finding
+from metaharvest.model.actions import Remedy, todo
 from metaharvest.text import one_line
 
-REBUILD = "`metaharvest target rebuild` (with --target NAME or --site NAME, unless it is that of [target])"
+REBUILD = Remedy("{} (with --target NAME or --site NAME, unless it is that of [target])", todo("targets.rebuild"))
 """The folder does not know which section of the settings names it."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -47,13 +48,13 @@ def shown(path: Path | str) -> str:
 
 def out_of_date(base: Path, what: str) -> TargetError:
     """The error about an index that does not agree with the files: `what` is the place."""
-    remedy = f"Put the files back, or rebuild the index: {REBUILD}; what is then missing is harvested again."
+    remedy = Remedy("Put the files back, or rebuild the index: {}; what is then missing is harvested again.", REBUILD)
     return failure("target.folder-index", f"The index of the folder {shown(base)} is out of date: {what}.", remedy)
 
 
 def damaged(base: Path, what: str) -> TargetError:
     """The error about an unusable index: `what` is the reason."""
-    remedy = f"Rebuild the index from the files: {REBUILD}. No document is lost."
+    remedy = Remedy("Rebuild the index from the files: {}. No document is lost.", REBUILD)
     return failure("target.folder-index", f"The index of the folder {shown(base)} {what}.", remedy)
 
 

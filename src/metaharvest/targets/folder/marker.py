@@ -32,6 +32,7 @@ from metaharvest.config.files import make_folder
 from metaharvest.database.engine import readers, writers
 from metaharvest.database.models import FolderMarker
 from metaharvest.errors import TargetError
+from metaharvest.model.actions import Remedy
 from metaharvest.targets.folder.failures import REBUILD, failure, shown
 from metaharvest.targets.folder.files import OURS, TEMPORARY, Files
 from metaharvest.targets.folder.index import make_index
@@ -58,7 +59,7 @@ def read_marker(files: Files) -> str | None:
         return str(json.loads(content)["id"])
     except (ValueError, KeyError, TypeError):
         message = f"The file {shown(files.base / MARKER)} is damaged: it does not name the folder any more."
-        raise failure("target.folder-missing", message, f"{REBUILD} writes a new one.") from None
+        raise failure("target.folder-missing", message, Remedy("{} writes a new one.", REBUILD)) from None
 
 
 def begin(files: Files, *, repair: bool = False) -> str:
@@ -161,9 +162,10 @@ def require_known(base: Path, there: str | None, before: str | None) -> None:
     """Raises TargetError if the folder is not the one that was used before."""
     if before is None or there == before:
         return
-    remedy = (
-        "If it is on a file system that is not mounted, have it mounted. If it is meant to be used as it is now, "
-        f"{REBUILD} says so; what is then missing is harvested again."
+    remedy = Remedy(
+        "If it is on a file system that is not mounted, have it mounted. If it is meant to be used as it is now, {} "
+        "says so; what is then missing is harvested again.",
+        REBUILD,
     )
     what = "it has no marker any more" if there is None else "its marker is that of another folder"
     message = f"The folder {shown(base)} is not the one that documents went into: {what} ({MARKER})."

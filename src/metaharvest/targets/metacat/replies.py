@@ -12,6 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from metaharvest.errors import TargetError
 from metaharvest.model import Finding
+from metaharvest.model.actions import Remedy, todo
 from metaharvest.targets.http import HttpAnswer
 from metaharvest.text import one_line, shown_url, unescaped, whole_number
 
@@ -139,7 +140,10 @@ def refusal(answer: HttpAnswer, doing: str, size: int = 0) -> TargetError:
     if not answer.ok:
         return answer.refusal(words)
     if words:
-        remedy = "The administrator should ask the people who run the Metacat; `metaharvest target check` says more."
+        remedy = Remedy(
+            "The administrator should ask the people who run the Metacat; the check of the target says more ({}).",
+            todo("targets.check"),
+        )
         return TargetError(Finding("target.refused", f"Metacat refused {doing}: {words.rstrip('.')}.", remedy))
     page = answer.refusal().findings[0].message.partition(": a page titled ")[2]
     what = f"a page titled {page.rstrip('.')}" if page else f"'{one_line(text_of(answer), 100)}'" if answer.body else ""

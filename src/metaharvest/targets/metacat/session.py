@@ -14,6 +14,7 @@ from requests.cookies import RequestsCookieJar
 
 from metaharvest.errors import TargetError
 from metaharvest.model import Action, Finding, Holding, ListedDocument
+from metaharvest.model.actions import Remedy
 from metaharvest.targets.base import Upload
 from metaharvest.targets.http import HttpAnswer, HttpClient, Unanswered
 from metaharvest.targets.interruption import carried, require_time
@@ -70,7 +71,9 @@ class MetacatSession:
             raise TargetError(Finding("target.away", message, f"{remedy}people who run the Metacat."), transient=True)
         if how == "refused":
             message = f"Metacat does not let {self.login.username} in: {words.rstrip('.') or 'no reason was given'}."
-            remedy = f"Nothing is uploaded until that is corrected. The administrator should check {self.login.origin}."
+            remedy = Remedy(
+                "Nothing is uploaded until that is corrected. The administrator should check {}.", self.login.origin
+            )
             raise TargetError(Finding("target.login", message, remedy))
         raise replies.refusal(answer, "the login")
 

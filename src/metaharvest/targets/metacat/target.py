@@ -22,6 +22,7 @@ from metaharvest.config.settings import Settings
 from metaharvest.errors import SettingsError, TargetError
 from metaharvest.fetch.url import is_loopback
 from metaharvest.model import Finding, Site
+from metaharvest.model.actions import Remedy, todo
 from metaharvest.targets.base import HeldRevision, Standing
 from metaharvest.targets.http import HttpClient
 from metaharvest.targets.metacat import replies
@@ -117,20 +118,19 @@ class MetacatTarget:
                 self._no_login(site)
             return self._own
         if not (site.ldap_name and site.ldap_password):
-            has, lacks, option = ("a login name", "password", "--ldappwd REFERENCE")
+            has, lacks, edit = ("a login name", "password", "sites.set_password")
             if not site.ldap_name:
-                has, lacks, option = ("a password", "login name", "--ldapdn DN")
+                has, lacks, edit = ("a password", "login name", "sites.set_login_name")
             message = f"The site has {has} for the Metacat, but no {lacks}."
-            remedy = f"The administrator completes it with `metaharvest sites edit '{site.name}' {option}`"
-            raise TargetError(Finding("target.login", message, f"{remedy}, or takes both away with `none`."))
+            completed = todo(edit, name=site.name)
+            remedy = Remedy("The administrator completes it ({}), or takes both away with `none`.", completed)
+            raise TargetError(Finding("target.login", message, remedy))
         try:
             password = resolve_secret(site.ldap_password, self._folder)
         except SettingsError as error:
-            remedy = (
-                f"The administrator corrects it; `metaharvest sites edit '{site.name}' --ldappwd REFERENCE` changes it."
-            )
+            remedy = Remedy("The administrator corrects it ({}).", todo("sites.set_password", name=site.name))
             raise TargetError(*(Finding("target.login", problem, remedy) for problem in error.problems)) from error
-        origin = f"ldapdn and ldappwd of the site (`metaharvest sites edit '{site.name}'`)"
+        origin = Remedy("ldapdn and ldappwd of the site ({})", todo("sites.edit", name=site.name))
         return Login(site.ldap_name, password, origin)
 
     def _no_login(self, site: Site | None) -> NoReturn:
@@ -140,8 +140,8 @@ class MetacatTarget:
             message = (
                 "Metacat takes documents only with a login; the site has none, nor have the settings of the target."
             )
-            edit = f"`metaharvest sites edit '{site.name}' --ldapdn DN --ldappwd REFERENCE`"
-            remedy = (
-                f"The administrator gives the site one with {edit}, or all sites by username and password in [target]."
+            remedy = Remedy(
+                "The administrator gives the site one ({}), or all sites by username and password in [target].",
+                todo("sites.set_login", name=site.name),
             )
         raise TargetError(Finding("target.login", message, remedy))
