@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from metaharvest.database.models import DocumentRevision
 from metaharvest.errors import MetaharvestError
 from metaharvest.model import Finding, OutcomeKind
-from metaharvest.queries.log import LogFilter, log_entries, log_scope
+from metaharvest.queries.log import LogFilter, LogScope, log_entries, log_scope
 from metaharvest.queries.runs import newest_runs, run_record, site_run_id_of
 from support.journal_rows import NOW, TODAY, JournalRows, new_database
 
@@ -54,12 +54,12 @@ def test_each_run_comes_with_its_own_site_runs_the_newest_run_first(session: Ses
         for site in (alder, birch)[: night % 3]:
             rows.document(run, rows.site_run(run, site), f"a.{night}", 1, OutcomeKind.INSERTED)
     found = newest_runs(session, 3)
-    assert [(record.run["run_id"], [site["site_name"] for site in record.sites]) for record in found] == [
+    assert [(record.run_id, [site.site for site in record.sites]) for record in found] == [
         (4, []),
         (3, ["alder", "birch"]),
         (2, ["alder"]),
     ]
-    assert [record.totals["inserted"] for record in found] == [0, 2, 1]
+    assert [record.totals.inserted for record in found] == [0, 2, 1]
     assert [record.took for record in found] == [None] * 3
 
 
@@ -75,7 +75,7 @@ def test_of_two_site_runs_of_a_site_in_one_run_the_later_is_meant(session: Sessi
     rows.site_run(run, alder, status="list-failed")
     retried = rows.site_run(run, alder, kind="retry")
     assert site_run_id_of(session, run.run_id, "alder") == retried.site_run_id
-    assert log_scope(session, LogFilter(site="alder")) == (None, retried.site_run_id)
+    assert log_scope(session, LogFilter(site="alder")) == LogScope(None, retried.site_run_id)
 
 
 @pytest.mark.slow
@@ -84,9 +84,7 @@ def test_findings_stay_with_their_row_however_long_the_log_is(session: Session, 
     for number in range(1100):
         rows.log(run, "GetDocError", findings=(Finding("http.status", f"number {number}"),) * (number % 3))
     entries = list(log_entries(session, LogFilter()))
-    assert [len(entry["findings"]) for entry in entries] == [number % 3 for number in range(1100)]
-    assert all(
-        finding["error_message"] == f"number {at}" for at, entry in enumerate(entries) for finding in entry["findings"]
-    )
+    assert [len(entry.findings) for entry in entries] == [number % 3 for number in range(1100)]
+    assert all(finding.message == f"number {at}" for at, entry in enumerate(entries) for finding in entry.findings)
     last = list(log_entries(session, LogFilter(run_id=run.run_id, limit=2)))
-    assert [entry["harvest_log_id"] for entry in last] == [1099, 1100]
+    assert [entry.log_id for entry in last] == [1099, 1100]

@@ -51,7 +51,7 @@ def session() -> Iterator[Session]:
     ],
 )
 def test_documents_that_may_be_meant_are_suggested(session: Session, name: str, meant: list[str]) -> None:
-    assert [document_id for document_id, _ in nearest_documents(session, name)] == meant
+    assert [each.document_id for each in nearest_documents(session, name)] == meant
 
 
 def test_a_suggestion_is_a_sentence_with_titles(session: Session) -> None:

@@ -48,7 +48,7 @@ class Watched(Progress):
 def sites_of(harvester: services.Harvester, run_id: int) -> Mapping[str, str]:
     """Name and kind of each site run of a run."""
     with harvester.reading() as session:
-        return {site["site_name"]: site["kind"] for site in run_record(session, run_id).sites}
+        return {site.site: site.kind for site in run_record(session, run_id).sites}
 
 
 def test_a_run_harvests_what_is_due_and_tells_its_progress(harvester: Harvester, server: HttpServer) -> None:
@@ -94,12 +94,12 @@ def test_a_dry_run_has_a_result_a_journal_and_reports_and_leaves_nothing(
         run_id = rehearsed.result.run_id
         with rehearsed.harvester.reading() as session:
             record = run_record(session, run_id)
-            rules = [finding["rule"] for finding in findings_of(session, run_id)]
-        assert (record.totals["inserted"], record.totals["errors"]) == (1, 1)
+            rules = [finding.rule for finding in findings_of(session, run_id)]
+        assert (record.totals.inserted, record.totals.errors) == (1, 1)
         assert (record.failed_as_a_whole, record.has_document_errors) == (False, True)
         assert rules == ["http.status"]
         assert "a rehearsal: nothing was written" in " ".join(admin_report(rehearsed.harvester, run_id).text.split())
-        report = site_report(rehearsed.harvester, record.sites[0]["site_run_id"])
+        report = site_report(rehearsed.harvester, record.sites[0].site_run_id)
         assert report.recipients == ("alder@example.org",)
         scratch = Path(rehearsed.harvester.engine.url.database or "")
         assert scratch.exists()

@@ -41,7 +41,7 @@ def test_a_request_is_for_named_sites_or_all_and_for_a_day_near_the_clock(opened
 def test_a_finished_run_has_its_record_and_exit_code(harvester: Harvester, opened: Opened, server: HttpServer) -> None:
     harvester.add_site("alder", publish(server, "a.1.1", also=[("a.2.1", server.url("/gone.xml"))]))
     done = runs.harvest(opened, runs.request(opened))
-    assert (done.exit_code, done.record.totals["inserted"], done.record.totals["errors"]) == (ExitCode.DONE, 1, 1)
+    assert (done.exit_code, done.record.totals.inserted, done.record.totals.errors) == (ExitCode.DONE, 1, 1)
     again = runs.harvest(opened, runs.request(opened, ["alder"]), strict=True)
     assert again.exit_code is ExitCode.SITE_FAILED
     harvester.add_site("birch", server.url("/none.xml"))
@@ -75,7 +75,7 @@ def test_a_metrics_file_that_cannot_be_written_is_a_note_and_no_failure(harveste
 def test_a_dry_run_has_the_exit_code_of_the_command(harvester: Harvester, opened: Opened, server: HttpServer) -> None:
     harvester.add_site("alder", publish(server, "a.1.1", also=[("a.2.1", server.url("/gone.xml"))]))
     with opened.dry_run(runs.request(opened)) as rehearsed:
-        assert rehearsed.record.totals["inserted"] == 1
+        assert rehearsed.record.totals.inserted == 1
         assert runs.exit_code_of_dry_run(rehearsed, strict=False) is ExitCode.DONE
         assert runs.exit_code_of_dry_run(rehearsed, strict=True) is ExitCode.SITE_FAILED
     assert harvester.held() == {}

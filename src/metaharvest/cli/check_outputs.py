@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metaharvest.cli.browser import new_page, opened
+from metaharvest.cli.json_keys import as_mapping
 from metaharvest.cli.printing import json_text, print_json
 from metaharvest.model import OutcomeKind
 from metaharvest.text import clean, one_line, shown_url
@@ -145,12 +146,12 @@ class CheckReport:
 
         with self.checked.harvester.reading() as session:
             findings = findings_of(session, self.checked.result.run_id)
-        local = {url: self.places.name(url) for url in {row["document_url"] for row in findings} if _is_local(url)}
-        findings = [{**row, "file": local.get(row["document_url"])} for row in findings]
-        order, known = list(self.names), self.record.as_mapping
-        sites = sorted(known["sites"], key=lambda site: order.index(site["site_name"]))
+        local = {url: self.places.name(url) for url in {each.url for each in findings} if url and _is_local(url)}
+        shown = [{**as_mapping(each), "file": local.get(each.url or "")} for each in findings]
+        order = list(self.names)
+        sites = sorted(self.record.sites, key=lambda site: order.index(site.site))
         notes = [*self.checked.given.arguments.notes, *self.notes]
-        return {**known, "sites": sites, "findings": findings, "notes": notes}
+        return {**as_mapping(self.record), "sites": sites, "findings": shown, "notes": notes}
 
     def csv(self) -> Generator[str, None, None]:
         """The table of documents of all parts, as chunks of text."""
@@ -252,7 +253,7 @@ class Outputs:
         if self.junit is not None:
             from metaharvest.rehearsal.junit import junit
 
-            took, ended = report.record.took, report.record.run["started_at"]
+            took, ended = report.record.took, report.record.started_at
             seconds = took.total_seconds() if took else 0.0
             _put(self.junit, junit(report.parts, report.places, seconds, f"{ended:%Y-%m-%dT%H:%M:%S}").decode("utf-8"))
         if self.html is not None or self.opens:

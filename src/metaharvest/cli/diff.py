@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import click
@@ -15,12 +15,13 @@ from metaharvest.cli.tables import Column, print_table, table_options
 from metaharvest.text import one_line
 
 if TYPE_CHECKING:
-    from metaharvest.queries.records import Record
+    from metaharvest.queries.changes import ChangedDocument, ChangedSite, Changes
+    from metaharvest.queries.trends import Harvest
 
-CSV_COLUMNS = (
-    "site", "site_id", "change", "docid", "document_id", "revision", "outcome", "rule", "line", "message",
-    "outcome_before", "rule_before",
+_OF_DOCUMENT = (
+    "change", "docid", "document_id", "revision", "outcome", "rule", "line", "message", "outcome_before", "rule_before",
 )  # fmt: skip
+CSV_COLUMNS = ("site", "site_id", *_OF_DOCUMENT)
 _TITLES = {
     "newly_failing": "Newly failing",
     "still_failing": "Still failing",
@@ -65,57 +66,56 @@ def command(invocation: Invocation, first: int, second: int, site: str | None, a
         _print(found)
 
 
-def _cells(found: Record) -> Iterator[Sequence[object]]:
-    for site in found["sites"]:
-        for document in site["documents"]:
-            known = {**document, "site": site["site"], "site_id": site["site_id"]}
-            yield [known[column] for column in CSV_COLUMNS]
+def _cells(found: Changes) -> Iterator[Sequence[object]]:
+    for site in found.sites:
+        for document in site.documents:
+            yield [site.site, site.site_id, *(getattr(document, column) for column in _OF_DOCUMENT)]
 
 
-def _print(found: Record) -> None:
-    runs = [f"run {found[which]['run_id']} ({found[which]['harvest_date']})" for which in ("before", "after")]
+def _print(found: Changes) -> None:
+    runs = [f"run {each.run_id} ({each.harvest_date})" for each in (found.before, found.after)]
     click.echo(f"From {runs[0]} to {runs[1]}:")
-    if not found["sites"]:
+    if not found.sites:
         click.echo("No site was harvested.")
         return
     stands = [Column("last harvest", 7), Column("listed", 9), Column("failing", 8)]
     changed = [Column(title.lower(), rank) for rank, title in enumerate(_TITLES.values(), start=1)]
     headings = [Column("site"), *stands, *changed]
-    print_table(headings, [_row(site) for site in found["sites"]])
-    for site in found["sites"]:
-        for change, documents in groupby(site["documents"], key=itemgetter("change")):
+    print_table(headings, [_row(site) for site in found.sites])
+    for site in found.sites:
+        for change, documents in groupby(site.documents, key=attrgetter("change")):
             _print_documents(site, change, list(documents))
-        if not site["log_kept"]:
-            print_line(f"{site['site']}: the log of a harvest has been deleted; what failed in it is not shown.")
+        if not site.log_kept:
+            print_line(f"{site.site}: the log of a harvest has been deleted; what failed in it is not shown.")
 
 
-def _row(site: Record) -> list[object]:
-    changed = [_changed(site["before"], site["after"], name) for name in ("status", "listed", "failing")]
-    return [site["site"], *changed, *(site["totals"][change] or "" for change in _TITLES)]
+def _row(site: ChangedSite) -> list[object]:
+    changed = [_changed(site.before, site.after, name) for name in ("status", "listed", "failing")]
+    return [site.site, *changed, *(getattr(site.totals, change) or "" for change in _TITLES)]
 
 
-def _changed(before: Record | None, after: Record | None, name: str) -> str:
+def _changed(before: Harvest | None, after: Harvest | None, name: str) -> str:
     """`with-errors -> succeeded`; an unchanged value is shown once, an unknown one as `-`."""
-    ends = ["-" if end[name] is None else str(end[name]) for end in (before, after) if end]
+    ends = ["-" if getattr(end, name) is None else str(getattr(end, name)) for end in (before, after) if end]
     return " -> ".join(dict.fromkeys(ends))
 
 
-def _print_documents(site: Record, change: str, documents: Sequence[Record]) -> None:
+def _print_documents(site: ChangedSite, change: str, documents: Sequence[ChangedDocument]) -> None:
     click.echo()
-    print_line(f"{site['site']}: {_TITLES[change]} ({len(documents):,})")
+    print_line(f"{site.site}: {_TITLES[change]} ({len(documents):,})")
     for document in documents[:_SHOWN_TO_PEOPLE]:
-        click.echo(f"  {document['docid']}  {_in_words(document, change)}".rstrip())
+        click.echo(f"  {document.docid}  {_in_words(document, change)}".rstrip())
     if len(documents) > _SHOWN_TO_PEOPLE:
         click.echo(f"  and {len(documents) - _SHOWN_TO_PEOPLE:,} more; --csv and --json name all of them")
 
 
-def _in_words(document: Record, change: str) -> str:
-    was = document["rule_before"] or document["outcome_before"]
+def _in_words(document: ChangedDocument, change: str) -> str:
+    was = document.rule_before or document.outcome_before
     if change == "fixed":
-        return f"{document['outcome'] or 'unchanged, or listed no longer'} (before: {was})"
+        return f"{document.outcome or 'unchanged, or listed no longer'} (before: {was})"
     if change not in ("newly_failing", "still_failing"):
         return ""
-    rule = f" [{document['rule']}]" if document["rule"] else ""
-    differs = change == "still_failing" and document["rule"] != document["rule_before"]
+    rule = f" [{document.rule}]" if document.rule else ""
+    differs = change == "still_failing" and document.rule != document.rule_before
     before = f" (before: {was})" if differs else ""
-    return f"{document['outcome']}: {one_line(document['message'])}{rule}{before}"
+    return f"{document.outcome}: {one_line(document.message or '')}{rule}{before}"

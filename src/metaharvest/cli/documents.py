@@ -19,9 +19,16 @@ if TYPE_CHECKING:
 
     from sqlalchemy.orm import Session
 
-    from metaharvest.queries.documents import DocumentFilter
+    from metaharvest.queries.documents import DocumentFilter, DocumentRow
     from metaharvest.queries.failed_sites import FailedSite
-    from metaharvest.queries.records import Record
+    from metaharvest.queries.history import (
+        DocumentEvent,
+        DocumentHistory,
+        ListingSite,
+        OwnerSite,
+        TransferEvent,
+        UploadedRevision,
+    )
 
 _SHOWN_TO_PEOPLE = 200
 _STANDING = (
@@ -148,21 +155,21 @@ def show(invocation: Invocation, docid: str, as_json: bool) -> None:
         _print_history(known)
 
 
-def _write_csv(rows: Iterable[Record]) -> None:
+def _write_csv(rows: Iterable[DocumentRow]) -> None:
     from metaharvest.reports import table_csv
 
     print_csv(table_csv(CSV_COLUMNS, _cells(rows)))
 
 
-def _cells(rows: Iterable[Record]) -> Iterator[Sequence[object]]:
+def _cells(rows: Iterable[DocumentRow]) -> Iterator[Sequence[object]]:
     for row in rows:
-        standing = [row[column] for column in _STANDING]
-        for finding in row["findings"] or [{}]:
-            found = [finding.get(column) for column in _FINDING]
-            yield [*standing, *found, row["missing_since"], row["title"]]
+        standing = [getattr(row, column) for column in _STANDING]
+        for finding in row.findings or [None]:
+            found = [getattr(finding, column, None) for column in _FINDING]
+            yield [*standing, *found, row.missing_since, row.title]
 
 
-def _unread(session: Session, wanted: DocumentFilter, today: date) -> list[tuple[str, FailedSite]]:
+def _unread(session: Session, wanted: DocumentFilter, today: date) -> list[FailedSite]:
     """The sites that failed as a whole for at least the wanted number of nights."""
     from metaharvest.queries.failed_sites import named_failed_sites
 
@@ -170,20 +177,23 @@ def _unread(session: Session, wanted: DocumentFilter, today: date) -> list[tuple
         return []
     failed = named_failed_sites(session, today, wanted.site)
     return sorted(
-        (each for each in failed if each[1].nights >= (wanted.nights or 1)), key=lambda each: each[0].casefold()
+        (each for each in failed if each.failed_nights >= (wanted.nights or 1)), key=lambda each: each.site.casefold()
     )
 
 
-def _print_unread(unread: Sequence[tuple[str, FailedSite]]) -> None:
+def _print_unread(unread: Sequence[FailedSite]) -> None:
     if unread:
         click.echo("\nSites that failed as a whole, so that their documents were not looked at:")
         print_table(
             ["site", "status", "since", "nights", "why"],
-            [[name, each.status, each.since, each.nights, one_line(each.reason, 200)] for name, each in unread],
+            [
+                [each.site, each.status, each.failed_since, each.failed_nights, one_line(each.failure_reason, 200)]
+                for each in unread
+            ],
         )
 
 
-def _print(rows: Iterator[Record], limit: int, sites_failed: bool) -> None:
+def _print(rows: Iterator[DocumentRow], limit: int, sites_failed: bool) -> None:
     shown = list(islice(rows, limit))
     if not shown:
         click.echo("There is no such document at the other sites." if sites_failed else "There is no such document.")
@@ -193,111 +203,105 @@ def _print(rows: Iterator[Record], limit: int, sites_failed: bool) -> None:
         click.echo(f"Only the first {limit:,} are shown; --limit shows more, --csv writes all of them.", err=True)
 
 
-def _row(row: Record) -> Sequence[object]:
-    first, *more = row["findings"] or [None]
-    why = _kept(row) or _missing(row) if first is None else f"{first['rule']}: {one_line(first['message'], 100)}"
+def _row(row: DocumentRow) -> Sequence[object]:
+    first, *more = row.findings or [None]
+    why = _kept(row) or _missing(row) if first is None else f"{first.rule}: {one_line(first.message, 100)}"
     others = f" (and {len(more)} more)" if more else ""
-    tries, title = row["attempts"] or "", one_line(row["title"] or "", 80)
-    stands = [row["outcome"], row["failing_since"], row["nights"], tries]
-    return [row["docid"], row["site"], *stands, f"{why}{others}", title]
+    tries, title = row.attempts or "", one_line(row.title or "", 80)
+    stands = [row.outcome, row.failing_since, row.nights, tries]
+    return [row.docid, row.site, *stands, f"{why}{others}", title]
 
 
-def _kept(row: Record) -> str:
+def _kept(row: DocumentRow | ListingSite) -> str:
     """The highest revision that the target has of a document that a filter left out; empty if it has none."""
-    is_kept = row["outcome"] == OutcomeKind.FILTERED.value and row["repository_revision"] is not None
-    return f"the repository keeps revision {row['repository_revision']}" if is_kept else ""
+    is_kept = row.outcome == OutcomeKind.FILTERED.value and row.repository_revision is not None
+    return f"the repository keeps revision {row.repository_revision}" if is_kept else ""
 
 
-def _missing(row: Record) -> str:
+def _missing(row: DocumentRow | ListingSite) -> str:
     """A sentence if the list of a document's source repository does not name it; else empty."""
-    return f"missing since {row['missing_since']}: a full list does not name it" if row["missing_since"] else ""
+    return f"missing since {row.missing_since}: a full list does not name it" if row.missing_since else ""
 
 
-def _print_history(known: Record) -> None:
-    owners = [f"{_site(owner) if owner['site'] else 'no site'} ({_repository(owner)})" for owner in known["owners"]]
-    title = next((row["title"] for row in known["listed"] if row["title"]), None)
-    named = known["document_id"] if known["revision"] is None else f"{known['document_id']}.{known['revision']}"
+def _print_history(known: DocumentHistory) -> None:
+    owners = [f"{_site(owner) if owner.site else 'no site'} ({_repository(owner)})" for owner in known.owners]
+    title = next((row.title for row in known.listed if row.title), None)
+    named = known.document_id if known.revision is None else f"{known.document_id}.{known.revision}"
     print_fields(
         {
             "document": named,
             **({"title": title} if title else {}),
             "belongs to": ", ".join(owners) or "no site",
-            "listed by": "; ".join(_listing(row, known["history"]) for row in known["listed"]) or "no site",
+            "listed by": "; ".join(_listing(row, known.history) for row in known.listed) or "no site",
         }
     )
-    if known["revisions"]:
+    if known.revisions:
         click.echo("\nWhat went in:")
         went_in = ["revision", "inserted (UTC)", "run", "bytes", "site", "repository", "from"]
-        print_table(went_in, [_revision_row(row) for row in known["revisions"]])
-    events = sorted(
-        [(event["logged_at"], event) for event in known["history"]]
-        + [(transfer["transferred_at"], transfer) for transfer in known["transfers"]],
-        key=lambda event: event[0],
-    )
+        print_table(went_in, [_revision_row(row) for row in known.revisions])
+    happened: list[DocumentEvent | TransferEvent] = [*known.history, *known.transfers]
+    events = sorted(happened, key=lambda event: event.at)
     if events:
         click.echo("\nWhat happened:")
         headings = [Column("date"), Column("run", 4), Column("site", 3), Column("document", 5)]
         headings += [Column("what", 1, wrap=True), Column("why", 2, wrap=True)]
-        print_table(headings, _event_rows([event for _, event in events]))
+        print_table(headings, _event_rows(events))
     else:
         click.echo("\nThe log has nothing about it.")
 
 
-def _repository(record: Record) -> str:
-    return "embedded repository" if record["repository"] == "embedded" else "other repository"
+def _repository(record: OwnerSite) -> str:
+    return "embedded repository" if record.repository == "embedded" else "other repository"
 
 
-def _site(row: Record) -> str:
-    return str(row["site"]) if row["registered"] else f"{row['site']} (registered no longer)"
+def _site(row: OwnerSite | ListingSite) -> str:
+    return str(row.site) if row.registered else f"{row.site} (registered no longer)"
 
 
-def _listing(row: Record, history: Sequence[Record]) -> str:
+def _listing(row: ListingSite, history: Sequence[DocumentEvent]) -> str:
     from metaharvest.queries.records import would_be
 
-    same = [each for each in history if (each["site_id"], each["docid"]) == (row["site_id"], row["docid"])]
-    said = would_be(row["outcome"], same[-1]["message"]) if same else ""
-    since = f" since {row['failing_since']}" if row["failing_since"] else ""
-    if row["nights"] is not None:
-        since += " (1 night)" if row["nights"] == 1 else f" ({row['nights']} nights)"
-    revision = "" if row["revision"] is None else f"revision {row['revision']}, "
+    same = [each for each in history if (each.site_id, each.docid) == (row.site_id, row.docid)]
+    said = would_be(row.outcome, same[-1].message) if same else ""
+    since = f" since {row.failing_since}" if row.failing_since else ""
+    if row.nights is not None:
+        since += " (1 night)" if row.nights == 1 else f" ({row.nights} nights)"
+    revision = "" if row.revision is None else f"revision {row.revision}, "
     kept = f", {kept}" if (kept := _kept(row)) else ""
     missing = f", {missing}" if (missing := _missing(row)) else ""
-    return f"{_site(row)}: {revision}{said or row['outcome'] or 'not decided yet'}{kept}{missing}{since}"
+    return f"{_site(row)}: {revision}{said or row.outcome or 'not decided yet'}{kept}{missing}{since}"
 
 
-def _revision_row(row: Record) -> Sequence[object]:
-    held = [row["revision"], stamp(row["inserted_at"]), row["run_id"], row["bytes"], row["site"]]
-    return [*held, row["repository"], row["url"]]
+def _revision_row(row: UploadedRevision) -> Sequence[object]:
+    held = [row.revision, stamp(row.inserted_at), row.run_id, row.bytes, row.site]
+    return [*held, row.repository, row.url]
 
 
-def _event_rows(events: Sequence[Record]) -> list[Sequence[object]]:
+def _event_rows(events: Sequence[DocumentEvent | TransferEvent]) -> list[Sequence[object]]:
     """The events in order; the same event in several nights is one row."""
     rows: list[Sequence[object]] = []
     for (site, document, what, why), same in groupby(events, key=_in_words):
         nights = list(same)
-        dates = [str(_date(event)) for event in nights]
-        runs = [str(event["run_id"]) for event in nights if event["run_id"] is not None]
+        dates = [str(event.day) for event in nights]
+        runs = [str(event.run_id) for event in nights if event.run_id is not None]
         times = f"{what}, {len(nights)} times" if len(nights) > 1 else what
         rows.append([_span(dates), _span(runs), site, document, times, clean(why)])
     return rows
 
 
-def _in_words(event: Record) -> tuple[object, object, str, str]:
-    if "transferred_at" in event:
-        former = event["from_site"] or "no registered site"
-        by = f"by {event['transferred_by']}" if event["transferred_by"] else ""
-        return event["to_site"], event["document_id"], f"transferred from {former}", by
+def _in_words(event: DocumentEvent | TransferEvent) -> tuple[object, object, str, str]:
+    from metaharvest.queries.history import TransferEvent
     from metaharvest.queries.records import would_be
 
-    why = "; ".join(dict.fromkeys(f"{each['rule']}: {one_line(each['message'], 200)}" for each in event["findings"]))
-    if event["outcome"] == OutcomeKind.FILTERED.value:
-        why = one_line(event["message"], 400)
-    said = would_be(event["outcome"], event["message"]) or event["outcome"] or one_line(event["message"])
-    return event["site"], event["docid"], said, why
-
-
-def _date(event: Record) -> object:
-    return event["transferred_on"] if "transferred_on" in event else event["harvest_date"]
+    if isinstance(event, TransferEvent):
+        former = event.from_site or "no registered site"
+        by = f"by {event.transferred_by}" if event.transferred_by else ""
+        return event.to_site, event.document_id, f"transferred from {former}", by
+    why = "; ".join(dict.fromkeys(f"{each.rule}: {one_line(each.message, 200)}" for each in event.findings))
+    if event.outcome == OutcomeKind.FILTERED.value:
+        why = one_line(event.message, 400)
+    said = would_be(event.outcome, event.message) or event.outcome or one_line(event.message)
+    return event.site, event.docid, said, why
 
 
 def _span(values: Sequence[str]) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from metaharvest.reports.workbook import Sheet
 
 _SITES = (
-    "name", "state", "groups", "source_kind", "list_url", "contacts", "every", "unit", "notify", "enabled",
+    "state", "groups", "source_kind", "list_url", "contacts", "every", "unit", "notify", "enabled",
     "last_harvest", "next_harvest", "last_status", "failing", "failing_since", "took_seconds",
 )  # fmt: skip
 _DOCUMENTS = (
@@ -74,11 +74,10 @@ def _sheets(session: Session, today: date) -> Iterator[Sheet]:
     from metaharvest.reports.workbook import Sheet
 
     sites = registered_sites(session, today)
-    yield Sheet("sites", _SITES, ([site[name] for name in _SITES] for site in sites))
+    yield Sheet("sites", ("name", *_SITES), ([site.site, *_values(site, _SITES)] for site in sites))
     yield Sheet("documents failing", (*_DOCUMENTS, *_FINDING), _documents(session, today))
     names = [each.name for each in fields(RuleTotal)]
-    problems = (asdict(each) for each in open_problems(session))
-    yield Sheet("problems", names, ([row[name] for name in names] for row in problems))
+    yield Sheet("problems", names, (_values(each, names) for each in open_problems(session)))
     yield Sheet("runs", (*_RUNS, *_TOTALS), _runs(session))
     yield Sheet("deliveries", (*_REPORT, *_DELIVERY), _deliveries(session))
 
@@ -87,20 +86,25 @@ def _documents(session: Session, today: date) -> Iterator[list[object]]:
     from metaharvest.queries.documents import DocumentFilter, document_rows
 
     for row in document_rows(session, DocumentFilter(failing=True), today):
-        for finding in row["findings"] or [{}]:
-            yield [*(row[name] for name in _DOCUMENTS), *(finding.get(name) for name in _FINDING)]
+        for finding in row.findings or [None]:
+            yield [*_values(row, _DOCUMENTS), *_values(finding, _FINDING)]
 
 
 def _runs(session: Session) -> Iterator[list[object]]:
     from metaharvest.queries.runs import newest_runs
 
     for record in newest_runs(session, _MOST):
-        yield [*(record.run[name] for name in _RUNS), *(record.totals[name] for name in _TOTALS)]
+        yield [*_values(record, _RUNS), *_values(record.totals, _TOTALS)]
 
 
 def _deliveries(session: Session) -> Iterator[list[object]]:
     from metaharvest.queries.outbox import newest_reports
 
     for report in newest_reports(session, _MOST):
-        for delivery in report["deliveries"]:
-            yield [*(report[name] for name in _REPORT), *(delivery[name] for name in _DELIVERY)]
+        for delivery in report.deliveries:
+            yield [*_values(report, _REPORT), *_values(delivery, _DELIVERY)]
+
+
+def _values(row: object, names: Sequence[str]) -> list[object]:
+    """The values of these names; all None if there is no row."""
+    return [None if row is None else getattr(row, name) for name in names]

@@ -16,8 +16,7 @@ from metaharvest.text import clean, one_line
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-    from metaharvest.queries.log import LogFilter
-    from metaharvest.queries.records import Record
+    from metaharvest.queries.log import LogEntry, LogFilter
 
 _SHOWN_TO_PEOPLE = 200
 
@@ -127,34 +126,35 @@ def _where(session: Session, wanted: LogFilter) -> str:
     from metaharvest.queries.log import log_scope
     from metaharvest.queries.runs import newest_run_id
 
-    run_id, site_run_id = log_scope(session, wanted)
-    if site_run_id is not None:
-        return f" in site run {site_run_id}; `--run ID` names another run"
+    scope = log_scope(session, wanted)
+    if scope.site_run_id is not None:
+        return f" in site run {scope.site_run_id}; `--run ID` names another run"
+    run_id = scope.run_id
     if run_id is None and wanted.site is None and not wanted.is_over_runs:
         run_id = newest_run_id(session)
     return "" if run_id is None else f" in run {run_id}; `--run ID` names another run"
 
 
-def _lines(entry: Record) -> Iterable[str]:
-    site = f"{one_line(entry['site'])}: " if entry["site"] else ""
+def _lines(entry: LogEntry) -> Iterable[str]:
+    site = f"{one_line(entry.site)}: " if entry.site else ""
     message = one_line(_message(entry), 2000)
-    yield f"{entry['logged_at']:%Y-%m-%d %H:%M:%S}  {entry['level']:<7}  {entry['operation']:<26}  {site}{message}"
-    for finding in entry["findings"]:
-        line = "" if finding["line_number"] is None else f", line {finding['line_number']}"
-        message = one_line(finding["error_message"], 2000)
-        yield f"{'':21}{finding['level']}{line}: {message} [{finding['rule']}]"
-        if finding["excerpt"]:
-            yield f"{'':23}{one_line(finding['excerpt'])}"
-        if finding["remedy"]:
-            yield f"{'':23}What to do: {one_line(finding['remedy'], 2000)}"
+    yield f"{entry.logged_at:%Y-%m-%d %H:%M:%S}  {entry.level:<7}  {entry.operation:<26}  {site}{message}"
+    for finding in entry.findings:
+        line = "" if finding.line is None else f", line {finding.line}"
+        message = one_line(finding.message, 2000)
+        yield f"{'':21}{finding.level}{line}: {message} [{finding.rule}]"
+        if finding.excerpt:
+            yield f"{'':23}{one_line(finding.excerpt)}"
+        if finding.remedy:
+            yield f"{'':23}What to do: {one_line(finding.remedy, 2000)}"
 
 
-def _message(entry: Record) -> str:
+def _message(entry: LogEntry) -> str:
     """The row's message, without the text of the findings below it."""
-    message: str = entry["message"]
-    for finding in entry["findings"]:
-        if len(finding["error_message"]) < len(message):
-            message = message.removesuffix(finding["error_message"]).rstrip()
+    message = entry.message
+    for finding in entry.findings:
+        if len(finding.message) < len(message):
+            message = message.removesuffix(finding.message).rstrip()
     return message
 
 
@@ -162,9 +162,9 @@ def _write_documents(session: Session, wanted: LogFilter, unchanged: bool) -> No
     from metaharvest.queries.log import log_scope
     from metaharvest.reports import documents_csv
 
-    _, site_run_id = log_scope(session, wanted)
+    scope = log_scope(session, wanted)
     # No site run has the number 0: for a site that was never harvested, the table has only a header.
-    print_csv(documents_csv(session, site_run_id or 0, unchanged=unchanged))
+    print_csv(documents_csv(session, scope.site_run_id or 0, unchanged=unchanged))
 
 
 def _write_rows(session: Session, wanted: LogFilter) -> None:

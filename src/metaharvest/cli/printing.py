@@ -8,12 +8,14 @@ import sys
 import tempfile
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import closing
+from dataclasses import is_dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from typing import IO
 
 import click
 
+from metaharvest.cli.json_keys import as_mapping
 from metaharvest.text import clean, one_line
 
 _MOST_CHARACTERS = 2000
@@ -28,7 +30,7 @@ def print_json(value: object) -> None:
     click.echo(json_text(value, indent=2))
 
 
-def print_json_rows(rows: Iterable[Mapping[str, object]]) -> None:
+def print_json_rows(rows: Iterable[object]) -> None:
     """Print the list of these rows as one JSON document, in bounded memory: all of it, or nothing if one fails."""
     with tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as spool:
         number = 0
@@ -59,7 +61,7 @@ def json_text(value: object, indent: int | None = None) -> str:
     In ASCII if stdout does not have every character; characters that control a terminal are escaped.
     """
     encoding = codecs.lookup(getattr(sys.stdout, "encoding", None) or "utf-8").name
-    text = json.dumps(value, ensure_ascii=encoding != "utf-8", indent=indent, default=_as_text)
+    text = json.dumps(value, ensure_ascii=encoding != "utf-8", indent=indent, default=_as_json)
     return text if clean(text) == text else "".join(map(_escaped, text))
 
 
@@ -93,8 +95,10 @@ def _escaped(character: str) -> str:
     return character if clean(character) == character else f"\\u{ord(character):04x}"
 
 
-def _as_text(value: object) -> object:
-    """A value of a type that JSON lacks. A sum is a Decimal on some databases: it stays a number."""
+def _as_json(value: object) -> object:
+    """A value of a type that JSON lacks. A sum, which is a Decimal on some databases, stays a number."""
+    if is_dataclass(value):
+        return as_mapping(value)
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     return value.isoformat() if isinstance(value, date) else str(value)

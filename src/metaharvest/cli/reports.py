@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from datetime import date
     from email.message import EmailMessage
 
-    from metaharvest.queries.outbox import ReportFilter
-    from metaharvest.queries.records import Record
+    from metaharvest.queries.outbox import Delivery, ReportFilter
 
 _STATES = {"sent": "sent", "queued": "waiting", "refused": "refused"}
 
@@ -83,8 +82,8 @@ def show(invocation: Invocation, report_id: int, form: str) -> None:
     if form == "html":
         click.echo(_part(message, "html").encode("utf-8"), nl=False)
         return
-    print_fields({"Subject": report["subject"], "Date": message["Date"], "From": message["From"]})
-    for delivery in report["deliveries"]:
+    print_fields({"Subject": report.subject, "Date": message["Date"], "From": message["From"]})
+    for delivery in report.deliveries:
         click.echo(_delivery_line(delivery))
     click.echo(clean(f"\n{_part(message, 'plain')}"))
 
@@ -291,31 +290,31 @@ def _list(invocation: Invocation, limit: int, which: ReportFilter, as_json: bool
         ],
         [
             [
-                report["report_id"],
-                stamp(report["created_at"]),
-                report["kind"],
-                ", ".join(one_line(delivery["recipient"]) for delivery in report["deliveries"]),
-                _summary(report["deliveries"]),
-                report["subject"],
+                report.report_id,
+                stamp(report.created_at),
+                report.kind,
+                ", ".join(one_line(delivery.recipient) for delivery in report.deliveries),
+                _summary(report.deliveries),
+                report.subject,
             ]
             for report in reports
         ],
     )
     for report in reports:
-        for delivery in report["deliveries"]:
-            if delivery["last_error"]:
-                print_line(f"{report['report_id']}: {delivery['recipient']}: {delivery['last_error']}")
+        for delivery in report.deliveries:
+            if delivery.last_error:
+                print_line(f"{report.report_id}: {delivery.recipient}: {delivery.last_error}")
 
 
-def _summary(deliveries: Sequence[Record]) -> str:
+def _summary(deliveries: Sequence[Delivery]) -> str:
     """`2 sent, 1 refused`; `to nobody` if there is no recipient."""
-    states = [delivery["status"] for delivery in deliveries]
+    states = [delivery.status for delivery in deliveries]
     return ", ".join(f"{states.count(key)} {word}" for key, word in _STATES.items() if key in states) or "to nobody"
 
 
-def _delivery_line(delivery: Record) -> str:
-    reason = f": {one_line(delivery['last_error'], 1000)}" if delivery["last_error"] else ""
-    return f"To       {one_line(delivery['recipient'])} ({_STATES[delivery['status']]}{reason})"
+def _delivery_line(delivery: Delivery) -> str:
+    reason = f": {one_line(delivery.last_error, 1000)}" if delivery.last_error else ""
+    return f"To       {one_line(delivery.recipient)} ({_STATES[delivery.status]}{reason})"
 
 
 def _part(message: EmailMessage, kind: str) -> str:

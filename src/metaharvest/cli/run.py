@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from metaharvest.cli.invocation import Invocation, day, usage_errors
+from metaharvest.cli.json_keys import as_mapping
 from metaharvest.cli.json_lines import print_note
 from metaharvest.cli.printing import print_json, print_line
 from metaharvest.cli.signals import stop_on_signal
@@ -83,7 +84,7 @@ def harvest_now(harvester: Harvester) -> None:
 
 def _print_json(done: FinishedRun) -> None:
     result = done.result
-    print_json({**done.record.as_mapping, "undelivered": result.undelivered, "cut_short": result.cut_short or None})
+    print_json({**as_mapping(done.record), "undelivered": result.undelivered, "cut_short": result.cut_short or None})
 
 
 def _print_table(harvester: Harvester, done: FinishedRun) -> None:
@@ -102,15 +103,15 @@ def _print_event(harvester: Harvester, done: FinishedRun) -> None:
     from metaharvest.services.runs import went_nowhere
 
     record = done.record
-    run, errors = record.run, record.totals["errors"]
-    counts = {kind: sum(site[kind.column] for site in record.sites) for kind in OutcomeKind}
-    parts = [run["status"], run_story([SiteRunStatus(site["status"]) for site in record.sites], counts)]
+    errors = record.totals.errors
+    counts = {kind: sum(site.number(kind) for site in record.sites) for kind in OutcomeKind}
+    parts = [record.status, run_story([SiteRunStatus(site.status) for site in record.sites], counts)]
     parts += [counted(errors, "error")] if errors else []
     sentences = (*record.targets_away, went_nowhere(harvester, record), _undelivered(done.result))
     more = " ".join(filter(None, sentences))
     with suppress(OSError):
         print_line(
-            f"Run {run['run_id']} ({run['harvest_date']}): {'; '.join(parts)}; exit code {done.exit_code}. {more}",
+            f"Run {record.run_id} ({record.harvest_date}): {'; '.join(parts)}; exit code {done.exit_code}. {more}",
             err=True,
         )
 
@@ -134,7 +135,7 @@ def _rehearse(harvester: Harvester, request: RunRequest, as_json: bool, strict: 
         with shown_progress() as progress:
             done = stack.enter_context(harvester.dry_run(request, progress))
         if as_json:
-            print_json({**done.record.as_mapping, "dry_run": True})
+            print_json({**as_mapping(done.record), "dry_run": True})
         else:
             click.echo(clean(admin_report(done.harvester, done.result.run_id).text))
             click.echo("This was a rehearsal: nothing was written, no mail was sent.")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
 from metaharvest.cli.invocation import ROWS, Invocation
+from metaharvest.cli.json_keys import as_mapping
 from metaharvest.cli.printing import print_fields, print_json, print_line, stamp
 from metaharvest.cli.tables import Column, print_table, table_options, wide_option
 from metaharvest.model import OutcomeKind, RunStatus
@@ -16,8 +18,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.orm import Session
 
-    from metaharvest.queries.records import Record
-    from metaharvest.queries.runs import RunRecord
+    from metaharvest.queries.runs import RunRecord, SiteRunRecord
 
 _RANKS = (8, 2, 6, 4, 5, 7, 9, 3)
 """The ranks of the columns with numbers, see Column: the highest are left out first."""
@@ -52,16 +53,16 @@ def show(invocation: Invocation, run_id: int, as_json: bool) -> None:
     from metaharvest.queries.runs import run_record, with_trends
 
     with invocation.harvester.reading() as session:
-        record = run_record(session, run_id)
-        known = with_trends(session, record)
+        record = with_trends(session, run_record(session, run_id))
     if as_json:
-        print_json({**known, "totals": record.totals})
+        sites = [{**as_mapping(site), "trend": site.trend} for site in record.sites]
+        print_json({**as_mapping(record), "sites": sites, "totals": record.totals})
         return
     print_run(record)
-    if known["sites"]:
+    if record.sites:
         click.echo()
         where = Column("where the time of its documents went", 4, wrap=True)
-        print_table(["site", "failing", "trend", "took", where], [_trend_row(site) for site in known["sites"]])
+        print_table(["site", "failing", "trend", "took", where], [_trend_row(site) for site in record.sites])
     click.echo()
     print_fields(_fields(record))
     click.echo(f"\nWhat happened: metaharvest log --run {run_id}")
@@ -84,7 +85,10 @@ def _list(invocation: Invocation, limit: int, as_json: bool) -> None:
     headings = [Column("run"), Column("date", 1), Column("status", 2)]
     headings += [Column(name, rank) for name, rank in counts]
     columns = ("run_id", "harvest_date", "status", "sites", "failed", *_COUNTS)
-    shown = [{**row, "status": status_in_words(row), "failed": row["failed"] or ""} for row in rows]
+    shown = [
+        {**row, "status": status_in_words(str(row["status"]), bool(row["rehearsal"])), "failed": row["failed"] or ""}
+        for row in rows
+    ]
     print_table(headings, [[row[column] for column in columns] for row in shown])
     for sentence in failing:
         print_line(sentence)
@@ -94,35 +98,35 @@ def _failing_now(session: Session, today: date) -> list[str]:
     """A sentence for each of the first sites whose last harvest failed as a whole."""
     from metaharvest.queries.failed_sites import named_failed_sites
 
-    failed = sorted(named_failed_sites(session, today), key=lambda each: (each[1].since, each[0]))
-    sentences = [f"{name}: {each.sentence}" for name, each in failed[:_NAMED]]
+    failed = sorted(named_failed_sites(session, today), key=lambda each: (each.failed_since, each.site))
+    sentences = [f"{each.site}: {each.sentence}" for each in failed[:_NAMED]]
     more = len(failed) - _NAMED
     return [*sentences, *([f"And {more:,} more: `metaharvest sites list`"] if more > 0 else [])]
 
 
-def _trend_row(site: Record) -> list[object]:
+def _trend_row(site: SiteRunRecord) -> list[object]:
     from metaharvest.queries.trends import in_words
-    from metaharvest.reports.phrasing import duration, phases
+    from metaharvest.reports.phrasing import PHASES, duration, phases
 
-    took = "" if site["took_seconds"] is None else duration(site["took_seconds"])
-    return [site["site"], site["failing"] or "", in_words(site["trend"]), took, phases(site, "its server")]
+    took = "" if site.took_seconds is None else duration(site.took_seconds)
+    seconds = {name: getattr(site, name) for name in PHASES}
+    return [site.site, site.failing or "", in_words(site.trend), took, phases(seconds, "its server")]
 
 
 def _row(record: RunRecord) -> dict[str, object]:
-    dates = {name: record.run[name] for name in ("run_id", "harvest_date", "started_at", "ended_at")}
-    took = {"took": _took(record), "took_seconds": record.as_mapping["took_seconds"]}
-    known = {"status": record.run["status"], "rehearsal": record.is_rehearsal}
-    return {**dates, **took, **known, **record.totals}
+    dates = {name: getattr(record, name) for name in ("run_id", "harvest_date", "started_at", "ended_at")}
+    took = {"took": _took(record), "took_seconds": record.took_seconds}
+    return {**dates, **took, "status": record.status, "rehearsal": record.is_rehearsal, **asdict(record.totals)}
 
 
 def _fields(record: RunRecord) -> dict[str, object]:
-    run, totals = record.run, record.totals
+    totals = record.totals
     return {
-        "started": f"{stamp(run['started_at'])} UTC",
-        "ended": f"{stamp(run['ended_at'])} UTC" if run["ended_at"] else "not yet",
+        "started": f"{stamp(record.started_at)} UTC",
+        "ended": f"{stamp(record.ended_at)} UTC" if record.ended_at else "not yet",
         "took": _took(record),
-        "host": f"{run['host']}, process {run['pid']}",
-        "documents": ", ".join(f"{totals[name]:,} {name}" for name in _COUNTS),
+        "host": f"{record.host}, process {record.pid}",
+        "documents": ", ".join(f"{getattr(totals, name):,} {name}" for name in _COUNTS),
     }
 
 
@@ -137,7 +141,7 @@ def print_run(record: RunRecord) -> None:
     from metaharvest.queries.trends import status_in_words
     from metaharvest.reports.phrasing import LABELS
 
-    status, headline = record.run["status"], f"Run {record.run['run_id']} ({record.run['harvest_date']})"
+    status, headline = record.status, f"Run {record.run_id} ({record.harvest_date})"
     if not record.sites:
         result = "no site was due" if status == RunStatus.SUCCEEDED else f"{status}; no site was harvested"
         click.echo(f"{headline}: {result}.")
@@ -146,7 +150,7 @@ def print_run(record: RunRecord) -> None:
         " It was a rehearsal: no site has a target, so that nothing was uploaded." if record.is_rehearsal else ""
     )
     click.echo(f"{headline}: {status}.{rehearsed}")
-    shown = [kind for kind in OutcomeKind if any(site[kind.column] for site in record.sites)]
+    shown = [kind for kind in OutcomeKind if any(site.number(kind) for site in record.sites)]
     print_table(
         [
             Column("site"),
@@ -158,9 +162,9 @@ def print_run(record: RunRecord) -> None:
         ],
         [
             [
-                *(site["site_name"], status_in_words(site), site["listed"]),
-                *(site[column] or "" for column in (*(kind.column for kind in shown), "warnings")),
-                site["next_harvest"],
+                *(site.site, status_in_words(site.status, site.rehearsal), site.listed),
+                *(site.number(kind) or "" for kind in shown),
+                *(site.warnings or "", site.next_harvest),
             ]
             for site in record.sites
         ],
@@ -168,8 +172,8 @@ def print_run(record: RunRecord) -> None:
     for sentence in record.targets_away:
         print_line(sentence)
     for site in record.sites:
-        named = f"{site['site_name']}: "
-        if failed := record.failed.get(site["site_run_id"]):
-            print_line(named + failed.sentence.replace(f": {named}", ": "))
-        elif site["failure_reason"]:
-            print_line(named + site["failure_reason"].removeprefix(named))
+        named = f"{site.site}: "
+        if site.failed:
+            print_line(named + site.failed.sentence.replace(f": {named}", ": "))
+        elif site.failure_reason:
+            print_line(named + site.failure_reason.removeprefix(named))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from metaharvest.cli.invocation import Invocation, usage_errors
+from metaharvest.cli.json_keys import as_mapping
 from metaharvest.cli.printing import print_fields, print_json, print_line
 from metaharvest.cli.site_options import (
     AS_SETTINGS,
@@ -21,13 +23,14 @@ from metaharvest.cli.site_options import (
 from metaharvest.cli.sites_files import export_sites, import_sites
 from metaharvest.cli.sites_import import import_metacat
 from metaharvest.cli.tables import Column, print_table, table_options, wide_option
+from metaharvest.model import Unit
 from metaharvest.text import clean, shown_url
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from metaharvest.model import Site
-    from metaharvest.queries.records import Record
+    from metaharvest.queries.sites import RegisteredSite
     from metaharvest.services.sites import Edited, RepositoryAnswer
 
 _SITES = {
@@ -319,9 +322,9 @@ def list_sites(
     today = invocation.harvester.today()
     with invocation.harvester.reading() as session:
         known = registered_sites(session, today)
-    sites = [_as_mapping(site) for site in known if wanted.takes(site, today)]
+    sites = [_in_form(site) for site in known if wanted.takes(site, today)]
     if as_json:
-        print_json(sites)
+        print_json([_as_mapping(site) for site in sites])
         return
     if known and not sites:
         click.echo("There is no such site.")
@@ -330,7 +333,7 @@ def list_sites(
         click.echo("No site is registered yet. `metaharvest sites add NAME --list-url URL --contact EMAIL` adds one,")
         click.echo("`metaharvest sites add NAME --oai BASEURL` an OAI-PMH repository.")
         return
-    rows = [{**site, **_in_words(site)} for site in sites]
+    rows = [{**as_mapping(site), **_in_words(site)} for site in sites]
     print_table(list(_SITES.values()), [[row[name] for name in _SITES] for row in rows])
     for site in sites:
         _print_problems(site)
@@ -347,9 +350,9 @@ def show(invocation: Invocation, name: str, as_json: bool) -> None:
     from metaharvest.queries.sites import registered_site, registered_values
 
     with invocation.harvester.reading() as session:
-        site = _as_mapping(registered_site(session, name, invocation.harvester.today()))
+        site = _in_form(registered_site(session, name, invocation.harvester.today()))
     if as_json:
-        print_json(site)
+        print_json(_as_mapping(site))
         return
     print_fields({label.replace("_", " "): value for label, value in registered_values(site).items()})
     _print_harvests(invocation, site)
@@ -357,35 +360,38 @@ def show(invocation: Invocation, name: str, as_json: bool) -> None:
     _print_problems(site)
 
 
-def _print_harvests(invocation: Invocation, site: Record) -> None:
+def _print_harvests(invocation: Invocation, site: RegisteredSite) -> None:
     from metaharvest.queries.trends import status_in_words
 
-    if not site["trend"]:
+    if not site.trend:
         click.echo("\nNo run has harvested it yet.")
         return
     click.echo("\nThe last harvests:")
     headings = ["run", "date", "status", "listed", "new", "updated", "unchanged", "failing", "warnings", "took"]
-    shown = ("run_id", "harvest_date", "status", "listed", "inserted", "updated", "unchanged", "failing", "warnings")
-    listed = [
-        {**each, "status": status_in_words(each), "listed": "-" if each["listed"] is None else each["listed"]}
-        for each in site["trend"]
+    rows = [
+        [
+            *(each.run_id, each.harvest_date, status_in_words(each.status, each.rehearsal)),
+            *("-" if each.listed is None else each.listed, each.inserted, each.updated, each.unchanged),
+            *(each.failing, each.warnings, _took(each.took_seconds)),
+        ]
+        for each in site.trend
     ]
-    print_table(headings, [[*(each[name] for name in shown), _took(each["took_seconds"])] for each in listed])
-    if site["failing"]:
-        command = f"{invocation.start} documents --failing --site {shlex.quote(site['name'])}"
-        failing = "1 document is" if site["failing"] == 1 else f"{site['failing']:,} documents are"
-        print_line(f"{failing} failing, the first since {site['failing_since']}: {command}")
+    print_table(headings, rows)
+    if site.failing:
+        command = f"{invocation.start} documents --failing --site {shlex.quote(site.site)}"
+        failing = "1 document is" if site.failing == 1 else f"{site.failing:,} documents are"
+        print_line(f"{failing} failing, the first since {site.failing_since}: {command}")
 
 
-def _in_words(site: Record) -> Record:
+def _in_words(site: RegisteredSite) -> dict[str, object]:
     from metaharvest.queries.trends import in_words
 
-    rehearsed = ", then rehearsed" if site["trend"] and site["trend"][-1]["rehearsal"] else ""
+    rehearsed = ", then rehearsed" if site.trend and site.trend[-1].rehearsal else ""
     return {
-        "last_status": f"{site['last_status'] or 'none'}{rehearsed}",
-        "failing": site["failing"] or "",
-        "trend": in_words(site["trend"]),
-        "took": _took(site["took_seconds"]),
+        "last_status": f"{site.last_status or 'none'}{rehearsed}",
+        "failing": site.failing or "",
+        "trend": in_words(site.trend),
+        "took": _took(site.took_seconds),
     }
 
 
@@ -395,16 +401,16 @@ def _took(seconds: float | None) -> str:
     return "" if seconds is None else duration(seconds)
 
 
-def _print_failure(site: Record) -> None:
+def _print_failure(site: RegisteredSite) -> None:
     """Print since when the site fails as a whole, and why."""
-    if site["failed_since"] is not None and site["enabled"]:
-        nights = "1 night" if site["failed_nights"] == 1 else f"{site['failed_nights']:,} nights"
-        reason = (site["failure_reason"] or "no reason was noted").removeprefix(f"{site['name']}: ")
-        print_line(f"{site['name']}: {site['last_status']} since {site['failed_since']} ({nights}): {reason}")
+    if site.failed_since is not None and site.enabled:
+        nights = "1 night" if site.failed_nights == 1 else f"{site.failed_nights:,} nights"
+        reason = (site.failure_reason or "no reason was noted").removeprefix(f"{site.site}: ")
+        print_line(f"{site.site}: {site.last_status} since {site.failed_since} ({nights}): {reason}")
 
 
-def _print_problems(site: Record) -> None:
-    for problem in site["problems"]:
+def _print_problems(site: RegisteredSite) -> None:
+    for problem in site.problems:
         print_line(problem)
 
 
@@ -416,9 +422,14 @@ def _when(site: Site) -> str:
     return f"{state}next harvest {next_harvest}, then {frequency(site.frequency, site.unit)}"
 
 
-def _as_mapping(site: Record) -> Record:
+def _in_form(site: RegisteredSite) -> RegisteredSite:
     """A site for output: its frequency in words, and the values that come from the settings."""
     from metaharvest.reports.phrasing import frequency
 
-    words = site["frequency"] if "options" in site else frequency(site["every"], site["unit"])
-    return {**site, "frequency": words, "package_id_mismatch": site["package_id_mismatch"] or AS_SETTINGS}
+    words = site.frequency if site.is_broken else frequency(site.every, Unit(site.unit or ""))
+    return replace(site, frequency=words, package_id_mismatch=site.package_id_mismatch or AS_SETTINGS)
+
+
+def _as_mapping(site: RegisteredSite) -> dict[str, object]:
+    """A site by the keys of JSON: only a broken row has its options."""
+    return {key: value for key, value in as_mapping(site).items() if key != "options" or site.is_broken}

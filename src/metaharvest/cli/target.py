@@ -195,10 +195,9 @@ def _as_line(held: Held) -> str:
 
 
 def _as_mapping(held: Held) -> dict[str, Any]:
-    from metaharvest.queries.records import with_one_name
-
-    columns = {**asdict(held.revision), "source_url": shown_url(held.revision.source_url)}
-    return {**with_one_name(columns), "docid": held.revision.docid, "site": held.site}
+    url = shown_url(held.revision.source_url)
+    columns = {**asdict(held.revision), "source_url": url, "bytes": held.revision.size, "url": url}
+    return {**columns, "docid": held.revision.docid, "site": held.site}
 
 
 def _stamp(held: HeldRevision) -> str:

@@ -76,8 +76,8 @@ def write_pages(harvester: Harvester, folder: Path) -> Iterator[Path]:
     """Write the HTML of every report into a file for a browser, in the order in which they were sent."""
     folder.mkdir()
     with harvester.reading() as session:
-        for harvest_date, site_name, content in rendered_reports(session):
-            body = message_from_bytes(content, policy=policy.default).get_body(("html",))
-            page = folder / f"{harvest_date}-{site_name or 'administrator'}.html"
+        for report in rendered_reports(session):
+            body = message_from_bytes(report.content, policy=policy.default).get_body(("html",))
+            page = folder / f"{report.harvest_date}-{report.site or 'administrator'}.html"
             page.write_text(body.get_content().replace("\r\n", "\n") if body else "", encoding="utf-8")
             yield page

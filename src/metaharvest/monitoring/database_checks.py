@@ -289,11 +289,12 @@ def _silent(session: Session, sites: list[Site], today: date) -> Iterator[Check]
         )
 
 
-def _sent_again(since: datetime) -> str:
+def _sent_again(since: datetime | None) -> str:
     """The way to send refused reports again; `since`: the date of the oldest of them."""
+    day = "" if since is None else f" --since {since:%Y-%m-%d}"
     return (
         "`metaharvest reports --state refused` names them and says why. Once the cause is gone, "
-        f"`metaharvest reports resend --state refused --since {since:%Y-%m-%d}` sends them again; "
+        f"`metaharvest reports resend --state refused{day}` sends them again; "
         "`metaharvest reports drop NUMBER` gives one up."
     )
 

@@ -1,4 +1,4 @@
-"""Read models: what the tables say, as read-only rows, for the command line, the console, the API and reports.
+"""Read models: what the tables say, as frozen dataclasses, for the command line, the console, the API and reports.
 
     runs.py            runs and site runs: columns, totals, findings
     trends.py          a site's last harvests, one after another; how many documents are failing
@@ -8,7 +8,11 @@
     history.py         what is known of one document
     outbox.py          reports and their deliveries; mail that does not leave
     sites.py           the schedule, as people are shown it
-    records.py         rows as mappings of their columns, and the one name of each
+    records.py         findings as they are stored, docids
 
-Every function takes a session, changes nothing, and raises MetaharvestError with a sentence for unknown names.
+Every function takes a session, changes nothing, and raises MetaharvestError with a sentence for unknown names. A value
+has the same name in all read models: `site`, `site_id`, `run_id`, `document_id`, `docid`, `url`.
+
+A list that may be long takes `limit`, and `after` with the last row of the page before. So rows that are added
+meanwhile shift no page.
 """

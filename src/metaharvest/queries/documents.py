@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from itertools import islice
+from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, or_, select
+from sqlalchemy import ColumnElement, Row, Select, and_, or_, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import IS_HARVEST, HarvestDocument, HarvestRun
@@ -22,7 +24,7 @@ from metaharvest.queries.last_findings import (
     last_outcomes,
 )
 from metaharvest.queries.log import require_rule
-from metaharvest.queries.records import Record, columns, docid, revision_of
+from metaharvest.queries.records import StoredFinding, columns, docid, shown_revision
 from metaharvest.queries.runs import site_number
 from metaharvest.queries.sites import last_names
 from metaharvest.sites.registry import read_sites
@@ -33,6 +35,7 @@ _COLUMNS = (
     "document_id revision document_url document_type target_revision outcome failing_since attempts next_attempt "
     "datestamp title"
 )
+_LedgerRow = Row[*tuple[Any, ...]]
 _ledger = HarvestDocument
 _IS_FAILING = _ledger.failing_since.is_not(None)
 _IS_MISSING = MISSING_SINCE.is_not(None)
@@ -66,63 +69,124 @@ def as_of(session: Session, today: date) -> date:
     return max(today, session.scalar(newest) or today)
 
 
-def document_rows(session: Session, wanted: DocumentFilter, today: date) -> Iterator[Record]:
+@dataclass(frozen=True, slots=True)
+class DocumentCursor:
+    """The place of a document in the list of all: the next page begins after it."""
+
+    site: str
+    site_id: int
+    document_id: str
+    revision: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentRow:
+    """A listed document with its state, and with its last `findings`, errors first.
+
+    `revision` is None for a record that was left out. `nights` is the number of nights for which it has been failing;
+    `run_id` and `harvest_date` are those of the last outcome, if the log has it.
+    """
+
+    site: str
+    site_id: int
+    docid: str | None
+    document_id: str
+    revision: int | None
+    outcome: str | None
+    repository_revision: int | None
+    url: str
+    document_type: str
+    failing_since: date | None
+    nights: int | None
+    attempts: int
+    next_attempt: date | None
+    missing_since: date | None
+    title: str | None
+    run_id: int | None
+    harvest_date: date | None
+    findings: tuple[StoredFinding, ...]
+    cursor: DocumentCursor
+
+
+def document_rows(
+    session: Session,
+    wanted: DocumentFilter,
+    today: date,
+    *,
+    limit: int | None = None,
+    after: DocumentCursor | None = None,
+) -> Iterator[DocumentRow]:
     """The documents, site by site in the order of the names, each in the order of ids and revisions.
 
-    Each has its last `findings`, errors first; with a rule only those of it. Raises MetaharvestError for an unknown
-    site or rule.
+    With a rule, each has only the findings of it. The next page begins `after` the last document of this one. Raises
+    MetaharvestError for an unknown site or rule.
     """
+    return islice(_rows(session, wanted, today, after), limit)
+
+
+def _rows(session: Session, wanted: DocumentFilter, today: date, after: DocumentCursor | None) -> Iterator[DocumentRow]:
     if wanted.rule is not None:
         require_rule(session, wanted.rule)
-    sites = _sites(session, wanted)
+    sites = sorted(_sites(session, wanted).items(), key=lambda site: _place(*site))
+    if after is not None:
+        sites = [site for site in sites if _place(*site) >= _place(after.site_id, after.site)]
     having = documents_with(session, wanted.rule) if wanted.rule is not None else None
     today = as_of(session, today)
     conditions = _conditions(wanted, today)
-    for site_id, name in sorted(sites.items(), key=lambda site: (site[1].lower(), site[0])):
+    for site_id, name in sites:
         with_findings = None if having is None else set(having.get(site_id, ()))
-        for page in _pages(session, site_id, conditions, None if with_findings is None else sorted(with_findings)):
-            if with_findings is None and any(row["outcome"] in GOOD for row in page):
+        named = None if with_findings is None else sorted(with_findings)
+        begin = after if after is not None and after.site_id == site_id else None
+        for page in _pages(session, site_id, conditions, named, begin):
+            if with_findings is None and any(row.outcome in GOOD for row in page):
                 with_findings = documents_with_findings(session, site_id)
             about = [
-                row["document_id"]
-                for row in page
-                if row["outcome"] not in GOOD or row["document_id"] in (with_findings or ())
+                row.document_id for row in page if row.outcome not in GOOD or row.document_id in (with_findings or ())
             ]
             last = last_outcomes(session, site_id, about) if about else {}
             for row in page:
-                known = last.get((row["document_id"], row["revision"]))
-                explained = known if known is not None and known.explains(row["outcome"]) else None
-                findings = [each for each in explained.findings if _is_meant(each, wanted)] if explained else []
+                known = last.get((row.document_id, row.revision))
+                explained = known if known is not None and known.explains(row.outcome) else None
+                findings = tuple(each for each in explained.findings if _is_meant(each, wanted)) if explained else ()
                 if findings or wanted.rule is None:
-                    yield {"site": name, "site_id": site_id, **_standing(row, today), **_found(explained, findings)}
+                    place = DocumentCursor(name, site_id, row.document_id, row.revision)
+                    yield _document(row, place, today, explained, findings)
 
 
-def _is_meant(finding: Record, wanted: DocumentFilter) -> bool:
-    return wanted.rule in (None, finding["rule"])
+def _place(site_id: int, name: str) -> tuple[str, int]:
+    """The place of a site in the list."""
+    return name.lower(), site_id
 
 
-def _standing(row: Record, today: date) -> Record:
-    revision = revision_of(row)
-    return {
-        "docid": docid(row["document_id"], revision),
-        "document_id": row["document_id"],
-        "revision": revision,
-        "outcome": row["outcome"],
-        "repository_revision": row["target_revision"],
-        "url": shown_url(row["document_url"]),
-        "document_type": row["document_type"],
-        "failing_since": row["failing_since"],
-        "nights": nights_failing(row["failing_since"], today),
-        "attempts": row["attempts"],
-        "next_attempt": row["next_attempt"],
-        "missing_since": row["missing_since"],
-        "title": row["title"],
-    }
+def _is_meant(finding: StoredFinding, wanted: DocumentFilter) -> bool:
+    return wanted.rule in (None, finding.rule)
 
 
-def _found(explained: LastOutcome | None, findings: Sequence[Record]) -> Record:
-    run_id, day = (explained.run_id, explained.harvest_date) if explained else (None, None)
-    return {"run_id": run_id, "harvest_date": day, "findings": list(findings)}
+def _document(
+    row: _LedgerRow, place: DocumentCursor, today: date, last: LastOutcome | None, findings: tuple[StoredFinding, ...]
+) -> DocumentRow:
+    revision = shown_revision(row.revision, row.outcome, row.datestamp)
+    return DocumentRow(
+        site=place.site,
+        site_id=place.site_id,
+        docid=docid(row.document_id, revision),
+        document_id=row.document_id,
+        revision=revision,
+        outcome=row.outcome,
+        repository_revision=row.target_revision,
+        url=shown_url(row.document_url),
+        document_type=row.document_type,
+        failing_since=row.failing_since,
+        nights=nights_failing(row.failing_since, today),
+        attempts=row.attempts,
+        next_attempt=row.next_attempt,
+        missing_since=row.missing_since,
+        title=row.title,
+        run_id=last.run_id if last else None,
+        harvest_date=last.harvest_date if last else None,
+        findings=findings,
+        cursor=place,
+    )
 
 
 def _sites(session: Session, wanted: DocumentFilter) -> dict[int, str]:
@@ -146,9 +210,13 @@ def _conditions(wanted: DocumentFilter, today: date) -> list[ColumnElement[bool]
 
 
 def _pages(
-    session: Session, site_id: int, conditions: Sequence[ColumnElement[bool]], named: Sequence[str] | None
-) -> Iterator[list[Record]]:
-    """The rows of a site, some hundred at a time; with `named` only those of these documents."""
+    session: Session,
+    site_id: int,
+    conditions: Sequence[ColumnElement[bool]],
+    named: Sequence[str] | None,
+    after: DocumentCursor | None,
+) -> Iterator[Sequence[_LedgerRow]]:
+    """The rows of a site after this one, some hundred at a time; with `named` only those of these documents."""
     query = (
         select(*columns(_ledger, _COLUMNS), MISSING_SINCE)
         .where(_ledger.site_schedule_id == site_id, *conditions)
@@ -156,21 +224,24 @@ def _pages(
     )
     if named is not None:
         for start in range(0, len(named), DOCUMENTS_AT_ONCE):
-            some = named[start : start + DOCUMENTS_AT_ONCE]
-            yield _records(session, query.where(_ledger.document_id.in_(some)))
+            some = _following(query, after).where(_ledger.document_id.in_(named[start : start + DOCUMENTS_AT_ONCE]))
+            yield session.execute(some).all()
         return
-    page = _records(session, query.limit(DOCUMENTS_AT_ONCE))
+    page: Sequence[_LedgerRow] = session.execute(_following(query, after).limit(DOCUMENTS_AT_ONCE)).all()
     while page:
         yield page
-        last = page[-1]
-        after = or_(
-            _ledger.document_id > last["document_id"],
-            and_(_ledger.document_id == last["document_id"], _ledger.revision > last["revision"]),
-        )
-        # Repeated, for databases that use an index only for a condition on every row.
-        following = query.where(_ledger.document_id >= last["document_id"], after)
-        page = _records(session, following.limit(DOCUMENTS_AT_ONCE)) if len(page) == DOCUMENTS_AT_ONCE else []
+        is_last = len(page) < DOCUMENTS_AT_ONCE
+        following = _following(query, page[-1]).limit(DOCUMENTS_AT_ONCE)
+        page = [] if is_last else session.execute(following).all()
 
 
-def _records(session: Session, query: Select[*tuple[object, ...]]) -> list[Record]:
-    return [dict(row) for row in session.execute(query).mappings()]
+def _following(query: Select[*tuple[Any, ...]], last: DocumentCursor | _LedgerRow | None) -> Select[*tuple[Any, ...]]:
+    """The rows after this document and revision."""
+    if last is None:
+        return query
+    is_later = or_(
+        _ledger.document_id > last.document_id,
+        and_(_ledger.document_id == last.document_id, _ledger.revision > last.revision),
+    )
+    # Repeated, for databases that use an index only for a condition on every row.
+    return query.where(_ledger.document_id >= last.document_id, is_later)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 from sqlalchemy import ScalarSelect, func, select
@@ -25,18 +25,19 @@ _AT_ONCE = 500
 class FailedSite:
     """A site run that failed as a whole: its status and reason, and the day since which the site has failed."""
 
+    site: str
     site_id: int
     site_run_id: int
     status: str
-    reason: str
-    since: date
-    nights: int
+    failure_reason: str
+    failed_since: date
+    failed_nights: int
 
     @property
     def sentence(self) -> str:
         """The status, its first day, and the reason, in words."""
-        nights = "1 night" if self.nights == 1 else f"{self.nights:,} nights"
-        return f"{self.status} since {self.since} ({nights}): {self.reason or 'no reason was noted'}"
+        nights = "1 night" if self.failed_nights == 1 else f"{self.failed_nights:,} nights"
+        return f"{self.status} since {self.failed_since} ({nights}): {self.failure_reason or 'no reason was noted'}"
 
 
 def failed_sites(session: Session, today: date, site_ids: Iterable[int]) -> dict[int, FailedSite]:
@@ -51,11 +52,11 @@ def failed_sites(session: Session, today: date, site_ids: Iterable[int]) -> dict
     return found
 
 
-def named_failed_sites(session: Session, today: date, name: str | None = None) -> list[tuple[str, FailedSite]]:
-    """The enabled sites, or the site of this name, whose last harvest failed as a whole, each with its name."""
+def named_failed_sites(session: Session, today: date, name: str | None = None) -> list[FailedSite]:
+    """The enabled sites, or the site of this name, whose last harvest failed as a whole, each with its present name."""
     sites = [site for site in read_sites(session) if site.enabled and (not name or site.name == name)]
     names = {site.site_id: site.name for site in sites}
-    return [(names[each.site_id], each) for each in failed_sites(session, today, names).values()]
+    return [replace(each, site=names[each.site_id]) for each in failed_sites(session, today, names).values()]
 
 
 def failed_site_runs(session: Session, site_run_ids: Iterable[int], today: date) -> Mapping[int, FailedSite]:
@@ -65,12 +66,12 @@ def failed_site_runs(session: Session, site_run_ids: Iterable[int], today: date)
 
 def _failed(session: Session, site_run_ids: Iterable[int], today: date) -> Iterator[FailedSite]:
     row = HarvestSiteRun
-    query = select(row.site_schedule_id, row.site_run_id, row.status, row.failure_reason, _since()).where(
-        row.site_run_id.in_(list(site_run_ids)), row.status.in_(_NOT_HARVESTED)
-    )
-    for site_id, site_run_id, status, reason, since in session.execute(query):
+    query = select(
+        row.site_name, row.site_schedule_id, row.site_run_id, row.status, row.failure_reason, _since()
+    ).where(row.site_run_id.in_(list(site_run_ids)), row.status.in_(_NOT_HARVESTED))
+    for site, site_id, site_run_id, status, reason, since in session.execute(query):
         first = since or today
-        yield FailedSite(site_id, site_run_id, status, reason or "", first, nights(first, max(today, first)))
+        yield FailedSite(site, site_id, site_run_id, status, reason or "", first, nights(first, max(today, first)))
 
 
 def _since() -> ScalarSelect[date]:

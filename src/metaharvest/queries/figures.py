@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import StrEnum
+from typing import Any
 
-from sqlalchemy import and_, exists, func, select
+from sqlalchemy import Row, and_, exists, func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import IS_HARVEST, IS_REAL, HarvestLog, HarvestRun, HarvestSiteRun
 from metaharvest.model import OutcomeKind, SiteRunKind
 from metaharvest.queries.failed_sites import FAILED, HARVESTED
-from metaharvest.queries.records import Record, columns
+from metaharvest.queries.records import columns
 from metaharvest.queries.sites import last_names
 from metaharvest.queries.trends import failing, seconds_between
 
 _CAME_IN = (OutcomeKind.INSERTED.value, OutcomeKind.UPDATED.value)
 _ERRORS = "access_error invalid upload_error deferred"
 _NUMBERS = f"site_schedule_id kind status inserted updated deleted {_ERRORS} started_at ended_at"
+
+
+_SiteRunRow = Row[*tuple[Any, ...]]
+"""The columns _NUMBERS of a site run, with `run_id` and `harvest_date` of its run."""
 
 
 class Per(StrEnum):
@@ -66,21 +71,21 @@ class _Tally:
         self.seconds = 0.0
         self.last_success: date | None = None
 
-    def add(self, day: date, row: Record) -> None:
-        """Count a site run of this day; a retry of single documents is no harvest."""
-        site_id, status = row["site_schedule_id"], row["status"]
-        self.runs.add(row["run_id"])
+    def add(self, row: _SiteRunRow) -> None:
+        """Count a site run; a retry of single documents is no harvest."""
+        site_id, status = row.site_schedule_id, row.status
+        self.runs.add(row.run_id)
         for name in ("inserted", "updated", "deleted"):
-            self.counts[name] += row[name] or 0
-        self.seconds += seconds_between(row["started_at"], row["ended_at"]) or 0.0
+            self.counts[name] += getattr(row, name) or 0
+        self.seconds += seconds_between(row.started_at, row.ended_at) or 0.0
         self.failing.setdefault(site_id, 0)
-        if row["kind"] == SiteRunKind.RETRY.value:
+        if row.kind == SiteRunKind.RETRY.value:
             return
         self.counts["harvests"] += 1
         self.counts["failed_harvests"] += status in FAILED
         if status in HARVESTED:
             self.failing[site_id] = failing(row)
-            self.last_success = day
+            self.last_success = row.harvest_date
 
     def figures(self, begin: date, end: date, site: str | None) -> Figures:
         """The totals of the site runs that were added."""
@@ -104,8 +109,8 @@ def figures(session: Session, begin: date, end: date, per: Per | None = None) ->
     """
     names = last_names(session) if per is Per.SITE else {}
     tallies: dict[int, _Tally] = {} if per else {begin.toordinal(): _Tally()}
-    for day, row in _site_runs(session, begin, end):
-        tallies.setdefault(_key(per, day, row["site_schedule_id"], begin), _Tally()).add(day, row)
+    for row in _site_runs(session, begin, end):
+        tallies.setdefault(_key(per, row.harvest_date, row.site_schedule_id, begin), _Tally()).add(row)
     for day, site_id, size in _bytes(session, begin, end):
         if (key := _key(per, day, site_id, begin)) in tallies:
             tallies[key].counts["bytes"] += size
@@ -136,15 +141,14 @@ def _last_day(per: Per | None, first: date, end: date) -> date:
     return end
 
 
-def _site_runs(session: Session, begin: date, end: date) -> Iterator[tuple[date, Record]]:
+def _site_runs(session: Session, begin: date, end: date) -> Iterable[_SiteRunRow]:
     query = (
         select(HarvestRun.harvest_date, HarvestRun.run_id, *columns(HarvestSiteRun, _NUMBERS))
         .join(HarvestRun, HarvestRun.run_id == HarvestSiteRun.run_id)
         .where(IS_HARVEST, IS_REAL, HarvestRun.harvest_date >= begin, HarvestRun.harvest_date <= end)
         .order_by(HarvestRun.harvest_date, HarvestSiteRun.site_run_id)
     )
-    for row in session.execute(query.execution_options(yield_per=1000)).mappings():
-        yield row["harvest_date"], dict(row)
+    return session.execute(query.execution_options(yield_per=1000))
 
 
 def _bytes(session: Session, begin: date, end: date) -> Iterator[tuple[date, int, int]]:

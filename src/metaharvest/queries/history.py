@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
+from dataclasses import dataclass
+from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, or_, select
+from sqlalchemy import ColumnElement, Row, and_, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from metaharvest.database.models import (
     DocumentOwner,
     DocumentRevision,
     DocumentTransfer,
-    HarvestDetailLog,
     HarvestDocument,
     HarvestLog,
     HarvestSiteRun,
@@ -24,13 +24,12 @@ from metaharvest.model import OutcomeKind
 from metaharvest.queries.documents import as_of, nights_failing
 from metaharvest.queries.last_findings import reasons_put_off
 from metaharvest.queries.records import (
-    Record,
+    StoredFinding,
     columns,
     docid,
+    findings_under,
     parts_of_docid,
-    records_under,
-    revision_of,
-    with_one_name,
+    shown_revision,
     would_be,
 )
 from metaharvest.queries.sites import last_names, site_names
@@ -41,45 +40,160 @@ _EVENT = (
     "harvest_log_id logged_at harvest_date run_id site_run_id site_schedule_id document_id revision outcome "
     "target_revision document_url size seconds message"
 )
-_FINDING = "level rule error_message remedy line_number column_number xpath excerpt"
 _LISTED = (
     "site_schedule_id revision outcome target_revision document_url document_type failing_since attempts datestamp "
     "title"
 )
 _HELD = "revision size sha256 inserted_at source_url site_schedule_id"
-_TRANSFER = "from_site from_site_id to_site to_site_id transferred_on transferred_at transferred_by run_id message"
-_NAMES = {
-    "harvest_log_id": "log_id",
-    "site_schedule_id": "site_id",
-    "site_name": "site",
-    "target_revision": "repository_revision",
-    "document_url": "url",
-    "size": "bytes",
-}
+_TRANSFER = (
+    "document_id from_site from_site_id to_site to_site_id transferred_on transferred_at transferred_by run_id message"
+)
 _CAME_IN = (OutcomeKind.INSERTED.value, OutcomeKind.UPDATED.value)
 
 
-def document_history(session: Session, name: str, today: date) -> Record:
-    """The history of the document that `name` means: a docid, or a document id.
+@dataclass(frozen=True, slots=True)
+class OwnerSite:
+    """The site of the document in the embedded `repository`, or in another one; `registered`: it still is."""
 
-    `owners` are the sites that it belongs to, in the embedded target and in any other; `listed` the sites that list it,
-    with its state; `revisions` its uploads, with time and source (without rehearsals); `transfers` and `history` the
-    events, in the order of time, as far as the log goes back. Raises MetaharvestError for an unknown document.
+    repository: str
+    site: str | None
+    site_id: int | None
+    registered: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListingSite:
+    """A site that lists the document, with its state there; `nights` counts those of its failure."""
+
+    site: str | None
+    site_id: int
+    registered: bool
+    docid: str | None
+    revision: int | None
+    outcome: str | None
+    repository_revision: int | None
+    url: str
+    document_type: str
+    failing_since: date | None
+    nights: int | None
+    attempts: int
+    missing_since: date | None
+    title: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadedRevision:
+    """A revision that went into the embedded `repository`, or into another one. `sha256` is known of the first."""
+
+    repository: str
+    docid: str | None
+    revision: int | None
+    bytes: int | None
+    sha256: str | None
+    inserted_at: datetime
+    url: str | None
+    site: str | None
+    site_id: int | None
+    run_id: int | None
+    harvest_date: date | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferEvent:
+    """A transfer of the document to another site. Names are those that the sites had then."""
+
+    document_id: str
+    from_site: str | None
+    from_site_id: int | None
+    to_site: str
+    to_site_id: int
+    transferred_on: date
+    transferred_at: datetime
+    transferred_by: str
+    run_id: int | None
+    message: str
+
+    @property
+    def at(self) -> datetime:
+        """The time of the event."""
+        return self.transferred_at
+
+    @property
+    def day(self) -> date:
+        """Its day in the harvester's time zone."""
+        return self.transferred_on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentEvent:
+    """The end of the document in a run. A row that was imported from another harvester has no outcome."""
+
+    log_id: int
+    logged_at: datetime
+    harvest_date: date
+    run_id: int
+    site_run_id: int | None
+    site_id: int | None
+    document_id: str
+    revision: int | None
+    outcome: str | None
+    repository_revision: int | None
+    url: str | None
+    bytes: int | None
+    seconds: float | None
+    message: str
+    site: str | None
+    docid: str | None
+    findings: tuple[StoredFinding, ...]
+
+    @property
+    def at(self) -> datetime:
+        """The time of the event."""
+        return self.logged_at
+
+    @property
+    def day(self) -> date:
+        """Its day in the harvester's time zone."""
+        return self.harvest_date
+
+    @property
+    def was_taken(self) -> bool:
+        """True unless the target only looked at the document."""
+        return not would_be(self.outcome, self.message)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentHistory:
+    """Everything that is known of a document, or of one `revision` of it.
+
+    `owners` are the sites that it belongs to; `listed` the sites that list it; `revisions` its uploads, the highest
+    first (without rehearsals); `transfers` and `history` the events, in the order of time, as far as the log goes back.
     """
+
+    document_id: str
+    revision: int | None
+    owners: tuple[OwnerSite, ...]
+    listed: tuple[ListingSite, ...]
+    revisions: tuple[UploadedRevision, ...]
+    transfers: tuple[TransferEvent, ...]
+    history: tuple[DocumentEvent, ...]
+
+
+def document_history(session: Session, name: str, today: date) -> DocumentHistory:
+    """The history of the document that `name` means: a docid, or a document id. Raises MetaharvestError."""
     document_id, revision = _meant(session, name)
     names, registered, today = last_names(session), site_names(session), as_of(session, today)
     events = _events(session, document_id, revision, names)
-    return {
-        "document_id": document_id,
-        "revision": revision,
-        "owners": list(_owners(session, document_id, names, registered)),
-        "listed": list(_listed(session, document_id, revision, names, registered, today, events)),
-        "revisions": _revisions(session, document_id, revision, names, events),
-        "transfers": [
-            {"document_id": document_id, **row} for row in _rows(session, DocumentTransfer, document_id, _TRANSFER)
-        ],
-        "history": events,
-    }
+    transfers = _rows(session, DocumentTransfer, document_id, _TRANSFER)
+    return DocumentHistory(
+        document_id,
+        revision,
+        tuple(_owners(session, document_id, names, registered)),
+        tuple(_listed(session, document_id, revision, names, registered, today, events)),
+        tuple(_revisions(session, document_id, revision, names, events)),
+        tuple(TransferEvent(**row._mapping) for row in transfers),
+        tuple(events),
+    )
 
 
 def _meant(session: Session, name: str) -> tuple[str, int | None]:
@@ -133,15 +247,15 @@ def _rows(
     names: str,
     revision: int | None = None,
     also: Sequence[ColumnElement[Any]] = (),
-) -> list[Record]:
+) -> Sequence[Row[*tuple[Any, ...]]]:
     [key] = table.__table__.primary_key
     query = select(*columns(table, names), *also).where(*_about(table, document_id, revision)).order_by(key)
-    return [dict(row) for row in session.execute(query).mappings()]
+    return session.execute(query).all()
 
 
 def _owners(
     session: Session, document_id: str, names: Mapping[int, str], registered: Mapping[int, str]
-) -> Iterator[Record]:
+) -> Iterator[OwnerSite]:
     highest: InstrumentedAttribute[int] = DocumentRevision.revision
     embedded = select(DocumentRevision.site_schedule_id).where(DocumentRevision.document_id == document_id)
     of_highest = session.execute(embedded.order_by(highest.desc()).limit(1)).first()
@@ -152,7 +266,7 @@ def _owners(
         if found is not None:
             number = found[0]
             site = None if number is None else names.get(number)
-            yield {"repository": repository, "site": site, "site_id": number, "registered": number in registered}
+            yield OwnerSite(repository, site, number, number in registered)
 
 
 def _listed(
@@ -162,33 +276,32 @@ def _listed(
     names: Mapping[int, str],
     registered: Mapping[int, str],
     today: date,
-    events: Sequence[Record],
-) -> Iterator[Record]:
-    last = {(event["site_id"], event["revision"]): event for event in events if event["outcome"]}
+    events: Sequence[DocumentEvent],
+) -> Iterator[ListingSite]:
+    last = {(event.site_id, event.revision): event for event in events if event.outcome}
     for row in _rows(session, HarvestDocument, document_id, _LISTED, revision, (MISSING_SINCE,)):
-        number = row["site_schedule_id"]
-        listed = revision_of(row)
+        number = row.site_schedule_id
+        listed = shown_revision(row.revision, row.outcome, row.datestamp)
         event = last.get((number, listed))
-        was_taken = event is None or not would_be(event["outcome"], event["message"])
-        yield {
-            "site": names.get(number),
-            "site_id": number,
-            "registered": number in registered,
-            "docid": docid(document_id, listed),
-            "revision": listed,
-            "outcome": row["outcome"],
-            "repository_revision": row["target_revision"] if was_taken else None,
-            "url": shown_url(row["document_url"]),
-            "document_type": row["document_type"],
-            "failing_since": row["failing_since"],
-            "nights": nights_failing(row["failing_since"], today) if number in registered else None,
-            "attempts": row["attempts"],
-            "missing_since": row["missing_since"],
-            "title": row["title"],
-        }
+        yield ListingSite(
+            site=names.get(number),
+            site_id=number,
+            registered=number in registered,
+            docid=docid(document_id, listed),
+            revision=listed,
+            outcome=row.outcome,
+            repository_revision=row.target_revision if event is None or event.was_taken else None,
+            url=shown_url(row.document_url),
+            document_type=row.document_type,
+            failing_since=row.failing_since,
+            nights=nights_failing(row.failing_since, today) if number in registered else None,
+            attempts=row.attempts,
+            missing_since=row.missing_since,
+            title=row.title,
+        )
 
 
-def _events(session: Session, document_id: str, revision: int | None, names: Mapping[int, str]) -> list[Record]:
+def _events(session: Session, document_id: str, revision: int | None, names: Mapping[int, str]) -> list[DocumentEvent]:
     """The outcome of the document in each run that processed it, with the findings of that run.
 
     Rows that were imported from another harvester have no outcome, and are events all the same.
@@ -199,56 +312,84 @@ def _events(session: Session, document_id: str, revision: int | None, names: Map
         .where(*_about(HarvestLog, document_id, revision))
         .order_by(HarvestLog.harvest_log_id)
     )
-    rows = [dict(row) for row in session.execute(query).mappings()]
+    rows = session.execute(query).all()
     listed = _rows(session, HarvestDocument, document_id, "site_schedule_id datestamp")
-    stamps = {row["site_schedule_id"]: row["datestamp"] for row in listed}
-    found = records_under(session, HarvestDetailLog.harvest_log_id, [row["harvest_log_id"] for row in rows], _FINDING)
-    warnings: dict[tuple[int, int], list[Record]] = {}
-    put_off = {row["site_run_id"] for row in rows if row["outcome"] == OutcomeKind.DEFERRED.value}
-    reasons = reasons_put_off(session, put_off)
-    events: list[Record] = []
+    stamps = {row.site_schedule_id: row.datestamp for row in listed}
+    found = findings_under(session, [row.harvest_log_id for row in rows])
+    warnings: dict[tuple[int, int | None], list[StoredFinding]] = {}
+    deferred = OutcomeKind.DEFERRED.value
+    reasons = reasons_put_off(session, {row.site_run_id for row in rows if row.outcome == deferred})
+    events: list[DocumentEvent] = []
     for row in rows:
-        own = [with_one_name(finding) for finding in found[row["harvest_log_id"]]]
-        which = (row["site_run_id"], row["revision"])
-        if row["outcome"] is None and row["site_run_id"] is not None:
+        own = found[row.harvest_log_id]
+        which = (row.site_run_id, row.revision)
+        if row.outcome is None and row.site_run_id is not None:
             # Warnings about a document that passed stay with the row of the check, before the row of the outcome.
             warnings.setdefault(which, []).extend(own)
-        else:
-            row["revision"] = revision_of({**row, "datestamp": stamps.get(row["site_schedule_id"])})
-            event = {_NAMES.get(name, name): value for name, value in row.items()}
-            if would_be(event["outcome"], event["message"]):
-                event["repository_revision"] = None
-            event["site"] = event["site"] or names.get(event["site_id"] or 0)
-            of_all = reasons.get(row["site_run_id"], ()) if row["outcome"] == OutcomeKind.DEFERRED.value else ()
-            findings = [*own, *warnings.pop(which, ())] or [*of_all]
-            events.append({**event, "docid": docid(document_id, row["revision"]), "findings": findings})
+            continue
+        number = shown_revision(row.revision, row.outcome, stamps.get(row.site_schedule_id))
+        of_all = reasons.get(row.site_run_id, []) if row.outcome == deferred else []
+        events.append(
+            DocumentEvent(
+                log_id=row.harvest_log_id,
+                logged_at=row.logged_at,
+                harvest_date=row.harvest_date,
+                run_id=row.run_id,
+                site_run_id=row.site_run_id,
+                site_id=row.site_schedule_id,
+                document_id=row.document_id,
+                revision=number,
+                outcome=row.outcome,
+                repository_revision=None if would_be(row.outcome, row.message) else row.target_revision,
+                url=row.document_url,
+                bytes=row.size,
+                seconds=row.seconds,
+                message=row.message,
+                site=row.site_name or names.get(row.site_schedule_id or 0),
+                docid=docid(document_id, number),
+                findings=tuple([*own, *warnings.pop(which, ())] or of_all),
+            )
+        )
     return events
 
 
 def _revisions(
-    session: Session, document_id: str, revision: int | None, names: Mapping[int, str], events: Sequence[Record]
-) -> list[Record]:
+    session: Session,
+    document_id: str,
+    revision: int | None,
+    names: Mapping[int, str],
+    events: Sequence[DocumentEvent],
+) -> list[UploadedRevision]:
     """The uploads to a target: the revisions in the embedded one, and the log about others; the highest first."""
-    taken = (event for event in events if not would_be(event["outcome"], event["message"]))
-    came_in = {event["revision"]: event for event in taken if event["outcome"] in _CAME_IN}
-    found: dict[int, Record] = {}
+    came_in = {event.revision: event for event in events if event.was_taken and event.outcome in _CAME_IN}
+    found: dict[int, UploadedRevision] = {}
     for row in _rows(session, DocumentRevision, document_id, _HELD, revision):
-        event = came_in.pop(row["revision"], {})
-        found[row["revision"]] = {
-            "repository": "embedded",
-            "docid": docid(document_id, row["revision"]),
-            "revision": row["revision"],
-            "bytes": row["size"],
-            "sha256": row["sha256"],
-            "inserted_at": row["inserted_at"],
-            "url": row["source_url"],
-            "site": names.get(row["site_schedule_id"] or 0),
-            "site_id": row["site_schedule_id"],
-            "run_id": event.get("run_id"),
-            "harvest_date": event.get("harvest_date"),
-        }
+        event = came_in.pop(row.revision, None)
+        found[row.revision] = UploadedRevision(
+            repository="embedded",
+            docid=docid(document_id, row.revision),
+            revision=row.revision,
+            bytes=row.size,
+            sha256=row.sha256,
+            inserted_at=row.inserted_at,
+            url=row.source_url,
+            site=names.get(row.site_schedule_id or 0),
+            site_id=row.site_schedule_id,
+            run_id=event.run_id if event else None,
+            harvest_date=event.harvest_date if event else None,
+        )
     for number, event in came_in.items():
-        known = {name: event[name] for name in ("docid", "revision", "bytes", "url", "site", "site_id")}
-        when = {"inserted_at": event["logged_at"], "run_id": event["run_id"], "harvest_date": event["harvest_date"]}
-        found[number] = {"repository": "other", "sha256": None, **known, **when}
+        found[number or 0] = UploadedRevision(
+            repository="other",
+            docid=event.docid,
+            revision=number,
+            bytes=event.bytes,
+            sha256=None,
+            inserted_at=event.logged_at,
+            url=event.url,
+            site=event.site,
+            site_id=event.site_id,
+            run_id=event.run_id,
+            harvest_date=event.harvest_date,
+        )
     return [found[number] for number in sorted(found, reverse=True)]

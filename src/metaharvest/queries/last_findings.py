@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 
@@ -11,13 +11,12 @@ from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.models import IS_REAL, HarvestDetailLog, HarvestLog, HarvestSiteRun
 from metaharvest.model import OutcomeKind
-from metaharvest.queries.records import Record, columns, with_one_name
+from metaharvest.queries.records import FINDING, StoredFinding, columns, stored_finding
 
 Key = tuple[str, int]
 """A document id and a revision."""
 
 DOCUMENTS_AT_ONCE = 500
-_FINDING = "level rule error_message remedy line_number column_number xpath excerpt"
 GOOD = (OutcomeKind.INSERTED.value, OutcomeKind.UPDATED.value, OutcomeKind.UNCHANGED.value)
 
 
@@ -30,7 +29,7 @@ class LastOutcome:
     harvest_date: date
     outcome: str
     message: str
-    findings: tuple[Record, ...] = ()
+    findings: tuple[StoredFinding, ...] = ()
 
     def explains(self, outcome: str | None) -> bool:
         """True if it matches the outcome in the ledger. The log has no row for a document that is merely there."""
@@ -100,13 +99,13 @@ def documents_with(session: Session, rule: str) -> dict[int, list[str]]:
     return {site_id: sorted(documents) for site_id, documents in found.items()}
 
 
-def _findings(session: Session, last: Mapping[Key, LastOutcome]) -> dict[Key, list[Record]]:
+def _findings(session: Session, last: Mapping[Key, LastOutcome]) -> dict[Key, list[StoredFinding]]:
     """The findings of these outcomes, errors first; for documents that were put off, the common reason."""
     if not last:
         return {}
     log, detail = HarvestLog, HarvestDetailLog
     query = (
-        select(*columns(log, "document_id revision site_run_id"), *columns(detail, _FINDING))
+        select(*columns(log, "document_id revision site_run_id"), *FINDING)
         .join(detail, detail.harvest_log_id == log.harvest_log_id)
         .where(
             log.site_run_id.in_({each.site_run_id for each in last.values()}),
@@ -115,10 +114,10 @@ def _findings(session: Session, last: Mapping[Key, LastOutcome]) -> dict[Key, li
         )
         .order_by(detail.detail_log_id)
     )
-    found: dict[Key, list[Record]] = {}
+    found: dict[Key, list[StoredFinding]] = {}
     for document_id, revision, site_run_id, *finding in session.execute(query):
         if (each := last.get((document_id, revision))) and each.site_run_id == site_run_id:
-            found.setdefault((document_id, revision), []).append(_finding(finding))
+            found.setdefault((document_id, revision), []).append(stored_finding(finding))
     put_off = {
         key: each.site_run_id
         for key, each in last.items()
@@ -126,16 +125,16 @@ def _findings(session: Session, last: Mapping[Key, LastOutcome]) -> dict[Key, li
     }
     reasons = reasons_put_off(session, set(put_off.values()))
     found |= {key: reasons.get(site_run_id, []) for key, site_run_id in put_off.items()}
-    return {key: sorted(records, key=lambda record: bool(record["level"] != "error")) for key, records in found.items()}
+    return {key: sorted(records, key=lambda record: record.level != "error") for key, records in found.items()}
 
 
-def reasons_put_off(session: Session, site_run_ids: Collection[int]) -> dict[int, list[Record]]:
+def reasons_put_off(session: Session, site_run_ids: Collection[int]) -> dict[int, list[StoredFinding]]:
     """The common reasons why documents of these site runs were put off."""
     if not site_run_ids:
         return {}
     log, detail = HarvestLog, HarvestDetailLog
     query = (
-        select(log.site_run_id, *columns(detail, _FINDING))
+        select(log.site_run_id, *FINDING)
         .join(detail, detail.harvest_log_id == log.harvest_log_id)
         .where(
             log.site_run_id.in_(site_run_ids),
@@ -144,11 +143,7 @@ def reasons_put_off(session: Session, site_run_ids: Collection[int]) -> dict[int
         )
         .order_by(detail.detail_log_id)
     )
-    found: dict[int, list[Record]] = {}
+    found: dict[int, list[StoredFinding]] = {}
     for site_run_id, *finding in session.execute(query):
-        found.setdefault(site_run_id, []).append(_finding(finding))
+        found.setdefault(site_run_id or 0, []).append(stored_finding(finding))
     return found
-
-
-def _finding(values: Sequence[object]) -> Record:
-    return with_one_name(dict(zip(_FINDING.split(), values, strict=True)))

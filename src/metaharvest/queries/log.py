@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from itertools import chain, groupby
 from operator import itemgetter
+from typing import Any
 
 from sqlalchemy import ColumnElement, and_, exists, false, func, or_, select, true
 from sqlalchemy.orm import Session, aliased
@@ -23,14 +24,14 @@ from metaharvest.database.operations import OPERATIONS
 from metaharvest.errors import MetaharvestError
 from metaharvest.model import LOG_LEVELS, RunStatus
 from metaharvest.queries import runs
-from metaharvest.queries.records import Record, columns, docid, parts_of_docid, with_one_name
+from metaharvest.queries.records import FINDING, StoredFinding, columns, docid, parts_of_docid
 from metaharvest.queries.sites import known_names
 
 _ROWS_AT_ONCE = 500
-_ROW = "harvest_log_id logged_at harvest_date level status operation message run_id site_run_id site site_id"
-_OF_DOCUMENT = "document_id revision document_url outcome target_revision seconds size"
-_FINDING = "document_id level rule error_message remedy line_number column_number xpath excerpt"
-_NAMES = tuple(f"{_ROW} {_OF_DOCUMENT}".split())
+_NAMES = (
+    "log_id", "logged_at", "harvest_date", "level", "status", "operation", "message", "run_id", "site_run_id", "site",
+    "site_id", "document_id", "revision", "url", "outcome", "repository_revision", "seconds", "bytes",
+)  # fmt: skip
 _TRANSFER = "UpdateDocSuccess"
 _ANY_FINDING = aliased(HarvestDetailLog, name="any_finding")
 _ANY_OPERATION = aliased(HarvestOperation, name="any_operation")
@@ -44,6 +45,7 @@ class LogFilter:
     `level` and graver ones; `rule` of a finding; `since` and `until` are days of harvests, both included; the last
     `limit` rows. `document` is a document id, or a docid. A site means the same site under each of its names. Without a
     selection of runs (a run, a site run, a rule, a day, a document): the newest run, of the site if one is named.
+    `after` is the `log_id` of the first row of a page: the next page has the rows before it.
     """
 
     run_id: int | None = None
@@ -55,6 +57,7 @@ class LogFilter:
     rule: str | None = None
     since: date | None = None
     until: date | None = None
+    after: int | None = None
 
     @property
     def is_over_runs(self) -> bool:
@@ -75,34 +78,82 @@ class LogSelection:
     transfers: tuple[ColumnElement[bool], ...]
 
 
-def log_scope(session: Session, wanted: LogFilter) -> tuple[int | None, int | None]:
+@dataclass(frozen=True, slots=True)
+class LogScope:
+    """The run, or the site run, whose log is meant; neither: rows of all runs, or of none."""
+
+    run_id: int | None
+    site_run_id: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedFinding(StoredFinding):
+    """A finding of a row of the log. `document_id` is the document that an entry of a list names, if there is one."""
+
+    document_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEntry:
+    """A row of the log: `level` is that of its operation (empty if unknown), `site` the name that its site had then.
+
+    `log_id` and `run_id` are None for a transfer of a document before the first run.
+    """
+
+    log_id: int | None
+    logged_at: datetime
+    harvest_date: date
+    level: str
+    status: int
+    operation: str
+    message: str
+    run_id: int | None
+    site_run_id: int | None
+    site: str | None
+    site_id: int | None
+    document_id: str | None
+    revision: int | None
+    url: str | None
+    outcome: str | None
+    repository_revision: int | None
+    seconds: float | None
+    bytes: int | None
+    findings: tuple[LoggedFinding, ...] = ()
+
+    @property
+    def docid(self) -> str | None:
+        """Document id and revision as people write them."""
+        return docid(self.document_id, self.revision)
+
+
+def log_scope(session: Session, wanted: LogFilter) -> LogScope:
     """The run, or the site run, that the filter names, if it does. Raises MetaharvestError for unknown ones.
 
     Neither, if it names a site that no run has harvested yet.
     """
     if wanted.site_run_id is not None:
         runs.require_site_run(session, wanted.site_run_id)
-        return None, wanted.site_run_id
+        return LogScope(None, wanted.site_run_id)
     if wanted.run_id is not None:
         runs.run_record(session, wanted.run_id)
     if wanted.site is None or wanted.is_over_runs or runs.is_imported(session, wanted.run_id):
-        return wanted.run_id, None
+        return LogScope(wanted.run_id, None)
     if wanted.run_id is None:
-        return None, runs.newest_site_run_id_if_any(session, wanted.site)
-    return None, runs.site_run_id_of(session, wanted.run_id, wanted.site)
+        return LogScope(None, runs.newest_site_run_id_if_any(session, wanted.site))
+    return LogScope(None, runs.site_run_id_of(session, wanted.run_id, wanted.site))
 
 
 def log_selection(session: Session, wanted: LogFilter) -> LogSelection:
     """The conditions of the filter, for `log_entries` and for a table. Raises MetaharvestError for unknown names."""
     if wanted.rule is not None:
         require_rule(session, wanted.rule)
-    run_id, site_run_id = log_scope(session, wanted)
+    scope = log_scope(session, wanted)
     rows = [*_of_level(wanted), *_narrowed(wanted)]
     transfers: list[ColumnElement[bool]] = [false()]
-    if site_run_id is not None:
-        rows.append(HarvestLog.site_run_id == site_run_id)
-    elif run_id is not None:
-        rows.append(HarvestLog.run_id == run_id)
+    if scope.site_run_id is not None:
+        rows.append(HarvestLog.site_run_id == scope.site_run_id)
+    elif scope.run_id is not None:
+        rows.append(HarvestLog.run_id == scope.run_id)
         if wanted.site is not None:
             rows.append(HarvestLog.site_schedule_id == runs.site_number(session, wanted.site))
     elif wanted.is_over_runs:
@@ -121,12 +172,8 @@ def log_selection(session: Session, wanted: LogFilter) -> LogSelection:
     return LogSelection(tuple(rows), meant, tuple(transfers))
 
 
-def log_entries(session: Session, wanted: LogFilter) -> Iterator[Record]:
-    """The rows in the order in which they were written; with a limit, the last ones. Raises MetaharvestError.
-
-    Each has the level of its operation (empty if unknown), the name that its site had then, and its `findings`, which
-    are rows too.
-    """
+def log_entries(session: Session, wanted: LogFilter) -> Iterator[LogEntry]:
+    """The rows in the order in which they were written; with a limit, the last ones. Raises MetaharvestError."""
     selection = log_selection(session, wanted)
     entries = chain(_transfer_entries(session, selection), _entries(session, selection))
     if wanted.limit is None:
@@ -136,38 +183,39 @@ def log_entries(session: Session, wanted: LogFilter) -> Iterator[Record]:
     return iter(found[-wanted.limit :])
 
 
-def _entries(session: Session, selection: LogSelection) -> Iterator[Record]:
+def _entries(session: Session, selection: LogSelection) -> Iterator[LogEntry]:
+    log, detail = HarvestLog, HarvestDetailLog
     statement = (
         select(
-            *columns(HarvestLog, "harvest_log_id logged_at harvest_date"),
+            *columns(log, "harvest_log_id logged_at harvest_date"),
             func.coalesce(HarvestOperation.level, ""),
-            *columns(HarvestLog, "status harvest_operation_code message run_id site_run_id"),
+            *columns(log, "status harvest_operation_code message run_id site_run_id"),
             HarvestSiteRun.site_name,
-            *columns(HarvestLog, f"site_schedule_id {_OF_DOCUMENT}"),
-            HarvestDetailLog.detail_log_id,
-            *columns(HarvestDetailLog, _FINDING),
+            *columns(log, "site_schedule_id document_id revision document_url outcome target_revision seconds size"),
+            detail.detail_log_id,
+            detail.document_id,
+            *FINDING,
         )
-        .select_from(HarvestLog)
-        .outerjoin(HarvestOperation, HarvestOperation.harvest_operation_code == HarvestLog.harvest_operation_code)
-        .outerjoin(HarvestSiteRun, HarvestSiteRun.site_run_id == HarvestLog.site_run_id)
-        .outerjoin(
-            HarvestDetailLog, and_(HarvestDetailLog.harvest_log_id == HarvestLog.harvest_log_id, selection.findings)
-        )
+        .select_from(log)
+        .outerjoin(HarvestOperation, HarvestOperation.harvest_operation_code == log.harvest_operation_code)
+        .outerjoin(HarvestSiteRun, HarvestSiteRun.site_run_id == log.site_run_id)
+        .outerjoin(detail, and_(detail.harvest_log_id == log.harvest_log_id, selection.findings))
         .where(*selection.rows)
-        .order_by(HarvestLog.harvest_log_id, HarvestDetailLog.detail_log_id)
+        .order_by(log.harvest_log_id, detail.detail_log_id)
         .execution_options(yield_per=_ROWS_AT_ONCE)
     )
-    width, names = len(_NAMES), _FINDING.split()
+    width, names = len(_NAMES), [column.key for column in FINDING]
     imported = _sites_of_imported(session)
     for _, rows in groupby(session.connection().execute(statement), key=itemgetter(0)):
         first, *more = rows
-        findings = [
-            with_one_name(dict(zip(names, row[width + 1 :], strict=True)))
+        findings = tuple(
+            LoggedFinding(document_id=row[width + 1], **dict(zip(names, row[width + 2 :], strict=True)))
             for row in (first, *more)
             if row[width] is not None
-        ]
-        row = dict(zip(_NAMES, first[:width], strict=True))
-        yield _entry({**row, "site": row["site"] or imported.get((row["run_id"], row["site_id"]))}, findings)
+        )
+        values = dict(zip(_NAMES, first[:width], strict=True))
+        values["site"] = values["site"] or imported.get((values["run_id"], values["site_id"]))
+        yield LogEntry(**values, findings=findings)
 
 
 def _sites_of_imported(session: Session) -> dict[tuple[int, int], str]:
@@ -177,11 +225,11 @@ def _sites_of_imported(session: Session) -> dict[tuple[int, int], str]:
     return {(run_id, site_id): name for run_id in imported for site_id, name in names.items()}
 
 
-def _transfer_entries(session: Session, selection: LogSelection) -> Iterator[Record]:
+def _transfer_entries(session: Session, selection: LogSelection) -> Iterator[LogEntry]:
     """Transfers of documents before the first run, as rows of the log."""
     query = select(DocumentTransfer).where(*selection.transfers).order_by(DocumentTransfer.transfer_id)
     for transfer in session.scalars(query).all():
-        known = {
+        known: dict[str, Any] = {
             "logged_at": transfer.transferred_at,
             "harvest_date": transfer.transferred_on,
             "level": OPERATIONS[_TRANSFER][0],
@@ -191,12 +239,7 @@ def _transfer_entries(session: Session, selection: LogSelection) -> Iterator[Rec
             "site_id": transfer.from_site_id,
             "document_id": transfer.document_id,
         }
-        yield _entry({**dict.fromkeys(_NAMES), **known}, [])
-
-
-def _entry(row: Record, findings: Sequence[Record]) -> Record:
-    named = with_one_name(row)
-    return {**named, "docid": docid(row["document_id"], row["revision"]), "findings": list(findings)}
+        yield LogEntry(**{**dict.fromkeys(_NAMES), **known})
 
 
 def _of_level(wanted: LogFilter) -> list[ColumnElement[bool]]:
@@ -221,6 +264,8 @@ def _narrowed(wanted: LogFilter) -> list[ColumnElement[bool]]:
         conditions.append(HarvestLog.harvest_date <= wanted.until)
     if wanted.document is not None:
         conditions.append(_is_about(wanted.document))
+    if wanted.after is not None:
+        conditions.append(HarvestLog.harvest_log_id < wanted.after)
     return conditions
 
 

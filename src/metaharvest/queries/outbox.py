@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, Select, and_, func, or_, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import (
@@ -19,12 +19,13 @@ from metaharvest.database.models import (
     ReportOutbox,
 )
 from metaharvest.errors import MetaharvestError
-from metaharvest.queries.records import LARGEST_ID, Record, columns, parts_of_docid, records_under
+from metaharvest.queries.records import LARGEST_ID, columns, parts_of_docid
 from metaharvest.queries.runs import site_number
 
 _OF_LATE = timedelta(days=7)
 _NEWEST_ATTEMPTS = 1000
 _MOST_REASONS = 10
+_REPORTS_AT_ONCE = 500
 _REPORT = "report_id created_at kind run_id site_run_id subject message_id"
 _DELIVERY = "recipient status attempts last_error last_attempt_at first_sent_at"
 
@@ -44,14 +45,71 @@ class ReportFilter:
     document: str | None = None
 
 
-def newest_reports(session: Session, limit: int, which: ReportFilter | None = None) -> list[Record]:
-    """This number of reports without their content, the newest first, each with its `deliveries`: the recipients.
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A report for one recipient; `status` is queued, sent or refused."""
+
+    recipient: str
+    status: str
+    attempts: int
+    last_error: str | None
+    last_attempt_at: datetime | None
+    first_sent_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportRecord:
+    """A report without its content."""
+
+    report_id: int
+    created_at: datetime
+    kind: str
+    run_id: int
+    site_run_id: int | None
+    subject: str
+    message_id: str
+    deliveries: tuple[Delivery, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedReport:
+    """A report as it was sent, with the day of its run; `site` is None for the administrator's."""
+
+    harvest_date: date
+    site: str | None
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxState:
+    """The numbers of deliveries that wait: `failed` ones were tried in vain, `fresh` ones have not been tried.
+
+    `failed_since` is the date of the oldest report with a waiting delivery; `refused` is the number of recipients who
+    refused a report in the last seven days, `admins_refused` the number of them for reports to the administrators;
+    `refused_since` and `admins_since` are the dates of the oldest of those reports.
+    """
+
+    failed: int
+    failed_since: datetime | None
+    fresh: int
+    refused: int
+    refused_since: datetime | None
+    admins_refused: int
+    admins_since: datetime | None
+
+
+def newest_reports(
+    session: Session, limit: int, which: ReportFilter | None = None, after: int | None = None
+) -> list[ReportRecord]:
+    """This number of reports, the newest first; the next page begins `after` the last report of this one.
 
     Raises MetaharvestError if there is no such site.
     """
     which = which or ReportFilter()
     statement = select(*columns(ReportOutbox, _REPORT))
     delivered = select(ReportDelivery.report_id)
+    if after is not None:
+        statement = statement.where(ReportOutbox.report_id < after)
     if which.undelivered:
         statement = statement.where(ReportOutbox.report_id.in_(delivered.where(ReportDelivery.status != "sent")))
     if which.state:
@@ -85,7 +143,7 @@ def newest_run(session: Session) -> int:
     return int(number)
 
 
-def report_record(session: Session, report_id: int) -> Record:
+def report_record(session: Session, report_id: int) -> ReportRecord:
     """The report of this number, as one of `newest_reports`. Raises MetaharvestError if there is none."""
     statement = select(*columns(ReportOutbox, _REPORT)).where(ReportOutbox.report_id == report_id)
     found = _with_deliveries(session, statement) if report_id <= LARGEST_ID else []
@@ -99,18 +157,15 @@ def report_content(session: Session, report_id: int) -> bytes:
     return session.execute(select(ReportOutbox.content).where(ReportOutbox.report_id == report_id)).scalar_one()
 
 
-def rendered_reports(session: Session) -> Iterable[Row[date, str | None, bytes]]:
-    """All reports as they were sent, in the order in which they were written.
-
-    Each with the day of its run, the name of its site (None: the administrator's) and the whole message.
-    """
+def rendered_reports(session: Session) -> Iterator[RenderedReport]:
+    """All reports as they were sent, in the order in which they were written."""
     statement = (
         select(HarvestRun.harvest_date, HarvestSiteRun.site_name, ReportOutbox.content)
         .join(HarvestRun, HarvestRun.run_id == ReportOutbox.run_id)
         .outerjoin(HarvestSiteRun, HarvestSiteRun.site_run_id == ReportOutbox.site_run_id)
         .order_by(ReportOutbox.report_id)
     )
-    return session.execute(statement)
+    return (RenderedReport(*row) for row in session.execute(statement))
 
 
 def reasons_not_delivered(session: Session, since: datetime) -> list[str]:
@@ -131,13 +186,8 @@ def number_refused(session: Session) -> int:
     return int(session.scalars(select(func.count()).where(refused)).one())
 
 
-def outbox_state(session: Session, now: datetime) -> Row[Any, Any, Any, Any, Any, Any, Any]:
-    """The waiting deliveries: `failed` ones were tried in vain, `fresh` ones have not been tried.
-
-    `failed_since` is the date of the oldest report with a waiting delivery; `refused` is the number of recipients who
-    refused a report in the last seven days, `admins_refused` the number of them for reports to the administrators;
-    `refused_since` and `admins_since` are the dates of the oldest of those reports.
-    """
+def outbox_state(session: Session, now: datetime) -> OutboxState:
+    """The deliveries that wait, and those that were refused in the last seven days."""
     queued = ReportDelivery.status == "queued"
     refused = (ReportDelivery.status == "refused") & (ReportDelivery.last_attempt_at >= now - _OF_LATE)
     number, since = select(func.count(ReportDelivery.delivery_id)), select(func.min(ReportOutbox.created_at))
@@ -151,11 +201,21 @@ def outbox_state(session: Session, now: datetime) -> Row[Any, Any, Any, Any, Any
         recipients.join(ReportOutbox).where(refused, to_admins).label("admins_refused"),
         since.join(ReportDelivery).where(refused, to_admins).label("admins_since"),
     )
-    return session.execute(statement).one()
+    return OutboxState(**session.execute(statement).one()._mapping)
 
 
-def _with_deliveries(session: Session, statement: Select[Any]) -> list[Record]:
-    reports = session.execute(statement).mappings().all()
-    report_ids = [report["report_id"] for report in reports]
-    deliveries = records_under(session, ReportDelivery.report_id, report_ids, _DELIVERY)
-    return [{**report, "deliveries": deliveries[report["report_id"]]} for report in reports]
+def _with_deliveries(session: Session, statement: Select[Any]) -> list[ReportRecord]:
+    reports = session.execute(statement).all()
+    deliveries = _deliveries(session, [report.report_id for report in reports])
+    return [ReportRecord(**each._mapping, deliveries=tuple(deliveries.get(each.report_id, ()))) for each in reports]
+
+
+def _deliveries(session: Session, report_ids: Sequence[int]) -> dict[int, list[Delivery]]:
+    """The deliveries of these reports, by report, in the order in which they were written."""
+    found: dict[int, list[Delivery]] = {}
+    for start in range(0, len(report_ids), _REPORTS_AT_ONCE):
+        chosen = ReportDelivery.report_id.in_(report_ids[start : start + _REPORTS_AT_ONCE])
+        query = select(ReportDelivery.report_id, *columns(ReportDelivery, _DELIVERY)).where(chosen)
+        for report_id, *values in session.execute(query.order_by(ReportDelivery.delivery_id)):
+            found.setdefault(report_id, []).append(Delivery(*values))
+    return found

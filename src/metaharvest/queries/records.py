@@ -1,36 +1,65 @@
-"""Rows as mappings of their columns by name, and the rows that belong to others."""
+"""Values that several read models share: findings as they are stored, docids."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from metaharvest.database.models import Base
+from metaharvest.database.models import Base, HarvestDetailLog
 from metaharvest.model import WOULD_BE, OutcomeKind
 from metaharvest.text import whole_number
 
-Record = Mapping[str, Any]
-"""A row: its columns by name."""
-
-_ONE_NAME = {
-    "document_url": "url",
-    "source_url": "url",
-    "target_revision": "repository_revision",
-    "size": "bytes",
-    "site_schedule_id": "site_id",
-    "site_name": "site",
-    "harvest_log_id": "log_id",
-    "error_message": "message",
-    "line_number": "line",
-    "column_number": "column",
-}
-"""Columns of the tables -> the one name that every command and every CSV table has for their content."""
-
 LARGEST_ID = 2**63 - 1
-_PARENTS_AT_ONCE = 500
+_ROWS_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredFinding:
+    """A finding as the log has it."""
+
+    level: str
+    rule: str
+    message: str
+    remedy: str | None
+    line: int | None
+    column: int | None
+    xpath: str | None
+    excerpt: str | None
+
+
+FINDING = (
+    HarvestDetailLog.level,
+    HarvestDetailLog.rule,
+    HarvestDetailLog.error_message.label("message"),
+    HarvestDetailLog.remedy,
+    HarvestDetailLog.line_number.label("line"),
+    HarvestDetailLog.column_number.label("column"),
+    HarvestDetailLog.xpath,
+    HarvestDetailLog.excerpt,
+)
+"""The columns of a StoredFinding, in its order and by its names."""
+
+_NAMES = tuple(column.key for column in FINDING)
+
+
+def stored_finding(values: Sequence[Any]) -> StoredFinding:
+    """The finding with these values of FINDING."""
+    return StoredFinding(**dict(zip(_NAMES, values, strict=True)))
+
+
+def findings_under(session: Session, log_ids: Sequence[int]) -> dict[int, list[StoredFinding]]:
+    """The findings of these rows of the log, by row, in the order in which they were written."""
+    found: dict[int, list[StoredFinding]] = {log_id: [] for log_id in log_ids}
+    for start in range(0, len(log_ids), _ROWS_AT_ONCE):
+        chosen = HarvestDetailLog.harvest_log_id.in_(log_ids[start : start + _ROWS_AT_ONCE])
+        query = select(HarvestDetailLog.harvest_log_id, *FINDING).where(chosen)
+        for log_id, *values in session.execute(query.order_by(HarvestDetailLog.detail_log_id)):
+            found[log_id].append(stored_finding(values))
+    return found
 
 
 def columns(table: type[Base], names: str) -> list[InstrumentedAttribute[Any]]:
@@ -38,21 +67,15 @@ def columns(table: type[Base], names: str) -> list[InstrumentedAttribute[Any]]:
     return [getattr(table, name) for name in names.split()]
 
 
-def with_one_name(record: Record) -> Record:
-    """The row, with each value that has another name in a table also under its common name."""
-    also = {_ONE_NAME[name]: value for name, value in record.items() if name in _ONE_NAME}
-    return {**record, **also}
-
-
 def docid(document_id: str | None, revision: int | None) -> str | None:
     """Document id and revision as people write them."""
     return document_id if document_id is None or revision is None else f"{document_id}.{revision}"
 
 
-def revision_of(row: Record) -> int | None:
+def shown_revision(revision: int | None, outcome: str | None, datestamp: str | None) -> int | None:
     """The revision of a row of the ledger; None for a record that was left out: it has none before it goes in."""
-    is_record = row["datestamp"] is not None
-    return None if is_record and row["outcome"] == OutcomeKind.FILTERED.value else row["revision"]
+    is_record = datestamp is not None
+    return None if is_record and outcome == OutcomeKind.FILTERED.value else revision
 
 
 def would_be(outcome: str | None, message: str | None) -> str:
@@ -66,21 +89,3 @@ def parts_of_docid(name: str) -> tuple[str, int] | None:
     head, _, tail = name.rpartition(".")
     revision = whole_number(tail, LARGEST_ID)
     return None if not head or revision is None else (head, revision)
-
-
-def records_under(
-    session: Session, parent: InstrumentedAttribute[int], parents: Sequence[int], names: str = ""
-) -> dict[int, list[Record]]:
-    """The rows whose column `parent` is one of `parents`, by that number, in the order in which they were written.
-
-    Each has the columns of these names, or all of them.
-    """
-    table: Any = parent.class_
-    [key] = table.__table__.primary_key
-    names = names or " ".join(table.__table__.columns.keys())
-    found: dict[int, list[Record]] = {number: [] for number in parents}
-    for start in range(0, len(parents), _PARENTS_AT_ONCE):
-        chosen = parent.in_(parents[start : start + _PARENTS_AT_ONCE])
-        for number, *row in session.execute(select(parent, *columns(table, names)).where(chosen).order_by(key)):
-            found[number].append(dict(zip(names.split(), row, strict=True)))
-    return found

@@ -1,10 +1,10 @@
-"""Runs and their site runs: every column by its name, and their totals."""
+"""Runs and their site runs, and their totals."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Select, func, select
@@ -14,86 +14,175 @@ from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestRun
 from metaharvest.errors import MetaharvestError
 from metaharvest.model import ATTENTION_OUTCOMES, ERROR_OUTCOMES, OutcomeKind, RunStatus, SiteRunStatus
 from metaharvest.queries.failed_sites import FAILED, FailedSite, failed_site_runs
-from metaharvest.queries.records import LARGEST_ID, Record, records_under, with_one_name
+from metaharvest.queries.records import FINDING, LARGEST_ID, StoredFinding, columns
 from metaharvest.queries.sites import site_names
-from metaharvest.queries.trends import failing, harvests, seconds_between
+from metaharvest.queries.trends import Harvest, failing, seconds_between, trends
 
-_RUNS = HarvestRun.__table__
+_RUN = "run_id harvest_date started_at ended_at status host pid heartbeat_at"
+_TOTALS = (
+    "listed inserted updated unchanged deleted filtered stale duplicate deferred access_error invalid upload_error "
+    "warnings"
+)
+_SITE_RUN = (
+    "site_run_id run_id kind rehearsal status started_at ended_at failure_reason list_url next_harvest server_seconds "
+    f"waiting_seconds checking_seconds storing_seconds {_TOTALS}"
+)
+_OF_DETAIL = "detail_log_id scope identifier revision document_id document_type fingerprint"
 _AT_ONCE = 500
 
 
-@dataclass(frozen=True, slots=True)
-class RunRecord:
-    """A run and its site runs in order: the columns of each by name.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteRunRecord:
+    """A site run: its columns, and how it stands.
 
-    `targets_away` are the messages about targets that stopped answering; `failed` the reasons why site runs failed as a
-    whole, and since when, by their numbers (only `run_record` reads it).
+    `failed`: since when its site has failed as a whole (only `run_record` reads it). `trend`: the last harvests of its
+    site up to this one (only `with_trends` reads it).
     """
 
-    run: Record
-    sites: tuple[Record, ...]
-    targets_away: tuple[str, ...]
-    failed: Mapping[int, FailedSite] = field(default_factory=dict)
+    site_run_id: int
+    run_id: int
+    site_id: int
+    site: str
+    kind: str
+    rehearsal: bool
+    status: str
+    started_at: datetime
+    ended_at: datetime | None
+    failure_reason: str | None
+    list_url: str | None
+    listed: int
+    inserted: int
+    updated: int
+    unchanged: int
+    deleted: int
+    filtered: int
+    stale: int
+    duplicate: int
+    deferred: int
+    access_error: int
+    invalid: int
+    upload_error: int
+    warnings: int
+    next_harvest: date | None
+    server_seconds: float | None
+    waiting_seconds: float | None
+    checking_seconds: float | None
+    storing_seconds: float | None
+    failed: FailedSite | None = None
+    trend: tuple[Harvest, ...] = ()
+
+    def number(self, kind: OutcomeKind) -> int:
+        """The number of documents with this outcome."""
+        return int(getattr(self, kind.column))
 
     @property
-    def as_mapping(self) -> dict[str, Any]:
-        """The run's columns, and under `sites` those of its site runs, with their durations in seconds.
+    def failing(self) -> int:
+        """The number of documents that were not accepted, or were put off."""
+        return failing(self)
 
-        `targets_away`: the messages about targets that stopped answering.
-        """
-        took = seconds_between(self.run["started_at"], self.run["ended_at"])
-        sites = [{**_as_mapping(site), **self._failing_since(site)} for site in self.sites]
-        known = {"took_seconds": took, "rehearsal": self.is_rehearsal}
-        return {**self.run, **known, "sites": sites, "targets_away": list(self.targets_away)}
+    @property
+    def took_seconds(self) -> float | None:
+        """The duration; None if it has not ended."""
+        return seconds_between(self.started_at, self.ended_at)
 
-    def _failing_since(self, site: Record) -> Record:
-        failed = self.failed.get(site["site_run_id"])
-        return {"failed_since": failed.since if failed else None, "failed_nights": failed.nights if failed else 0}
+    @property
+    def failed_since(self) -> date | None:
+        """The day since which its site has failed as a whole."""
+        return self.failed.failed_since if self.failed else None
+
+    @property
+    def failed_nights(self) -> int:
+        """The number of nights since then."""
+        return self.failed.failed_nights if self.failed else 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunTotals:
+    """The numbers of sites, of sites that failed as a whole, of documents, and of documents by outcome."""
+
+    sites: int
+    failed: int
+    listed: int
+    inserted: int
+    updated: int
+    unchanged: int
+    attention: int
+    errors: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """A run and its site runs in order. `targets_away`: the messages about targets that stopped answering."""
+
+    run_id: int
+    harvest_date: date
+    started_at: datetime
+    ended_at: datetime | None
+    status: str
+    host: str
+    pid: int
+    heartbeat_at: datetime
+    sites: tuple[SiteRunRecord, ...]
+    targets_away: tuple[str, ...]
 
     @property
     def is_rehearsal(self) -> bool:
         """True if no site of the run had a target: nothing was uploaded."""
-        return bool(self.sites) and all(site["rehearsal"] for site in self.sites)
+        return bool(self.sites) and all(site.rehearsal for site in self.sites)
 
     @property
     def failed_as_a_whole(self) -> bool:
         """True if the run, one of its sites, or a target failed as a whole."""
-        a_site = any(site["status"] in FAILED for site in self.sites)
-        return self.run["status"] == RunStatus.FAILED or a_site or bool(self.targets_away)
+        a_site = any(site.status in FAILED for site in self.sites)
+        return self.status == RunStatus.FAILED or a_site or bool(self.targets_away)
 
     @property
     def has_document_errors(self) -> bool:
         """True if documents had errors, or were put off."""
-        return any(site["status"] == SiteRunStatus.WITH_ERRORS for site in self.sites)
+        return any(site.status == SiteRunStatus.WITH_ERRORS for site in self.sites)
 
     @property
     def took(self) -> timedelta | None:
         """The duration of the run; None if it has not ended."""
-        ended: timedelta | None = self.run["ended_at"] and self.run["ended_at"] - self.run["started_at"]
-        return ended
+        return None if self.ended_at is None else self.ended_at - self.started_at
 
     @property
-    def totals(self) -> dict[str, int]:
-        """The numbers of sites, of sites that failed as a whole, of documents, and of documents by outcome."""
+    def took_seconds(self) -> float | None:
+        """The same in seconds."""
+        return seconds_between(self.started_at, self.ended_at)
+
+    @property
+    def totals(self) -> RunTotals:
+        """The totals of its site runs."""
 
         def counted(*kinds: OutcomeKind) -> int:
-            return sum(site[kind.column] for site in self.sites for kind in kinds)
+            return sum(site.number(kind) for site in self.sites for kind in kinds)
 
-        return {
-            "sites": len(self.sites),
-            "failed": sum(site["status"] in FAILED for site in self.sites),
-            "listed": sum(site["listed"] for site in self.sites),
-            "inserted": counted(OutcomeKind.INSERTED),
-            "updated": counted(OutcomeKind.UPDATED),
-            "unchanged": counted(OutcomeKind.UNCHANGED),
-            "attention": counted(*ATTENTION_OUTCOMES),
-            "errors": counted(*ERROR_OUTCOMES),
-        }
+        return RunTotals(
+            sites=len(self.sites),
+            failed=sum(site.status in FAILED for site in self.sites),
+            listed=sum(site.listed for site in self.sites),
+            inserted=counted(OutcomeKind.INSERTED),
+            updated=counted(OutcomeKind.UPDATED),
+            unchanged=counted(OutcomeKind.UNCHANGED),
+            attention=counted(*ATTENTION_OUTCOMES),
+            errors=counted(*ERROR_OUTCOMES),
+        )
 
 
-def _as_mapping(site_run: Record) -> Record:
-    took = seconds_between(site_run["started_at"], site_run["ended_at"])
-    return {**with_one_name(site_run), "failing": failing(site_run), "took_seconds": took}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFinding(StoredFinding):
+    """A finding of a run, with its document as far as it has one. `scope` and `identifier` are parts of EML's ids."""
+
+    detail_log_id: int
+    log_id: int
+    scope: str | None
+    identifier: int | None
+    revision: int | None
+    document_id: str | None
+    url: str | None
+    document_type: str | None
+    fingerprint: str | None
 
 
 def newest_run_id(session: Session) -> int | None:
@@ -103,25 +192,27 @@ def newest_run_id(session: Session) -> int | None:
 
 def run_record(session: Session, run_id: int) -> RunRecord:
     """The run of this number. Raises MetaharvestError if there is none."""
-    statement = select(_RUNS).where(HarvestRun.run_id == run_id)
+    statement = _RUNS.where(HarvestRun.run_id == run_id)
     found = _with_sites(session, statement) if 0 <= run_id <= LARGEST_ID else []
     if not found:
         raise MetaharvestError(f"There is no run {run_id}. `metaharvest runs` lists those there are.")
     record = found[0]
-    numbers = [site["site_run_id"] for site in record.sites if site["status"] in FAILED]
-    return replace(record, failed=failed_site_runs(session, numbers, record.run["harvest_date"]))
+    failed = failed_site_runs(
+        session, [site.site_run_id for site in record.sites if site.status in FAILED], record.harvest_date
+    )
+    return replace(record, sites=tuple(replace(site, failed=failed.get(site.site_run_id)) for site in record.sites))
 
 
-def with_trends(session: Session, record: RunRecord) -> dict[str, Any]:
-    """The run as a mapping, each of its site runs with the `trend` of its site: the harvests up to that one."""
-    known = record.as_mapping
-    sites = [{**site, "trend": harvests(session, site["site_id"], upto=site["site_run_id"])} for site in known["sites"]]
-    return {**known, "sites": sites}
+def with_trends(session: Session, record: RunRecord) -> RunRecord:
+    """The run, each of its site runs with the `trend` of its site."""
+    found = trends(session, [site.site_run_id for site in record.sites])
+    return replace(record, sites=tuple(replace(site, trend=found[site.site_run_id]) for site in record.sites))
 
 
-def newest_runs(session: Session, limit: int) -> list[RunRecord]:
-    """The newest runs, up to this number, the newest first."""
-    return _with_sites(session, select(_RUNS).order_by(HarvestRun.run_id.desc()).limit(limit))
+def newest_runs(session: Session, limit: int, after: int | None = None) -> list[RunRecord]:
+    """The newest runs, up to this number, the newest first; the next page begins `after` the last run of this one."""
+    older = [] if after is None else [HarvestRun.run_id < after]
+    return _with_sites(session, _RUNS.where(*older).order_by(HarvestRun.run_id.desc()).limit(limit))
 
 
 def is_imported(session: Session, run_id: int | None) -> bool:
@@ -155,10 +246,10 @@ def newest_site_run_id_if_any(session: Session, site_name: str) -> int | None:
 def site_run_id_of(session: Session, run_id: int, site_name: str) -> int:
     """The site run of a site in a run. Raises MetaharvestError if that run did not harvest it."""
     sites, number = run_record(session, run_id).sites, site_number(session, site_name)
-    site_runs = {site["site_schedule_id"]: site["site_run_id"] for site in sites}
+    site_runs = {site.site_id: site.site_run_id for site in sites}
     if number in site_runs:
-        return int(site_runs[number])
-    known = ", ".join(sorted({site["site_name"] for site in sites})) or "none"
+        return site_runs[number]
+    known = ", ".join(sorted({site.site for site in sites})) or "none"
     raise MetaharvestError(f"The run {run_id} did not harvest the site '{site_name}'. It harvested: {known}.")
 
 
@@ -179,18 +270,45 @@ def site_number(session: Session, name: str) -> int:
     )
 
 
-def findings_of(session: Session, run_id: int) -> list[dict[str, Any]]:
-    """Every finding of a run, every column of its detail row by its name, in the order of the log."""
-    findings = select(HarvestDetailLog.__table__).join(HarvestLog).where(HarvestLog.run_id == run_id)
-    rows = session.execute(findings.order_by(HarvestDetailLog.detail_log_id)).mappings()
-    return [dict(with_one_name(dict(row))) for row in rows]
+def findings_of(session: Session, run_id: int) -> list[RunFinding]:
+    """Every finding of a run, in the order of the log."""
+    detail = HarvestDetailLog
+    query = (
+        select(
+            *FINDING,
+            *columns(detail, _OF_DETAIL),
+            detail.harvest_log_id.label("log_id"),
+            detail.document_url.label("url"),
+        )
+        .join(HarvestLog)
+        .where(HarvestLog.run_id == run_id)
+        .order_by(detail.detail_log_id)
+    )
+    return [RunFinding(**row._mapping) for row in session.execute(query)]
+
+
+_RUNS = select(*columns(HarvestRun, _RUN))
 
 
 def _with_sites(session: Session, statement: Select[Any]) -> list[RunRecord]:
-    runs = session.execute(statement).mappings().all()
-    numbers = [run["run_id"] for run in runs]
-    sites, away = records_under(session, HarvestSiteRun.run_id, numbers), targets_away(session, numbers)
-    return [RunRecord(dict(run), tuple(sites[run["run_id"]]), tuple(away.get(run["run_id"], ()))) for run in runs]
+    runs = session.execute(statement).all()
+    numbers = [run.run_id for run in runs]
+    sites, away = _site_runs(session, numbers), targets_away(session, numbers)
+    return [
+        RunRecord(**run._mapping, sites=tuple(sites.get(run.run_id, ())), targets_away=tuple(away.get(run.run_id, ())))
+        for run in runs
+    ]
+
+
+def _site_runs(session: Session, run_ids: Sequence[int]) -> dict[int, list[SiteRunRecord]]:
+    """The site runs of these runs, by run, in order."""
+    row, found = HarvestSiteRun, dict[int, list[SiteRunRecord]]()
+    query = select(*columns(row, _SITE_RUN), row.site_schedule_id.label("site_id"), row.site_name.label("site"))
+    for start in range(0, len(run_ids), _AT_ONCE):
+        chosen = row.run_id.in_(run_ids[start : start + _AT_ONCE])
+        for each in session.execute(query.where(chosen).order_by(row.site_run_id)):
+            found.setdefault(each.run_id, []).append(SiteRunRecord(**each._mapping))
+    return found
 
 
 def targets_away(session: Session, run_ids: Sequence[int]) -> dict[int, list[str]]:

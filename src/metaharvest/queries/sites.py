@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import date
+from typing import Any
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -13,13 +14,11 @@ from sqlalchemy.orm import Session
 from metaharvest.config.secret_references import NOT_SHOWN, is_reference
 from metaharvest.database.models import HarvestSiteRun
 from metaharvest.ledger.retries import numbers_failing
-from metaharvest.ledger.sweeps import FullLists, full_lists
-from metaharvest.model import Site, SiteOptions
-from metaharvest.queries.failed_sites import FAILED, FailedSite, failed_sites
-from metaharvest.queries.records import Record
-from metaharvest.queries.trends import HARVESTS, harvests, last_real_harvest
+from metaharvest.ledger.sweeps import full_lists
+from metaharvest.model import OaiOptions, Site
+from metaharvest.queries.failed_sites import FAILED, failed_sites
+from metaharvest.queries.trends import HARVESTS, Harvest, last_real_harvests, newest_site_runs, trends
 from metaharvest.sites.due import is_due
-from metaharvest.sites.options import options_shown
 from metaharvest.sites.overdue import overdue_sites
 from metaharvest.sites.registry import find_site, raw_rows, read_sites
 from metaharvest.sites.rows import BrokenSite
@@ -27,12 +26,82 @@ from metaharvest.text import one_line, shown_url
 
 _HARVESTS_OF_ONE = 10
 
-_NOT_REGISTERED = (
-    "site", "site_id", "last_status", "last_run_id", "last_site_run_id", "failing", "failing_since", "failed_since",
-    "failed_nights", "failure_reason", "took_seconds",
-    "trend", "problems",
+
+@dataclass(frozen=True, slots=True)
+class RequestOptions:
+    """The request options of a site's source repository; `sets` has at most one set. See OaiOptions."""
+
+    origin: str
+    prefix: str
+    sets: tuple[str, ...]
+    begin: str | None
+    until: str | None
+    method: str
+    full_every: int | None
+    post: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisteredSite:
+    """A row of the schedule; a broken one as it is in the table.
+
+    With the result of its last harvest, the number of failing documents and since when, since when it has failed as a
+    whole, and its `trend`: see trends.py. `state` is off, due, waiting, overdue since a day, or broken;
+    `package_id_mismatch` is None if the site has no own value; only a broken row has its `options`; `problems` are its
+    mistakes. `last_full_list` is the last full list of its source repository, by its own clock.
+    """
+
+    site: str
+    site_id: int
+    state: str
+    source_kind: str
+    list_url: str
+    contacts: tuple[str, ...]
+    frequency: str
+    every: Any
+    unit: str | None
+    next_harvest: Any
+    last_harvest: Any
+    notify: str | None
+    enabled: bool
+    package_id_mismatch: str | None = None
+    allow_networks: tuple[str, ...] = ()
+    ca_file: str | None = None
+    validation: str | None = None
+    filters: str | None = None
+    normalize: str | None = None
+    deletions: str | None = None
+    max_loss: int | None = None
+    groups: tuple[str, ...] = ()
+    oai: RequestOptions | None = None
+    ldapdn: str | None
+    ldappwd: str | None
+    options: str | None = None
+    problems: tuple[str, ...] = ()
+    last_status: str | None = None
+    last_run_id: int | None = None
+    last_site_run_id: int | None = None
+    failing: int = 0
+    failing_since: date | None = None
+    failed_since: date | None = None
+    failed_nights: int = 0
+    failure_reason: str | None = None
+    took_seconds: float | None = None
+    trend: tuple[Harvest, ...] = ()
+    last_full_list: str | None = None
+
+    @property
+    def is_broken(self) -> bool:
+        """True if its row cannot be used."""
+        return self.state.startswith("broken")
+
+
+_REGISTERED = (
+    "state", "source_kind", "list_url", "contacts", "frequency", "every", "unit", "next_harvest", "last_harvest",
+    "notify", "enabled", "package_id_mismatch", "allow_networks", "ca_file", "validation", "filters", "normalize",
+    "deletions", "max_loss", "groups", "ldapdn", "ldappwd",
 )  # fmt: skip
-"""What of a site is not a value of its registration."""
+"""The values of a site's registration."""
 
 
 def site_names(session: Session) -> dict[int, str]:
@@ -57,24 +126,9 @@ def known_names(session: Session) -> dict[int, str]:
     }
 
 
-def registered_sites(session: Session, today: date) -> list[Record]:
-    """All rows of the schedule, in the order of the names; a broken row as it is in the table.
-
-    Each with the result of its last harvest, the number of failing documents and since when, and its `trend`: see
-    trends.py. `state` is off, due, waiting, overdue since a day, or broken; `package_id_mismatch` is None if the site
-    has no own value; only a broken row has its `options`; `problems` are its mistakes.
-    """
-    overdue, failing, full = _overdue_since(session, today), numbers_failing(session), full_lists(session)
-    sites = read_sites(session)
-    failed = failed_sites(session, today, [site.site_id for site in sites])
-    return [
-        {
-            **_registered(session, site, overdue, today),
-            **_harvested(session, site.site_id, failing, failed, HARVESTS),
-            "last_full_list": _last_full_list(full, site.site_id),
-        }
-        for site in sites
-    ]
+def registered_sites(session: Session, today: date) -> list[RegisteredSite]:
+    """All rows of the schedule, in the order of the names. The number of queries does not grow with the sites."""
+    return _registered(session, read_sites(session), None, today, HARVESTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,119 +145,110 @@ class SiteFilter:
     failing: bool = False
     not_harvested_for: int | None = None
 
-    def takes(self, site: Record, today: date) -> bool:
-        """True if this row, one of `registered_sites`, is wanted."""
-        last, state = site["last_harvest"], re.split("[ ,]", str(site["state"]))
+    def takes(self, site: RegisteredSite, today: date) -> bool:
+        """True if this site is wanted."""
+        last, state = site.last_harvest, re.split("[ ,]", site.state)
         days = self.not_harvested_for
-        is_late = site["enabled"] and (not isinstance(last, date) or (today - last).days >= (days or 0))
+        is_late = site.enabled and (not isinstance(last, date) or (today - last).days >= (days or 0))
         return (
             (self.state is None or self.state in state)
-            and self.kind in (None, site["source_kind"])
-            and (self.group is None or self.group in site["groups"])
-            and (not self.failing or site["failing"] > 0 or site["last_status"] in FAILED)
+            and self.kind in (None, site.source_kind)
+            and (self.group is None or self.group in site.groups)
+            and (not self.failing or site.failing > 0 or site.last_status in FAILED)
             and (days is None or is_late)
         )
 
 
-def registered_site(session: Session, name: str, today: date) -> Record:
-    """The site of this name, as one of `registered_sites`. Raises ScheduleError if there is none."""
-    site = find_site(session, name)
-    known = _registered(session, site, _overdue_since(session, today), today)
-    failing = numbers_failing(session, [site.site_id])
-    last_full = _last_full_list(full_lists(session, [site.site_id]), site.site_id)
-    failed = failed_sites(session, today, [site.site_id])
-    harvested = _harvested(session, site.site_id, failing, failed, _HARVESTS_OF_ONE)
-    return {**known, **harvested, "last_full_list": last_full}
+def registered_site(session: Session, name: str, today: date) -> RegisteredSite:
+    """The site of this name, with more of its last harvests. Raises ScheduleError if there is none."""
+    found = find_site(session, name)
+    [site] = _registered(session, [found], [found.site_id], today, _HARVESTS_OF_ONE)
+    return site
 
 
-def registered_values(site: Record) -> Record:
-    """What is registered of one of `registered_sites`: each option of its source repository is a value of its own."""
-    values = {name: value for name, value in site.items() if name not in _NOT_REGISTERED and name != "oai"}
-    oai: Record = site["oai"] or {}
-    asked = {"set" if name == "sets" else name: value for name, value in oai.items()}
-    if oai:
-        asked["set"] = next(iter(oai["sets"]), None)
-    return values | {f"oai_{name}": value for name, value in asked.items()}
+def registered_values(site: RegisteredSite) -> Mapping[str, object]:
+    """The values of a site's registration, by the names for people; so each option of its source repository."""
+    values: dict[str, object] = {"name": site.site, **{name: getattr(site, name) for name in _REGISTERED}}
+    if site.is_broken:
+        values["options"] = site.options
+    values["last_full_list"] = site.last_full_list
+    if site.oai is not None:
+        asked = {"set" if name == "sets" else name: value for name, value in asdict(site.oai).items()}
+        values |= {f"oai_{name}": value for name, value in (asked | {"set": next(iter(site.oai.sets), None)}).items()}
+    return values
 
 
-def _last_full_list(full: Mapping[int, FullLists], site_id: int) -> str | None:
-    """The last full list of the site's source repository, by its own clock."""
-    found = full.get(site_id)
-    return one_line(found.last, 40) if found and found.last else None
+def _registered(
+    session: Session, sites: Sequence[Site | BrokenSite], site_ids: Sequence[int] | None, today: date, number: int
+) -> list[RegisteredSite]:
+    """These sites, each with this number of harvests; `site_ids` is None for all sites, which is quicker."""
+    overdue = {site.name: site.since for site in overdue_sites(session, today)}
+    failing, full = numbers_failing(session, site_ids), full_lists(session, site_ids)
+    failed = failed_sites(session, today, [site.site_id for site in sites])
+    newest = newest_site_runs(session, site_ids)
+    of_site_runs = trends(session, list(newest.values()), number)
+    trend_of = {site_id: of_site_runs[site_run_id] for site_id, site_run_id in newest.items()}
+    rehearsed = [site_id for site_id, trend in trend_of.items() if trend and trend[-1].rehearsal]
+    last_of = {site_id: trend[-1] for site_id, trend in trend_of.items() if trend and not trend[-1].rehearsal}
+    last_of |= last_real_harvests(session, rehearsed)
+    broken = _rows_of(session, [site.site_id for site in sites if isinstance(site, BrokenSite)])
+    found = []
+    for site in sites:
+        last, whole, lists = last_of.get(site.site_id), failed.get(site.site_id), full.get(site.site_id)
+        number_failing, since = failing.get(site.site_id, (0, None))
+        found.append(
+            replace(
+                _broken(site, broken[site.site_id]) if isinstance(site, BrokenSite) else _usable(site, overdue, today),
+                last_status=last.status if last else None,
+                last_run_id=last.run_id if last else None,
+                last_site_run_id=last.site_run_id if last else None,
+                failing=number_failing,
+                failing_since=since,
+                failed_since=whole.failed_since if whole else None,
+                failed_nights=whole.failed_nights if whole else 0,
+                failure_reason=whole.failure_reason if whole else None,
+                took_seconds=last.took_seconds if last else None,
+                trend=trend_of.get(site.site_id, ()),
+                last_full_list=one_line(lists.last, 40) if lists and lists.last else None,
+            )
+        )
+    return found
 
 
-def _harvested(
-    session: Session,
-    site_id: int,
-    failing: Mapping[int, tuple[int, date]],
-    failed: Mapping[int, FailedSite],
-    number: int,
-) -> Record:
-    """The result of the site's last harvest, the state of its documents, and a failure's first day and reason."""
-    trend, whole = harvests(session, site_id, number), failed.get(site_id)
-    last: Record = trend[-1] if trend else {}
-    if last and last["rehearsal"]:
-        last = last_real_harvest(session, site_id) or {}
-    number_failing, since = failing.get(site_id, (0, None))
-    return {
-        "last_status": last.get("status"),
-        "last_run_id": last.get("run_id"),
-        "last_site_run_id": last.get("site_run_id"),
-        "failing": number_failing,
-        "failing_since": since,
-        "failed_since": whole.since if whole else None,
-        "failed_nights": whole.nights if whole else 0,
-        "failure_reason": whole.reason if whole else None,
-        "took_seconds": last.get("took_seconds"),
-        "trend": trend,
-    }
+def _usable(site: Site, overdue: Mapping[str, date], today: date) -> RegisteredSite:
+    options, oai = site.options, site.options.oai
+    return RegisteredSite(
+        site=site.name,
+        site_id=site.site_id,
+        state=_state(site, overdue, today),
+        source_kind=site.source_kind,
+        list_url=shown_url(site.list_url),
+        contacts=site.contacts,
+        frequency=f"{site.frequency} {site.unit}",
+        every=site.frequency,
+        unit=site.unit.value,
+        next_harvest=site.next_harvest,
+        last_harvest=site.last_harvest,
+        notify=site.notify.value,
+        enabled=site.enabled,
+        package_id_mismatch=options.package_id_mismatch,
+        allow_networks=tuple(map(str, options.allow_networks)),
+        ca_file=str(options.ca_file) if options.ca_file else None,
+        validation=options.validation,
+        filters=str(options.filters) if options.filters else None,
+        normalize=str(options.normalize) if options.normalize else None,
+        deletions=options.deletions,
+        max_loss=options.max_loss,
+        groups=options.groups,
+        oai=_requests(oai) if oai else None,
+        ldapdn=site.ldap_name,
+        ldappwd=site.ldap_password,
+    )
 
 
-def _overdue_since(session: Session, today: date) -> dict[str, date]:
-    """The first day of each site that the reports and the doctor call overdue, by name."""
-    return {site.name: site.since for site in overdue_sites(session, today)}
-
-
-def _registered(session: Session, site: Site | BrokenSite, overdue: Mapping[str, date], today: date) -> Record:
-    if isinstance(site, BrokenSite):
-        return _broken(session, site)
-    return {
-        "name": site.name,
-        "site": site.name,
-        "site_id": site.site_id,
-        "state": _state(site, overdue, today),
-        "source_kind": site.source_kind,
-        "list_url": shown_url(site.list_url),
-        "contacts": site.contacts,
-        "frequency": f"{site.frequency} {site.unit}",
-        "every": site.frequency,
-        "unit": site.unit.value,
-        "next_harvest": site.next_harvest,
-        "last_harvest": site.last_harvest,
-        "notify": site.notify.value,
-        "enabled": site.enabled,
-        "package_id_mismatch": site.options.package_id_mismatch,
-        "allow_networks": tuple(map(str, site.options.allow_networks)),
-        "ca_file": str(site.options.ca_file) if site.options.ca_file else None,
-        **_own(site.options),
-        "ldapdn": site.ldap_name,
-        "ldappwd": site.ldap_password,
-        "problems": (),
-    }
-
-
-def _own(options: SiteOptions) -> Record:
-    """Other values of a site's own; request options of a repository, None for a harvest list."""
-    oai = options.oai
-    return {
-        "validation": options.validation,
-        "filters": str(options.filters) if options.filters else None,
-        "normalize": str(options.normalize) if options.normalize else None,
-        "deletions": options.deletions,
-        "max_loss": options.max_loss,
-        "groups": options.groups,
-        "oai": options_shown(oai) if oai else None,
-    }
+def _requests(oai: OaiOptions) -> RequestOptions:
+    sets = (oai.set_spec,) if oai.set_spec else ()
+    return RequestOptions(oai.origin, oai.prefix, sets, oai.begin, oai.until, oai.method, oai.full_every, oai.post)
 
 
 def _state(site: Site, overdue: Mapping[str, date], today: date) -> str:
@@ -214,30 +259,32 @@ def _state(site: Site, overdue: Mapping[str, date], today: date) -> str:
     return "due" if is_due(site, today) else "waiting"
 
 
-def _broken(session: Session, site: BrokenSite) -> Record:
-    """A row that cannot be used, as it is in the table."""
-    [row] = raw_rows(session, "WHERE site_schedule_id = :id", {"id": site.site_id})
-    return {
-        "name": site.name,
-        "site": site.name,
-        "site_id": site.site_id,
-        "state": "broken" if site.enabled else "broken, off",
-        "source_kind": row["source_kind"],
-        "list_url": shown_url(site.list_url),
-        "contacts": (row["contact_email"],) if row["contact_email"] else (),
-        "frequency": f"{row['updatefrequency']} {row['unit']}",
-        "every": row["updatefrequency"],
-        "unit": row["unit"],
-        "next_harvest": row["datenextharvest"],
-        "last_harvest": row["datelastharvest"],
-        "notify": row["notify"],
-        "enabled": site.enabled,
-        "package_id_mismatch": None,
-        "allow_networks": (),
-        "ca_file": None,
-        **_own(SiteOptions()),
-        "ldapdn": row["ldapdn"],
-        "ldappwd": row["ldappwd"] if is_reference(row["ldappwd"]) else NOT_SHOWN,
-        "options": row["options"],
-        "problems": tuple(finding.message for finding in site.findings),
-    }
+def _rows_of(session: Session, site_ids: Sequence[int]) -> dict[int, Mapping[str, Any]]:
+    """These rows of the schedule as they are in the table."""
+    if not site_ids:
+        return {}
+    rows = {int(str(row["site_schedule_id"])): row for row in raw_rows(session)}
+    return {site_id: rows[site_id] for site_id in site_ids}
+
+
+def _broken(site: BrokenSite, row: Mapping[str, Any]) -> RegisteredSite:
+    """A row that cannot be used."""
+    return RegisteredSite(
+        site=site.name,
+        site_id=site.site_id,
+        state="broken" if site.enabled else "broken, off",
+        source_kind=row["source_kind"],
+        list_url=shown_url(site.list_url),
+        contacts=(row["contact_email"],) if row["contact_email"] else (),
+        frequency=f"{row['updatefrequency']} {row['unit']}",
+        every=row["updatefrequency"],
+        unit=row["unit"],
+        next_harvest=row["datenextharvest"],
+        last_harvest=row["datelastharvest"],
+        notify=row["notify"],
+        enabled=site.enabled,
+        ldapdn=row["ldapdn"],
+        ldappwd=row["ldappwd"] if is_reference(row["ldappwd"]) else NOT_SHOWN,
+        options=row["options"],
+        problems=tuple(finding.message for finding in site.findings),
+    )

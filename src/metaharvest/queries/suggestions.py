@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import islice
 
@@ -24,23 +25,31 @@ _MOST_COMPARED = 2000
 _LEAST_LIKENESS = 0.6
 
 
-def nearest_documents(session: Session, name: str) -> list[tuple[str, str]]:
-    """Up to five documents, each with its title: those with `name` in id or title, otherwise those with like ids."""
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A document that may be meant; `title` is empty if it is not known."""
+
+    document_id: str
+    title: str
+
+
+def nearest_documents(session: Session, name: str) -> list[Suggestion]:
+    """Up to five documents: those with `name` in id or title, otherwise those with like ids."""
     name = name.strip()[:300]
     if len(name) < _LEAST_LETTERS:
         return []
-    others = (each for each in _nearest(session, name) if each[0] != name)
+    others = (each for each in _nearest(session, name) if each.document_id != name)
     return list(islice(others, _MOST))
 
 
 def did_you_mean(session: Session, name: str) -> str:
     """The same as a sentence, with a blank before it; empty if there is nothing to suggest."""
     found = nearest_documents(session, name)
-    names = [one_line(each) + (f' ("{one_line(title, 60)}")' if title else "") for each, title in found]
+    names = [one_line(each.document_id) + (f' ("{one_line(each.title, 60)}")' if each.title else "") for each in found]
     return f" Did you mean {' or '.join(filter(None, (', '.join(names[:-1]), names[-1])))}?" if names else ""
 
 
-def _nearest(session: Session, name: str) -> Iterator[tuple[str, str]]:
+def _nearest(session: Session, name: str) -> Iterator[Suggestion]:
     seen = set()
     ledger, held = HarvestDocument, DocumentRevision
     shortest = [func.length(ledger.document_id), ledger.document_id]
@@ -49,11 +58,11 @@ def _nearest(session: Session, name: str) -> Iterator[tuple[str, str]]:
     kept = select(held.document_id).where(_has_id(held.document_id, name)).distinct().limit(_MOST)
     for document_id, title in session.execute(listed.where(inside).order_by(*shortest).limit(_MOST)):
         seen.add(document_id)
-        yield document_id, title or ""
+        yield Suggestion(document_id, title or "")
     for document_id in session.scalars(kept):
         if document_id not in seen:
             seen.add(document_id)
-            yield document_id, ""
+            yield Suggestion(document_id, "")
     if seen:
         return
     # The beginning or the end of a mistyped name is most often right.
@@ -64,7 +73,7 @@ def _nearest(session: Session, name: str) -> Iterator[tuple[str, str]]:
     some = session.execute(listed.where(or_(begins, ends)).limit(_MOST_COMPARED))
     likeness = ((_likeness(name, document_id), document_id, title or "") for document_id, title in some)
     for _, document_id, title in sorted((each for each in likeness if each[0] >= _LEAST_LIKENESS), reverse=True):
-        yield document_id, title
+        yield Suggestion(document_id, title)
 
 
 def _has_id(column: InstrumentedAttribute[str], part: str) -> ColumnElement[bool]:

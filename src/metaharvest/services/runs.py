@@ -113,7 +113,7 @@ def exit_code_of_dry_run(done: DryRun, *, strict: bool) -> ExitCode:
 
 def went_nowhere(harvester: Harvester, record: RunRecord) -> str:
     """A sentence about the sites of a run whose documents go into no target; empty if there is none."""
-    listed = [site["site_name"] for site in record.sites if site["listed"]]
+    listed = [site.site for site in record.sites if site.listed]
     return named_targets(harvester.targets).went_nowhere(listed)
 
 

@@ -45,7 +45,7 @@ from metaharvest.text import one_line, shown_url
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-    from metaharvest.queries.records import Record
+    from metaharvest.queries.sites import RegisteredSite
     from metaharvest.services.harvester import Harvester
     from metaharvest.sources.oai_pmh.protocol import Identity
 
@@ -345,7 +345,7 @@ def ask_again(harvester: Harvester, edited: Edited) -> RepositoryAnswer | None:
     return ask_repository(harvester, edited.site)
 
 
-def _changes(before: Record, after: Record) -> Iterable[ChangedValue]:
+def _changes(before: RegisteredSite, after: RegisteredSite) -> Iterable[ChangedValue]:
     values, others = registered_values(before), registered_values(after)
     for name in {**values, **others}:
         old, new = _shown(values.get(name)), _shown(others.get(name))

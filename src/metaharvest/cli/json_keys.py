@@ -1,0 +1,53 @@
+"""The keys of JSON documents: read models have one name for each value, and some keys are older names of it."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+_FINDING = "level rule error_message=message remedy line_number=line column_number=column xpath excerpt"
+_SITE_RUN = (
+    "site_run_id run_id site_schedule_id=site_id site_name=site kind rehearsal status started_at ended_at "
+    "failure_reason list_url listed inserted updated unchanged deleted filtered stale duplicate deferred access_error "
+    "invalid upload_error warnings next_harvest server_seconds waiting_seconds checking_seconds storing_seconds "
+    "site_id site failing took_seconds failed_since failed_nights"
+)
+_KEYS = {
+    "StoredFinding": f"{_FINDING} message line column",
+    "LoggedFinding": f"document_id {_FINDING} message line column",
+    "RunFinding": (
+        "detail_log_id harvest_log_id=log_id level scope identifier revision document_id document_url=url "
+        "document_type error_message=message rule line_number=line column_number=column xpath excerpt remedy "
+        "fingerprint log_id url message line column"
+    ),
+    "LogEntry": (
+        "harvest_log_id=log_id logged_at harvest_date level status operation message run_id site_run_id site site_id "
+        "document_id revision document_url=url outcome target_revision=repository_revision seconds size=bytes log_id "
+        "url repository_revision bytes docid findings"
+    ),
+    "SiteRunRecord": _SITE_RUN,
+    "RunRecord": (
+        "run_id harvest_date started_at ended_at status host pid heartbeat_at took_seconds rehearsal=is_rehearsal "
+        "sites targets_away"
+    ),
+    "DocumentRow": (
+        "site site_id docid document_id revision outcome repository_revision url document_type failing_since nights "
+        "attempts next_attempt missing_since title run_id harvest_date findings"
+    ),
+    "RegisteredSite": (
+        "name=site site site_id state source_kind list_url contacts frequency every unit next_harvest last_harvest "
+        "notify enabled package_id_mismatch allow_networks ca_file validation filters normalize deletions max_loss "
+        "groups oai ldapdn ldappwd options problems last_status last_run_id last_site_run_id failing failing_since "
+        "failed_since failed_nights failure_reason took_seconds trend last_full_list"
+    ),
+}
+"""By the name of a read model: its keys in order, each with the name of the value if that differs."""
+
+
+def as_mapping(row: Any) -> dict[str, Any]:
+    """A read model by the keys of JSON; the other ones have the names of their values for keys."""
+    if not is_dataclass(row):
+        raise TypeError(row)
+    keys = _KEYS.get(type(row).__name__) or " ".join(field.name for field in fields(row))
+    pairs = (key.partition("=") for key in keys.split())
+    return {key: getattr(row, name or key) for key, _, name in pairs}

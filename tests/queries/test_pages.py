@@ -1,0 +1,147 @@
+"""Long lists come in pages: each row is on one page, also if rows are added between two pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from itertools import islice
+
+import pytest
+from sqlalchemy import event
+from sqlalchemy.orm import Session
+
+from metaharvest.database.models import HarvestSiteSchedule, ReportOutbox
+from metaharvest.model import Finding, OutcomeKind
+from metaharvest.queries.documents import DocumentFilter, document_rows
+from metaharvest.queries.log import LogFilter, log_entries
+from metaharvest.queries.outbox import newest_reports
+from metaharvest.queries.runs import newest_runs, run_record, with_trends
+from metaharvest.queries.sites import registered_sites
+from metaharvest.queries.trends import harvests
+from support.journal_rows import NOW, TODAY, JournalRows, new_database
+
+
+@pytest.fixture
+def session() -> Iterator[Session]:
+    engine = new_database()
+    with Session(engine) as opened:
+        yield opened
+    engine.dispose()
+
+
+@pytest.fixture
+def rows(session: Session) -> JournalRows:
+    return JournalRows(session)
+
+
+def test_a_page_of_runs_begins_after_the_last_one(session: Session, rows: JournalRows) -> None:
+    for _ in range(5):
+        rows.run()
+    first = newest_runs(session, 2)
+    rows.run()
+    second = newest_runs(session, 2, after=first[-1].run_id)
+    third = newest_runs(session, 2, after=second[-1].run_id)
+    assert [[run.run_id for run in page] for page in (first, second, third)] == [[5, 4], [3, 2], [1]]
+
+
+def test_a_page_of_reports_begins_after_the_last_one(session: Session, rows: JournalRows) -> None:
+    run = rows.run()
+
+    def report(number: int) -> None:
+        same = {"run_id": run.run_id, "kind": "site", "created_at": NOW, "content": b""}
+        session.add(ReportOutbox(idempotency_key=str(number), message_id="", subject=str(number), **same))
+        session.flush()
+
+    for number in range(1, 6):
+        report(number)
+    first = newest_reports(session, 2)
+    report(6)
+    second = newest_reports(session, 2, after=first[-1].report_id)
+    third = newest_reports(session, 2, after=second[-1].report_id)
+    assert [[each.subject for each in page] for page in (first, second, third)] == [["5", "4"], ["3", "2"], ["1"]]
+
+
+def test_a_page_of_the_log_has_the_rows_before_the_first_one(session: Session, rows: JournalRows) -> None:
+    run = rows.run()
+    for number in range(1, 6):
+        rows.log(run, "GetDocError", str(number), findings=(Finding("http.status", "no"),) * 2)
+    first = list(log_entries(session, LogFilter(run_id=1, limit=2)))
+    rows.log(run, "GetDocError", "6")
+    second = list(log_entries(session, LogFilter(run_id=1, limit=2, after=first[0].log_id)))
+    third = list(log_entries(session, LogFilter(run_id=1, limit=2, after=second[0].log_id)))
+    assert [[entry.message for entry in page] for page in (first, second, third)] == [["4", "5"], ["2", "3"], ["1"]]
+
+
+def test_a_page_of_a_site_s_harvests_ends_before_the_first_one(session: Session, rows: JournalRows) -> None:
+    alder = rows.site("alder")
+    for night in range(5):
+        rows.site_run(rows.run(TODAY + timedelta(days=night)), alder)
+    first = harvests(session, 1, 2)
+    rows.site_run(rows.run(), alder)
+    second = harvests(session, 1, 2, after=first[0].site_run_id)
+    third = harvests(session, 1, 2, after=second[0].site_run_id)
+    assert [[each.run_id for each in page] for page in (first, second, third)] == [[4, 5], [2, 3], [1]]
+
+
+@pytest.mark.parametrize("rule", [None, "eml.title"])
+def test_a_page_of_documents_begins_after_the_last_one(session: Session, rows: JournalRows, rule: str | None) -> None:
+    run, listed = rows.run(), [("birch", "b.1", 1), ("birch", "b.1", 2), ("Alder", "a.2", 1), ("Alder", "a.1", 1)]
+    site_runs = {name: rows.site_run(run, rows.site(name)) for name in ("birch", "Alder")}
+
+    def fail(site: str, document_id: str, revision: int) -> None:
+        rows.ledger(site_runs[site], document_id, revision, OutcomeKind.INVALID, title=None)
+        rows.document(run, site_runs[site], document_id, revision, OutcomeKind.INVALID, Finding("eml.title", "no"))
+
+    for each in listed:
+        fail(*each)
+    wanted, found, after = DocumentFilter(rule=rule), [], None
+    for _ in listed:
+        [row] = document_rows(session, wanted, TODAY, limit=1, after=after)
+        found.append((row.site, row.docid))
+        after = row.cursor
+        fail("Alder", f"A.{len(found)}", 1)
+    assert found == [("Alder", "a.1.1"), ("Alder", "a.2.1"), ("birch", "b.1.1"), ("birch", "b.1.2")]
+    assert list(islice(document_rows(session, wanted, TODAY, after=after), 1)) == []
+
+
+def test_the_number_of_queries_about_sites_does_not_grow_with_them(session: Session, rows: JournalRows) -> None:
+    queries = []
+    event.listen(session.get_bind(), "before_cursor_execute", lambda *arguments: queries.append(arguments[2]))
+    numbers = []
+    for more in (2, 20):
+        sites = [rows.site(f"site{more}-{number}") for number in range(more)]
+        for night in range(7):
+            run = rows.run(TODAY + timedelta(days=night))
+            for site in sites:
+                rows.site_run(run, site, rehearsal=night == 6, access_error=night, listed=10)
+        queries.clear()
+        listed = registered_sites(session, TODAY)
+        with_trends(session, run_record(session, run.run_id))
+        numbers.append(len(queries))
+    assert numbers[0] == numbers[1]
+    assert len(listed) == 22
+    trend = listed[0].trend
+    assert [each.failing for each in trend] == [2, 3, 4, 5, 6]
+    assert (trend[-1].rehearsal, listed[0].last_run_id) == (True, trend[-2].run_id)
+
+
+def test_a_run_has_the_trend_of_each_site_up_to_it(session: Session, rows: JournalRows) -> None:
+    alder, birch = rows.site("alder"), rows.site("birch")
+    for night in range(8):
+        run = rows.run(TODAY + timedelta(days=night))
+        rows.site_run(run, alder, invalid=night, listed=10)
+        rows.site_run(run, alder, kind="retry", invalid=100)
+        if night % 2:
+            rows.site_run(run, birch, invalid=night, listed=10)
+    sites = {site.site: site for site in with_trends(session, run_record(session, 6)).sites if site.kind != "retry"}
+    assert [each.failing for each in sites["alder"].trend] == [1, 2, 3, 4, 5]
+    assert [each.failing for each in sites["birch"].trend] == [1, 3, 5]
+
+
+def test_a_broken_row_is_listed_as_it_is(session: Session, rows: JournalRows) -> None:
+    rows.site("alder", unit="moons")
+    session.add(HarvestSiteSchedule(name="birch", documentlisturl="https://example.org/", contact_email="a@b.example"))
+    session.flush()
+    alder, birch = registered_sites(session, TODAY)
+    assert (alder.is_broken, alder.unit, len(alder.problems)) == (True, "moons", 1)
+    assert (birch.is_broken, birch.problems, birch.trend) == (False, (), ())
