@@ -307,13 +307,13 @@ class SiteDocuments:
 
     async def _outcome_of_check(self, intent: Intent, fetched: FetchedDocument) -> tuple[Outcome, FetchedDocument]:
         """The outcome, and the document as it goes into the target. Raises FiltersGivenUp."""
-        how, site_id = policy_for(fetched.document, self._ctx.policy), self._site_run.site.site_id
+        document, policy = fetched.document, self._ctx.policy
         try:
-            origin = fetched.document.origin
-            if origin is not None and is_checked_by_reading(fetched.document, how):
-                verdict = Verdict(title=origin.title)
+            if document.origin is not None and is_checked_by_reading(document, policy):
+                verdict = Verdict(title=document.origin.title)
             else:
-                verdict = await self._ctx.checker.check(site_id, fetched.content, fetched.document, how)
+                site_id, how = self._site_run.site.site_id, policy_for(document, policy)
+                verdict = await self._ctx.checker.check(site_id, fetched.content, document, how)
         except CheckerLost as error:
             outcome = Outcome(
                 intent.document, OutcomeKind.ACCESS_ERROR, intent.target_revision, error.findings, transient=True

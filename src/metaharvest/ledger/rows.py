@@ -43,6 +43,8 @@ _BETWEEN = {
 
 _THESE = _OF_SITE.where(_LEDGER.c.document_id.in_(bindparam("documents", expanding=True)))
 
+_CHANGED = update(_LEDGER).where(_LEDGER.c.harvest_document_id == bindparam("entry"))
+
 _NUMBERS = (
     select(HarvestDocument.site_schedule_id, func.count())
     .where(HarvestDocument.site_schedule_id.in_(bindparam("sites", expanding=True)))
@@ -93,7 +95,7 @@ def write_ledger(session: Session, new: Sequence[Columns], changed: Sequence[Col
     for rows in _alike(new):
         insert_rows(session.connection(), _LEDGER, rows)
     for rows in _alike(changed):
-        session.execute(update(HarvestDocument), rows)
+        session.connection().execute(_CHANGED, [{"entry": row.pop("harvest_document_id"), **row} for row in rows])
 
 
 def delete_entries(session: Session, entry_ids: Sequence[int]) -> None:
