@@ -22,7 +22,7 @@ def title_of(root: etree._Element) -> str:
 
     A title may have translations as children (EML), or its text in a child (ISO); the first text counts.
     """
-    first = next(iter(root), None)  # mostly it is the title, and to search takes three times as long
+    first = root[0] if len(root) else None  # mostly it is the title, and to search takes three times as long
     is_title = first is not None and isinstance(first.tag, str) and first.tag.endswith("}title")
     element = first if is_title else next(root.iter("{*}title"), None)
     if element is None:

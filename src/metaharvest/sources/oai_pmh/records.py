@@ -100,16 +100,13 @@ class Records:
 
     def _checked(self, element: etree._Element, tags: _Tags) -> _Header | None:
         """The header, without values that are too long; None if it has no identifier."""
-        header = _header_in(element, tags)
-        if not header.identifier:
+        identifier, datestamp, sets, others = _header_in(element, tags)
+        if not identifier:
             self.odd.note("nameless")
             return None
-        identifier, datestamp, sets, others = header
         if others:
             self.odd.note("nameless", number=others)
-        if sets:
-            sets = self._sets(sets, identifier)
-        return _Header(shortened(identifier), datestamp[:DATE], sets)
+        return _Header(shortened(identifier), datestamp[:DATE], self._sets(sets, identifier) if sets else ())
 
     def _note_datestamp(self, header: _Header) -> None:
         if not is_proper(header.datestamp):
@@ -240,12 +237,17 @@ def _header_in(element: etree._Element, tags: _Tags) -> _Header:
             datestamp = text
         elif tag == tags.set_spec and text:
             sets.append(text)
-    identifier = identifiers[-1] if identifiers else ""
-    return _Header(identifier, datestamp, tuple(sets), max(0, len(identifiers) - 1))
+    if len(identifiers) == 1:
+        return _Header(identifiers[0], datestamp, tuple(sets))
+    return _Header(identifiers[-1] if identifiers else "", datestamp, tuple(sets), max(0, len(identifiers) - 1))
 
 
 def _root_in(metadata: etree._Element | None, identifier: str) -> tuple[etree._Element | None, Finding | None]:
     """The root element of the metadata. The finding is an error if there is none, or a warning."""
+    if metadata is not None and len(metadata) == 1 and not metadata.text:
+        only = metadata[0]
+        if isinstance(only.tag, str) and not only.tail:  # as almost all records
+            return only, None
     elements: list[etree._Element] = []
     texts = [] if metadata is None else [metadata.text]
     for child in () if metadata is None else metadata:
@@ -288,7 +290,7 @@ def _digest(root: etree._Element, content: bytes) -> str:
     """The digest of the metadata in canonical XML; of their bytes if that is slow, or not possible."""
     canonical = content
     with suppress(etree.C14NError, ValueError):  # Canonical XML has no relative namespace URIs.
-        if not _is_slow(root, content):
+        if len(content) <= _FEW_BYTES or not _is_slow(root, content):
             canonical = etree.tostring(root, method="c14n", exclusive=True, with_comments=False)
     return hashlib.sha256(canonical).hexdigest()
 
@@ -298,8 +300,6 @@ def _is_slow(root: etree._Element, content: bytes) -> bool:
 
     It looks through all namespaces in scope, for each tag. It sorts attributes in half a minute if there are 80,000.
     """
-    if len(content) <= _FEW_BYTES:
-        return False
     return content.count(b"xmlns") * content.count(b"<") > _MOST_LOOKS or bool(_has_many_attributes(root))
 
 
