@@ -128,7 +128,7 @@ def test_a_deleted_record_of_a_site_that_only_notes_deletions_is_noted_at_once()
 def test_a_record_with_an_older_datestamp_than_known_waits() -> None:
     row = known(datestamp=DAY)
     plan = planned(record("other", EARLIER), row=row, holding=held())
-    assert (plan.older, plan.chains, plan.listed) == ([row], [], 0)
+    assert (plan.outdated, plan.chains, plan.listed) == ([row], [], 0)
 
 
 @pytest.mark.parametrize("newest_first", [True, False])
@@ -235,12 +235,12 @@ def test_a_deletion_that_waits_keeps_its_confirmation_and_one_that_was_put_off_b
     assert entry == replace(in_doubt.entry, state=DocumentState.TO_DELETE, next_attempt=None)
 
 
-def test_a_deletion_that_was_made_is_as_known_after_an_older_version_had_been_listed() -> None:
+def test_a_deletion_that_was_made_needs_no_fetch_after_an_older_version_had_been_listed() -> None:
     row = known(OutcomeKind.DELETED, state=DocumentState.REAPPEARED)
     plan = planned(record(deleted=True), row=row)
-    assert (plan.as_known, plan.listed, plan.unchanged, plan.settled) == ([row], 1, 1, [])
+    assert (plan.deleted_again, plan.listed, plan.unchanged, plan.settled) == ([row], 1, 1, [])
     plan = planned(record(deleted=True), row=known(OutcomeKind.DELETED))
-    assert (plan.as_known, plan.listed, plan.unchanged) == ([], 1, 1)
+    assert (plan.deleted_again, plan.listed, plan.unchanged) == ([], 1, 1)
 
 
 # -- sites of one origin

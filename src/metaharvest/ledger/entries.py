@@ -104,7 +104,7 @@ def entry_values(entry: LedgerEntry | None, outcome: Outcome, today: date) -> Va
     if not outcome.unconfirmed:
         values.update(pending_run=None, pending_sha256=None)
     if entry and entry.state == DocumentState.PENDING_OLDER and document.origin is None:
-        values |= _still_in_doubt(entry, outcome, today)
+        values |= _still_to_refetch(entry, outcome, today)
     return values
 
 
@@ -119,7 +119,7 @@ def _of_record(revision: int, origin: RecordOrigin) -> Values:
     }
 
 
-def _still_in_doubt(entry: LedgerEntry, outcome: Outcome, today: date) -> Values:
+def _still_to_refetch(entry: LedgerEntry, outcome: Outcome, today: date) -> Values:
     """The values of a record that must be fetched, after its pending upload was looked up, or could not be."""
     if outcome.unconfirmed:
         return {"outcome": entry.outcome, "next_attempt": today}

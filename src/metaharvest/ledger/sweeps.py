@@ -155,12 +155,14 @@ def note_deletions(
             session.execute(insert(_LEDGER).values({**ledger_key(site_run, document), **values}))
 
 
-def note_versions(session: Session, older: Sequence[KnownRecord], as_known: Sequence[KnownRecord], today: date) -> None:
-    """Note the records of which the page shows an `older` version, or the version `as_known` after an older one."""
-    for known in older:
-        session.execute(_BY_ID.values(_in_doubt(known, today)), {"this": known.entry.entry_id})
+def note_versions(
+    session: Session, outdated: Sequence[KnownRecord], deleted_again: Sequence[KnownRecord], today: date
+) -> None:
+    """Note the records of which a page shows an older version, and deleted ones that a later page shows as deleted."""
+    for known in outdated:
+        session.execute(_BY_ID.values(_to_refetch(known, today)), {"this": known.entry.entry_id})
     settled = {"next_attempt": None, "state": DocumentState.DELETED.value}
-    for known in as_known:
+    for known in deleted_again:
         session.execute(_BY_ID.values(settled), {"this": known.entry.entry_id})
 
 
@@ -184,7 +186,7 @@ def keep_progress(session: Session, site_run: SiteRun, progress: Progress, docum
     keep_columns(session, site_id, {**kept, **_columns_of(progress.checkpoint or {})})
 
 
-def _in_doubt(known: KnownRecord, today: date) -> Mapping[str, Any]:
+def _to_refetch(known: KnownRecord, today: date) -> Mapping[str, Any]:
     """The values of a record of which the list showed an older version: it is fetched individually, even later."""
     entry = known.entry
     state = after_older(entry.state, entry.outcome, is_pending=entry.pending_sha256 is not None)

@@ -50,7 +50,7 @@ class Batch:
         return left
 
     @property
-    def in_doubt(self) -> list[str]:
+    def to_look_up(self) -> list[str]:
         """The documents that did not succeed, although the target has or may have a revision of them."""
         return [
             name
@@ -87,7 +87,7 @@ def plans(batches: Iterable[Batch], harvest: SiteHarvest) -> Iterator[Plan]:
     site_run, target, ctx = harvest.site_run, harvest.target, harvest.ctx
     for batch in batches:
         holdings = target.holdings(list(dict.fromkeys(document.document_id for document in batch.documents)))
-        holdings = {**holdings, **target.holdings(batch.in_doubt)}
+        holdings = {**holdings, **target.holdings(batch.to_look_up)}
         brought: Mapping[str, Brought] = {}
         if batch.records and site_run.same_origin.others:
             batch = above_those_of_others(batch, holdings, site_run)

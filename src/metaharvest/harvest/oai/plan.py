@@ -90,10 +90,10 @@ class PagePlan:
     then. `noted` counts the records that are in the ledger as they are, `duplicate` versions that do not count, `moved`
     records that came earlier in the listing with another datestamp.
 
-    `older` are rows of which the page shows an older version. The newer one may come on a later page, as lists have no
-    fixed order: then it is in `settled`, or in `as_known` if it is deleted, and the older one is a duplicate. Otherwise
-    the record is fetched individually at the end of the list, and accounted for then: the source repository may have
-    been restored from a backup.
+    `outdated` are rows of which the page shows an older version. The newer one may come on a later page, as lists have
+    no fixed order: then it is in `settled`, or in `deleted_again` if it is deleted, and the older one is a duplicate.
+    Otherwise the record is fetched individually at the end of the list, and accounted for then: the source repository
+    may have been restored from a backup.
     """
 
     settled: list[OutcomeAndEntry] = field(default_factory=list)
@@ -101,8 +101,8 @@ class PagePlan:
     chains: list[list[Todo]] = field(default_factory=list)
     in_hand: dict[str, ListedRecord] = field(default_factory=dict)
     to_delete: list[tuple[ListedDocument, LedgerEntry | None]] = field(default_factory=list)
-    older: list[KnownRecord] = field(default_factory=list)
-    as_known: list[KnownRecord] = field(default_factory=list)
+    outdated: list[KnownRecord] = field(default_factory=list)
+    deleted_again: list[KnownRecord] = field(default_factory=list)
     noted: int = 0
     duplicate: int = 0
     moved: int = 0
@@ -188,7 +188,7 @@ def _plan_record(case: _Case, page: PageContext, plan: PagePlan) -> None:
     elif was_listed and _adds_nothing(record, known):
         plan.duplicate += 1
     elif not record.deleted and not _is_as_received(record, known) and _is_older(record, known.datestamp):
-        plan.older.append(known)
+        plan.outdated.append(known)
     else:
         # Of a record in doubt, the older version came earlier in this listing.
         plan.duplicate += was_listed and known.entry.needs_refetch
@@ -281,7 +281,7 @@ def _decide_deletion(case: _Case, page: PageContext, plan: PagePlan) -> None:
     document = replace(case.record.document, revision=(entry.revision if entry else case.held) or 0)
     if known and known.entry.is_deleted and not (is_still_held and deletes):
         plan.noted += 1
-        plan.as_known += [known] if known.entry.needs_refetch else []
+        plan.deleted_again += [known] if known.entry.needs_refetch else []
     elif never_came_from_here:
         plan.settled.append((Outcome(document, OutcomeKind.DELETED, None), entry))
     elif may_be_held and deletes:

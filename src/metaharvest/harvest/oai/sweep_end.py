@@ -68,7 +68,7 @@ class SweepSoFar:
     def keep_page(self, session: Session, site_run: SiteRun, page: Page, plan: PagePlan, today: date) -> None:
         """Keep what the page says, and the progress if the sweep can go on from here. Raises NotWritten."""
         sweeps.note_deletions(session, site_run, plan.to_delete)
-        sweeps.note_versions(session, plan.older, plan.as_known, today)
+        sweeps.note_versions(session, plan.outdated, plan.deleted_again, today)
         if page.checkpoint is not None:
             sweeps.keep_progress(session, site_run, self.progress, sorted(self.ids))
 
