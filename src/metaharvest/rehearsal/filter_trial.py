@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +16,7 @@ from metaharvest.text import one_line
 from metaharvest.transform import Filters, Normalization, NotEvaluated, TimeLeft, TransformTooCostly
 from metaharvest.validation import wellformed
 from metaharvest.validation.processing_policy import too_costly
+from metaharvest.validation.worker_processes import WorkerContext
 
 _SECONDS = 10.0
 """Seconds for all records of one file: nothing else ends the evaluation of an XPath."""
@@ -90,7 +90,7 @@ def _each(
     """The results of each document, with its name; none for a document that took too long."""
     from pebble import ProcessExpired, ProcessPool
 
-    with ProcessPool(max_workers=1, context=multiprocessing.get_context("spawn")) as pool:
+    with ProcessPool(max_workers=1, context=WorkerContext()) as pool:
         for name, content in documents:
             try:
                 yield name, pool.schedule(tried, (name, content), timeout=_SECONDS).result()

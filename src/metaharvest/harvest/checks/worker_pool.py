@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import multiprocessing
 import signal
 import sys
 import threading
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 from metaharvest.harvest.limits import CheckLimits
 from metaharvest.model import ListedDocument, Verdict
 from metaharvest.validation import ProcessingPolicy
+from metaharvest.validation.worker_processes import WorkerContext
 
 if TYPE_CHECKING:
     from pebble import ProcessPool
@@ -196,9 +196,7 @@ def _started(number: int, given: tuple[tuple[str, ...], float, float, int]) -> P
 
     from metaharvest.validation import worker
 
-    pool = ProcessPool(
-        max_workers=number, initializer=worker.start, initargs=given, context=multiprocessing.get_context("spawn")
-    )
+    pool = ProcessPool(max_workers=number, initializer=worker.start, initargs=given, context=WorkerContext())
     # The standard library's resource tracker would warn of semaphores that a killed run has left. It removes them.
     if _QUIET not in sys.warnoptions:
         sys.warnoptions.append(_QUIET)

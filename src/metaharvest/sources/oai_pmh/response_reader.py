@@ -7,7 +7,6 @@ The process is started with the first such answer of a list, and ends with the l
 from __future__ import annotations
 
 import logging
-import multiprocessing
 import os
 import resource
 import signal
@@ -17,7 +16,6 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, fields, replace
 from itertools import chain, islice
 from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnProcess
 from multiprocessing.reduction import recv_handle, send_handle
 from typing import BinaryIO
 
@@ -40,6 +38,7 @@ from metaharvest.sources.oai_pmh.responses import (
 )
 from metaharvest.text import one_line
 from metaharvest.validation.parse_lock import parsing
+from metaharvest.validation.worker_processes import WorkerContext, WorkerProcess
 
 log = logging.getLogger(__name__)
 
@@ -135,7 +134,7 @@ class ResponseReader:
     """Reads one answer after the other. All methods but close() belong to one thread."""
 
     def __init__(self) -> None:
-        self._started: tuple[SpawnProcess, Connection] | None = None
+        self._started: tuple[WorkerProcess, Connection] | None = None
 
     def parts(self, file: BinaryIO, answer: Response, records: Records) -> Iterator[list[ListedRecord]]:
         """The records of the answer in `file`, part by part; see listed(). No part is empty.
@@ -165,7 +164,7 @@ class ResponseReader:
             here = max(0, here - len(part))
 
     def _parts_elsewhere(
-        self, file: BinaryIO, answer: Response, records: Records, process: SpawnProcess, channel: Connection
+        self, file: BinaryIO, answer: Response, records: Records, process: WorkerProcess, channel: Connection
     ) -> Iterator[list[ListedRecord]]:
         """The parts that the process reads. Raises NotOaiResponse; and OSError if the disk has no room for the file."""
         file.flush()
@@ -204,10 +203,10 @@ class ResponseReader:
             process.kill()
             process.join()
 
-    def _process(self) -> tuple[SpawnProcess, Connection]:
+    def _process(self) -> tuple[WorkerProcess, Connection]:
         """The process, started if there is none, and the channel to it. Raises OSError."""
         if self._started is None:
-            context = multiprocessing.get_context("spawn")
+            context = WorkerContext()
             ours, theirs = context.Pipe()
             process = context.Process(target=_serve, args=(theirs, MEMORY), daemon=True, name="metaharvest-oai")
             process.start()
