@@ -18,7 +18,7 @@ pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 """Nothing here depends on the database."""
 
 KEYS = {"document_id", "revision", "document_type", "size", "sha256", "inserted_at", "source_url", "site"} | {
-    *("docid", "bytes", "url", "site_id"),
+    *("docid", "bytes", "url", "site_id", "title"),
 }
 
 
@@ -49,7 +49,11 @@ def test_the_documents_of_a_named_target_are_listed_with_their_sites(
     ]
     assert set(listed[0]) == KEYS
     lines = harvester("target", "list", "--target", "new").out.splitlines()
-    assert [line.split() for line in lines] == [["a.1.10", "alder"], ["a.2.7", "alder"], ["z.1.3"]]
+    assert [line.split() for line in lines] == [
+        ["a.1.10", "alder", "A", "title"],
+        ["a.2.7", "alder", "A", "title"],
+        ["z.1.3"],
+    ]
     default = harvester("target", "list", "--json").out
     assert harvester("target", "list", "--target", "embedded", "--json").out == default
     assert harvester("target", "list", "--target", "target", "--json").out == default
@@ -60,7 +64,7 @@ def test_a_table_has_the_same_for_a_spreadsheet(harvester: Harvester, repository
     repository.documents["=1+1.5"] = b"<eml/>"
     said = harvester("target", "list", "--target", "new", "--csv")
     assert said.out.startswith(
-        "\ufeffdocid,document_id,revision,document_type,bytes,sha256,inserted_at_utc,url,site\r\n"
+        "\ufeffdocid,document_id,revision,document_type,bytes,sha256,inserted_at_utc,url,site,title\r\n"
     )
     rows = list(csv.reader(said.out.splitlines()))
     assert [row[:3] for row in rows[1:]] == [
@@ -70,7 +74,8 @@ def test_a_table_has_the_same_for_a_spreadsheet(harvester: Harvester, repository
         ["z.1.3", "z.1", "3"],
     ]
     [first, _] = csv.DictReader(harvester("target", "list", "--csv").out.removeprefix("\ufeff").splitlines())
-    assert (first["docid"], first["bytes"], first["site"]) == ("a.1.10", str(len(eml("a.1.10"))), "alder")
+    assert (first["docid"], first["bytes"]) == ("a.1.10", str(len(eml("a.1.10"))))
+    assert (first["site"], first["title"]) == ("alder", "A title")
     assert len(first["inserted_at_utc"]) == len("2026-11-20 02:30:00")
     assert harvester("target", "list", "--csv", "--json").code == 2
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from metaharvest.cli.tables import Column, Fitted, fit
-from support.harvester import Harvester
+from support.harvester import Harvester, eml, publish
+from support.http_server import HttpServer
 
 COLUMNS = (Column("site"), Column("state", 1), Column("trend", 3), Column("why", 2, wrap=True))
 CELLS = [["alder-creek", "waiting", "0 0 0", "word " * 20], ["basalt-flats-of-the-north", "due", "", ""]]
@@ -104,3 +105,27 @@ def test_a_column_that_is_not_there_is_a_mistake(harvester: Harvester) -> None:
     answer = harvester("sites", "list", "--columns", "site,colour")
     assert answer.code == 2
     assert "There is no column 'colour'. The columns are: site, state, last harvest, " in answer.err
+
+
+@pytest.mark.parametrize(
+    ("width", "line"),
+    [
+        (110, "a.2.1  {size}  2026-11-20 03:00  elm  " + "Moss " * 12),
+        (80, "a.2.1  {size}  2026-11-20 03:00  elm  Moss Moss Moss Moss Moss Moss Moss"),
+        (50, "a.2.1  elm  Moss Moss"),
+        (20, "a.2.1  elm"),
+    ],
+)
+def test_a_list_of_documents_shows_of_a_title_what_there_is_room_for(
+    tmp_path: Path, server: HttpServer, width: int, line: str
+) -> None:
+    made = Harvester(tmp_path)
+    path = server.serve("/x.xml", eml("a.2.1", ("Moss " * 12).strip()))
+    made.add_site("elm", publish(server, "a.1.1", also=[("a.2.1", path)]))
+    made.run("2026-11-20")
+    made.rows("UPDATE document_revision SET inserted_at = '2026-11-20 03:00:00.000000'")
+    lines = on_a_terminal(made, width, "target", "list")
+    expected = line.format(size=f"{len(eml('a.2.1', ('Moss ' * 12).strip()))} bytes").rstrip()
+    assert lines[1].startswith(expected)
+    assert max(map(len, lines[:2])) <= width
+    assert lines[1].endswith("…") == (width in (80, 50))

@@ -17,6 +17,18 @@ ISO = (
     "<m:title>\n <g:CharacterString>Soil map</g:CharacterString></m:title></m:MD_Metadata>"
 )
 
+ISO_BEHIND_OTHERS = (
+    '<m:MI_Metadata xmlns:m="http://www.isotc211.org/2005/gmd" xmlns:g="http://www.isotc211.org/2005/gco">'
+    "<m:referenceSystemInfo><m:title><g:CharacterString>EPSG</g:CharacterString></m:title></m:referenceSystemInfo>"
+    "<m:identificationInfo><m:title><g:CharacterString>Soil map</g:CharacterString></m:title></m:identificationInfo>"
+    "</m:MI_Metadata>"
+)
+DATACITE = (
+    '<resource xmlns="http://datacite.org/schema/kernel-{}"><identifier identifierType="DOI">10.1/x</identifier>'
+    "<creators><creator><creatorName>Moss, A.</creatorName></creator></creators>"
+    '<titles><title xml:lang="en">Bog\n cores</title><title titleType="Subtitle">2026</title></titles></resource>'
+)
+
 
 @pytest.mark.parametrize(
     ("document", "title"),
@@ -25,6 +37,9 @@ ISO = (
         (EML.format(docid="alder.1.1", title='<!-- x -->Bach<value xml:lang="de">chemie</value>'), "Bach"),
         (DC, "Bog temperatures"),
         (ISO, "Soil map"),
+        (ISO_BEHIND_OTHERS, "Soil map"),
+        (DATACITE.format(3), "Bog cores"),
+        (DATACITE.format(4), "Bog cores"),
         ("<a><b/></a>", ""),
         ("<a><title/></a>", ""),
         (f"<title>{'x' * 5000}</title>", "x" * (LONGEST - 1) + "…"),

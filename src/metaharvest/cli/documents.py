@@ -225,12 +225,11 @@ def _missing(row: DocumentRow | ListingSite) -> str:
 
 def _print_history(known: DocumentHistory) -> None:
     owners = [f"{_site(owner) if owner.site else 'no site'} ({_repository(owner)})" for owner in known.owners]
-    title = next((row.title for row in known.listed if row.title), None)
     named = known.document_id if known.revision is None else f"{known.document_id}.{known.revision}"
     print_fields(
         {
             "document": named,
-            **({"title": title} if title else {}),
+            **({"title": known.title} if known.title else {}),
             "belongs to": ", ".join(owners) or "no site",
             "listed by": "; ".join(_listing(row, known.history) for row in known.listed) or "no site",
         }

@@ -6,8 +6,9 @@ A table that is too wide loses its least important columns, and one line says wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 from typing import Any, TypeVar
 
 import click
@@ -20,6 +21,9 @@ _GAP = 2
 
 _LEAST_TEXT = 24
 """The smallest width of a column of sentences."""
+
+_MEASURED = 200
+"""The first rows of a long table, which decide how wide its columns are."""
 
 _LAYOUT = "metaharvest.cli.tables"
 """The key of the Layout in the context of a command."""
@@ -98,6 +102,10 @@ def print_table(headings: Sequence[str | Column], rows: Sequence[Sequence[object
     for row in cells:
         table.add_row(*(Text(row[place]) for place in fitted.shown))
     console.print(table)
+    _print_left_out(columns, fitted)
+
+
+def _print_left_out(columns: Sequence[Column], fitted: Fitted) -> None:
     if fitted.left_out:
         names = ", ".join(columns[place].heading for place in fitted.left_out if columns[place].heading)
         print_line(f"No room for: {names}. {_how_to_see_all()}")
@@ -130,6 +138,34 @@ def fit(
         more = min(whole[place] - least[place], room - sum(widths) - _GAP * (len(widths) - 1))
         widths[number] += max(more, 0)
     return Fitted(tuple(shown), tuple(widths), tuple(sorted(left_out)))
+
+
+def print_lines(columns: Sequence[Column], rows: Iterator[Sequence[str]], none: str) -> None:
+    """Print a long table without headings, a line for each row as it comes; `none` if there is no row.
+
+    The columns are as wide as the first rows need. A terminal shows the beginning of sentences, others all of them.
+    """
+    from rich.console import Console
+
+    console, first = Console(), list(islice(rows, _MEASURED))
+    if not first:
+        click.echo(none)
+        return
+    unnamed = [replace(column, heading="") for column in columns]
+    fitted = fit(unnamed, first, console.width if console.is_terminal else None)
+    for row in chain(first, rows):
+        cells = [
+            _beginning(row[place], width) if console.is_terminal and columns[place].wrap else f"{row[place]:<{width}}"
+            for place, width in zip(fitted.shown, fitted.widths, strict=True)
+        ]
+        click.echo((" " * _GAP).join(cells).rstrip())
+    _print_left_out(columns, fitted)
+
+
+def _beginning(text: str, width: int) -> str:
+    from rich.cells import cell_len, set_cell_size
+
+    return text if cell_len(text) <= width else f"{set_cell_size(text, width - 1)}…"
 
 
 def _total(widths: Sequence[int], shown: Sequence[int]) -> int:

@@ -11,7 +11,7 @@ import click
 
 from metaharvest.cli.invocation import Invocation, trimmed
 from metaharvest.cli.printing import json_text, print_csv, print_fields, print_json, print_line, stamp
-from metaharvest.cli.tables import print_table
+from metaharvest.cli.tables import Column, print_lines, print_table
 from metaharvest.cli.target_check import check
 from metaharvest.cli.target_copy import copy
 from metaharvest.cli.target_transfer import transfer
@@ -22,8 +22,26 @@ if TYPE_CHECKING:
     from metaharvest.services.targets import Held, HeldRevision
 
 
-CSV_COLUMNS = ("docid", "document_id", "revision", "document_type", "bytes", "sha256", "inserted_at_utc", "url", "site")
+CSV_COLUMNS = (
+    "docid",
+    "document_id",
+    "revision",
+    "document_type",
+    "bytes",
+    "sha256",
+    "inserted_at_utc",
+    "url",
+    "site",
+    "title",
+)
 
+_COLUMNS = (
+    Column("document"),
+    Column("bytes", 4),
+    Column("inserted (UTC)", 3),
+    Column("site", 1),
+    Column("title", 2, wrap=True),
+)
 _of_target = click.option(
     "--target",
     "name",
@@ -62,10 +80,7 @@ def list_documents(invocation: Invocation, name: str, as_json: bool, as_csv: boo
     elif as_json:
         _print_json(held)
     else:
-        lines = map(_as_line, held)
-        click.echo(next(lines, "The target holds no document yet."))
-        for line in lines:
-            click.echo(line)
+        print_lines(_COLUMNS, map(_cells, held), "The target holds no document yet.")
 
 
 def _print_json(held: Iterable[Held]) -> None:
@@ -90,6 +105,7 @@ def _print_csv(held: Iterable[Held]) -> None:
             each.inserted_at and f"{each.inserted_at:%Y-%m-%d %H:%M:%S}",
             shown_url(each.source_url),
             document.site,
+            each.title,
         )
         for document in held
         for each in [document.revision]
@@ -114,7 +130,9 @@ def show(invocation: Invocation, docid: str, name: str, as_json: bool) -> None:
         revisions = [_as_mapping(held) for held in shown]
         print_json({"document_id": found.document_id, "site": site, "revisions": revisions})
         return
-    print_fields({"document": found.document_id, "site": site, "revisions": len(all_held)})
+    title = all_held[0].revision.title
+    named = {"document": found.document_id, **({"title": title} if title else {})}
+    print_fields({**named, "site": site, "revisions": len(all_held)})
     if gone := found.departure():
         print_line(gone)
     click.echo()
@@ -188,16 +206,16 @@ def rebuild(invocation: Invocation, name: str, site: str | None) -> None:
         click.echo(f"Left out: {counted(done.left_out - len(done.problems), 'more file')}.", err=True)
 
 
-def _as_line(held: Held) -> str:
+def _cells(held: Held) -> tuple[str, ...]:
     each = held.revision
     size = "" if each.size is None else f"{each.size:,} bytes"
-    return f"{each.docid:<36}  {size:>17}  {_stamp(each)}  {one_line(held.site)}".rstrip()
+    return each.docid, size, _stamp(each), one_line(held.site), one_line(each.title)
 
 
 def _as_mapping(held: Held) -> dict[str, Any]:
-    url = shown_url(held.revision.source_url)
-    columns = {**asdict(held.revision), "source_url": url, "bytes": held.revision.size, "url": url}
-    return {**columns, "docid": held.revision.docid, "site": held.site}
+    each, url = held.revision, shown_url(held.revision.source_url)
+    columns = {**asdict(each), "source_url": url, "bytes": each.size, "url": url, "title": each.title or None}
+    return {**columns, "docid": each.docid, "site": held.site}
 
 
 def _stamp(held: HeldRevision) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import date
 
 from sqlalchemy import Case, Connection, and_, bindparam, case, delete, func, insert, or_, select, update
@@ -72,6 +72,13 @@ def entries_of(session: Session, site_id: int, document_ids: Sequence[str]) -> I
     """The site's entries of these documents, sorted by document id and revision."""
     for row in session.connection().execute(_THESE, {"site": site_id, "documents": document_ids}):
         yield LedgerEntry(*row)
+
+
+def titles_of(session: Session, site_id: int, document_ids: Sequence[str]) -> Mapping[tuple[str, int], str]:
+    """The titles of these documents of a site, by document id and revision; those without a title are left out."""
+    these = (_LEDGER.c.site_schedule_id == site_id, _LEDGER.c.document_id.in_(document_ids))
+    query = select(_LEDGER.c.document_id, _LEDGER.c.revision, _LEDGER.c.title).where(*these)
+    return {(row[0], row[1]): row[2] for row in session.execute(query) if row[2]}
 
 
 def numbers_of_entries(session: Session, site_ids: Collection[int]) -> dict[int, int]:

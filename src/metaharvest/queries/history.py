@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Row, and_, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from metaharvest.database.models import (
+    CatalogueDocument,
     DocumentOwner,
     DocumentRevision,
     DocumentTransfer,
@@ -172,6 +173,7 @@ class DocumentHistory:
 
     document_id: str
     revision: int | None
+    title: str | None
     owners: tuple[OwnerSite, ...]
     listed: tuple[ListingSite, ...]
     revisions: tuple[UploadedRevision, ...]
@@ -184,12 +186,14 @@ def document_history(session: Session, name: str, today: date) -> DocumentHistor
     document_id, revision = _meant(session, name)
     names, registered, today = last_names(session), site_names(session), as_of(session, today)
     events = _events(session, document_id, revision, names)
+    listed = tuple(_listed(session, document_id, revision, names, registered, today, events))
     transfers = _rows(session, DocumentTransfer, document_id, _TRANSFER)
     return DocumentHistory(
         document_id,
         revision,
+        _title(session, document_id, listed),
         tuple(_owners(session, document_id, names, registered)),
-        tuple(_listed(session, document_id, revision, names, registered, today, events)),
+        listed,
         tuple(_revisions(session, document_id, revision, names, events)),
         tuple(TransferEvent(**row._mapping) for row in transfers),
         tuple(events),
@@ -299,6 +303,15 @@ def _listed(
             missing_since=row.missing_since,
             title=row.title,
         )
+
+
+def _title(session: Session, document_id: str, listed: Sequence[ListingSite]) -> str | None:
+    """The title that a site lists; otherwise that in the embedded target; None if it is not known."""
+    catalogue = CatalogueDocument
+    rows = session.execute(select(catalogue.document_id, catalogue.title).where(catalogue.document_id == document_id))
+    # Compared here too: MariaDB ignores spaces at the end.
+    held = [title for name, title in rows if name == document_id]
+    return next((title for title in (*(row.title for row in listed), *held) if title), None)
 
 
 def _events(session: Session, document_id: str, revision: int | None, names: Mapping[int, str]) -> list[DocumentEvent]:

@@ -10,7 +10,7 @@ from itertools import islice
 from sqlalchemy import ColumnElement, false, func, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from metaharvest.database.models import DocumentRevision, HarvestDocument
+from metaharvest.database.models import CatalogueDocument, HarvestDocument
 from metaharvest.text import one_line
 
 _MOST = 5
@@ -51,18 +51,19 @@ def did_you_mean(session: Session, name: str) -> str:
 
 def _nearest(session: Session, name: str) -> Iterator[Suggestion]:
     seen = set()
-    ledger, held = HarvestDocument, DocumentRevision
+    ledger, held = HarvestDocument, CatalogueDocument
     shortest = [func.length(ledger.document_id), ledger.document_id]
     listed = select(ledger.document_id, func.max(ledger.title)).group_by(ledger.document_id)
     inside = or_(_has_id(ledger.document_id, name), _has(ledger.title, name))
-    kept = select(held.document_id).where(_has_id(held.document_id, name)).distinct().limit(_MOST)
+    is_meant = or_(_has_id(held.document_id, name), _has(held.title, name))
+    kept = select(held.document_id, held.title).where(is_meant).limit(_MOST)
     for document_id, title in session.execute(listed.where(inside).order_by(*shortest).limit(_MOST)):
         seen.add(document_id)
         yield Suggestion(document_id, title or "")
-    for document_id in session.scalars(kept):
+    for document_id, title in session.execute(kept):
         if document_id not in seen:
             seen.add(document_id)
-            yield Suggestion(document_id, "")
+            yield Suggestion(document_id, title)
     if seen:
         return
     # The beginning or the end of a mistyped name is most often right.

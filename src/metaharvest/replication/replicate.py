@@ -12,7 +12,7 @@ import logging
 from collections import defaultdict, deque
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from sqlalchemy import Engine
@@ -27,6 +27,7 @@ from metaharvest.harvest.tasks import in_thread, side_by_side
 from metaharvest.journal.internal_errors import internal_error
 from metaharvest.journal.journal import Clock
 from metaharvest.journal.outcomes import store_each
+from metaharvest.ledger.rows import titles_of
 from metaharvest.model import FetchedDocument, Finding, Holding, Site
 from metaharvest.model.actions import Remedy, todo
 from metaharvest.replication.reader import CopiedDocument, CopySource
@@ -330,6 +331,7 @@ class _Copying:
     async def _store(self, part: _Part, target: TransactionalTarget) -> None:
         """Store the documents of a part, several in a transaction."""
         revisions = [each for document in part.documents for each in document.revisions]
+        titles = await in_thread(partial(self._titles, part))
         wanted = [revision for revision in revisions if not await self._is_settled(part, revision)]
         left = set[str]()
         group: list[tuple[HeldRevision, Upload]] = []
@@ -342,11 +344,19 @@ class _Copying:
                 elif revision.document_id in left:
                     self.tally.end(revision, CopyOutcome.LEFT)
                 else:
-                    group.append((revision, self._upload(part, fetched)))
+                    title = revision.title or titles.get((revision.document_id, revision.revision), "")
+                    group.append((revision, replace(self._upload(part, fetched), title=title)))
                 if len(group) >= GROUP or sum(len(each.fetched.content) for _, each in group) >= GROUP_BYTES:
                     await self._commit(group, target)
                     group = []
         await self._commit(group, target)
+
+    def _titles(self, part: _Part) -> Mapping[tuple[str, int], str]:
+        """The titles of the documents of a part, as the ledger of their site has them."""
+        if part.owner is None:
+            return {}
+        with database_errors(self.engine), readers(self.engine)() as session:
+            return titles_of(session, part.owner, [each.document_id for each in part.documents])
 
     async def _read_ahead(
         self, revisions: Iterable[HeldRevision]

@@ -39,7 +39,7 @@ from metaharvest.text import one_line, shown_url
 
 DOCUMENT_COLUMNS = (
     "docid", "document_id", "revision", "outcome", "repository_revision", "url", "bytes", "seconds", "failing_since",
-    "attempts", "level", "rule", "line", "column", "xpath", "message", "excerpt", "remedy",
+    "attempts", "level", "rule", "line", "column", "xpath", "message", "excerpt", "remedy", "title",
 )  # fmt: skip
 LOG_COLUMNS = (
     "log_id", "logged_at_utc", "harvest_date", "site", "site_run", "operation", "operation_level", "status", "docid",
@@ -215,7 +215,7 @@ def _document_rows(session: Session, site_run_id: int) -> Iterator[Sequence[obje
     )
     condition = or_(log.outcome != OutcomeKind.UNCHANGED.value, detail.detail_log_id.is_not(None))
     query = (
-        select(*_LOG, *_DETAIL, *_FINDING, ledger.failing_since, ledger.attempts)
+        select(*_LOG, *_DETAIL, *_FINDING, ledger.failing_since, ledger.attempts, ledger.title)
         .select_from(log)
         .outerjoin(detail, detail.harvest_log_id == log.harvest_log_id)
         .outerjoin(ledger, same_document)
@@ -243,20 +243,20 @@ def _rows_of_document(rows: Sequence[_Row]) -> Iterator[Sequence[object]]:
 
 
 def _document_row(owner: _Row, row: _Row) -> tuple[object, ...]:
-    """The columns of _LOG (those of `owner`), _DETAIL and _FINDING, and two of the ledger, as the table has them."""
-    failing = row[20:] if row[20] else (None, None)
-    return (*_document_cells(owner[:8], row[8:12]), *failing, *row[12:20])
+    """The columns of _LOG (those of `owner`), _DETAIL and _FINDING, and three of the ledger, as the table has them."""
+    failing = row[20:22] if row[20] else (None, None)
+    return (*_document_cells(owner[:8], row[8:12]), *failing, *row[12:20], row[22])
 
 
 def _for_contacts(row: Sequence[object]) -> Sequence[object]:
     """A row in the words for a site's contacts; our own mistakes without their place and message."""
-    *document, level, name, line, column, xpath, message, excerpt, remedy = row
+    *document, level, name, line, column, xpath, message, excerpt, remedy, title = row
     rule = RULES.get(str(name))
     if rule is None or not rule.for_contact:
-        return (*row[:-1], without_commands(str(remedy)) if remedy else None)
+        return (*row[:-2], without_commands(str(remedy)) if remedy else None, title)
     if rule.is_ours:
-        return (*document, level, name, None, None, None, f"{rule.title}.", None, rule.for_contact)
-    return (*document, level, name, line, column, xpath, message, excerpt, rule.for_contact)
+        return (*document, level, name, None, None, None, f"{rule.title}.", None, rule.for_contact, title)
+    return (*document, level, name, line, column, xpath, message, excerpt, rule.for_contact, title)
 
 
 def _document_cells(log: Sequence[Any], detail: Sequence[Any]) -> tuple[object, ...]:
@@ -278,7 +278,7 @@ def _unchanged_rows(session: Session, site_run_id: int) -> Iterator[Sequence[obj
     )
     for row in session.scalars(query):
         known = (row.document_id, row.revision, row.outcome, row.target_revision, shown_url(row.document_url))
-        yield (docid_of(row.document_id, row.revision), *known, *(None,) * 12)
+        yield (docid_of(row.document_id, row.revision), *known, *(None,) * 12, row.title)
 
 
 def _log_parts(

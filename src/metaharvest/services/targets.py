@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby
+from itertools import groupby, islice
 from operator import attrgetter
 
 from metaharvest.database.engine import readers
 from metaharvest.errors import MetaharvestError, ScheduleError, UnknownDocument
+from metaharvest.ledger.rows import titles_of
 from metaharvest.model import Site
 from metaharvest.monitoring.check import Check
 from metaharvest.monitoring.target_checks import check_target, check_targets
@@ -25,6 +26,8 @@ from metaharvest.targets.naming import find_document, possible_ids
 from metaharvest.targets.owners import with_owners
 
 __all__ = ["HeldRevision"]
+
+_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +129,23 @@ def rebuild_index(harvester: Harvester, target_name: str = "target", site_name: 
 def _with_sites(harvester: Harvester, revisions: Iterator[HeldRevision] | list[HeldRevision]) -> Iterator[Held]:
     with harvester.reading() as session:
         names = known_names(session)
-    for each in with_owners(revisions, readers(harvester.engine)):
+    for each in _with_titles(harvester, with_owners(revisions, readers(harvester.engine))):
         number = each.site_id
         yield Held(each, "" if number is None else names.get(number, f"site {number}, registered no longer"))
+
+
+def _with_titles(harvester: Harvester, revisions: Iterator[HeldRevision]) -> Iterator[HeldRevision]:
+    """The revisions with the titles that the ledger has, if the target itself has none."""
+    while some := list(islice(revisions, _AT_ONCE)):
+        without = [each for each in some if not each.title and each.site_id is not None]
+        titles: dict[tuple[str, int], str] = {}
+        with harvester.reading() as session:
+            for site_id in {each.site_id for each in without if each.site_id is not None}:
+                of_site = [each.document_id for each in without if each.site_id == site_id]
+                titles |= titles_of(session, site_id, of_site)
+        for each in some:
+            title = each.title or titles.get((each.document_id, each.revision), "")
+            yield each if title == each.title else replace(each, title=title)
 
 
 def _registered(harvester: Harvester, name: str) -> Site:

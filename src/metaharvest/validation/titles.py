@@ -11,6 +11,9 @@ from metaharvest.text import one_line
 LONGEST = 300
 """Characters of a title that are kept."""
 
+_ISO_ROOTS = ("}MD_Metadata", "}MI_Metadata")
+_RESOURCE = "{http://www.isotc211.org/2005/gmd}identificationInfo"
+
 _FIRST_TEXT: Callable[[etree._Element], list[str]] = etree.XPath("(.//text()[normalize-space()])[1]")  # type: ignore[assignment]
 
 _MOST_READ = 10_000
@@ -24,10 +27,18 @@ def title_of(root: etree._Element) -> str:
     """
     first = root[0] if len(root) else None  # mostly it is the title, and to search takes three times as long
     is_title = first is not None and isinstance(first.tag, str) and first.tag.endswith("}title")
-    element = first if is_title else next(root.iter("{*}title"), None)
+    element = first if is_title else next(_resource(root).iter("{*}title"), None)
     if element is None:
         return ""
     if not len(element):
         return one_line((element.text or "")[:_MOST_READ].strip(), LONGEST)
     texts = _FIRST_TEXT(element)
     return one_line(str(texts[0])[:_MOST_READ], LONGEST) if texts else ""
+
+
+def _resource(root: etree._Element) -> etree._Element:
+    """The element that describes the resource: in ISO 19139, titles of reference systems and others come before it."""
+    if isinstance(root.tag, str) and root.tag.endswith(_ISO_ROOTS):
+        found = root.find(_RESOURCE)
+        return root if found is None else found
+    return root
