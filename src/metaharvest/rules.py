@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from metaharvest.model.actions import todo
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -30,7 +32,7 @@ RULES: dict[str, Rule] = {
     "findings.more": Rule(
         "More findings than are shown",
         "A document or list has more than 100 findings; the report shows only their number.",
-        "Correct the ones that are shown and rehearse again with `metaharvest check`.",
+        f"Correct the ones that are shown and rehearse again with {todo('lists.check')}.",
     ),
     # -- file.*: files of the harvester's own machine (fetch/local_files.py)
     "file.not-allowed": Rule(
@@ -60,8 +62,8 @@ RULES: dict[str, Rule] = {
         "A file of filters, or of normalising, cannot be used",
         "The file is not there, is not well-formed, has an element or attribute that is not known, or an XPath, a "
         "prefix or a regular expression in it is wrong.",
-        "The administrator should correct the file at the line that is named; `metaharvest filter test`, or "
-        "`metaharvest normalize test`, tries it. The site is not harvested until then.",
+        f"The administrator should correct the file at the line that is named; {todo('filters.try')}, or "
+        f"{todo('normalizing.try')}, tries it. The site is not harvested until then.",
         for_contact=_OURS,
         is_ours=True,
     ),
@@ -169,7 +171,7 @@ RULES: dict[str, Rule] = {
     "http.redirects": Rule(
         "Too many redirects",
         "The URL is redirected more often than http.max_redirects, usually in a circle.",
-        "Mend the redirects, or write the final URL into the harvest list.",
+        "Correct the redirects, or write the final URL into the harvest list.",
     ),
     "http.too-large": Rule(
         "Larger than accepted",
@@ -256,7 +258,7 @@ RULES: dict[str, Rule] = {
         "The list URL leads to another XML document, or the root element is misspelled.",
         "Open the list URL in a browser where you are not logged in; correct the URL that is registered, or what "
         "the server answers. An OAI-PMH repository has no list: the administrator registers it with "
-        "`metaharvest sites add NAME --oai BASEURL`.",
+        f"{todo('sites.add_repository')}.",
     ),
     "list.namespace": Rule(
         "A wrong namespace",
@@ -347,11 +349,11 @@ RULES: dict[str, Rule] = {
     "list.too-many-problems": Rule(
         "Reading stopped",
         "More than 100,000 things in the list are wrong or unusual.",
-        "Mend the problems that are shown, and rehearse again with `metaharvest check`.",
+        f"Correct the problems that are shown, and rehearse again with {todo('lists.check')}.",
     ),
     "list.file": Rule(
         "A list file that cannot be read",
-        "The file given to `metaharvest check` is not there, is a folder, or may not be read.",
+        "The file given to `check` is not there, is a folder, or may not be read.",
         "Check its name and its permissions.",
     ),
     # -- build.*: what is told when a harvest list is made (publishing/)
@@ -392,7 +394,7 @@ RULES: dict[str, Rule] = {
     "build.package-id-behind": Rule(
         "The packageId is not the docid in the list",
         "A revision was raised in the list and not in the document, or a file was named differently than its document.",
-        "Write the docid into the packageId; `metaharvest list build --write` does so for the revision.",
+        f"Write the docid into the packageId; {todo('lists.build')} does so for the revision.",
     ),
     "build.not-written": Rule(
         "The packageId could not be written",
@@ -739,7 +741,7 @@ RULES: dict[str, Rule] = {
         "The repository says that more documents are deleted than may be at once",
         "More of the site's documents than it may lose in one harvest (a tenth, or its `--max-loss`; 20 in any "
         "case, but with 0 none) are deleted, if the repository is right. None of them was deleted.",
-        "Ask the keeper of the repository. If it is right, the administrator confirms it: `metaharvest sites confirm`.",
+        f"Ask the keeper of the repository. If it is right, the administrator confirms it: {todo('sites.confirm')}.",
     ),
     "records.deletions-wait": Rule(
         "Deletions wait for the list of another site",
@@ -764,7 +766,7 @@ RULES: dict[str, Rule] = {
         "A document belongs to the site that first published it, or to which the administrator has transferred it, and "
         "another site lists the same document id.",
         "If it was transferred from your site, take it out of your list. Otherwise give the document an identifier of "
-        "its own. Where it has moved to your site, the administrator transfers it with `metaharvest target transfer`.",
+        f"its own. Where it has moved to your site, the administrator transfers it with {todo('documents.transfer')}.",
     ),
     "target.exists": Rule(
         "The repository has this revision by now",
@@ -774,10 +776,10 @@ RULES: dict[str, Rule] = {
     ),
     "target.withdrawn": Rule(
         "The document was withdrawn",
-        "The administrator withdrew the document from the repository with `metaharvest target withdraw`. The message "
+        f"The administrator withdrew the document from the repository with {todo('documents.withdraw')}. The message "
         "gives the reason. The site still lists it.",
         "Take it out of your list. If the repository should have it, ask the administrator, who takes the withdrawal "
-        "back with `metaharvest target withdraw --undo`.",
+        f"back with {todo('documents.readmit')}.",
     ),
     "target.not-stored": Rule(
         "The repository's database refused the document",
@@ -805,7 +807,7 @@ RULES: dict[str, Rule] = {
     "target.settings": Rule(
         "The target of the site cannot be used as the settings have it",
         "The settings give the site a target that cannot be made from them.",
-        "The administrator corrects the section of the target; `metaharvest doctor` checks it.",
+        f"The administrator corrects the section of the target; {todo('installation.check')} checks it.",
         for_contact=_OURS,
         is_ours=True,
     ),
@@ -833,7 +835,7 @@ RULES: dict[str, Rule] = {
         "The repository does not let the harvester in",
         "The token, the certificate, or the user name and password are wrong or have expired, or may not do this.",
         "The administrator renews the login in the target's settings, or asks the people who run the repository for "
-        "the right to write there; `metaharvest target check` says how it stands.",
+        f"the right to write there; {todo('targets.check')} says how it stands.",
     ),
     "target.refused": Rule(
         "The repository refused the document",
@@ -844,7 +846,7 @@ RULES: dict[str, Rule] = {
     "target.answer": Rule(
         "The repository's answer was not understood",
         "The address in the settings is not that of such a repository, or something in between answers in its place.",
-        "The administrator checks url in the target's settings; `metaharvest target check` says what is there.",
+        f"The administrator checks url in the target's settings; {todo('targets.check')} says what is there.",
         for_contact=_OURS,
     ),
     "target.encoding": Rule(
@@ -869,7 +871,7 @@ RULES: dict[str, Rule] = {
         "A docid never changes its content, but the two targets of a copy have different bytes under the same one: "
         "somebody has replaced one of them, or they were fetched at different times from a site that did not raise the "
         "revision. The target keeps what it has.",
-        "Compare the two with `metaharvest target get DOCID --target NAME`. If the one that is kept is wrong, have the "
+        f"Compare the two with {todo('targets.get')}. If the one that is kept is wrong, have the "
         "site list the right one with a higher revision.",
     ),
     "copy.superseded": Rule(
@@ -906,7 +908,7 @@ RULES: dict[str, Rule] = {
         "The folder has no marker (.metaharvest/folder.json), or another one, than when it was used before: its file "
         "system is not mounted, or the folder was cleared or replaced.",
         "The administrator has the file system mounted. If the folder is meant to be used as it is now, "
-        "`metaharvest target rebuild` says so.",
+        f"{todo('targets.rebuild')} says so.",
         for_contact=_OURS,
         is_ours=True,
     ),
@@ -914,7 +916,7 @@ RULES: dict[str, Rule] = {
         "The index of the folder cannot be used",
         "The index (.metaharvest/index.db) is not there or damaged, or files were added to the folder, or taken away, "
         "by something else than the harvester: by hand, by git, or by restoring a copy of it.",
-        "The administrator puts the files back, or builds the index again with `metaharvest target rebuild`. What is "
+        f"The administrator puts the files back, or builds the index again with {todo('targets.rebuild')}. What is "
         "then missing is harvested again.",
         for_contact=_OURS,
         is_ours=True,
@@ -943,19 +945,19 @@ RULES: dict[str, Rule] = {
     "oai.error": Rule(
         "The repository refuses a request",
         "It answered with an error of the protocol, such as badArgument.",
-        "Look whether the options of the site fit the repository: `metaharvest oai validate` shows what it says.",
+        f"Look whether the options of the site fit the repository: {todo('repositories.rehearse')} shows what it says.",
     ),
     "oai.no-format": Rule(
         "There is no such metadata format",
         "The repository's list of formats (ListMetadataFormats) does not have the site's prefix.",
-        "Choose one that is there: `metaharvest oai formats` lists them.",
+        f"Choose one that is there: {todo('repositories.formats')} lists them.",
         for_contact="Offer this format again, if it is gone by mistake; otherwise write to the administrator of the "
         "harvester in which one your records are to be taken.",
     ),
     "oai.no-set": Rule(
         "There is no such set",
         "The repository's list of sets (ListSets) does not have a set that the site names.",
-        "Choose one that is there: `metaharvest oai sets` lists them.",
+        f"Choose one that is there: {todo('repositories.sets')} lists them.",
         for_contact="Offer this set again, if it is gone by mistake; otherwise write to the administrator of the "
         "harvester which sets are to be taken.",
     ),
@@ -968,7 +970,7 @@ RULES: dict[str, Rule] = {
     "oai.cut-off": Rule(
         "An answer that breaks off",
         "The repository's program stopped in the middle of an answer, often because of one record.",
-        "The repository's keeper looks into the log of the repository; `metaharvest oai validate` says where.",
+        f"The repository's keeper looks into the log of the repository; {todo('repositories.rehearse')} says where.",
     ),
     "oai.page-failed": Rule(
         "A page of the list could not be had",
@@ -1055,13 +1057,14 @@ RULES: dict[str, Rule] = {
         "The repository lists nothing",
         "It was asked for all records of the site's format, sets and dates, and has none. Each harvest asks for all of "
         "them until it lists some.",
-        "See whether the site asks for what was meant: `metaharvest oai sets` and `formats` say what there is.",
+        f"See whether the site asks for what was meant: {todo('repositories.sets')} and "
+        f"{todo('repositories.formats')} list what is there.",
     ),
     "oai.fewer": Rule(
         "The repository has fewer records than before",
         "Asked how many records it has, the repository said fewer than are known, or than at the last full list. A "
         "list of changes does not name records that were lost.",
-        "`metaharvest run --site NAME --full` lists everything: it shows which records are missing. `--full-every 30` "
+        f"{todo('runs.full')} lists everything: it shows which records are missing. `--full-every 30` "
         "of the site does so every 30 days.",
         for_contact="The repository's keeper should look for the records. If they were deleted, the repository should "
         "say so (deletedRecord).",
@@ -1113,7 +1116,7 @@ RULES: dict[str, Rule] = {
     ),
     "site.ca-file": Rule(
         "The site's own certificate authorities cannot be used",
-        "The file that `metaharvest sites edit --ca-file` named is not there, cannot be read, or has no certificates "
+        f"The file that {todo('sites.set_authorities')} named is not there, cannot be read, or has no certificates "
         "in PEM form.",
         "The administrator puts the file right, or names another. The site's documents are tried again by themselves.",
         for_contact=_OURS,
@@ -1122,7 +1125,7 @@ RULES: dict[str, Rule] = {
     "site.row": Rule(
         "The registration of a site cannot be used",
         "A row of the schedule has a value that metaharvest does not understand, mostly written there by hand.",
-        "The administrator puts it right with `metaharvest sites edit`, or switches the site off until then.",
+        f"The administrator puts it right with {todo('sites.edit')}, or switches the site off until then.",
         for_contact=_OURS,
         is_ours=True,
     ),
@@ -1164,7 +1167,7 @@ RULES: dict[str, Rule] = {
         "More than 31 days lie between a run and the run before it. Either no run was started for so long, or the "
         "clock of the machine was set wrong.",
         "The administrator should compare the clock with the time. Old log rows and reports are kept until the next "
-        "run. If dates in the future are left behind, `metaharvest database repair-dates` repairs them.",
+        f"run. If dates in the future are left behind, {todo('dates.repair')} repairs them.",
         is_ours=True,
     ),
     "harvest.no-room": Rule(
@@ -1213,7 +1216,7 @@ RULES: dict[str, Rule] = {
     ),
     "harvest.imported": Rule(
         "A finding of the Metacat Harvester",
-        "It is in a log that was taken over with `metaharvest sites import-metacat --log`.",
+        f"It is in a log that was taken over with {todo('sites.import_log')}.",
         "Nothing is to be done: what is still so, is found again by the next harvest.",
     ),
     "harvest.surprise": Rule(

@@ -411,7 +411,7 @@ def test_the_doctor_does_not_send_people_to_the_doctor(folder: Path) -> None:
     state, message = findings(folder)["database"]
     assert state == "PROBLEM"
     assert message.endswith("file is not a database. Check that it is there and that this user may write to it.")
-    assert "`metaharvest doctor` tells more" in str(attempt(folder, "run").error)
+    assert "`metaharvest doctor` says more" in str(attempt(folder, "run").error)
 
 
 def test_the_file_of_a_secret_is_told_with_its_path(folder: Path) -> None:

@@ -123,7 +123,7 @@ def test_an_answer_without_a_record_is_no_document(tmp_path: Path, inner: str, w
     told = tried(tmp_path, '<filters match="any"><filter xpath="//*"/></filters>', answer)
     assert told.code == 1
     assert told.out.startswith("UNDECIDED  1.xml: There is no record in it: it is ")
-    assert f"{what} of an OAI-PMH repository. Give it what `metaharvest oai get` prints" in told.out
+    assert f"{what} of an OAI-PMH repository. Give it what `metaharvest oai get URL IDENTIFIER` prints" in told.out
 
 
 def test_records_of_old_repositories_are_records(tmp_path: Path) -> None:

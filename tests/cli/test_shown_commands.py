@@ -59,6 +59,14 @@ FILLED_IN = {
     "DN": "uid=alder,o=unaffiliated,dc=ecoinformatics,dc=org",
     "REFERENCE": "env:ALDER_PASSWORD",
     "FILE": "harvest-list.xml",
+    "DATE": "2026-12-01",
+    "DOCUMENT": "ren-alder.5",
+    "RULE": "target.other-site",
+    "TEXT": "test",
+    "REPORT_ID": "1",
+    "ADDRESS": "other@example.org",
+    "NETWORK": "10.0.0.0/8",
+    "SITE_RUN_ID": "1",
     "HOURS": "1",
     "RUN_ID": "1",
     "ID": "1",
@@ -72,6 +80,18 @@ MEANT = {
     ],
     "sites add NAME --list-url URL --contact EMAIL": [
         "sites add spare --list-url URL --contact EMAIL --allow-duplicate"
+    ],
+    "--config FILE init": ["--config metaharvest.toml init"],
+    "--config FILE": ["--config metaharvest.toml"],
+    "--config FILE doctor": ["--config metaharvest.toml doctor"],
+    "sites edit NAME": ["sites edit NAME --every 1"],
+    "sites edit NAME --full-every DAYS": ["sites edit frogs --full-every 30"],
+    "sites import FILE": ["sites export -o sites.json", "sites import sites.json --dry-run"],
+    "target transfer DOCUMENT NAME": ["target transfer DOCUMENT elm-ridge"],
+    "target withdraw DOCUMENT --undo": ["target withdraw DOCUMENT --reason test", "target withdraw DOCUMENT --undo"],
+    "list build FOLDER --base-url URL --write": ["list build eml --base-url https://www.example.org/eml/ --write"],
+    "list build FOLDER --base-url URL -o LIST --write": [
+        "list build eml --base-url https://www.example.org/eml/ -o harvest-list.xml --write"
     ],
     "sites add NAME --oai BASEURL": ["sites add frogs --oai BASEURL"],
     "sites edit NAME [the same options; --name gives another name]": [
@@ -88,7 +108,6 @@ MEANT = {
     "sites import sites.json --dry-run": ["sites export -o sites.json", "sites import sites.json --dry-run"],
     "sites import sites.csv": ["sites export --csv -o sites.csv", "sites import sites.csv"],
     "target withdraw": ["target withdraw ren-alder.5 --reason test"],
-    "target withdraw --undo": ["target withdraw ren-alder.5 --reason test", "target withdraw ren-alder.5 --undo"],
     "sites edit NAME --name NEW": ["sites edit basalt-flats --name basalt"],
     "sites disable NAME": ["sites disable spared", "sites enable spared"],
     "sites remove NAME": ["sites remove spared --yes"],
@@ -96,11 +115,7 @@ MEANT = {
     "sites import-metacat": ["sites import-metacat --csv schedule.csv"],
     "sites import-metacat --log": ["sites import-metacat --csv schedule.csv --log"],
     "sites edit NAME --ca-file FILE": ["sites edit NAME --ca-file examples.pem"],
-    "sites edit --ca-file": ["sites edit alder-creek --ca-file examples.pem"],
-    "sites edit": ["sites edit alder-creek --every 1"],
     "sites enable": ["sites enable alder-creek"],
-    "sites disable": ["sites disable alder-creek"],
-    "sites confirm": ["sites confirm alder-creek"],
     "sites add": ["sites add spare --list-url URL --contact EMAIL --allow-duplicate"],
     "log --level": ["log --level error"],
     "list build": ["list build eml --base-url https://www.example.org/eml/ --dry-run"],
@@ -138,11 +153,14 @@ ELSEWHERE = {
     "list build eml --base-url https://www.example.org/eml/ --from-names": "test_command_lines.py",
     "list add harvest-list.xml eml/rain.xml": "test_command_lines.py",
     "list bump harvest-list.xml": "test_command_lines.py",
+    "list bump LIST": "test_command_lines.py",
     "list remove harvest-list.xml": "test_command_lines.py",
     "list diff old-list.xml": "test_command_lines.py",
     "check http://localhost:8000/": "needs that very port; test_check.py rehearses lists on loopback",
     "oai ": "test_oai.py asks repositories on loopback",
     "normalize test": "needs a file of normalising and a record; test_normalize.py",
+    "sites edit NAME --filters": "needs a file of filters; test_filter.py",
+    "sites edit NAME --normalize": "needs a file of normalising; test_normalize.py",
     "filter test": "needs a file of filters and a record; test_filter.py",
     "reports open": "opens a browser; test_journal.py",
     "reports drop": "of reports that wait; test_journal.py",
@@ -170,7 +188,7 @@ NOT_HERE = {
 SHOWN_OUTPUT = {"eml", "references"}
 """What lines begin with that a page shows as printed."""
 
-FINDS_SOMETHING = ("check", "doctor", "list diff", "list validate", "run --strict")
+FINDS_SOMETHING = ("check", "doctor", "--config metaharvest.toml doctor", "list diff", "list validate", "run --strict")
 """Their exit code 1 tells that they have found something."""
 
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)

@@ -14,7 +14,7 @@ def test_without_a_settings_file_the_error_names_the_places_where_one_was_expect
     said = process(tmp_path, *command, XDG_CONFIG_HOME=str(tmp_path / "config"))
     assert (said.returncode, said.stdout) == (69, "")
     output = " ".join(said.stderr.split())
-    first, _, then = output.partition("`metaharvest --config FILE ...`")
+    first, _, then = output.partition("`metaharvest --config FILE`")
     for file in (tmp_path / "metaharvest.toml", tmp_path / "config" / "metaharvest" / "metaharvest.toml"):
         assert str(file) in first
     assert str(tmp_path / "metaharvest.db") in first

@@ -14,7 +14,7 @@ from metaharvest.reports.phrasing import without_commands
         ("Write `packageId`.", "Write `packageId`."),
         (Remedy("He confirms it ({}), then.", todo("sites.confirm", name="a (`b`)")), "He confirms it, then."),
         (Remedy("Ask for {}.", todo("runs.full", name="alder")), 'Ask for "fetch the whole list of the site alder".'),
-        (Remedy("{} tries it.", todo("check", url="a.xml")), "`metaharvest check a.xml` tries it."),
+        (Remedy("{} tries it.", todo("lists.check", url="a.xml")), "`metaharvest check a.xml` tries it."),
         ("He types `metaharvest sites confirm 'alder'`.", "He types `metaharvest sites confirm 'alder'`."),
     ],
 )

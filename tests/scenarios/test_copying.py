@@ -360,7 +360,7 @@ def test_no_copy_is_made_while_a_run_is_under_way_and_no_run_while_one_is_made(
         assert "is under way" in said.err
         said = harvester("run")
         assert said.code == 75
-        assert "`metaharvest target copy`" in said.err
+        assert "(`target copy`)" in said.err
     assert repository.documents == {}
 
 

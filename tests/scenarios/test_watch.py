@@ -284,4 +284,4 @@ def test_a_next_date_beyond_the_frequency_is_told(harvester: Harvester, unit: st
     assert bool(told) == is_told
     if told:
         assert told[0].startswith("WARNING")
-        assert told[0].endswith(f"metaharvest sites edit NAME --next {TODAY}")
+        assert told[0].endswith(f"`metaharvest sites edit NAME --next {TODAY}`")

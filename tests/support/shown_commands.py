@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from metaharvest.cli import cli
+from metaharvest.model.actions import ACTIONS
 
 ROOT = Path(__file__).parents[2]
 MADE = ("settings.md", "commands.md", "rules.md")
@@ -17,7 +18,7 @@ MADE = ("settings.md", "commands.md", "rules.md")
 PAGES = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if page.name not in MADE]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 PROGRAM = "the program"
-"""Where a command line is shown that the program itself names: in what it prints, and in its texts."""
+"""Where a command line is shown that the program itself names: in its texts, and in the table of actions."""
 
 HELP = "the help"
 """Where a command line is shown that is an example in the help of a command."""
@@ -34,7 +35,7 @@ def shown_commands() -> Iterator[tuple[str, str]]:
     for source in SOURCES:
         text = source.read_text(encoding="utf-8")
         yield from ((PROGRAM, match[1]) for match in re.finditer(r"`metaharvest ([a-z][^`{}\n]*)`", text))
-
+    yield from ((PROGRAM, command) for command, _ in ACTIONS.values())
     for command in commands(cli):
         texts = f"{command.help}\n{command.epilog}"
         yield from ((HELP, match[1]) for match in re.finditer(r"^ *(?:Example: )?metaharvest ([a-z].*)$", texts, re.M))

@@ -25,6 +25,7 @@ from metaharvest.config.secret_references import NOT_SHOWN, proxy_with_password
 from metaharvest.config.target_settings import LOCAL_KINDS, NamedTargets, TargetSettings, with_target_defaults
 from metaharvest.errors import SettingsError
 from metaharvest.model import Level, Site
+from metaharvest.model.actions import todo
 from metaharvest.text import one_line
 
 FILE_NAME = "metaharvest.toml"
@@ -331,7 +332,7 @@ def _read(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         problem = (
             f"The settings file {path.absolute()} is not there. If there is an installation, name its settings file "
-            f"with --config. If there is none yet: `metaharvest --config {path} init` makes one."
+            f"with --config. If there is none yet: {todo('installation.make_from', file=str(path))} makes one."
         )
         raise SettingsError(problem) from None
     except OSError as error:

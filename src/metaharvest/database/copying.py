@@ -41,6 +41,7 @@ from metaharvest.database.models import Base, HarvestOperation, HarvestSiteSched
 from metaharvest.database.numbers import last_number, set_last_number
 from metaharvest.database.rows import insert_rows
 from metaharvest.errors import DatabaseUnavailable, LockHeld, MetaharvestError
+from metaharvest.model.actions import todo
 from metaharvest.text import one_line
 
 Totals = dict[str, int]
@@ -263,7 +264,7 @@ def _row_errors(table: Table, target: Engine) -> Iterator[None]:
 
 
 def _not_copied(table: Table, target: Engine, error: BaseException) -> MetaharvestError:
-    schedule = " `metaharvest sites list` shows it." if table.name == _SCHEDULE else ""
+    schedule = f" {todo('sites.list')} shows it." if table.name == _SCHEDULE else ""
     return MetaharvestError(
         f"A row of {table.name} has a value that {shown_database(target)} does not take: "
         f"{dialects.reason_of(error)}.{schedule} Correct it, then copy again: copied rows stay."

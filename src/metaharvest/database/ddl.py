@@ -14,6 +14,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from metaharvest.database.models import Base
 from metaharvest.database.operations import OPERATIONS
+from metaharvest.model.actions import todo
 
 _DIALECTS: dict[str, Any] = {"sqlite": sqlite.dialect, "postgresql": postgresql.dialect, "mariadb": mysql.dialect}
 
@@ -22,7 +23,8 @@ def ddl(database: str) -> str:
     """Every table, index and operation code as SQL for `database`: sqlite, postgresql or mariadb."""
     dialect = _DIALECTS[database]()
     lines = [
-        f"-- The tables of metaharvest on {database}, for reading: `metaharvest init` creates and upgrades them.\n"
+        f"-- The tables of metaharvest on {database}, for reading: "
+        f"{todo('installation.make')} creates and upgrades them.\n"
     ]
     lines += [str(statement.compile(dialect=dialect)).strip() + ";\n" for statement in _statements()]
     for code, (level, explanation) in OPERATIONS.items():

@@ -23,6 +23,7 @@ from metaharvest.database import dialects, locks
 from metaharvest.database.models import Base, HarvestOperation, HarvestRun
 from metaharvest.database.operations import OPERATIONS
 from metaharvest.errors import DatabaseError, DatabaseUnavailable, LockHeld, SchemaMismatch, SettingsError
+from metaharvest.model.actions import todo
 from metaharvest.text import shown_url
 
 SCHEMA_VERSION = "0018"
@@ -30,8 +31,8 @@ SCHEMA_VERSION = "0018"
 
 _NO_ROOM_BYTES = 1_000_000
 
-TELLS_MORE = "; `metaharvest doctor` tells more."
-"""The end of the sentence about a database that cannot be used; `metaharvest doctor` itself leaves it out."""
+SAYS_MORE = f"; {todo('installation.check')} says more."
+"""The end of the sentence about a database that cannot be used; the check itself leaves it out."""
 
 Sessions = sessionmaker[Session]
 
@@ -134,12 +135,13 @@ def require_there(engine: Engine, settings: Settings) -> None:
     if settings.file is None:
         raise DatabaseUnavailable(
             f"There is no settings file (looked for {where_looked()}), and no database at {database}. If there is an "
-            "installation, change to its folder, or name its settings file: `metaharvest --config FILE ...`. If there "
-            "is none yet, `metaharvest init` makes one in this folder."
+            f"installation, change to its folder, or name its settings file: {todo('installation.choose')}. If there "
+            f"is none yet, {todo('installation.make')} makes one in this folder."
         )
     raise DatabaseUnavailable(
         f"There is no database at {database}, which the settings file {settings.file.absolute()} names. If another "
-        "file is meant: `metaharvest --config FILE ...`. If this installation is new, `metaharvest init` creates it."
+        f"file is meant: {todo('installation.choose')}. If this installation is new, {todo('installation.make')} "
+        "creates it."
     )
 
 
@@ -147,16 +149,20 @@ def require_current(engine: Engine) -> None:
     """Raises SchemaMismatch if the tables are not this program's, DatabaseUnavailable if none can be used."""
     database = shown_database(engine)
     if engine.dialect.name == "sqlite" and not Path(engine.url.database or "").exists():
-        raise DatabaseUnavailable(f"There is no database at {database} yet. Create it with `metaharvest init`.")
+        raise DatabaseUnavailable(
+            f"There is no database at {database} yet. Create it with {todo('installation.make')}."
+        )
     with database_errors(engine), engine.connect() as connection:
         _require_encoding(connection)
         version = schema_version(connection)
     if version is None:
-        raise SchemaMismatch(f"The database {database} has no tables yet. Create them with `metaharvest init`.")
+        raise SchemaMismatch(
+            f"The database {database} has no tables yet. Create them with {todo('installation.make')}."
+        )
     if version < SCHEMA_VERSION:
         raise SchemaMismatch(
             f"The database {database} is older than this program (its tables are at {version}, "
-            f"this program's at {SCHEMA_VERSION}). Make a copy of it, then run `metaharvest init` to upgrade it."
+            f"this program's at {SCHEMA_VERSION}). Make a copy of it, then {todo('installation.make')} upgrades it."
         )
     if version > SCHEMA_VERSION:
         raise SchemaMismatch(_newer(version, database))
@@ -197,7 +203,7 @@ def database_errors(engine: Engine) -> Iterator[None]:
         reason = dialects.reason_of(error) + _full_folder(engine)
         raise DatabaseUnavailable(
             f"The database {shown_database(engine)} cannot be used: {reason}{'' if reason.endswith('?') else '.'} "
-            f"Check that it is there and that this user may write to it{TELLS_MORE}"
+            f"Check that it is there and that this user may write to it{SAYS_MORE}"
         ) from error
 
 
@@ -228,7 +234,7 @@ def run_lock(engine: Engine) -> Iterator[locks.HeldLock]:
     with database_errors(engine):
         lock = locks.take_lock(engine)
     if lock is None:
-        holder = _holder(engine) or ", or documents are being copied (`metaharvest target copy`)"
+        holder = _holder(engine) or ", or documents are being copied (`target copy`)"
         raise LockHeld(f"Another run is under way on {shown_database(engine)}{holder}.")
     try:
         yield lock

@@ -16,7 +16,7 @@ from metaharvest.services.installation import prepare_database
 from metaharvest.services.sites import SiteValues, register
 
 _SETTINGS = """\
-# The settings of `metaharvest demo`. The sample sites are served only while it runs: see `demo --serve`.
+# The settings of the demo. The sample sites are served only while it runs: see `demo --serve`.
 [harvester]
 name = "Riverine Ecology Network"
 administrators = ["steward@example.org"]

@@ -150,7 +150,7 @@ def address_not_public(url: str, address: str, given: Circumstances) -> Finding:
             "Give a URL that everybody can reach. If this is meant to be harvested, the harvester's administrator can "
             "allow the network (http.allow_networks in the settings, or for this site alone). {} asks it; `list add` "
             "and `oai` have the same option.",
-            todo("check.in_network", network=_network_of(address)),
+            todo("lists.check_in_network", network=_network_of(address)),
         ),
     )
 

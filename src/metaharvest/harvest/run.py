@@ -31,6 +31,7 @@ from metaharvest.journal.journal import Clock, Journal
 from metaharvest.journal.runs import finished_before
 from metaharvest.ledger import retries
 from metaharvest.model import RunStatus, Site, SiteRunKind, SiteRunStatus
+from metaharvest.model.actions import todo
 from metaharvest.sites.due import due_since, is_due
 from metaharvest.sites.registry import read_sites
 from metaharvest.sites.rows import BrokenSite
@@ -186,4 +187,5 @@ def _check_names(sites: Collection[Site | BrokenSite], names: Collection[str]) -
             known = ", ".join(site.name for site in sites) or "none yet"
             raise ScheduleError(f"There is no site named '{name}'. Registered are: {known}.")
         if not site.enabled:
-            raise ScheduleError(f"The site {name} is switched off; `metaharvest sites enable '{name}'` switches it on.")
+            enable = todo("sites.enable", name=name)
+            raise ScheduleError(f"The site {name} is switched off; {enable} switches it on.")

@@ -14,6 +14,7 @@ from metaharvest.database.models import HarvestSiteRun, ReportDelivery, ReportOu
 from metaharvest.errors import MetaharvestError
 from metaharvest.mail.outbox import NO_LONGER, is_refused
 from metaharvest.model import Site
+from metaharvest.model.actions import todo
 from metaharvest.sites.registry import read_site
 
 
@@ -126,7 +127,7 @@ def drop(session: Session, report_id: int, why: str) -> Dropped:
 
 def _require(session: Session, report_id: int) -> None:
     if report_id > 2**63 - 1 or session.get(ReportOutbox, report_id) is None:
-        raise MetaharvestError(f"There is no report number {report_id}. `metaharvest reports` lists those there are.")
+        raise MetaharvestError(f"There is no report number {report_id}. {todo('reports.list')} lists the reports.")
 
 
 def _entitled(session: Session, report_id: int, settings: Settings) -> Sequence[str]:
@@ -145,6 +146,6 @@ def _entitled(session: Session, report_id: int, settings: Settings) -> Sequence[
         is_gone = site is None
         why = "Its site is registered no longer" if is_gone else "The row of its site in the schedule cannot be read"
     if not entitled:
-        name = f"say who is to have it: `metaharvest reports resend {report_id} --to ADDRESS`"
-        raise MetaharvestError(f"{why}, so that nobody gets such reports now: {name}.")
+        resend = todo("reports.resend", report_id=report_id)
+        raise MetaharvestError(f"{why}, so that nobody gets such reports now: say who is to have it: {resend}.")
     return entitled

@@ -1,6 +1,6 @@
 """Actions: what people can do about a finding, each with an id, the command that carries it out, and a label.
 
-A text names an action by its command between backticks, quoted for a shell: `metaharvest sites confirm 'alder creek'`.
+A text names an action by its command between backticks, quoted for a shell: `metaharvest sites confirm alder-creek`.
 People read and paste it: on a terminal, in a mail, in a table. `parts()` finds the same action with the same values
 again. Programs may do so with remedies only, which cannot repeat a command from outside: see `Remedy`.
 """
@@ -50,11 +50,11 @@ ACTIONS: dict[str, tuple[str, str]] = {
     "sites.import_log": ("sites import-metacat --log", "import sites and log from a Metacat Harvester"),
     # -- documents
     "documents.list": ("documents", "list the documents of all sites"),
-    "documents.show": ("documents show DOCID", "show the history of the document DOCID"),
+    "documents.show": ("documents show DOCUMENT", "show the history of the document DOCUMENT"),
     "documents.of_rule": ("documents --site NAME --rule RULE", "list the documents of the site NAME with RULE"),
-    "documents.transfer": ("target transfer DOCID NAME", "transfer the document DOCID to the site NAME"),
-    "documents.withdraw": ("target withdraw DOCID", "withdraw the document DOCID"),
-    "documents.readmit": ("target withdraw DOCID --undo", "take back the withdrawal of the document DOCID"),
+    "documents.transfer": ("target transfer DOCUMENT NAME", "transfer the document DOCUMENT to the site NAME"),
+    "documents.withdraw": ("target withdraw DOCUMENT --reason TEXT", "withdraw the document DOCUMENT"),
+    "documents.readmit": ("target withdraw DOCUMENT --undo", "take back the withdrawal of the document DOCUMENT"),
     # -- targets
     "targets.check": ("target check", "check the targets"),
     "targets.list": ("target list", "list the documents of the target"),
@@ -71,18 +71,18 @@ ACTIONS: dict[str, tuple[str, str]] = {
     "reports.resend_since": ("reports resend --state refused --since DATE", "send reports again, refused since DATE"),
     "reports.drop": ("reports drop REPORT_ID", "drop the report REPORT_ID"),
     # -- what everybody can do, without an installation
-    "check": ("check URL", "rehearse the harvest of URL"),
-    "check.in_network": ("check URL --allow-network NETWORK", "rehearse the harvest of URL in NETWORK"),
+    "lists.check": ("check URL", "rehearse the harvest of URL"),
+    "lists.check_in_network": ("check URL --allow-network NETWORK", "rehearse the harvest of URL in NETWORK"),
     "lists.build": ("list build FOLDER --base-url URL --write", "make a harvest list of the documents in FOLDER"),
     "lists.build_file": (
         "list build FOLDER --base-url URL -o LIST --write",
         "make the harvest list LIST of the documents in FOLDER",
     ),
     "lists.bump": ("list bump LIST DOCID --to REVISION", "raise the revision of DOCID in LIST to REVISION"),
-    "oai.validate": ("oai validate URL", "rehearse the harvest of the repository at URL"),
-    "oai.formats": ("oai formats URL", "list the formats of the repository at URL"),
-    "oai.sets": ("oai sets URL", "list the sets of the repository at URL"),
-    "oai.get": ("oai get URL IDENTIFIER", "get the record IDENTIFIER of the repository at URL"),
+    "repositories.rehearse": ("oai validate URL", "rehearse the harvest of the repository at URL"),
+    "repositories.formats": ("oai formats URL", "list the formats of the repository at URL"),
+    "repositories.sets": ("oai sets URL", "list the sets of the repository at URL"),
+    "repositories.record": ("oai get URL IDENTIFIER", "get the record IDENTIFIER of the repository at URL"),
     "filters.try": ("filter test FILE RECORD", "try the filters in FILE on RECORD"),
     "normalizing.try": ("normalize test FILE RECORD", "try the normalising in FILE on RECORD"),
 }

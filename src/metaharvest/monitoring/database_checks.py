@@ -15,7 +15,7 @@ from metaharvest.config.settings import Settings
 from metaharvest.config.trust_store import BadAuthorities, read_authorities
 from metaharvest.database import dialects
 from metaharvest.database.engine import (
-    TELLS_MORE,
+    SAYS_MORE,
     database_errors,
     open_database,
     readers,
@@ -32,6 +32,7 @@ from metaharvest.ledger.deletions import deletions_to_confirm
 from metaharvest.ledger.sweeps import confirmed_deletions, full_lists
 from metaharvest.mail.outbox import stuck_mail
 from metaharvest.model import Deletions, RunStatus, Site
+from metaharvest.model.actions import todo
 from metaharvest.monitoring.check import Check, ok, problem, warning
 from metaharvest.monitoring.settings_checks import check_secret
 from metaharvest.monitoring.target_checks import check_targets
@@ -73,7 +74,7 @@ def check_database(settings: Settings, now: datetime) -> Iterator[Check]:
                 yield from _files_of_sites(session, settings)
                 yield from _reports(session, now)
         except (SettingsError, DatabaseError) as error:
-            yield problem("database", str(error).replace(TELLS_MORE, "."))
+            yield problem("database", str(error).replace(SAYS_MORE, "."))
 
 
 def _database(engine: Engine) -> Iterator[Check]:
@@ -118,7 +119,7 @@ def _runs(session: Session, engine: Engine, now: datetime) -> Iterator[Check]:
     if last is not None:
         yield _last_run(last, is_rehearsal=_is_rehearsal(session, last.run_id))
     elif open_run is None:
-        yield warning("last run", "There has been no run yet. `metaharvest run` makes one; put it into cron.")
+        yield warning("last run", f"There has been no run yet. {todo('runs.start')} makes one; put it into cron.")
 
 
 def _lock_is_held(engine: Engine) -> bool:
@@ -149,7 +150,7 @@ def _last_run(run: HarvestRun, *, is_rehearsal: bool) -> Check:
     if is_rehearsal:
         return warning("last run", f"{sentence} It was a rehearsal: no site has a target, so nothing was uploaded.")
     if run.status == RunStatus.FAILED.value:
-        return problem("last run", f"{sentence} `metaharvest runs show {run.run_id}` tells why.")
+        return problem("last run", f"{sentence} {todo('runs.show', run_id=run.run_id)} says why.")
     if run.status == RunStatus.INTERRUPTED.value:
         return warning("last run", f"{sentence} The next run takes up what it left.")
     return ok("last run", sentence)
@@ -166,7 +167,7 @@ def _sites(session: Session, today: date) -> Iterator[Check]:
         yield problem("sites", _late(late))
     enabled = [site for site in good if site.enabled]
     if not sites:
-        yield warning("sites", "No site is registered yet: metaharvest sites add NAME --list-url URL --contact EMAIL")
+        yield warning("sites", f"No site is registered yet. {todo('sites.add_list')} registers one.")
     elif not broken and not late:
         due = sum(is_due(site, today) for site in enabled)
         yield ok("sites", f"{counted(len(sites), 'site')}, {len(enabled)} switched on, {due} due.")
@@ -191,7 +192,7 @@ def _full_lists(session: Session, sites: list[Site]) -> Iterator[Check]:
                 f"{site.name}: its repository does not name all deleted records (deletedRecord: "
                 f"{full.deleted_record}), and only a full list shows which are gone. The last one was on "
                 f"{one_line(full.last[:10] or '-', 20)}. "
-                f"`metaharvest sites edit '{site.name}' --full-every 30` asks for one every 30 days.",
+                f"{todo('sites.set_full_every', name=site.name, days=30)} asks for one every 30 days.",
             )
 
 
@@ -205,7 +206,7 @@ def _deletions(session: Session, site: Site) -> Iterator[Check]:
             "sites",
             f"{site.name}: {counted(number, 'deletion waits', 'deletions wait')}. If they are too many to be made "
             f"unasked, and the keeper of the repository says that they are meant: "
-            f"`metaharvest sites confirm '{site.name}'`",
+            f"{todo('sites.confirm', name=site.name)}",
         )
 
 
@@ -230,7 +231,7 @@ def _clock(session: Session, now: datetime, today: date) -> Iterator[Check]:
         yield warning(
             "schedule",
             f"The next harvest is further away than the frequency would have it: {some_of(far)}. "
-            f"If that is not meant: metaharvest sites edit NAME --next {today}",
+            f"If that is not meant: {todo('sites.set_next', date=today.isoformat())}",
         )
 
 
@@ -273,7 +274,7 @@ def _files_of(site: Site) -> Iterator[Check]:
 def _late(sites: list[Overdue]) -> str:
     more = f" And {len(sites) - _NAMED:,} more." if len(sites) > _NAMED else ""
     sentences = " ".join(site.sentence for site in sites[:_NAMED])
-    return f"Overdue: {sentences}{more} `metaharvest log --site NAME` tells why."
+    return f"Overdue: {sentences}{more} {todo('log.of_site')} says why."
 
 
 def _silent(session: Session, sites: list[Site], today: date) -> Iterator[Check]:
@@ -291,11 +292,12 @@ def _silent(session: Session, sites: list[Site], today: date) -> Iterator[Check]
 
 def _sent_again(since: datetime | None) -> str:
     """The way to send refused reports again; `since`: the date of the oldest of them."""
-    day = "" if since is None else f" --since {since:%Y-%m-%d}"
+    again = todo("reports.resend_refused")
+    if since is not None:
+        again = todo("reports.resend_since", date=f"{since:%Y-%m-%d}")
     return (
-        "`metaharvest reports --state refused` names them and says why. Once the cause is gone, "
-        f"`metaharvest reports resend --state refused{day}` sends them again; "
-        "`metaharvest reports drop NUMBER` gives one up."
+        f"{todo('reports.refused')} names them and says why. Once the cause is gone, {again} sends them again; "
+        f"{todo('reports.drop')} gives one up."
     )
 
 
@@ -305,8 +307,8 @@ def _reports(session: Session, now: datetime) -> Iterator[Check]:
         yield problem(
             "reports",
             f"{counted(outbox.failed, 'delivery', 'deliveries')} could not be made so far, the first since "
-            f"{outbox.failed_since:%Y-%m-%d}: `metaharvest reports --undelivered` tells why, "
-            "`metaharvest reports deliver` tries again.",
+            f"{outbox.failed_since:%Y-%m-%d}: {todo('reports.undelivered')} says why, "
+            f"{todo('reports.deliver')} tries again.",
         )
     if outbox.admins_refused:
         yield problem(
@@ -325,7 +327,7 @@ def _reports(session: Session, now: datetime) -> Iterator[Check]:
         yield problem(
             "reports",
             f"The outbox does not empty: {waits} waited since {stuck.since:%Y-%m-%d}. "
-            "`metaharvest reports deliver` tries to hand them over now.",
+            f"{todo('reports.deliver')} tries to hand them over now.",
         )
     elif outbox.fresh:
         yield warning("reports", f"{counted(outbox.fresh, 'delivery waits', 'deliveries wait')} for the end of a run.")

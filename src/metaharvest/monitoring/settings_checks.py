@@ -17,6 +17,7 @@ from metaharvest.config.settings import PREFIX, SECTIONS, MailSettings, Settings
 from metaharvest.config.trust_store import BadAuthorities, read_authorities
 from metaharvest.errors import SettingsError
 from metaharvest.fetch.url import is_loopback
+from metaharvest.model.actions import todo
 from metaharvest.monitoring.check import Check, ok, problem, warning
 
 _FULL_BYTES = 100_000_000
@@ -45,7 +46,8 @@ def _settings_file(settings: Settings) -> Check:
         return warning(
             "settings",
             f"There is no settings file (looked for {where_looked()}), so every default holds. "
-            "If there is one elsewhere: `metaharvest --config FILE doctor`. `metaharvest init` writes a new one here.",
+            f"If there is one elsewhere: {todo('installation.check_from')}. {todo('installation.make')} writes a new "
+            "one here.",
         )
     return ok("settings", f"{settings.file.resolve()} is well-formed, and every value is possible.")
 

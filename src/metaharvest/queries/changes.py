@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 from metaharvest.database.models import HarvestLog, HarvestSiteRun
 from metaharvest.errors import MetaharvestError
 from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, SiteRunKind
+from metaharvest.model.actions import todo
 from metaharvest.queries.records import columns, docid, findings_under, would_be
 from metaharvest.queries.runs import run_record, site_number
 from metaharvest.queries.sites import last_names
@@ -279,5 +280,5 @@ def _require_log(session: Session, run_id: int) -> None:
     if session.scalar(select(HarvestLog.run_id).where(HarvestLog.run_id == run_id).limit(1)) is None:
         raise MetaharvestError(
             f"The log of the run {run_id} has been deleted ([harvester] log_period_days), so what it did to each "
-            f"document is not known any more; `metaharvest runs show {run_id}` has its totals."
+            f"document is not known any more; {todo('runs.show', run_id=run_id)} has its totals."
         )

@@ -22,6 +22,7 @@ from metaharvest.database.models import (
 from metaharvest.errors import MetaharvestError, UnknownDocument
 from metaharvest.ledger.records import MISSING_SINCE
 from metaharvest.model import OutcomeKind
+from metaharvest.model.actions import todo
 from metaharvest.queries.documents import as_of, nights_failing
 from metaharvest.queries.last_findings import reasons_put_off
 from metaharvest.queries.records import (
@@ -209,11 +210,11 @@ def _meant(session: Session, name: str) -> tuple[str, int | None]:
         return name, None
     if parts and _is_known(session, parts[0]):
         raise MetaharvestError(
-            f"No revision {parts[1]} of {parts[0]} is known: `metaharvest documents show {parts[0]}`."
+            f"No revision {parts[1]} of {parts[0]} is known: {todo('documents.show', document=parts[0])}."
         )
     raise UnknownDocument(
         f"No document '{one_line(name)}' is known: no site lists it, the log does not name it, and the repository "
-        f"does not have it.{did_you_mean(session, name)} `metaharvest documents` lists the documents of all sites."
+        f"does not have it.{did_you_mean(session, name)} {todo('documents.list')} lists the documents of all sites."
     )
 
 

@@ -19,6 +19,7 @@ from metaharvest.database.models import (
     ReportOutbox,
 )
 from metaharvest.errors import MetaharvestError
+from metaharvest.model.actions import todo
 from metaharvest.queries.records import LARGEST_ID, columns, parts_of_docid
 from metaharvest.queries.runs import site_number
 
@@ -148,7 +149,7 @@ def report_record(session: Session, report_id: int) -> ReportRecord:
     statement = select(*columns(ReportOutbox, _REPORT)).where(ReportOutbox.report_id == report_id)
     found = _with_deliveries(session, statement) if report_id <= LARGEST_ID else []
     if not found:
-        raise MetaharvestError(f"There is no report {report_id}. `metaharvest reports` lists those there are.")
+        raise MetaharvestError(f"There is no report {report_id}. {todo('reports.list')} lists the reports.")
     return found[0]
 
 

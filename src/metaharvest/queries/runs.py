@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestRun, HarvestSiteRun
 from metaharvest.errors import MetaharvestError
 from metaharvest.model import ATTENTION_OUTCOMES, ERROR_OUTCOMES, OutcomeKind, RunStatus, SiteRunStatus
+from metaharvest.model.actions import todo
 from metaharvest.queries.failed_sites import FAILED, FailedSite, failed_site_runs
 from metaharvest.queries.records import FINDING, LARGEST_ID, StoredFinding, columns
 from metaharvest.queries.sites import site_names
@@ -195,7 +196,7 @@ def run_record(session: Session, run_id: int) -> RunRecord:
     statement = _RUNS.where(HarvestRun.run_id == run_id)
     found = _with_sites(session, statement) if 0 <= run_id <= LARGEST_ID else []
     if not found:
-        raise MetaharvestError(f"There is no run {run_id}. `metaharvest runs` lists those there are.")
+        raise MetaharvestError(f"There is no run {run_id}. {todo('runs.list')} lists the runs.")
     record = found[0]
     failed = failed_site_runs(
         session, [site.site_run_id for site in record.sites if site.status in FAILED], record.harvest_date
@@ -224,9 +225,7 @@ def is_imported(session: Session, run_id: int | None) -> bool:
 def require_site_run(session: Session, site_run_id: int) -> None:
     """Raises MetaharvestError if there is no such site run."""
     if not 0 <= site_run_id <= LARGEST_ID or session.get(HarvestSiteRun, site_run_id) is None:
-        raise MetaharvestError(
-            f"There is no site run {site_run_id}. `metaharvest runs show RUN_ID` lists those of a run."
-        )
+        raise MetaharvestError(f"There is no site run {site_run_id}. {todo('runs.show')} lists those of a run.")
 
 
 def newest_site_run_id(session: Session, site_name: str) -> int:

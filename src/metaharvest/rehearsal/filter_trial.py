@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from lxml import etree
 
+from metaharvest.model.actions import todo
 from metaharvest.sources.oai_pmh.old import root_of
 from metaharvest.sources.oai_pmh.protocol import VERBS, ProtocolError, ResponseRoot, says_deleted
 from metaharvest.text import one_line
@@ -131,8 +132,8 @@ def _no_record(root: etree._Element, answer: ResponseRoot) -> str:
     else:
         what = f"the error {ProtocolError(one_line(error.get('code', ''), 80), one_line(error.text or '', 200))}"
     return (
-        f"There is no record in it: it is {what} of an OAI-PMH repository. Give it what `metaharvest oai get` prints, "
-        "or an answer to GetRecord or ListRecords."
+        f"There is no record in it: it is {what} of an OAI-PMH repository. Give it what {todo('repositories.record')} "
+        "prints, or an answer to GetRecord or ListRecords."
     )
 
 

@@ -185,7 +185,7 @@ _GO_ON = "What was copied is there; the same command goes on with the rest."
 def belongs_to(revision: HeldRevision, other: str) -> Finding:
     """The finding about a refused document: it belongs to the site `other`."""
     message = f"{revision.document_id} belongs to the site '{other}' where it is to be copied to."
-    transfer = todo("documents.transfer", docid=revision.document_id)
+    transfer = todo("documents.transfer", document=revision.document_id)
     remedy = Remedy("If it is not that site's, transfer it with {}, then copy it.", transfer)
     return Finding("target.other-site", message, remedy)
 

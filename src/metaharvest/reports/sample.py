@@ -78,7 +78,7 @@ _SITE = SiteView(
     unchanged=_NAMED,
     next_harvest="2026-11-23",
     time_spent="The harvest took 2 s.",
-    rehearsal=todo("check", url=_URL).command,
+    rehearsal=todo("lists.check", url=_URL).command,
     registered=(("Harvest list", _URL), ("Harvested", "every day")),
     recipients=("contact@example.org",),
     administrators=("steward@example.org", "second@example.org"),

@@ -246,7 +246,8 @@ def _rehearsal(schedule: Site | None) -> str:
     """The command by which contacts try a correction; empty if the site is not registered."""
     if schedule is None:
         return ""
-    return todo("oai.validate" if schedule.options.oai else "check", url=shown_url(schedule.list_url)).command
+    action = "repositories.rehearse" if schedule.options.oai else "lists.check"
+    return todo(action, url=shown_url(schedule.list_url)).command
 
 
 def _start_here(groups: _Groups, rehearsal: str) -> tuple[Step, ...]:

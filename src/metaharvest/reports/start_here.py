@@ -120,7 +120,7 @@ def _claimed(session: Session) -> dict[str, tuple[int, str]]:
 def _decide(name: str, number: int, example: str) -> Step:
     documents = counted(number, "document belongs", "documents belong")
     listed = todo("documents.of_rule", name=name, rule=OTHER_SITE)
-    transfer = todo("documents.transfer", docid=one_line(example), name=name)
+    transfer = todo("documents.transfer", document=one_line(example), name=name)
     return Step(
         f"{one_line(name)}: {documents} to another site, such as {one_line(example)}.",
         f"{listed} lists them. Where a document has moved to this site, {transfer} gives it to the site.",

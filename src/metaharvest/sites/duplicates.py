@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from metaharvest.errors import ScheduleError
 from metaharvest.fetch.url import BadUrl, parse_url
 from metaharvest.model import Site
+from metaharvest.model.actions import todo
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.text import one_line
 
@@ -49,6 +50,6 @@ def require_new_source(site: Site, sites: Iterable[Site | BrokenSite]) -> None:
     off = "" if same.enabled else ", which is switched off"
     raise ScheduleError(
         f"The site '{name}'{off} harvests {what} already, so '{own}' would get `target.other-site` every night. "
-        f"`metaharvest sites edit '{name}'` changes that site. If the two go into different targets, "
+        f"{todo('sites.edit', name=same.name)} changes that site. If the two go into different targets, "
         "--allow-duplicate registers both."
     )

@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 from metaharvest.database.models import Base, HarvestSiteSchedule
 from metaharvest.errors import ScheduleError
 from metaharvest.model import ListVersion, Site, Unit
+from metaharvest.model.actions import todo
 from metaharvest.sites import due
 from metaharvest.sites.options import options_text
 from metaharvest.sites.rows import BrokenSite, checked_row, is_day, row_values
@@ -202,8 +203,8 @@ def _require_free(session: Session, site: Site) -> None:
         HarvestSiteSchedule.name == site.name, HarvestSiteSchedule.site_schedule_id != site.site_id
     )
     if session.scalar(others) is not None:
-        message = f"There is a site named '{one_line(site.name)}' already; `metaharvest sites edit` changes it."
-        raise ScheduleError(message)
+        edit = todo("sites.edit", name=site.name)
+        raise ScheduleError(f"There is a site named '{one_line(site.name)}' already; {edit} changes it.")
 
 
 def raw_rows(session: Session, where: str = "", values: Mapping[str, object] | None = None) -> list[dict[str, object]]:

@@ -40,6 +40,7 @@ from metaharvest.config.secret_references import HOW_TO_REFER, check_reference, 
 from metaharvest.database.dialects import reason_of
 from metaharvest.database.engine import open_url
 from metaharvest.errors import DatabaseUnavailable, MetaharvestError, SettingsError
+from metaharvest.model.actions import todo
 from metaharvest.text import one_line, shown_url
 
 SCHEDULE = "harvest_site_schedule"
@@ -225,8 +226,8 @@ def _require_metacat(names: Iterable[str], where: str) -> None:
     """Raises MetaharvestError if the columns are metaharvest's: its tables have the same names as Metacat's."""
     if not _OURS.isdisjoint(names):
         raise MetaharvestError(
-            f"{where} is of metaharvest, and not of a Metacat: `metaharvest sites export` there and `metaharvest sites "
-            "import` here take its sites over."
+            f"{where} is of metaharvest, and not of a Metacat: {todo('sites.export')} there and {todo('sites.import')} "
+            "here take its sites over."
         )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from metaharvest.errors import MetaharvestError, UnknownDocument
 from metaharvest.model import Holding
+from metaharvest.model.actions import todo
 from metaharvest.targets.base import Target
 from metaharvest.text import one_line, whole_number
 
@@ -35,9 +36,7 @@ def find_document(target: Target, name: str, elsewhere: Collection[str] = ()) ->
     if held:
         known = ", ".join(map(str, held))
         raise MetaharvestError(f"The target has no revision {tail} of {head}. It has: {known}.")
-    raise UnknownDocument(
-        f"The target has no document '{one_line(name)}'. `metaharvest target list` lists its documents."
-    )
+    raise UnknownDocument(f"The target has no document '{one_line(name)}'. {todo('targets.list')} lists its documents.")
 
 
 def find_documents(target: Target, names: Sequence[str], elsewhere: Collection[str] = ()) -> dict[str, int | None]:
@@ -68,7 +67,7 @@ def find_documents(target: Target, names: Sequence[str], elsewhere: Collection[s
         named = ", ".join(one_line(name) for name in unknown[:_NAMED])
         raise MetaharvestError(
             f"The target does not have {len(unknown):,} of these {len(names):,} documents: {named}{more}. "
-            "Nothing was changed. `metaharvest target list` lists its documents."
+            f"Nothing was changed. {todo('targets.list')} lists its documents."
         )
     return found
 
