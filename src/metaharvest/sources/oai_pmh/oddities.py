@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from metaharvest.model import Finding, Level
-from metaharvest.sources.oai_pmh.responses import well_formed
+from metaharvest.sources.oai_pmh.repair import TOO_DEEP
 from metaharvest.text import one_line
 
 
+@dataclass(slots=True)
 class Oddities:
-    """Counts the oddities of one list by their kind."""
+    """Counts the oddities of one list by their kind, each kind with its first example."""
 
-    def __init__(self) -> None:
-        self._counted: dict[str, tuple[int, str]] = {}
+    _counted: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     def note(self, kind: str, example: str = "", number: int = 1) -> None:
         """Count an oddity, or this number of them."""
@@ -138,3 +139,19 @@ _KINDS = {
 }
 """The rule, the message, the remedy and the level of each kind. "days" is for source repositories that promise seconds.
 """
+
+
+IN_THE_LOG = "The repository's keeper finds the reason in its log, and repairs it."
+"""The remedy for an answer that did not come, or not to its end."""
+
+_WELL_FORMED = (
+    "The repository's keeper has its answers written by a program that writes XML: mostly a & or < in a text is not "
+    "escaped, or something stands before <?xml."
+)
+
+
+def well_formed(damage: str) -> str:
+    """The remedy for an answer in which the parser found this damage."""
+    if damage == TOO_DEEP:
+        return "The repository's keeper looks for elements that are never closed, and corrects the record."
+    return IN_THE_LOG if damage.startswith("Premature end") else _WELL_FORMED

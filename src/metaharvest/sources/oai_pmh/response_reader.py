@@ -101,7 +101,7 @@ def listed(file: BinaryIO, answer: Response, records: Records, *, cuts: bool = T
                     yield lost
                 else:
                     answer.unusable.append(None)
-    records.odd.add({kind: (number, answer.example[kind]) for kind, number in answer.odd.items()})
+    records.odd.add(answer.odd.counted())
 
 
 def record_in(content: bytes, records: Records) -> tuple[ListedRecord | None, Response]:

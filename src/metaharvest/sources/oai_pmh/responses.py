@@ -6,7 +6,6 @@ entities could change the meaning of a record. The caller's function makes the v
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -27,11 +26,11 @@ from metaharvest.fetch.xml_bounds import (
 )
 from metaharvest.model import Finding, Level
 from metaharvest.sources.oai_pmh.bounds import DATE, ERRORS, SHORT_ANSWER, UNUSABLE, URI, crowd, record_limits, words_of
+from metaharvest.sources.oai_pmh.oddities import IN_THE_LOG, Oddities, well_formed
 from metaharvest.sources.oai_pmh.old import item_of, root_of
 from metaharvest.sources.oai_pmh.protocol import ProtocolError, ResponseRoot, Token, text_of, token_from
 from metaharvest.sources.oai_pmh.repair import (
     TAIL,
-    TOO_DEEP,
     Envelope,
     Repaired,
     Unreadable,
@@ -93,14 +92,8 @@ class Response:
     damage: str = ""
     is_ill_formed: bool = False
     has_list: bool = False
-    odd: Counter[str] = field(default_factory=Counter)
-    example: dict[str, str] = field(default_factory=dict)
+    odd: Oddities = field(default_factory=Oddities)
     unusable: list[int | None] = field(default_factory=list)
-
-    def note(self, what: str, example: str) -> None:
-        """Count an oddity of the list, with its first example."""
-        self.odd[what] += 1
-        self.example.setdefault(what, one_line(example, 200))
 
 
 class TooDamaged(Exception):
@@ -171,7 +164,7 @@ def items(
         answer.errors.clear()
         answer.token, answer.damage = None, damage
         if not answer.is_ill_formed:
-            answer.note("crowded", damage)
+            answer.odd.note("crowded", damage)
         yield from _cut(file, answer, take, number, limits)
 
 
@@ -217,7 +210,7 @@ def _complete(
             elif is_list and name == local:
                 yield _taken(child, answer, take)
             elif is_list and name not in _KNOWN:
-                answer.note("element", f"<{name}>")
+                answer.odd.note("element", f"<{name}>")
     if not is_whole:
         child = None
         del parent[:number]
@@ -338,7 +331,7 @@ def _taken(element: etree._Element, answer: Response, take: Take[Item]) -> Item 
     namespace = str(element.tag).rpartition("}")[0].removeprefix("{")
     if namespace == answer.root.namespace:
         return take(element, answer)
-    answer.note("namespace", namespace or "none")
+    answer.odd.note("namespace", namespace or "none")
     return take(element, replace(answer, root=replace(answer.root, namespace=namespace)))
 
 
@@ -347,13 +340,13 @@ def _note(element: etree._Element, answer: Response) -> None:
     if name == "resumptionToken":
         token, before = _token(element), answer.token
         if before is not None and token.text != before.text:
-            answer.note("tokens", token.text or before.text)
+            answer.odd.note("tokens", token.text or before.text)
         if token.text or token.too_long or not (before and before.text):
             answer.token = token
     elif name == "responseDate":
         date = text_of(element)
         if len(date) > DATE:
-            answer.note("too-long", f"responseDate ({len(date):,} characters)")
+            answer.odd.note("too-long", f"responseDate ({len(date):,} characters)")
         answer.response_date = date[:DATE]
     elif name == "error" and len(answer.errors) < ERRORS:
         code = (element.get("code") or "")[:DATE].strip() or "error"
@@ -448,22 +441,6 @@ def _another_verb(verb: str) -> Finding:
     message = f"The repository answered something else than {verb}, which it was asked."
     remedy = "The repository's keeper checks that a cache or proxy before it does not ignore the text after the ?."
     return Finding("oai.not-oai", message, remedy)
-
-
-IN_THE_LOG = "The repository's keeper finds the reason in its log, and repairs it."
-"""The remedy for an answer that did not come, or not to its end."""
-
-_WELL_FORMED = (
-    "The repository's keeper has its answers written by a program that writes XML: mostly a & or < in a text is not "
-    "escaped, or something stands before <?xml."
-)
-
-
-def well_formed(damage: str) -> str:
-    """The remedy for an answer in which the parser found this damage."""
-    if damage == TOO_DEEP:
-        return "The repository's keeper looks for elements that are never closed, and corrects the record."
-    return IN_THE_LOG if damage.startswith("Premature end") else _WELL_FORMED
 
 
 def ill_formed(answer: Response) -> Finding:

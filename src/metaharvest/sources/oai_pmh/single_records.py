@@ -11,11 +11,12 @@ from metaharvest.model import Finding, ListedDocument
 from metaharvest.sources.attempts import in_attempts
 from metaharvest.sources.base import ListedRecord, TimeBudget
 from metaharvest.sources.oai_pmh.describe import refused
+from metaharvest.sources.oai_pmh.oddities import IN_THE_LOG
 from metaharvest.sources.oai_pmh.protocol import ProtocolError
 from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repository import Repository
 from metaharvest.sources.oai_pmh.response_reader import record_in
-from metaharvest.sources.oai_pmh.responses import IN_THE_LOG, NotOaiResponse, cut_off
+from metaharvest.sources.oai_pmh.responses import NotOaiResponse, cut_off
 from metaharvest.text import one_line
 
 _AT_ONCE = 3

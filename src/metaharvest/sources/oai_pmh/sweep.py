@@ -31,13 +31,14 @@ from metaharvest.sources.oai_pmh.bounds import DATE
 from metaharvest.sources.oai_pmh.counts import UNDATED, Counts, check_size, key_and_version
 from metaharvest.sources.oai_pmh.datestamps import ahead_of
 from metaharvest.sources.oai_pmh.describe import refused
+from metaharvest.sources.oai_pmh.oddities import IN_THE_LOG
 from metaharvest.sources.oai_pmh.prefetch import Prefetcher
 from metaharvest.sources.oai_pmh.probes import Newest, Probed
 from metaharvest.sources.oai_pmh.progress import State, Sweep, first_moment, has_seconds, state_after
 from metaharvest.sources.oai_pmh.protocol import Identity
 from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repository import Repository
-from metaharvest.sources.oai_pmh.responses import IN_THE_LOG, NotOaiResponse, Response, cut_off
+from metaharvest.sources.oai_pmh.responses import NotOaiResponse, Response, cut_off
 from metaharvest.sources.oai_pmh.single_records import SingleRecords, Stopped
 from metaharvest.sources.oai_pmh.windows import Step, Window, next_step
 from metaharvest.text import one_line
