@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lint.foreign_text import found_below
-from metaharvest.model.actions import todo
+from metaharvest.model.actions import ACTIONS, todo
 
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "metaharvest"
 ROOMS = 29
@@ -38,6 +38,12 @@ def test_commands_come_from_the_table_of_actions() -> None:
         if "`metaharvest " in text and path.name != "actions.py"
     ]
     assert not found, "\n".join(found)
+
+
+def test_every_action_of_the_table_is_named_in_the_code() -> None:
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py") if path.name != "actions.py"]
+    named = {text for tree in trees for _, text in _texts(tree)}
+    assert ACTIONS.keys() - named == set()
 
 
 def test_every_action_that_the_code_names_is_in_the_table_with_its_values() -> None:

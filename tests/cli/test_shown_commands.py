@@ -66,7 +66,6 @@ FILLED_IN = {
     "REPORT_ID": "1",
     "ADDRESS": "other@example.org",
     "NETWORK": "10.0.0.0/8",
-    "SITE_RUN_ID": "1",
     "HOURS": "1",
     "RUN_ID": "1",
     "ID": "1",

@@ -27,7 +27,6 @@ ACTIONS: dict[str, tuple[str, str]] = {
     "runs.show": ("runs show RUN_ID", "show the run RUN_ID"),
     "log.of_site": ("log --site NAME", "show the log of the site NAME"),
     "log.table": ("log --csv --run RUN_ID", "write the log of the run RUN_ID as a table"),
-    "log.site_table": ("log --csv --site-run SITE_RUN_ID", "write the log of the site run SITE_RUN_ID as a table"),
     # -- sites
     "sites.add_list": ("sites add NAME --list-url URL --contact EMAIL", "register the site NAME"),
     "sites.add_repository": ("sites add NAME --oai BASEURL", "register the OAI-PMH repository at BASEURL"),
@@ -60,7 +59,6 @@ ACTIONS: dict[str, tuple[str, str]] = {
     "targets.list": ("target list", "list the documents of the target"),
     "targets.get": ("target get DOCID --target NAME", "get the document DOCID from the target NAME"),
     "targets.rebuild": ("target rebuild", "rebuild the index of the folder"),
-    "targets.copy": ("target copy FROM TO", "copy documents from the target FROM into TO"),
     # -- reports
     "reports.list": ("reports", "list the reports"),
     "reports.undelivered": ("reports --undelivered", "list the reports that were not delivered"),
@@ -174,11 +172,12 @@ def parts(text: str) -> Iterator[str | Todo]:
 def _named(command: str, words: list[str]) -> Todo | None:
     """The action that is written as `command`, which has these words; None if there is none."""
     for action, (pattern, _) in ACTIONS.items():
-        pairs = list(zip(pattern.split(), words, strict=False))
-        if len(pairs) == len(words) and all(name.isupper() or name == word for name, word in pairs):
-            given = {name.lower(): shlex.split(word)[0] for name, word in pairs if name.isupper() and name != word}
-            if str(named := Todo(action, given)) == command:
-                return named
+        if len(names := pattern.split()) != len(words):
+            continue
+        written = {name.lower(): word for name, word in zip(names, words, strict=True) if name != word}
+        named = Todo(action, {name: shlex.split(word)[0] for name, word in written.items()})
+        if str(named) == command:
+            return named
     return None
 
 

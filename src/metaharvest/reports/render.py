@@ -38,6 +38,7 @@ from metaharvest.rules import RULES, RULES_PAGE, anchor
 from metaharvest.text import one_line
 
 WIDTH = 78
+_BLANK_IN_COMMAND = "\0"
 _ENCODING = "utf-8-sig"
 _OF_EVERY_RUN = ("email/site_report/", "email/admin_report/", "email/shared/")
 _PARTS = ("subject.txt", "body.txt", "body.html")
@@ -162,7 +163,18 @@ def unused_templates(folder: Path) -> list[str]:
 
 
 def wrapped(text: str, indent: int = 0, first: str = "") -> str:
-    """`text` in lines of up to 78 characters, indented, long words (URLs) whole; `first` begins the first line."""
+    """`text` in lines of up to 78 characters, indented; `first` begins the first line.
+
+    Long words (URLs) and commands stay whole, so that they can be pasted.
+    """
+    commands = [str(part) for part in parts(text) if isinstance(part, Todo)]
+    for command in commands:
+        text = text.replace(command, command.replace(" ", _BLANK_IN_COMMAND))
+    lines = _wrapped(text, indent, first)
+    return lines.replace(_BLANK_IN_COMMAND, " ") if commands else lines
+
+
+def _wrapped(text: str, indent: int, first: str) -> str:
     space = " " * indent
     begin, further = space + first, space + " " * len(first)
     room = WIDTH - len(begin)
