@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from metaharvest.cli.finding_text import FindingPrinter, place_in
-from metaharvest.fetch.local_files import is_file_url
 from metaharvest.model import Finding, Level
-from metaharvest.rehearsal.results import CheckedDocument, CheckedPart, Places
+from metaharvest.services.checks import CheckedDocument, CheckedPart, Places
 from metaharvest.text import one_line, shown_url
 
 _Place = tuple[CheckedDocument, Finding]
@@ -57,7 +56,7 @@ class CheckPrinter:
     def _place(self, url: str, finding: Finding) -> str:
         """The place in a file, or a URL and a line."""
         name = self._places.name(url)
-        if is_file_url(url) or not finding.line:
+        if self._places.is_file(url) or not finding.line:
             return place_in(name, finding)
         return f"{name} line {finding.line}" + (f", column {finding.column}" if finding.column else "")
 

@@ -24,12 +24,11 @@ from metaharvest.errors import CannotBeChecked
 from metaharvest.text import clean, one_line
 
 if TYPE_CHECKING:
-    from metaharvest.cli.check_outputs import CheckReport, Outputs
+    from metaharvest.cli.check_outputs import Outputs
     from metaharvest.cli.invocation import Invocation
-    from metaharvest.harvest.deadlines import StopSignal
     from metaharvest.model import Finding
-    from metaharvest.rehearsal.check import CheckOptions
-    from metaharvest.rehearsal.results import CheckedDocument, CheckedPart
+    from metaharvest.services.checks import CheckedDocument, CheckedPart, CheckOptions, CheckReport
+    from metaharvest.services.runs import StopSignal
 
 _SECONDS = 0.5
 """The pause between two looks at the files, as long as a look takes almost no time."""
@@ -51,13 +50,13 @@ def watch_for_changes(invocation: Invocation, arguments: Sequence[str], how: Che
     Raises CannotBeChecked if there is nothing to check, or nothing to watch; KeyboardInterrupt if the first check was
     interrupted.
     """
-    from metaharvest.rehearsal.input.source import Copies
+    from metaharvest.services.checks import keeping_copies
 
     with (
         handled(_stop, signal.SIGTERM),
         tempfile.TemporaryDirectory(prefix="metaharvest-", ignore_cleanup_errors=True) as folder,
     ):
-        watched = _Watched(invocation, arguments, replace(how, copies=Copies(Path(folder), reused=True)), outputs)
+        watched = _Watched(invocation, arguments, keeping_copies(how, Path(folder)), outputs)
         watched.check_first()
         with stop_on_signal("Stopped.") as stop:
             while changed := watched.wait_for_change(stop):
@@ -112,7 +111,7 @@ class _Watched:
         checked = stack.enter_context(self._invocation.harvester.check(self._arguments, how))
         report = self._outputs.report_of(checked)
         self._found = _findings(report)
-        self._paths = (*checked.given.arguments.local, *_files(report.listed_files))
+        self._paths = report.local_paths
         now, stamps = time.time_ns(), _stamps(self._paths)
         self._stamps = {path: seen.get(path, stamps[path]) for path in stamps if not began <= stamps[path][0] <= now}
         return report
@@ -165,15 +164,9 @@ def _findings(report: CheckReport) -> _Findings:
     return found
 
 
-def _files(urls: Iterable[str]) -> Iterable[Path]:
-    from metaharvest.fetch.local_files import path_of
-
-    return (path for url in urls if (path := path_of(url)) is not None)
-
-
 def _stamps(paths: Iterable[Path]) -> _Stamps:
     """The time of the last change, the size and the inode of each of these files; of a folder, of each file in it."""
-    from metaharvest.rehearsal.input.arguments import is_looked_at
+    from metaharvest.services.checks import is_looked_at
 
     stamps: _Stamps = {}
     for path in paths:

@@ -110,11 +110,8 @@ def command(
         raise click.UsageError("Use one of --json and --csv.")
     if nights is not None and not failing:
         raise click.UsageError("--for goes with --failing: for how many nights.")
-    from metaharvest.problems.attention import MISSING
     from metaharvest.queries.documents import DocumentFilter, document_rows
 
-    if rule == MISSING:  # which is found by no harvest of the record, but by a list without it
-        rule, missing = None, True
     wanted = DocumentFilter(site, failing, nights, rule, OutcomeKind(outcome) if outcome else None, missing)
     invocation: Invocation = context.obj
     today = invocation.harvester.today()

@@ -54,11 +54,10 @@ def test(file: Path, records: tuple[str, ...], as_json: bool) -> int:
     Exit codes: 0 all are taken; 1 one is left out, or it could not be decided; 2 usage, or FILE cannot be used.
     """
     from metaharvest.rehearsal.filter_trial import try_filters
-    from metaharvest.transform import read_filters
 
     require_one_pipe(records)
     tried = []
-    for each in try_filters(read_filters(file), map(read_record, records)):
+    for each in try_filters(file, map(read_record, records)):
         tried.append(each)
         if not as_json:
             _print(each)

@@ -36,33 +36,22 @@ def validate(list_file: Path, file_urls: bool, as_json: bool) -> int:
 
     Exit codes: 0 it is a valid harvest list; 1 it is not; 2 usage.
     """
-    documents, findings = _checked(list_file, file_urls)
-    is_valid = not any(finding.is_error for finding in findings)
+    from metaharvest.publishing.checking import checked_list
+
+    checked = checked_list(list_file, files_allowed=file_urls)
+    findings, is_valid = checked.findings, checked.is_valid
     if as_json:
         mappings = [finding_mapping(str(list_file), finding) for finding in findings]
-        print_json({"list": str(list_file), "valid": is_valid, "listed": len(documents), "findings": mappings})
+        print_json({"list": str(list_file), "valid": is_valid, "listed": len(checked.documents), "findings": mappings})
         return 0 if is_valid else 1
     print_findings(((str(list_file), finding) for finding in findings), are_paths=True)
     if is_valid:
-        noun = "document" if len(documents) == 1 else "documents"
-        print_line(f"{list_file} is a valid harvest list of {len(documents):,} {noun}.")
+        number = len(checked.documents)
+        noun = "document" if number == 1 else "documents"
+        print_line(f"{list_file} is a valid harvest list of {number:,} {noun}.")
     else:
         print_line(f"{list_file} is no valid harvest list: nothing of it would be harvested.")
     return 0 if is_valid else 1
-
-
-def _checked(list_file: Path, file_urls: bool) -> tuple[list[ListedDocument], list[Finding]]:
-    """The entries of a list, none if it is not valid, and the findings of its harvest."""
-    from metaharvest.errors import ListError
-    from metaharvest.harvest.decide import decide
-    from metaharvest.publishing.list_store import listed_documents
-
-    try:
-        documents = list(listed_documents(list_file, files_allowed=file_urls))
-    except ListError as error:
-        return [], list(error.findings)
-    in_order = sorted(documents, key=lambda document: (document.document_id, document.revision))
-    return documents, [finding for intent in decide(in_order, {}, 0, {}) for finding in intent.findings]
 
 
 @click.command("diff")

@@ -38,11 +38,10 @@ def test(file: Path, records: tuple[str, ...], as_json: bool) -> int:
     Exit codes: 0 all were tried; 1 one could not be normalised; 2 usage, or FILE cannot be used.
     """
     from metaharvest.rehearsal.filter_trial import try_normalization
-    from metaharvest.transform import read_normalization
 
     require_one_pipe(records)
     tried = []
-    for each in try_normalization(read_normalization(file), map(read_record, records)):
+    for each in try_normalization(file, map(read_record, records)):
         tried.append(each)
         if not as_json:
             _print(each)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.invocation import NETWORKS, Invocation
+from metaharvest.cli.invocation import NETWORKS, Invocation, usage_errors
 
 if TYPE_CHECKING:
-    from metaharvest.fetch.client import Fetcher
-    from metaharvest.model import Finding, Network, OaiOptions, Site
-    from metaharvest.sources.base import TimeBudget
-
-Answer = TypeVar("Answer")
-Ask = Callable[["Site", "Fetcher", "TimeBudget"], Awaitable[Answer]]
+    from metaharvest.model import Finding, Network
+    from metaharvest.services.source_repositories import SourceRepository
 
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 BASE_URL = click.argument("base_url", metavar="URL")
@@ -28,10 +24,12 @@ POST = click.option("--post", is_flag=True, help="Send requests as forms (POST).
 
 def datestamp(_context: click.Context, _parameter: click.Parameter, text: str | None) -> str | None:
     """An option's value as a datestamp of OAI-PMH. Raises click.BadParameter."""
-    from metaharvest.sites.options import check_datestamp
+    if text is None:
+        return None
+    from metaharvest.services.source_repositories import check_datestamp
 
     try:
-        return None if text is None else check_datestamp(text)
+        return check_datestamp(text)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
 
@@ -48,34 +46,10 @@ SET = click.option("--set", "set_spec", metavar="SPEC", multiple=True, callback=
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A person's request to a source repository that is not registered; `as_json`: the response is printed as JSON."""
+    """A person's question to a source repository; `as_json`: the response is printed as JSON."""
 
-    invocation: Invocation
-    base_url: str
-    networks: tuple[Network, ...]
-    options: OaiOptions
-    as_json: bool = False
-
-    def ask(self, call: Ask[Answer]) -> Answer:
-        """Send requests to the source repository with `call`, under the network policy of the settings.
-
-        Raises click.UsageError if the address is no base URL.
-        """
-        from metaharvest.config.settings import load
-        from metaharvest.harvest import adhoc_client
-        from metaharvest.model import Site, SiteOptions
-        from metaharvest.sites.rows import check_list_url, no_base_url
-
-        try:
-            url = check_list_url(self.base_url, is_repository=True)
-            why = no_base_url(url)
-        except ValueError as error:
-            why = f"{error}."
-        if why:
-            raise click.UsageError(f"{why[:1].upper()}{why[1:]}")
-        options = SiteOptions(allow_networks=self.networks, oai=self.options)
-        site = Site(0, "", url, (), source_kind="oai-pmh", options=options)
-        return adhoc_client.ask(load(self.invocation.config), site, call)
+    repository: SourceRepository
+    as_json: bool
 
 
 def asks_repository(command: Callable[..., int]) -> Callable[..., int]:
@@ -95,18 +69,26 @@ def asks_repository(command: Callable[..., int]) -> Callable[..., int]:
         **others: Any,
     ) -> int:
         """Call the command with a Question; click shows its docstring in place of this one."""
-        options = options_of(prefix, set_spec=set_spec, begin=begin, until=until, post=post)
-        return command(Question(invocation, base_url, networks, options, as_json), **others)
+        repository = repository_at(
+            invocation, base_url, networks, prefix, set_spec=set_spec, begin=begin, until=until, post=post
+        )
+        with usage_errors():
+            return command(Question(repository, as_json), **others)
 
     asking.__doc__ = command.__doc__
     return POST(NETWORKS(AS_JSON(click.pass_obj(asking))))
 
 
-def options_of(prefix: str = "oai_dc", **more: Any) -> OaiOptions:
-    """The options of a source repository that is not registered."""
+def repository_at(
+    invocation: Invocation, base_url: str, networks: tuple[Network, ...], prefix: str = "oai_dc", **more: Any
+) -> SourceRepository:
+    """The source repository at this base URL, which need not be registered."""
+    from metaharvest.config.settings import load
     from metaharvest.model import OaiOptions
+    from metaharvest.services.source_repositories import SourceRepository
 
-    return OaiOptions(origin="oai", prefix=prefix, **more)
+    options = OaiOptions(origin="oai", prefix=prefix, **more)
+    return SourceRepository(load(invocation.config), base_url, options, networks)
 
 
 def oai_finding(finding: Finding) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +14,8 @@ from metaharvest.cli.printing import print_fields, print_json, print_line
 from metaharvest.cli.tables import print_table
 
 if TYPE_CHECKING:
-    from metaharvest.fetch.client import Fetcher
-    from metaharvest.model import FetchedDocument, Finding, ListedDocument, Site
-    from metaharvest.sources.base import ListedRecord, TimeBudget
+    from metaharvest.model import FetchedDocument, ListedDocument
+    from metaharvest.services.source_repositories import ListedRecord
 
 
 @click.command("identify")
@@ -29,9 +27,7 @@ def identify(question: Question) -> int:
     \b
     Example: metaharvest oai identify https://repository.example.org/oai
     """
-    from metaharvest.sources.oai_pmh import inspection
-
-    identity, findings = question.ask(inspection.identify)
+    identity, findings = question.repository.identify()
     answers: dict[str, Any] = {
         "repository_name": identity.name,
         "base_url": identity.base_url,
@@ -63,11 +59,9 @@ def formats(question: Question) -> int:
     \b
     Example: metaharvest oai formats https://repository.example.org/oai
     """
-    from metaharvest.sources.oai_pmh.inspection import inspect
-
     found = [
         {"prefix": each.prefix, "namespace": each.namespace, "schema_url": each.schema}
-        for each in question.ask(inspect).formats
+        for each in question.repository.formats()
     ]
     headers = ("prefix", "namespace", "schema")
     return _print_all(found, headers, "The repository says that it has no metadata formats.", question.as_json)
@@ -82,9 +76,7 @@ def sets(question: Question) -> int:
     \b
     Example: metaharvest oai sets https://repository.example.org/oai
     """
-    from metaharvest.sources.oai_pmh.inspection import sets_of
-
-    found = [{"set_spec": each.spec, "set_name": each.name} for each in question.ask(sets_of)]
+    found = [{"set_spec": each.spec, "set_name": each.name} for each in question.repository.sets()]
     return _print_all(found, ("set", "name"), "The repository has no sets.", question.as_json)
 
 
@@ -102,18 +94,8 @@ def list_(question: Question, limit: int) -> int:
     \b
     Example: metaharvest oai list https://repository.example.org/oai --set frogs --from 2026-11-01
     """
-    from metaharvest.sites.options import check_window
-
-    try:
-        check_window(question.options.begin, question.options.until)
-    except ValueError as error:
-        raise click.UsageError(f"{error}.".replace("from (begin)", "--from", 1)) from None
-
-    async def listed(site: Site, fetcher: Fetcher, patience: TimeBudget) -> tuple[list[ListedRecord], Finding | None]:
-        return await _some_records(site, fetcher, patience, limit)
-
-    records, broken_off = question.ask(listed)
-    rows = [_record_mapping(record) for record in records]
+    found = question.repository.records(limit)
+    rows = [_record_mapping(record) for record in found.records]
     if question.as_json:
         print_json(rows)
     elif rows:
@@ -123,11 +105,11 @@ def list_(question: Question, limit: int) -> int:
         )
         if len(rows) == limit:
             print_line(f"The first {limit:,}; --limit shows more.")
-    elif broken_off is None:
+    elif found.broken_off is None:
         print_line("The repository has no such records.")
-    if broken_off is None:
+    if found.broken_off is None:
         return 0
-    print_line(f"{broken_off.message} {broken_off.remedy}", err=True)
+    print_line(f"{found.broken_off.message} {found.broken_off.remedy}", err=True)
     return 1
 
 
@@ -145,15 +127,7 @@ def get(question: Question, identifier: str, output: Path | None) -> int:
     \b
     Example: metaharvest oai get https://repository.example.org/oai oai:repository.example.org:17
     """
-
-    async def fetched(site: Site, fetcher: Fetcher, _patience: TimeBudget) -> FetchedDocument:
-        from metaharvest.sources.oai_pmh.record_names import RecordNames
-        from metaharvest.sources.oai_pmh.source import OaiSource
-
-        document = RecordNames(site.list_url, question.options).document_of(identifier)
-        return await OaiSource(site, fetcher).fetch(document)
-
-    found = question.ask(fetched)
+    found = question.repository.record(identifier)
     if output is not None:
         output.write_bytes(found.content)
     if question.as_json:
@@ -172,26 +146,6 @@ def _print_all(found: list[dict[str, str]], headers: Sequence[str], none: str, a
     else:
         print_line(none)
     return 0
-
-
-async def _some_records(
-    site: Site, fetcher: Fetcher, patience: TimeBudget, limit: int
-) -> tuple[list[ListedRecord], Finding | None]:
-    """The first records, and the reason if the list broke off."""
-    from metaharvest.errors import BrokenOff
-    from metaharvest.sources.oai_pmh.source import OaiSource
-
-    listing = await OaiSource(site, fetcher, is_harvest=False).list_records(None, patience, full=True)
-    records: list[ListedRecord] = []
-    try:
-        async with aclosing(listing.pages) as pages:
-            async for page in pages:
-                records += page.records
-                if len(records) >= limit:
-                    break
-    except BrokenOff as error:
-        return records[:limit], error.findings[0]
-    return records[:limit], None
 
 
 def _record_mapping(record: ListedRecord) -> dict[str, Any]:

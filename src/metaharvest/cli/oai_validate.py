@@ -13,10 +13,7 @@ from metaharvest.cli.printing import print_fields, print_json, print_line
 from metaharvest.text import shown_url
 
 if TYPE_CHECKING:
-    from metaharvest.fetch.client import Fetcher
-    from metaharvest.model import Site
-    from metaharvest.sources.base import TimeBudget
-    from metaharvest.sources.oai_pmh.inspection import RehearsedList
+    from metaharvest.services.source_repositories import RehearsedList
 
 
 @click.command("validate")
@@ -35,14 +32,9 @@ def validate(question: Question, pages: int | None) -> int:
 
     Exit codes: 0 harvesters lose nothing; 1 they lose something; 2 settings or usage.
     """
-
-    async def rehearsed(site: Site, fetcher: Fetcher, patience: TimeBudget) -> RehearsedList:
-        from metaharvest.sources.oai_pmh.inspection import rehearse
-
-        return await rehearse(site, fetcher, patience, pages)
-
-    rehearsal = question.ask(rehearsed)
-    base_url, prefix = shown_url(question.base_url), question.options.prefix
+    repository = question.repository
+    rehearsal = repository.rehearse(pages)
+    base_url, prefix = shown_url(repository.base_url), repository.options.prefix
     if question.as_json:
         print_json(_mapping(base_url, prefix, rehearsal))
     else:

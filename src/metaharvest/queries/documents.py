@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import islice
 from typing import Any
@@ -15,6 +15,7 @@ from metaharvest.database.models import IS_HARVEST, HarvestDocument, HarvestRun
 from metaharvest.ledger.entries import nights
 from metaharvest.ledger.records import MISSING_SINCE
 from metaharvest.model import ERROR_OUTCOMES, OutcomeKind
+from metaharvest.problems.attention import MISSING
 from metaharvest.queries.last_findings import (
     DOCUMENTS_AT_ONCE,
     GOOD,
@@ -121,6 +122,8 @@ def document_rows(
     With a rule, each has only the findings of it. The next page begins `after` the last document of this one. Raises
     MetaharvestError for an unknown site or rule.
     """
+    if wanted.rule == MISSING:  # which is found by no harvest of the record, but by a list without it
+        wanted = replace(wanted, rule=None, missing=True)
     return islice(_rows(session, wanted, today, after), limit)
 
 

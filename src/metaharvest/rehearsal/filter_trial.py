@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 from lxml import etree
@@ -14,7 +15,15 @@ from metaharvest.model.actions import todo
 from metaharvest.sources.oai_pmh.old import root_of
 from metaharvest.sources.oai_pmh.protocol import VERBS, ProtocolError, ResponseRoot, says_deleted
 from metaharvest.text import one_line
-from metaharvest.transform import Filters, Normalization, NotEvaluated, TimeLeft, TransformTooCostly
+from metaharvest.transform import (
+    Filters,
+    Normalization,
+    NotEvaluated,
+    TimeLeft,
+    TransformTooCostly,
+    read_filters,
+    read_normalization,
+)
 from metaharvest.validation import wellformed
 from metaharvest.validation.processing_policy import too_costly
 from metaharvest.validation.worker_processes import WorkerContext
@@ -71,17 +80,21 @@ class _Part:
     is_deleted: bool = False
 
 
-def try_filters(filters: Filters, documents: Iterable[tuple[str, bytes]]) -> Iterator[TriedRecord]:
-    """The result of the filters for each of these named documents, and each OAI-PMH record in them."""
-    for name, tried in _each(partial(_filtered, filters), documents):
+def try_filters(file: Path, documents: Iterable[tuple[str, bytes]]) -> Iterator[TriedRecord]:
+    """The result of the filters in this file for each of these named documents, and each OAI-PMH record in them.
+
+    Raises TransformError if the file cannot be used.
+    """
+    for name, tried in _each(partial(_filtered, read_filters(file)), documents):
         yield from tried or [TriedRecord(name, "", None, None, too_costly().message)]
 
 
-def try_normalization(
-    normalization: Normalization, documents: Iterable[tuple[str, bytes]]
-) -> Iterator[NormalizedRecord]:
-    """The text before and after normalising, for each of these documents, and each OAI-PMH record in them."""
-    for name, tried in _each(partial(_normalized, normalization), documents):
+def try_normalization(file: Path, documents: Iterable[tuple[str, bytes]]) -> Iterator[NormalizedRecord]:
+    """The text before and after the normalising in this file, for each of these documents, and each record in them.
+
+    Raises TransformError if the file cannot be used.
+    """
+    for name, tried in _each(partial(_normalized, read_normalization(file)), documents):
         yield from tried or [NormalizedRecord(name, "", "", "", 0, too_costly().message)]
 
 

@@ -52,11 +52,15 @@ class Places:
     file_of: Callable[[str], Path | None]
     folder: Path
 
+    def is_file(self, url: str) -> bool:
+        """True if it is a file of this computer."""
+        return is_file_url(url)
+
     def name(self, url: str) -> str:
         """Its name for people."""
         if url in self.given:
             return self.given[url]
-        path = path_of(url) if is_file_url(url) else None
+        path = path_of(url) if self.is_file(url) else None
         if path is None:
             return shown_url(url)
         inside = path.relative_to(self.folder) if path.is_relative_to(self.folder) else path

@@ -1,0 +1,216 @@
+"""A person's requests to a source repository, which need not be registered; and the registration of several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from metaharvest.config.files import open_file
+from metaharvest.errors import BrokenOff, RequestError
+from metaharvest.harvest import adhoc_client
+from metaharvest.model import FetchedDocument, Finding, OaiOptions, Site, SiteOptions
+from metaharvest.sites.options import check_datestamp, check_window, options_text
+from metaharvest.sites.origin_names import origin_for, origins
+from metaharvest.sites.registry import add_sites, new_site, read_sites
+from metaharvest.sites.rows import OAI, check_list_url, no_base_url
+from metaharvest.sources.base import ListedRecord
+from metaharvest.text import one_line, shown_url
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from metaharvest.config.settings import Settings
+    from metaharvest.fetch.client import Fetcher
+    from metaharvest.model import Network
+    from metaharvest.services.harvester import Harvester
+    from metaharvest.sources.base import TimeBudget
+    from metaharvest.sources.oai_pmh.inspection import RehearsedList as RehearsedList
+    from metaharvest.sources.oai_pmh.protocol import Identity, MetadataFormat, Set
+
+    Call = Callable[[Site, Fetcher, TimeBudget], Awaitable["Answer"]]
+
+__all__ = ["ListedRecord", "check_datestamp"]
+
+Answer = TypeVar("Answer")
+
+_MOST_BYTES = 67_108_864
+"""Of a file with base URLs."""
+
+
+@dataclass(frozen=True, slots=True)
+class SomeRecords:
+    """The first records of a list, and the reason if it broke off before their end."""
+
+    records: tuple[ListedRecord, ...]
+    broken_off: Finding | None
+
+
+@dataclass(frozen=True, slots=True)
+class NamedRepositories:
+    """Base URLs, each once; `left_out` are sentences about the names that are none."""
+
+    base_urls: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRepository:
+    """A source repository that a person asks, under the network policy of the settings.
+
+    Each method sends requests. It raises RequestError if `base_url` is no base URL, SettingsError, and the errors of
+    fetching and of answers: FetchError, ListError.
+    """
+
+    settings: Settings
+    base_url: str
+    options: OaiOptions
+    networks: tuple[Network, ...] = ()
+
+    def identify(self) -> tuple[Identity, tuple[Finding, ...]]:
+        """Its description of itself, and what is odd about it."""
+        from metaharvest.sources.oai_pmh.inspection import identify
+
+        return self._ask(identify)
+
+    def formats(self) -> tuple[MetadataFormat, ...]:
+        """Its metadata formats."""
+        from metaharvest.sources.oai_pmh.inspection import inspect
+
+        return self._ask(inspect).formats
+
+    def friends(self) -> tuple[str, ...]:
+        """The base URLs of other source repositories that it names."""
+        from metaharvest.sources.oai_pmh.inspection import inspect
+
+        return self._ask(inspect).identity.friends
+
+    def sets(self) -> tuple[Set, ...]:
+        """Its sets."""
+        from metaharvest.sources.oai_pmh.inspection import sets_of
+
+        return self._ask(sets_of)
+
+    def records(self, limit: int) -> SomeRecords:
+        """The first records of its list, up to this number, as they would be harvested."""
+        try:
+            check_window(self.options.begin, self.options.until)
+        except ValueError as error:
+            raise RequestError(f"{error}.".replace("from (begin)", "--from", 1)) from None
+
+        async def listed(site: Site, fetcher: Fetcher, patience: TimeBudget) -> SomeRecords:
+            return await _some_records(site, fetcher, patience, limit)
+
+        return self._ask(listed)
+
+    def record(self, identifier: str) -> FetchedDocument:
+        """The metadata of one record, as a document of its own."""
+        from metaharvest.sources.oai_pmh.record_names import RecordNames
+        from metaharvest.sources.oai_pmh.source import OaiSource
+
+        async def fetched(site: Site, fetcher: Fetcher, _patience: TimeBudget) -> FetchedDocument:
+            document = RecordNames(site.list_url, self.options).document_of(identifier)
+            return await OaiSource(site, fetcher).fetch(document)
+
+        return self._ask(fetched)
+
+    def rehearse(self, pages: int | None) -> RehearsedList:
+        """A rehearsal of its harvest: all of its list, or the first pages."""
+        from metaharvest.sources.oai_pmh.inspection import rehearse
+
+        async def rehearsed(site: Site, fetcher: Fetcher, patience: TimeBudget) -> RehearsedList:
+            return await rehearse(site, fetcher, patience, pages)
+
+        return self._ask(rehearsed)
+
+    def _ask(self, call: Call[Answer]) -> Answer:
+        try:
+            url = check_list_url(self.base_url, is_repository=True)
+            why = no_base_url(url)
+        except ValueError as error:
+            why = f"{error}."
+        if why:
+            raise RequestError(f"{why[:1].upper()}{why[1:]}")
+        options = SiteOptions(allow_networks=self.networks, oai=self.options)
+        return adhoc_client.ask(self.settings, Site(0, "", url, (), source_kind=OAI, options=options), call)
+
+
+async def _some_records(site: Site, fetcher: Fetcher, patience: TimeBudget, limit: int) -> SomeRecords:
+    from metaharvest.sources.oai_pmh.source import OaiSource
+
+    listing = await OaiSource(site, fetcher, is_harvest=False).list_records(None, patience, full=True)
+    records: list[ListedRecord] = []
+    broken_off = None
+    try:
+        async with aclosing(listing.pages) as pages:
+            async for page in pages:
+                records += page.records
+                if len(records) >= limit:
+                    break
+    except BrokenOff as error:
+        broken_off = error.findings[0]
+    return SomeRecords(tuple(records[:limit]), broken_off)
+
+
+def base_urls_in_file(path: Path) -> tuple[str, ...]:
+    """The base URLs in a file, one a line or as XML. Raises OSError."""
+    from metaharvest.sources.oai_pmh.friends import base_urls_in
+
+    with open_file(path) as file:
+        return tuple(base_urls_in(file.read(_MOST_BYTES)))
+
+
+def usable(base_urls: Sequence[str]) -> NamedRepositories:
+    """These base URLs without those that are none."""
+    from metaharvest.sources.oai_pmh.friends import is_url
+
+    found: list[str] = []
+    left_out: list[str] = []
+    for url in dict.fromkeys(base_urls):
+        if why := no_base_url(url) if is_url(url) else "it is no web address":
+            left_out.append(f"'{one_line(shown_url(url), 200)}' is left out: {why}.")
+        else:
+            found.append(url)
+    return NamedRepositories(tuple(found), tuple(left_out))
+
+
+def register_repositories(harvester: Harvester, base_urls: Sequence[str], contact: str, prefix: str) -> dict[str, str]:
+    """Register the source repositories that are not registered yet, switched off; their names by base URL.
+
+    Raises ScheduleError.
+    """
+    from metaharvest.fetch.url import repository_key
+
+    found: dict[str, str] = {}
+    added: list[Site] = []
+    with harvester.writing() as session:
+        sites = list(read_sites(session))
+        known, names = {repository_key(site.list_url) for site in sites}, {site.name for site in sites}
+        given = origins(sites)
+        for url in base_urls:
+            if (key := repository_key(url)) in known:
+                continue
+            given[key] = origin = origin_for(url, given)
+            name = next(name for name in _names(origin) if name not in names)
+            values: dict[str, object] = {
+                "name": name,
+                "documentlisturl": url,
+                "contact_email": contact,
+                "source_kind": OAI,
+                "enabled": False,
+                "datenextharvest": harvester.today(),
+                "options": options_text(SiteOptions(oai=OaiOptions(origin, prefix))),
+            }
+            added.append(new_site(values))
+            known.add(key)
+            names.add(name)
+            found[url] = name
+        add_sites(session, added)
+    return found
+
+
+def _names(origin: str) -> Sequence[str]:
+    """Names for a site: its origin, also with a number behind it if a site has that name."""
+    return [origin[:80], *(f"{origin[:80]}-{number}" for number in range(2, 1000))]

@@ -1,0 +1,79 @@
+"""One workbook with the sites, their failing documents, the problems, the runs and the deliveries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from metaharvest.queries.documents import DocumentFilter, document_rows
+from metaharvest.queries.outbox import newest_reports
+from metaharvest.queries.problems import RuleTotal, open_problems
+from metaharvest.queries.runs import newest_runs
+from metaharvest.queries.sites import registered_sites
+from metaharvest.reports.workbook import Sheet, write_workbook
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+    from metaharvest.services.harvester import Harvester
+
+_SITES = (
+    "state", "groups", "source_kind", "list_url", "contacts", "every", "unit", "notify", "enabled",
+    "last_harvest", "next_harvest", "last_status", "failing", "failing_since", "took_seconds",
+)  # fmt: skip
+_DOCUMENTS = (
+    "site", "docid", "document_id", "revision", "title", "outcome", "url", "document_type", "failing_since", "nights",
+    "attempts", "next_attempt", "run_id", "harvest_date",
+)  # fmt: skip
+_FINDING = ("level", "rule", "line", "column", "message", "remedy")
+_RUNS = ("run_id", "harvest_date", "status", "started_at", "ended_at")
+_TOTALS = ("sites", "listed", "inserted", "updated", "unchanged", "attention", "errors")
+_REPORT = ("report_id", "created_at", "kind", "run_id", "subject")
+_DELIVERY = ("recipient", "status", "attempts", "last_attempt_at", "first_sent_at", "last_error")
+_MOST = 10_000
+"""The number of newest runs, and of newest reports, that are written."""
+
+
+def write(harvester: Harvester, file: Path) -> Mapping[str, int]:
+    """Write the workbook; return the number of rows of each sheet. Raises OSError."""
+    with harvester.reading() as session:
+        return write_workbook(file, _sheets(session, harvester.today()))
+
+
+def _sheets(session: Session, today: date) -> Iterator[Sheet]:
+
+    sites = registered_sites(session, today)
+    yield Sheet("sites", ("name", *_SITES), ([site.site, *_values(site, _SITES)] for site in sites))
+    yield Sheet("documents failing", (*_DOCUMENTS, *_FINDING), _documents(session, today))
+    names = [each.name for each in fields(RuleTotal)]
+    yield Sheet("problems", names, (_values(each, names) for each in open_problems(session)))
+    yield Sheet("runs", (*_RUNS, *_TOTALS), _runs(session))
+    yield Sheet("deliveries", (*_REPORT, *_DELIVERY), _deliveries(session))
+
+
+def _documents(session: Session, today: date) -> Iterator[list[object]]:
+
+    for row in document_rows(session, DocumentFilter(failing=True), today):
+        for finding in row.findings or [None]:
+            yield [*_values(row, _DOCUMENTS), *_values(finding, _FINDING)]
+
+
+def _runs(session: Session) -> Iterator[list[object]]:
+
+    for record in newest_runs(session, _MOST):
+        yield [*_values(record, _RUNS), *_values(record.totals, _TOTALS)]
+
+
+def _deliveries(session: Session) -> Iterator[list[object]]:
+
+    for report in newest_reports(session, _MOST):
+        for delivery in report.deliveries:
+            yield [*_values(report, _REPORT), *_values(delivery, _DELIVERY)]
+
+
+def _values(row: object, names: Sequence[str]) -> list[object]:
+    """The values of these names; all None if there is no row."""
+    return [None if row is None else getattr(row, name) for name in names]
