@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import re
+from dataclasses import replace
 from datetime import date, timedelta
 from email.message import EmailMessage
 from email.parser import BytesParser
@@ -20,6 +21,7 @@ from sqlalchemy.orm import Session
 from metaharvest import reports
 from metaharvest.config.settings import Settings
 from metaharvest.model import Finding, Level, OutcomeKind
+from metaharvest.model.actions import Remedy, todo
 from support.databases import on_one_database
 from support.journal_rows import NAMED, NOW, TODAY, JournalRows
 
@@ -372,6 +374,21 @@ def test_a_message_of_5000_characters_stays_within_the_limits_of_mail(session: S
 
 
 @on_one_database
+def test_contacts_get_no_command_that_only_administrators_can_type(session: Session, rows: JournalRows) -> None:
+    run = rows.run()
+    site_run = rows.site_run(run, rows.site("alder-creek"))
+    remedy = Remedy("The administrator confirms it ({}).", todo("sites.confirm", name="alder-creek"))
+    rows.document(run, site_run, "alder.1", 1, OutcomeKind.INVALID, replace(MISSING, remedy=remedy))
+
+    report = report_of(session, site_run)
+
+    (table,) = parsed(report).iter_attachments()
+    for shown in (words_of(report), html_words(report), attached(table).decode("utf-8-sig")):
+        assert "The administrator confirms it." in shown
+        assert "metaharvest sites" not in shown
+
+
+@on_one_database
 def test_a_long_table_is_gzipped_and_a_very_long_one_left_out(session: Session, rows: JournalRows) -> None:
     run = rows.run()
     site_run = rows.site_run(run, rows.site("alder-creek"))
@@ -387,9 +404,8 @@ def test_a_long_table_is_gzipped_and_a_very_long_one_left_out(session: Session, 
 
     left_out = report_of(session, site_run, settings_with(gzip_csv_over=1000, drop_csv_over=2000, lines_per_group=4))
     assert list(parsed(left_out).iter_attachments()) == []
-    assert f"The administrators can send it to you; it is that of site run {site_run.site_run_id}." in words_of(
-        left_out
-    )
+    whom_to_ask = f"The administrators can send it to you; it is that of site run {site_run.site_run_id}."
+    assert whom_to_ask in words_of(left_out)
     assert "attached table" not in words_of(left_out)
 
 
