@@ -364,6 +364,18 @@ def test_a_record_that_moves_to_another_site_is_deleted_only_as_long_as_that_one
     assert nights.holdings() == held
 
 
+def test_a_deletion_leaves_the_origin_of_a_record_that_another_site_lists(nights: Nights) -> None:
+    nights.repository.records = records(3)
+    nights.harvest()
+    state = "SELECT datestamp, sets, about, change_seq FROM document_origin NATURAL JOIN catalogue_document ORDER BY 4"
+    before = nights.harvester.rows(state)
+    nights.register("second")
+    nights.others["second"] = Repository({"r1": None}, datestamp="2026-11-21T00:00:00Z")
+    assert nights.harvest("second")["listed"] == 1
+    assert nights.holdings() == {"r0": 1, "r1": 1, "r2": 1}
+    assert nights.harvester.rows(state) == before
+
+
 @in_a_folder_too
 def test_a_deleted_record_comes_back_to_a_site_that_was_registered_anew(nights: Nights) -> None:
     nights.repository.records = records(3)

@@ -38,6 +38,7 @@ from metaharvest.model import (
     ListedDocument,
     ListVersion,
     OriginalColumns,
+    OutcomeKind,
     RunStatus,
     Site,
     SiteRun,
@@ -357,7 +358,8 @@ class Journal:
     ) -> None:
         """Update the ledger for documents that the target has already; and `target`, about their records."""
         rows = settled_rows(site_run, settled, self.today)
-        documents = [outcome.document for outcome, _ in settled]
+        # A deletion is no version of the record: the site that lists it live has brought its origin.
+        documents = [outcome.document for outcome, _ in settled if outcome.kind is OutcomeKind.UNCHANGED]
         if any(rows):
             await self._soon(lambda session: write_settled(session, *rows, documents, target))
 
