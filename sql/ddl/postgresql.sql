@@ -27,7 +27,7 @@ CREATE TABLE catalogue_document (
 
 CREATE INDEX ix_catalogue_document_changed ON catalogue_document (changed_at, catalogue_document_id);
 
-CREATE INDEX ix_catalogue_document_item ON catalogue_document (origin, item_identifier);
+CREATE INDEX ix_catalogue_document_item ON catalogue_document (item_identifier, origin);
 
 CREATE INDEX ix_catalogue_document_type ON catalogue_document (document_type, changed_at, catalogue_document_id);
 

@@ -86,8 +86,8 @@ def test_the_catalogue_has_what_the_embedded_target_had(servers: Servers, tmp_pa
             ("a.1", 2, "a.1/2", None, "a.1", "New", False, 2),
             record,
             ("s.1", 1, "s.1/1", None, "s.1", "", True, 4),
-            ("erased.1", 1, "", None, "erased.1", "", True, 5),
-            ("a.3", 1, "a.3/1", None, "a.3", "", False, 6),
+            ("a.3", 1, "a.3/1", None, "a.3", "", False, 5),
+            ("erased.1", 1, "", None, "erased.1", "", True, 6),
         ]
         sets = rows_of(engine, "SELECT catalogue_document_id, set_spec FROM catalogue_set ORDER BY catalogue_set_id")
         assert sets == [(3, "a"), (3, "b:c")]

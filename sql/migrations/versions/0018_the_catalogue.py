@@ -29,6 +29,7 @@ SECONDS = {
     "mysql": "CAST(DATE_FORMAT({}, '%Y-%m-%d %H:%i:%s') AS DATETIME)",
 }
 POSITION = {"sqlite": "instr({}, '/')", "postgresql": "strpos({}, '/')", "mysql": "instr({}, '/')"}
+COLUMNS = "document_id, revision, document_type, sha256, site_schedule_id, title, deleted, origin, item_identifier"
 SETS_AT_ONCE = 2000
 
 SETS = sa.table("catalogue_set", sa.column("catalogue_document_id"), sa.column("set_spec", IDENTIFIER))
@@ -73,7 +74,7 @@ def upgrade() -> None:
     )
     fill()
     document = "catalogue_document"
-    op.create_index("ix_catalogue_document_item", document, ["origin", "item_identifier"])
+    op.create_index("ix_catalogue_document_item", document, ["item_identifier", "origin"])
     op.create_index("ix_catalogue_document_changed", document, ["changed_at", "catalogue_document_id"])
     op.create_index("ix_catalogue_document_type", document, ["document_type", "changed_at", "catalogue_document_id"])
     op.create_index(op.f("ix_catalogue_set_catalogue_document_id"), "catalogue_set", ["catalogue_document_id"])
@@ -91,8 +92,10 @@ def fill() -> None:
     # A first attempt may have broken off, on a database that commits each new table.
     for table in ("catalogue_counter", "catalogue_set", "catalogue_document"):
         op.execute(f"DELETE FROM {table}")
-    now = datetime.now(UTC).replace(tzinfo=None, microsecond=0)
-    connection.execute(sa.text(documents(connection.dialect.name)).bindparams(sa.bindparam("now", now, MOMENT)))
+    now = sa.bindparam("now", datetime.now(UTC).replace(tzinfo=None, microsecond=0), MOMENT)
+    dialect = "mysql" if connection.dialect.name == "mariadb" else connection.dialect.name
+    for statement in (held(dialect), erased(dialect)):
+        connection.execute(sa.text(statement).bindparams(now))
     fill_sets(connection)
     op.execute(
         "INSERT INTO catalogue_counter (counter_id, change_seq, changed_at) "
@@ -100,44 +103,55 @@ def fill() -> None:
     )
 
 
-def documents(dialect: str) -> str:
-    """The statement that fills catalogue_document: documents with revisions, then those that have a tombstone alone."""
-    dialect = "mysql" if dialect == "mariadb" else dialect
-    seconds, slash = SECONDS[dialect].format, POSITION[dialect].format("r.document_id")
-    changed = "CASE WHEN t.deleted_at > r.inserted_at THEN t.deleted_at ELSE r.inserted_at END"
-    of_record = "o.prefix <> ''"
+def held(dialect: str) -> str:
+    """The statement for documents with revisions. Only the numbers of rows and times are sorted."""
+    slash, of_record = POSITION[dialect].format("r.document_id"), "o.prefix <> ''"
+    last = "CASE WHEN t.deleted_at > r.inserted_at THEN t.deleted_at ELSE r.inserted_at END"
+    newest = "SELECT document_id, MAX(revision) AS revision FROM document_revision GROUP BY document_id"
+    ordered = f"""
+        SELECT ROW_NUMBER() OVER (ORDER BY changed, number) AS seq, changed, number FROM (
+            SELECT {not_later_than_now(last)} AS changed, r.document_revision_id AS number
+            FROM ({newest}) newest
+            JOIN document_revision r ON r.document_id = newest.document_id AND r.revision = newest.revision
+            LEFT JOIN document_tombstone t ON t.document_id = r.document_id
+        ) stamped
+    """
     # The document id of a record is origin/prefix/identifier.
-    held = f"""
-        SELECT r.document_id, r.revision, substr(r.document_type, 1, 255) AS document_type, r.sha256,
-            r.site_schedule_id, COALESCE(h.title, '') AS title, t.document_id IS NOT NULL AS deleted,
-            CASE WHEN {of_record} THEN substr(r.document_id, 1, {slash} - 1) END AS origin,
-            CASE WHEN {of_record} THEN substr(r.document_id, {slash} + length(o.prefix) + 2)
-                ELSE r.document_id END AS item_identifier,
-            {changed} AS changed, r.document_revision_id AS number
-        FROM (SELECT document_id, MAX(revision) AS revision FROM document_revision GROUP BY document_id) newest
-        JOIN document_revision r ON r.document_id = newest.document_id AND r.revision = newest.revision
+    return f"""
+        INSERT INTO catalogue_document (catalogue_document_id, change_seq, changed_at, {COLUMNS})
+        SELECT seq, seq, {SECONDS[dialect].format("changed")}, r.document_id, r.revision,
+            substr(r.document_type, 1, 255), r.sha256, r.site_schedule_id, COALESCE(h.title, ''),
+            t.document_id IS NOT NULL,
+            CASE WHEN {of_record} THEN substr(r.document_id, 1, {slash} - 1) END,
+            CASE WHEN {of_record} THEN substr(r.document_id, {slash} + length(o.prefix) + 2) ELSE r.document_id END
+        FROM ({ordered}) ordered
+        JOIN document_revision r ON r.document_revision_id = ordered.number
         LEFT JOIN document_origin o ON o.document_id = r.document_id AND o.revision = r.revision
         LEFT JOIN document_tombstone t ON t.document_id = r.document_id
         LEFT JOIN harvest_document h ON h.site_schedule_id = r.site_schedule_id
             AND h.document_id = r.document_id AND h.revision = r.revision
     """
-    erased = """
-        SELECT t.document_id, t.revision, '' AS document_type, '' AS sha256, t.site_schedule_id, '' AS title,
-            1 = 1 AS deleted, NULL AS origin, t.document_id AS item_identifier, t.deleted_at AS changed, 0 AS number
-        FROM document_tombstone t
-        WHERE NOT EXISTS (SELECT 1 FROM document_revision r WHERE r.document_id = t.document_id)
-    """
-    columns = "document_id, revision, document_type, sha256, site_schedule_id, title, deleted, origin, item_identifier"
-    # A document from a clock that went ahead does not hold up the times of later changes.
+
+
+def erased(dialect: str) -> str:
+    """The statement for documents that have a tombstone alone, behind the others."""
     return f"""
-        INSERT INTO catalogue_document (catalogue_document_id, change_seq, changed_at, {columns})
-        SELECT seq, seq, {seconds("changed")}, {columns} FROM (
-            SELECT ROW_NUMBER() OVER (ORDER BY changed, number, document_id) AS seq, stamped.* FROM (
-                SELECT CASE WHEN changed > :now THEN :now ELSE changed END AS changed, number, {columns}
-                FROM (SELECT * FROM ({held}) held UNION ALL SELECT * FROM ({erased}) erased) every
-            ) stamped
+        INSERT INTO catalogue_document (catalogue_document_id, change_seq, changed_at, {COLUMNS})
+        SELECT seq, seq, {SECONDS[dialect].format("changed")}, document_id, revision, '', '', site_schedule_id, '',
+            1 = 1, NULL, document_id
+        FROM (
+            SELECT ROW_NUMBER() OVER (ORDER BY t.deleted_at, t.document_id) + known.number AS seq,
+                {not_later_than_now("t.deleted_at")} AS changed, t.document_id, t.revision, t.site_schedule_id
+            FROM document_tombstone t
+            CROSS JOIN (SELECT COUNT(*) AS number FROM catalogue_document) known
+            WHERE NOT EXISTS (SELECT 1 FROM document_revision r WHERE r.document_id = t.document_id)
         ) numbered
     """
+
+
+def not_later_than_now(moment: str) -> str:
+    """A document from a clock that went ahead does not hold up the times of later changes."""
+    return f"CASE WHEN {moment} > :now THEN :now ELSE {moment} END"
 
 
 def fill_sets(connection: sa.Connection) -> None:

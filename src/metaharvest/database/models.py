@@ -394,7 +394,7 @@ class CatalogueDocument(Base):
 
     __tablename__ = "catalogue_document"
     __table_args__ = (
-        Index("ix_catalogue_document_item", "origin", "item_identifier"),
+        Index("ix_catalogue_document_item", "item_identifier", "origin"),
         Index("ix_catalogue_document_changed", "changed_at", "catalogue_document_id"),
         Index("ix_catalogue_document_type", "document_type", "changed_at", "catalogue_document_id"),
         TEXTS,
