@@ -1,8 +1,10 @@
-"""The rules of a site's own files about its documents: filters leave documents out, normalising adds elements.
+"""Filters and normalising, by a site's own files about its documents; crosswalks to Dublin Core.
+
+Filters leave documents out, normalising adds elements.
 
 Pure functions of a document's tree. `files` reads such a file, and reports every mistake in it with its line; `paths`
 finds nodes by XPath; `patterns` matches texts in bounded time. validation/ and harvest/ parse documents and run all
-this in a worker: an XPath has no time limit of its own.
+this in a worker: an XPath has no time limit of its own. `crosswalks` gives the Dublin Core of a document.
 """
 
 from metaharvest.transform.filters import Decision, Filters, read_filters

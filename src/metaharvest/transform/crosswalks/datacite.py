@@ -1,0 +1,91 @@
+"""DataCite 3 and 4, also in the envelope that DataCite's OAI-PMH puts around them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lxml import etree
+
+from metaharvest.transform.crosswalks.rows import (
+    Row,
+    area,
+    attribute,
+    identifier,
+    inverted,
+    namespace_of,
+    pairs_by,
+    plain,
+    text,
+)
+
+KERNEL_4 = "http://datacite.org/schema/kernel-4"
+_KERNELS = ("http://datacite.org/schema/kernel-3", KERNEL_4)
+NAMESPACES = (*_KERNELS, "http://schema.datacite.org/oai/oai-1.0/", "http://schema.datacite.org/oai/oai-1.1/")
+
+
+def _name(party: etree._Element) -> Iterator[str]:
+    """The name of a creator or contributor; the parts of the name count more than the name as a whole."""
+    family = plain(party.find("{*}familyName"))
+    if family:
+        yield inverted(family, plain(party.find("{*}givenName")))
+    else:
+        name = party.find("{*}creatorName")
+        yield plain(party.find("{*}contributorName") if name is None else name)
+
+
+def _box(element: etree._Element) -> Iterator[str]:
+    """A box: four elements in DataCite 4, four numbers (latitude before longitude, twice) in DataCite 3."""
+    numbers = plain(element).split(maxsplit=4)
+    if len(element):
+        sides = (f"{{*}}{side}BoundLongitude" for side in ("west", "east"))
+        ends = (f"{{*}}{end}BoundLatitude" for end in ("south", "north"))
+        yield from area(*(plain(element.find(name)) for name in (*sides, *ends)))
+    elif len(numbers) == 4:
+        south, west, north, east = numbers
+        yield from area(west, east, south, north)
+
+
+def _point(element: etree._Element) -> Iterator[str]:
+    """A point: two elements in DataCite 4, two numbers (latitude, longitude) in DataCite 3."""
+    numbers = plain(element).split(maxsplit=2)
+    if len(element):
+        east, north = (plain(element.find(f"{{*}}point{axis}")) for axis in ("Longitude", "Latitude"))
+        yield from area(east, east, north, north)
+    elif len(numbers) == 2:
+        north, east = numbers
+        yield from area(east, east, north, north)
+
+
+def _rights(element: etree._Element) -> Iterator[str]:
+    yield element.get("rightsURI", "")
+    yield plain(element)
+
+
+ROWS = (
+    Row("title", "m:titles/m:title"),
+    Row("creator", "m:creators/m:creator", _name),
+    Row("subject", "m:subjects/m:subject"),
+    Row("description", "m:descriptions/m:description"),
+    Row("publisher", "m:publisher"),
+    Row("contributor", "m:contributors/m:contributor", _name),
+    Row("date", "m:publicationYear"),
+    Row("date", "m:dates/m:date"),
+    Row("type", "m:resourceType", attribute("resourceTypeGeneral")),
+    Row("type", "m:resourceType", text),
+    Row("format", "m:formats/m:format"),
+    Row("format", "m:sizes/m:size"),
+    Row("identifier", "m:identifier", identifier),
+    Row("identifier", "m:alternateIdentifiers/m:alternateIdentifier", identifier),
+    Row("language", "m:language"),
+    Row("relation", "m:relatedIdentifiers/m:relatedIdentifier", identifier),
+    Row("coverage", "m:geoLocations/m:geoLocation/m:geoLocationPlace"),
+    Row("coverage", "m:geoLocations/m:geoLocation/m:geoLocationBox", _box),
+    Row("coverage", "m:geoLocations/m:geoLocation/m:geoLocationPoint", _point),
+    Row("rights", "m:rightsList/m:rights", _rights),
+)
+
+
+def pairs(root: etree._Element) -> Iterator[tuple[str, str]]:
+    """The values of the document with this root element."""
+    resource = next(root.iter(*(f"{{{kernel}}}resource" for kernel in _KERNELS)), root)
+    return pairs_by(ROWS, resource, namespace_of(resource))
