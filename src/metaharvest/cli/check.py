@@ -19,7 +19,7 @@ from metaharvest.text import clean
 
 if TYPE_CHECKING:
     from metaharvest.model import Network
-    from metaharvest.services.checks import CheckOptions, FolderOptions
+    from metaharvest.services.check_report import CheckOptions, FolderOptions
 
 _NOBODY_ASKED = (
     "Rehearsing without the database and the target of {file}, so every document counts as new: the file was found in "
@@ -79,7 +79,7 @@ def command(
              metaharvest check eml/ --watch
              metaharvest check eml/ --sarif eml.sarif --junit eml.junit.xml
     """
-    from metaharvest.services.checks import CheckOptions
+    from metaharvest.services.check_report import CheckOptions
 
     outputs = Outputs(as_json, as_csv, sarif, junit, html, opens)
     outputs.require_possible()
@@ -102,7 +102,7 @@ def command(
 def _check(invocation: Invocation, arguments: Sequence[str], how: CheckOptions, outputs: Outputs) -> int:
     """The rehearsal, and its output; returns the exit code."""
     from metaharvest.cli.progress import shown_progress
-    from metaharvest.services.checks import asks_nobody
+    from metaharvest.services.check_report import asks_nobody
 
     harvester = invocation.harvester
     settings = harvester.settings

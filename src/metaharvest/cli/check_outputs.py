@@ -19,7 +19,7 @@ from metaharvest.text import clean, one_line
 if TYPE_CHECKING:
     from metaharvest.cli.check_text import CheckPrinter
     from metaharvest.model import Level
-    from metaharvest.services.checks import CheckReport
+    from metaharvest.services.check_report import CheckReport
     from metaharvest.services.harvester import Checked
 
 STDOUT = Path("-")
@@ -64,7 +64,7 @@ class Outputs:
 
     def report_of(self, checked: Checked) -> CheckReport:
         """The report about the rehearsal, for these outputs: JUnit names valid documents, too."""
-        from metaharvest.services.checks import CheckReport
+        from metaharvest.services.check_report import CheckReport
 
         return CheckReport(checked, all_of_them=self.junit is not None)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from metaharvest.cli.finding_text import FindingPrinter, place_in
 from metaharvest.model import Finding, Level
-from metaharvest.services.checks import CheckedDocument, CheckedPart, Places
+from metaharvest.services.check_report import CheckedDocument, CheckedPart, Places
 from metaharvest.text import one_line, shown_url
 
 _Place = tuple[CheckedDocument, Finding]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from metaharvest.cli.check_outputs import Outputs
     from metaharvest.cli.invocation import Invocation
     from metaharvest.model import Finding
-    from metaharvest.services.checks import CheckedDocument, CheckedPart, CheckOptions, CheckReport
+    from metaharvest.services.check_report import CheckedDocument, CheckedPart, CheckOptions, CheckReport
     from metaharvest.services.runs import StopSignal
 
 _SECONDS = 0.5
@@ -50,7 +50,7 @@ def watch_for_changes(invocation: Invocation, arguments: Sequence[str], how: Che
     Raises CannotBeChecked if there is nothing to check, or nothing to watch; KeyboardInterrupt if the first check was
     interrupted.
     """
-    from metaharvest.services.checks import keeping_copies
+    from metaharvest.services.check_report import keeping_copies
 
     with (
         handled(_stop, signal.SIGTERM),
@@ -166,7 +166,7 @@ def _findings(report: CheckReport) -> _Findings:
 
 def _stamps(paths: Iterable[Path]) -> _Stamps:
     """The time of the last change, the size and the inode of each of these files; of a folder, of each file in it."""
-    from metaharvest.services.checks import is_looked_at
+    from metaharvest.services.check_report import is_looked_at
 
     stamps: _Stamps = {}
     for path in paths:

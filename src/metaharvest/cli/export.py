@@ -31,10 +31,10 @@ def workbook(invocation: Invocation, file: Path) -> None:
     \b
     Example: metaharvest export workbook harvest.xlsx
     """
-    from metaharvest.services.workbook import write
+    from metaharvest.services.export import write_workbook
 
     try:
-        written = write(invocation.harvester, file)
+        written = write_workbook(invocation.harvester, file)
     except OSError as error:
         raise click.FileError(str(file), error.strerror) from error
     counts = ", ".join(f"{number:,} {name}" for name, number in written.items())

@@ -8,9 +8,9 @@
     documents.py       documents are copied, transferred, withdrawn
     reports.py         reports are read, sent again, dropped, delivered
     targets.py         the holdings of targets, and checks of targets
-    checks.py          the report about a check of lists, documents and folders
+    check_report.py    the report about a check of lists, documents and folders
     source_repositories.py  a person's requests to a source repository; the registration of several
-    workbook.py        sites, failing documents, problems, runs and deliveries in one workbook
+    export.py          sites, failing documents, problems, runs and deliveries in one workbook
     installation.py    the settings file, the database, dates, addresses of persons, the health of all
 
 Each function takes a `Harvester` and typed values, and raises the errors of errors.py. The command line and the demo

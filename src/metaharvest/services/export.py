@@ -13,7 +13,8 @@ from metaharvest.queries.outbox import newest_reports
 from metaharvest.queries.problems import RuleTotal, open_problems
 from metaharvest.queries.runs import newest_runs
 from metaharvest.queries.sites import registered_sites
-from metaharvest.reports.workbook import Sheet, write_workbook
+from metaharvest.reports import workbook
+from metaharvest.reports.workbook import Sheet
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -37,10 +38,10 @@ _MOST = 10_000
 """The number of newest runs, and of newest reports, that are written."""
 
 
-def write(harvester: Harvester, file: Path) -> Mapping[str, int]:
+def write_workbook(harvester: Harvester, file: Path) -> Mapping[str, int]:
     """Write the workbook; return the number of rows of each sheet. Raises OSError."""
     with harvester.reading() as session:
-        return write_workbook(file, _sheets(session, harvester.today()))
+        return workbook.write_workbook(file, _sheets(session, harvester.today()))
 
 
 def _sheets(session: Session, today: date) -> Iterator[Sheet]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from metaharvest.services.checks import CheckOptions, CheckReport
+from metaharvest.services.check_report import CheckOptions, CheckReport
 from support.databases import on_one_database
 from support.harvester import Harvester, publish
 from support.http_server import HttpServer
