@@ -5,13 +5,16 @@ from __future__ import annotations
 import threading
 
 import pytest
+from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.change_feed import changes, last_stamp
 from metaharvest.database.engine import readers, writers
+from metaharvest.database.models import HarvestRun
 from metaharvest.targets.embedded import EmbeddedTarget
 from support.catalogue import upload
-from support.harvester import Harvester
+from support.harvester import Harvester, publish
+from support.http_server import HttpServer
 
 servers_only = pytest.mark.parametrize("database", ["postgresql", "mariadb"], indirect=True)
 
@@ -94,3 +97,22 @@ def test_a_reader_beside_many_writers_sees_every_change_once(harvester: Harveste
         found += more
     assert [number for number, _ in found] == list(range(1, 62))
     assert len({document_id for _, document_id in found}) == 61
+
+
+@servers_only
+@pytest.mark.slow
+def test_a_transfer_and_a_run_wait_for_one_another_in_no_circle(harvester: Harvester, server: HttpServer) -> None:
+    """A run locks its row, and then the counter. So does a transfer, whose log row refers to the run."""
+    harvester.add_site("elm", publish(server, "a.1.1"))
+    harvester.run("2026-11-20")
+    harvester.add_site("oak", "https://oak.example.org/list.xml")
+    said: list[int] = []
+    transfer = threading.Thread(target=lambda: said.append(harvester("target", "transfer", "a.1", "oak").code))
+    with writers(harvester.engine).begin() as session:
+        session.execute(update(HarvestRun).values(host="another"))
+        transfer.start()
+        transfer.join(2)
+        store(harvester, session, "b.1.1")
+    transfer.join(30)
+    assert said == [0]
+    assert sorted(document_id for _, document_id in seen(harvester)) == ["a.1", "b.1"]
