@@ -187,3 +187,7 @@ def test_stamps_are_whole_seconds_and_never_go_back(catalogue: Catalogue) -> Non
     catalogue.upload(upload("a.2.1"))
     with sessions() as session:
         assert [each.changed_at for each in changes(session, 0, 9)] == [first, datetime(2099, 1, 1, tzinfo=UTC)]
+    assert catalogue.harvester("database", "repair-dates").out.endswith("1 documents.\n")
+    catalogue.upload(upload("a.3.1"))
+    with sessions() as session:
+        assert max(each.changed_at for each in changes(session, 0, 9)) <= datetime.now(UTC)

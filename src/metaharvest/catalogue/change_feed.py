@@ -84,6 +84,17 @@ def take_numbers(session: Session, number: int) -> TakenNumbers:
     return TakenNumbers(last - number + 1, max(now, before))
 
 
+def repair_times(session: Session, limit: datetime, now: datetime) -> int:
+    """Set times after `limit`, which a wrong clock left, to `now`; returns the number of documents.
+
+    Otherwise all later changes would have such a time.
+    """
+    second = now.replace(microsecond=0)
+    session.execute(update(_COUNTER).where(_COUNTER.c.changed_at > limit).values(changed_at=second))
+    wrong = update(_DOCUMENTS).where(_DOCUMENTS.c.changed_at > limit)
+    return session.connection().execute(wrong.values(changed_at=second)).rowcount
+
+
 def _begin_counting(session: Session) -> None:
     """Write the row; another writer may do the same at this moment."""
     row = {"counter_id": 1, "change_seq": 0, "changed_at": datetime(1970, 1, 1, tzinfo=UTC)}

@@ -7,6 +7,7 @@ from datetime import date, datetime, timedelta
 from sqlalchemy import Table, func, select, update
 from sqlalchemy.orm import Session
 
+from metaharvest.catalogue.change_feed import repair_times
 from metaharvest.database.models import IS_REAL, Base, HarvestRun, HarvestSiteRun
 from metaharvest.ledger.rows import move_dates
 from metaharvest.model import SiteRunStatus
@@ -33,7 +34,7 @@ def repair_dates(session: Session, now: datetime, today: date) -> dict[str, int]
 
     Sites whose last harvest lies in the future are due at once. A next date in the future stays if the last is past.
     """
-    documents = move_dates(session, today + _GRACE, today)
+    documents = max(move_dates(session, today + _GRACE, today), repair_times(session, now + _GRACE, now))
     repaired = {"sites": _repair_sites(session, today), "documents": documents}
     for values, limit, value in ((_DATES, today + _GRACE, today), (_TIMES, now + _GRACE, now)):
         for what, (name, columns) in values.items():
