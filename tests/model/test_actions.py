@@ -16,7 +16,7 @@ from metaharvest.model.actions import ACTIONS, Remedy, Todo, parts, todo
 
 HOSTILE = [
     "alder", "alder creek", "it's", "a`b", "` `metaharvest doctor` `", "'`metaharvest sites disable birch`'", "{}",
-    "{0}", "$(touch x)", "a;b", "a\\", 'a"b', "NAME", "-x", "", "æøå 森", "#1", "!!", "~", "a\nb",
+    "`metaharvest", "{0}", "$(touch x)", "a;b", "a\\", 'a"b', "NAME", "-x", "", "æøå 森", "#1", "!!", "~", "a\nb",
 ]  # fmt: skip
 PROBES = {
     "BASEURL": "https://example.org/oai", "DATE": "2026-11-20", "DAYS": "30", "DOCID": "alder.1.2",
@@ -106,8 +106,9 @@ def test_only_a_remedy_names_actions_in_a_finding() -> None:
 
 
 def test_a_remedy_is_a_value_of_another_one() -> None:
-    first = Remedy("Ask {}.", "the `keeper`")
-    assert Remedy("{} Then {}.", first, todo("runs.start")) == "Ask the 'keeper'. Then `metaharvest run`."
+    first = Remedy("Ask for {} with {}.", "`a`.1", todo("runs.list"))
+    both = Remedy("{} Then {}.", first, todo("runs.start"))
+    assert both == "Ask for `a`.1 with `metaharvest runs`. Then `metaharvest run`."
 
 
 @pytest.mark.parametrize(

@@ -147,5 +147,5 @@ def _entitled(session: Session, report_id: int, settings: Settings) -> Sequence[
         why = "Its site is registered no longer" if is_gone else "The row of its site in the schedule cannot be read"
     if not entitled:
         resend = todo("reports.resend", report_id=report_id)
-        raise MetaharvestError(f"{why}, so that nobody gets such reports now: say who is to have it: {resend}.")
+        raise MetaharvestError(f"{why}, so that nobody gets such reports now. Name a recipient: {resend}.")
     return entitled

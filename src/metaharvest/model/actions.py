@@ -89,7 +89,7 @@ ACTIONS: dict[str, tuple[str, str]] = {
 _FOR_EVERYBODY = ("check", "list", "oai", "filter", "normalize")
 """Commands that need neither settings nor a database."""
 
-_BEGINNING = "`metaharvest "
+_BEGINNING = "`metaharvest"
 _WORD = r"(?:[^\s'\"`\\]|'[^']*'|\"'\")++"
 _WORDS = re.compile(_WORD)
 _COMMAND = re.compile(rf"`metaharvest((?: {_WORD})++)`")
@@ -141,9 +141,9 @@ def todo(action: str, **values: str | int | None) -> Todo:
 class Remedy(str):
     """The text of a remedy that names actions: a program may offer each of its commands as a button.
 
-    `text` is written in the program, with `{}` for each value. Backticks in a value become apostrophes, so that no
-    value can name an action. A Finding does the same with a remedy of another type. A message may repeat the words of
-    a site or a server: commands in it are only text.
+    `text` is written in the program, with `{}` for each value. If a value looks like a command, its backticks become
+    apostrophes. A Finding does the same with a remedy of another type. A message may repeat the words of a site or a
+    server: commands in it are only text.
     """
 
     __slots__ = ()
@@ -153,9 +153,9 @@ class Remedy(str):
         return super().__new__(cls, text.format(*map(_safe, values)) if values else text)
 
 
-def without_actions(remedy: str) -> str:
-    """The remedy as a text without actions, unless it is a Remedy."""
-    return remedy if isinstance(remedy, Remedy) or _BEGINNING not in remedy else _without_backticks(remedy)
+def without_actions(text: str) -> str:
+    """The text with apostrophes for its backticks, if it looks like a command; a Remedy stays as it is."""
+    return text if isinstance(text, Remedy) or _BEGINNING not in text else text.replace("`", "'")
 
 
 def parts(text: str) -> Iterator[str | Todo]:
@@ -182,8 +182,4 @@ def _named(command: str, words: list[str]) -> Todo | None:
 
 
 def _safe(value: Todo | str | int) -> Todo | str | int:
-    return _without_backticks(value) if isinstance(value, str) and not isinstance(value, Remedy) else value
-
-
-def _without_backticks(text: str) -> str:
-    return text.replace("`", "'")
+    return without_actions(value) if isinstance(value, str) else value

@@ -225,7 +225,7 @@ def is_imported(session: Session, run_id: int | None) -> bool:
 def require_site_run(session: Session, site_run_id: int) -> None:
     """Raises MetaharvestError if there is no such site run."""
     if not 0 <= site_run_id <= LARGEST_ID or session.get(HarvestSiteRun, site_run_id) is None:
-        raise MetaharvestError(f"There is no site run {site_run_id}. {todo('runs.show')} lists those of a run.")
+        raise MetaharvestError(f"There is no site run {site_run_id}. {todo('runs.show')} lists the site runs of a run.")
 
 
 def newest_site_run_id(session: Session, site_name: str) -> int:
