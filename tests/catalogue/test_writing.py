@@ -175,6 +175,14 @@ def test_a_record_has_the_origin_and_the_identifier_of_its_source_repository(cat
     assert (of_list.origin, of_list.item_identifier) == (None, "a.1")
 
 
+def test_a_record_of_a_plug_in_may_have_another_kind_of_id(catalogue: Catalogue) -> None:
+    catalogue.upload(upload("plug-in:7.1", origin=ORIGIN))
+    with readers(catalogue.harvester.engine)() as session:
+        found = entry_of(session, "plug-in:7")
+    assert found is not None
+    assert (found.origin, found.item_identifier) == (None, "plug-in:7")
+
+
 def test_stamps_are_whole_seconds_and_never_go_back(catalogue: Catalogue) -> None:
     catalogue.upload(upload("a.1.1"))
     sessions = readers(catalogue.harvester.engine)

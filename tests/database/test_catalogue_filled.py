@@ -54,6 +54,7 @@ def fill_later(engine: Engine) -> None:
     rows_of(engine, origin, "r.org/oai_dc/oai:r:1", 4, "oai_dc", '["a", "b:c", "a", "\\u00fc"]')
     rows_of(engine, origin, "r.org/oai_dc/oai:r:1", 3, "oai_dc", '["old"]')
     rows_of(engine, origin, "a.2", 1, "", "[]")
+    rows_of(engine, origin, "s.1", 1, "of-a-plug-in", "[]")
     tombstone = "INSERT INTO document_tombstone VALUES (?, 1, 1, '', ?)"
     rows_of(engine, tombstone, "s.1", "2026-11-07 00:00:00")
     rows_of(engine, tombstone, "erased.1", "2026-11-08 00:00:00")

@@ -105,7 +105,8 @@ def fill() -> None:
 
 def held(dialect: str) -> str:
     """The statement for documents with revisions. Only the numbers of rows and times are sorted."""
-    slash, of_record = POSITION[dialect].format("r.document_id"), "o.prefix <> ''"
+    slash = POSITION[dialect].format("r.document_id")
+    of_record = f"o.prefix <> '' AND {slash} > 0"
     last = "CASE WHEN t.deleted_at > r.inserted_at THEN t.deleted_at ELSE r.inserted_at END"
     newest = "SELECT document_id, MAX(revision) AS revision FROM document_revision GROUP BY document_id"
     ordered = f"""

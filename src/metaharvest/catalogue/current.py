@@ -65,13 +65,13 @@ def current_documents(session: Session, document_ids: Collection[str]) -> Mappin
 
 
 def held_documents(session: Session, document_ids: Collection[str]) -> Mapping[str, Holding]:
-    """Those of these documents that are not deleted, by document id."""
+    """The documents among these that are not deleted, by document id."""
     found = current_documents(session, document_ids)
     return {document_id: each.holding for document_id, each in found.items() if not each.deleted}
 
 
 def held_between(session: Session, first: str, end: str) -> list[str]:
-    """The documents, deleted ones left out, from `first` up to, but not, `end`, byte by byte, in this order."""
+    """The documents that are not deleted, from `first` up to, but not, `end`, byte by byte, in this order."""
     return list(session.scalars(_BETWEEN, {"first": first, "end": end}))
 
 

@@ -132,9 +132,9 @@ def _values(upload: Upload) -> dict[str, object]:
     """The columns of the current document that an upload sets."""
     fetched, document = upload.fetched, upload.fetched.document
     origin, item = None, document.document_id
-    if document.origin is not None:
-        # The document id of a record is its origin, its format and its identifier.
-        origin, _, item = document.document_id.split("/", 2)
+    # The document id of a record is its origin, its prefix and its identifier; a plug-in may make others.
+    if document.origin is not None and len(parts := document.document_id.split("/", 2)) == 3:
+        origin, _, item = parts
     return {
         "item_identifier": item,
         "origin": origin,

@@ -365,7 +365,7 @@ class DocumentOrigin(Base):
 
 
 class DocumentTombstone(Base):
-    """A document of the catalogue that was deleted, because its source repository deleted it, or was withdrawn.
+    """A deleted document of the catalogue: its source repository deleted it, or an administrator withdrew it.
 
     `revision` is the highest that it had: these numbers are used up. Its revisions stay, and can be read.
     """
