@@ -10,6 +10,7 @@ from __future__ import annotations
 import multiprocessing
 import threading
 from multiprocessing.context import SpawnContext, SpawnProcess
+from typing import Any
 
 _starting = threading.Lock()
 
@@ -20,14 +21,19 @@ class WorkerProcess(SpawnProcess):
     def start(self) -> None:
         """Start it. Raises OSError."""
         # No public setting allows this: BaseProcess.start() refuses if the current process is marked as daemonic.
-        config = getattr(multiprocessing.current_process(), "_config", {})
+        config: dict[str, Any] = multiprocessing.current_process()._config  # type: ignore[attr-defined]
         with _starting:
-            mark = config.pop("daemon", None)
+            kept = dict(config)
+            config.pop("daemon", None)
+            # The key of billiard, Celery's own multiprocessing, refuses to be sent to a child of the standard one:
+            # https://github.com/celery/billiard/blob/main/billiard/process.py
+            self.authkey = bytes(kept["authkey"])
+            config["authkey"] = self.authkey
             try:
                 super().start()
             finally:
-                if mark is not None:
-                    config["daemon"] = mark
+                config.clear()
+                config.update(kept)
 
 
 class WorkerContext(SpawnContext):
