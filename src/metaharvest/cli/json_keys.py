@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
+from functools import cache
 from typing import Any
 
 _FINDING = "level rule error_message=message remedy line_number=line column_number=column xpath excerpt"
@@ -46,8 +47,11 @@ _KEYS = {
 
 def as_mapping(row: Any) -> dict[str, Any]:
     """A read model by the keys of JSON; the other ones have the names of their values for keys."""
-    if not is_dataclass(row):
-        raise TypeError(row)
-    keys = _KEYS.get(type(row).__name__) or " ".join(field.name for field in fields(row))
-    pairs = (key.partition("=") for key in keys.split())
-    return {key: getattr(row, name or key) for key, _, name in pairs}
+    return {key: getattr(row, name) for key, name in _pairs(type(row))}
+
+
+@cache
+def _pairs(model: Any) -> tuple[tuple[str, str], ...]:
+    """The keys of this read model, each with the name of its value. Raises TypeError for what is none."""
+    keys = _KEYS.get(model.__name__) or " ".join(field.name for field in fields(model))
+    return tuple((key.partition("=")[0], key.partition("=")[2] or key) for key in keys.split())
