@@ -45,9 +45,9 @@ _KEYS = {
 """By the name of a read model: its keys in order, each with the name of the value if that differs."""
 
 
-def as_mapping(row: object) -> dict[str, Any]:
+def as_mapping(row: Any) -> dict[str, Any]:
     """A read model by the keys of JSON; the other ones have the names of their values for keys."""
-    return {key: getattr(row, name) for key, name in _pairs(type(row))}
+    return {key: getattr(row, name) for key, name in _pairs(row.__class__)}
 
 
 @cache
