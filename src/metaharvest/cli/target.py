@@ -69,7 +69,7 @@ command.add_command(withdraw)
 @click.option("--csv", "as_csv", is_flag=True, help="A table on stdout.")
 @click.pass_obj
 def list_documents(invocation: Invocation, name: str, as_json: bool, as_csv: bool) -> None:
-    """List the documents, each with its highest revision."""
+    """List the documents, each with its highest revision and its title."""
     from metaharvest.services import targets
 
     if as_json and as_csv:
