@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import Row, bindparam, func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import Base, CatalogueDocument, HarvestDocument, HarvestSiteSchedule
@@ -61,13 +62,13 @@ class Current:
 def current_documents(session: Session, document_ids: Collection[str]) -> Mapping[str, Current]:
     """These documents, deleted ones too, by document id."""
     rows = session.connection().execute(_CURRENT, {"documents": list(document_ids)})
-    return {row[2]: Current(row[0], bool(row[1]), Holding(row[2], row[3], row[4], row[5])) for row in rows}
+    return {row[2]: Current(row[0], bool(row[1]), _holding(row)) for row in rows}
 
 
 def held_documents(session: Session, document_ids: Collection[str]) -> Mapping[str, Holding]:
     """The documents among these that are not deleted, by document id."""
-    found = current_documents(session, document_ids)
-    return {document_id: each.holding for document_id, each in found.items() if not each.deleted}
+    rows = session.connection().execute(_CURRENT, {"documents": list(document_ids)})
+    return {row[2]: _holding(row) for row in rows if not row[1]}
 
 
 def held_between(session: Session, first: str, end: str) -> list[str]:
@@ -83,3 +84,7 @@ def number_held(session: Session) -> int:
 def number_as_in_ledger(session: Session, site_id: int) -> int:
     """The number of the site's ledger entries that agree with the catalogue: document, revision, site."""
     return session.connection().execute(_KEPT, {"site": site_id}).scalar_one()
+
+
+def _holding(row: Row[*tuple[Any, ...]]) -> Holding:
+    return Holding(row[2], row[3], row[4], row[5])

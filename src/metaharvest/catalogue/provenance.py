@@ -60,24 +60,24 @@ def note_origins(session: Session, uploads: Sequence[Upload]) -> None:
         insert_rows(session.connection(), _ORIGINS, rows)
 
 
-def restamp(session: Session, documents: Sequence[ListedDocument]) -> Mapping[int, RecordOrigin]:
+def restamp(session: Session, documents: Sequence[ListedDocument]) -> Mapping[int, Sequence[str] | None]:
     """Update the origins of these revisions, if their records have other datestamps, sets or descriptions.
 
-    Returns the new origin of each current document that changed, by its number in the catalogue.
+    Returns the current documents that changed, by number in the catalogue: the new sets; None if they are the same.
     """
     listed = {
         (each.document_id, each.revision): each.origin
         for each in documents
         if each.origin and not too_long(each.origin)
     }
-    changed, rows = dict[int, RecordOrigin](), []
+    changed, rows = dict[int, Sequence[str] | None](), []
     known = session.connection().execute(_LISTED, {"documents": [document_id for document_id, _ in listed]})
     for number, document_id, revision, *before in known:
         if (origin := listed.get((document_id, revision))) is None:
             continue
         values = _listed(origin)
         if before != [values[name] for name in _COMPARED]:
-            changed[number] = origin
+            changed[number] = None if before[_COMPARED.index("sets")] == values["sets"] else origin.sets
             rows.append({"this": document_id, "number": revision, **values})
     if rows:
         session.connection().execute(_AGAIN, rows)

@@ -91,8 +91,9 @@ def restamp(session: Session, documents: Sequence[ListedDocument]) -> None:
     Only a record whose values differ counts as changed.
     """
     if changed := provenance.restamp(session, documents):
-        _forget_sets(session, list(changed))
-        _write_sets(session, {number: origin.sets for number, origin in changed.items()})
+        if others := {number: sets for number, sets in changed.items() if sets is not None}:
+            _forget_sets(session, list(others))
+            _write_sets(session, others)
         _move(session, list(changed))
 
 
