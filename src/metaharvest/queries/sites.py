@@ -45,10 +45,10 @@ class RequestOptions:
 class RegisteredSite:
     """A row of the schedule; a broken one as it is in the table.
 
-    With the result of its last harvest, the number of failing documents and since when, since when it has failed as a
-    whole, and its `trend`: see trends.py. `state` is off, due, waiting, overdue since a day, or broken;
-    `package_id_mismatch` is None if the site has no own value; only a broken row has its `options`; `problems` are its
-    mistakes. `last_full_list` is the last full list of its source repository, by its own clock.
+    `state` is off, due, waiting, overdue since a day, or broken. `package_id_mismatch` is None if the site has no own
+    value. Only a broken row has its `options`; `problems` are its mistakes. The values from `last_status` on are about
+    its harvests: `failing` is the number of failing documents, `failed_since` the first day of its failure as a whole,
+    `trend` has its last harvests, `last_full_list` is the date of a full list by the source repository's clock.
     """
 
     site: str
