@@ -280,8 +280,9 @@ class SiteDocuments:
         try:
             try:
                 outcome, fetched = await self._outcome_of_check(intent, fetched)
-                memory.take(len(fetched.content) - size, site_id)
-                size = len(fetched.content)
+                if (after := len(fetched.content)) != size:
+                    memory.take(after - size, site_id)
+                    size = after
             except FiltersGivenUp as error:
                 return self._deferred(todo, error.findings[0]), None
             finally:
