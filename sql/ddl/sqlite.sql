@@ -29,6 +29,10 @@ CREATE INDEX ix_catalogue_document_changed ON catalogue_document (changed_at, ca
 
 CREATE INDEX ix_catalogue_document_item ON catalogue_document (item_identifier, origin);
 
+CREATE INDEX ix_catalogue_document_origin ON catalogue_document (origin, changed_at, catalogue_document_id);
+
+CREATE INDEX ix_catalogue_document_site ON catalogue_document (site_schedule_id, changed_at, catalogue_document_id);
+
 CREATE INDEX ix_catalogue_document_type ON catalogue_document (document_type, changed_at, catalogue_document_id);
 
 CREATE TABLE catalogue_set (

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
+from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
+from metaharvest.catalogue import change_feed
 from metaharvest.catalogue.change_feed import changes, last_stamp
 from metaharvest.database.engine import readers, writers
 from metaharvest.database.models import HarvestRun
@@ -116,3 +119,45 @@ def test_a_transfer_and_a_run_wait_for_one_another_in_no_circle(harvester: Harve
     transfer.join(30)
     assert said == [0]
     assert sorted(document_id for _, document_id in seen(harvester)) == ["a.1", "b.1"]
+
+
+def test_a_transaction_that_takes_long_gives_its_changes_the_time_of_its_commit(
+    harvester: Harvester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader that goes by time has seen none of it, and asks from a time before the commit."""
+    with writers(harvester.engine).begin() as session:
+        store(harvester, session, "a.0.1")
+    [before] = times(harvester)
+    monkeypatch.setattr(change_feed, "_LONGEST_WRITE", timedelta(0))
+    with writers(harvester.engine).begin() as session:
+        store(harvester, session, "a.1.1")
+        store(harvester, session, "a.2.1")
+        time.sleep(2.1)
+        assert times(harvester) == [before]
+        end = datetime.now(UTC).replace(microsecond=0)
+    first, *later = times(harvester)
+    assert first == before
+    assert len(later) == 2
+    assert min(later) >= end
+    with readers(harvester.engine)() as session:
+        assert last_stamp(session) == max(later)
+
+
+def test_numbers_that_were_rolled_back_give_no_document_a_new_time(
+    harvester: Harvester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with writers(harvester.engine)() as session:
+        store(harvester, session, "a.1.1")
+        session.rollback()
+        with writers(harvester.engine).begin() as another:
+            store(harvester, another, "a.2.1")
+        before = times(harvester)
+        monkeypatch.setattr(change_feed, "_LONGEST_WRITE", timedelta(-1))
+        session.execute(select(1))
+        session.commit()
+    assert times(harvester) == before
+
+
+def times(harvester: Harvester) -> list[datetime]:
+    with readers(harvester.engine)() as session:
+        return [each.changed_at for each in changes(session, 0, 100)]

@@ -2,6 +2,9 @@
 
 A reader keeps the number of the last change that it has seen, and asks for those after it. It misses none: a writer
 takes its numbers from a row that stays locked until it commits. A document that changes again moves to the end.
+
+A reader may also go by time: a change is committed less than COMMIT_LAG after the time that it has. A transaction that
+takes longer gives its changes a new time immediately before it commits.
 """
 
 from __future__ import annotations
@@ -9,13 +12,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import bindparam, insert, select, update
+from sqlalchemy import bindparam, event, insert, select, update
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, SessionTransaction
 
 from metaharvest.database.models import Base, CatalogueCounter, CatalogueDocument
+
+COMMIT_LAG = timedelta(seconds=10)
+"""The time of a change and the end of its commit are not further apart. Half of it is for the commit itself."""
+
+_LONGEST_WRITE = COMMIT_LAG / 2
+_TAKEN_HERE = "metaharvest.catalogue.numbers"
+"""The key of a session's memory for its numbers."""
 
 _DOCUMENTS = Base.metadata.tables[CatalogueDocument.__tablename__]
 _COUNTER = Base.metadata.tables[CatalogueCounter.__tablename__]
@@ -23,6 +33,9 @@ _ROW = _COUNTER.c.counter_id == 1
 _TAKE = update(_COUNTER).where(_ROW).values(change_seq=_COUNTER.c.change_seq + bindparam("number"))
 _TAKEN = select(_COUNTER.c.change_seq, _COUNTER.c.changed_at).where(_ROW)
 _STAMP = update(_COUNTER).where(_ROW).values(changed_at=bindparam("now"))
+_STAMP_AGAIN = (
+    update(_DOCUMENTS).where(_DOCUMENTS.c.change_seq >= bindparam("first")).values(changed_at=bindparam("now"))
+)
 _CHANGES = (
     select(*_DOCUMENTS.c["change_seq", "document_id", "document_type", "revision", "deleted", "changed_at"])
     .where(_DOCUMENTS.c.change_seq > bindparam("after"))
@@ -81,7 +94,25 @@ def take_numbers(session: Session, number: int) -> TakenNumbers:
     now = datetime.now(UTC).replace(microsecond=0)
     if now > before:
         connection.execute(_STAMP, {"now": now})
-    return TakenNumbers(last - number + 1, max(now, before))
+    taken = TakenNumbers(last - number + 1, max(now, before))
+    if _numbers_of(session) is None:
+        session.info[_TAKEN_HERE] = (session.get_transaction(), taken)
+    return taken
+
+
+def _numbers_of(session: Session) -> TakenNumbers | None:
+    """The first numbers that the session took in its present transaction; None if it took none."""
+    of: tuple[SessionTransaction | None, TakenNumbers | None] = session.info.get(_TAKEN_HERE, (None, None))
+    return of[1] if of[0] is session.get_transaction() else None
+
+
+@event.listens_for(Session, "before_commit")
+def _stamp_again(session: Session) -> None:
+    """Give the changes of a transaction that took long the present time. The counter is still locked."""
+    taken, now = _numbers_of(session), datetime.now(UTC).replace(microsecond=0)
+    if taken is not None and now - taken.at > _LONGEST_WRITE and not session.in_nested_transaction():
+        session.connection().execute(_STAMP, {"now": now})
+        session.connection().execute(_STAMP_AGAIN, {"first": taken.first, "now": now})
 
 
 def repair_times(session: Session, limit: datetime, now: datetime) -> int:

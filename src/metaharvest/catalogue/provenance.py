@@ -71,7 +71,7 @@ def restamp(session: Session, documents: Sequence[ListedDocument]) -> Mapping[in
         if each.origin and not too_long(each.origin)
     }
     changed, rows = dict[int, Sequence[str] | None](), []
-    known = session.connection().execute(_LISTED, {"documents": [document_id for document_id, _ in listed]}).all()
+    known = session.connection().execute(_LISTED, {"documents": [document_id for document_id, _ in listed]})
     for number, document_id, revision, *before in known:
         if (origin := listed.get((document_id, revision))) is None:
             continue

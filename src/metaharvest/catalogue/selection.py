@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, exists, or_, select
+from sqlalchemy import ColumnElement, FromClause, Tuple, and_, case, exists, func, or_, select, tuple_
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.current import DOCUMENTS
@@ -48,12 +48,30 @@ class Position(NamedTuple):
     number: int
 
 
+class Hidden(NamedTuple):
+    """The sites, by number, and the origins whose documents are not published."""
+
+    sites: tuple[int, ...] = ()
+    origins: tuple[str, ...] = ()
+
+    def hides(self, entry: CatalogueEntry) -> bool:
+        """True if this document is not published."""
+        return entry.site_id in self.sites or entry.origin in self.origins
+
+
+_NOTHING = Hidden()
+
+
 @dataclass(frozen=True, slots=True)
 class Selection:
     """The documents of a list; None, or no document type: any.
 
     `set_spec` is a set of the source repository `origin`: its subsets belong to it. `since` and `until` are the times
-    of the first and the last change.
+    of the first and the last change. `has_site`, `has_origin`: only documents of any site, of any origin. Documents of
+    the `hidden` sites and origins are left out.
+
+    A record that is there in several formats may be listed once: `one_of` says if as an item, or once in each format.
+    Its document is then the first one that is not deleted; as an item, a document of the `preferred` type goes first.
     """
 
     document_types: tuple[str, ...] = ()
@@ -62,6 +80,11 @@ class Selection:
     set_spec: str | None = None
     since: datetime | None = None
     until: datetime | None = None
+    has_site: bool = False
+    has_origin: bool = False
+    hidden: Hidden = _NOTHING
+    one_of: Literal["item", "format"] | None = None
+    preferred: str = ""
 
 
 def entry_of(session: Session, document_id: str) -> CatalogueEntry | None:
@@ -94,6 +117,11 @@ def list_entries(
     return [CatalogueEntry(*row) for row in session.execute(query)]
 
 
+def number_of_entries(session: Session, selection: Selection) -> int:
+    """The number of documents of a list, deleted ones included."""
+    return session.scalar(select(func.count()).select_from(DOCUMENTS).where(*_conditions(selection))) or 0
+
+
 def sets_of(session: Session, numbers: Collection[int]) -> Mapping[int, Sequence[str]]:
     """The sets of each of these documents at its source repository, by number; no set: left out."""
     query = select(_SETS.c.catalogue_document_id, _SETS.c.set_spec).where(_SETS.c.catalogue_document_id.in_(numbers))
@@ -122,7 +150,38 @@ def _conditions(selection: Selection) -> list[ColumnElement[bool]]:
         found.append(DOCUMENTS.c.changed_at >= selection.since)
     if selection.until is not None:
         found.append(DOCUMENTS.c.changed_at <= selection.until)
+    if selection.has_site:
+        found.append(DOCUMENTS.c.site_schedule_id.is_not(None))
+    if selection.has_origin:
+        found.append(DOCUMENTS.c.origin.is_not(None))
+    found += _published(DOCUMENTS, selection.hidden)
+    if selection.one_of:
+        found.append(~_has_better(selection))
     return found
+
+
+def _published(documents: FromClause, hidden: Hidden) -> list[ColumnElement[bool]]:
+    site, origin = documents.c.site_schedule_id, documents.c.origin
+    found: list[ColumnElement[bool]] = []
+    if hidden.sites:
+        found.append(or_(site.is_(None), site.not_in(hidden.sites)))
+    if hidden.origins:
+        found.append(or_(origin.is_(None), origin.not_in(hidden.origins)))
+    return found
+
+
+def _has_better(selection: Selection) -> ColumnElement[bool]:
+    """True if another document of the same record stands for it."""
+    other = DOCUMENTS.alias("other")
+
+    def rank(documents: FromClause) -> Tuple:
+        is_other_type = case((documents.c.document_type == selection.preferred, 0), else_=1)
+        return tuple_(case((documents.c.deleted, 1), else_=0), is_other_type, documents.c.catalogue_document_id)
+
+    same = [other.c.item_identifier == DOCUMENTS.c.item_identifier, other.c.origin == DOCUMENTS.c.origin]
+    if selection.one_of == "format":
+        same.append(other.c.document_type == DOCUMENTS.c.document_type)
+    return exists().where(*same, *_published(other, selection.hidden), rank(other) < rank(DOCUMENTS))
 
 
 def _in_set(set_spec: str) -> ColumnElement[bool]:

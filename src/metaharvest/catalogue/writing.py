@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import bindparam, delete, update
+from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue import provenance
@@ -65,7 +65,7 @@ def store(session: Session, uploads: Sequence[Upload], known: Mapping[str, Curre
 def bury(session: Session, deletion: Deletion, document: Current) -> None:
     """Delete a document: write its tombstone. Its revisions stay, and can be read."""
     provenance.write_tombstone(session, deletion, document.holding.revision)
-    _move(session, [document.number], deleted=True)
+    _delete(session, document)
 
 
 def erase(session: Session, document_id: str) -> int:
@@ -73,7 +73,7 @@ def erase(session: Session, document_id: str) -> int:
     number = provenance.erase(session, document_id)
     if document := current_documents(session, [document_id]).get(document_id):
         _forget_sets(session, [document.number])
-        _move(session, [document.number], deleted=True, title="")
+        _delete(session, document, title="")
     return number
 
 
@@ -104,6 +104,18 @@ def transfer(session: Session, document_ids: Sequence[str], site_id: int) -> Non
         rows = [{"this": each.holding.document_id, "highest": each.holding.revision} for each in given]
         session.connection().execute(_GIVE.values(site_schedule_id=site_id), rows)
         _move(session, [each.number for each in given], site_schedule_id=site_id)
+
+
+def _delete(session: Session, document: Current, **values: Any) -> None:
+    """Mark a document as deleted. The other formats of its record count as changed: one of them may take its place."""
+    this = DOCUMENTS.c.catalogue_document_id == document.number
+    item = select(*DOCUMENTS.c["origin", "item_identifier"]).where(this).subquery()
+    others = select(DOCUMENTS.c.catalogue_document_id).where(
+        DOCUMENTS.c.item_identifier == item.c.item_identifier, DOCUMENTS.c.origin == item.c.origin, ~this
+    )
+    _move(session, [document.number], deleted=True, **values)
+    if numbers := session.scalars(others.where(DOCUMENTS.c.deleted.is_(False))).all():
+        _move(session, numbers)
 
 
 def _move(session: Session, numbers: Sequence[int], **values: Any) -> None:

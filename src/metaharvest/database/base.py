@@ -42,14 +42,9 @@ class Identifier(TypeDecorator[str]):
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         """Other characters are replaced by DEL, which no name contains."""
-        return as_identifier(value)
-
-
-def as_identifier(value: str | None) -> str | None:
-    """The value for a column of this type."""
-    if value is None or value.isascii():
-        return value
-    return "".join(character if character.isascii() else "\x7f" for character in value)
+        if value is None or value.isascii():
+            return value
+        return "".join(character if character.isascii() else "\x7f" for character in value)
 
 
 TEXT = Text().with_variant(mysql.LONGTEXT(), "mysql", "mariadb")

@@ -397,6 +397,8 @@ class CatalogueDocument(Base):
         Index("ix_catalogue_document_item", "item_identifier", "origin"),
         Index("ix_catalogue_document_changed", "changed_at", "catalogue_document_id"),
         Index("ix_catalogue_document_type", "document_type", "changed_at", "catalogue_document_id"),
+        Index("ix_catalogue_document_origin", "origin", "changed_at", "catalogue_document_id"),
+        Index("ix_catalogue_document_site", "site_schedule_id", "changed_at", "catalogue_document_id"),
         TEXTS,
     )
 

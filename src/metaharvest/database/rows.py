@@ -13,9 +13,6 @@ from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import Connection, Dialect, Table, insert, text
-from sqlalchemy.types import TypeEngine
-
-from metaharvest.database.base import Identifier, as_identifier
 
 Columns = Mapping[str, object]
 
@@ -104,9 +101,4 @@ def _prepared(
     columns = [column for column in table.columns if column.name in names]
     # Inline: the statement does not return the keys of the new rows.
     compiled = insert(table).inline().compile(dialect=dialect, column_keys=[column.name for column in columns])
-    return str(compiled), {column.name: _conversion(column.type, dialect) for column in columns}
-
-
-def _conversion(kind: TypeEngine[Any], dialect: Dialect) -> Callable[[Any], Any] | None:
-    # SQLAlchemy would call two more functions for each identifier, and most values of a night are identifiers.
-    return as_identifier if isinstance(kind, Identifier) else kind.dialect_impl(dialect).bind_processor(dialect)
+    return str(compiled), {column.name: column.type.dialect_impl(dialect).bind_processor(dialect) for column in columns}

@@ -1,0 +1,149 @@
+"""Reads of the catalogue for those who publish it again: what there is, the formats of records, and whole records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, func, select, union_all
+from sqlalchemy.orm import Session
+
+from metaharvest.catalogue.current import DOCUMENTS
+from metaharvest.catalogue.provenance import Provenance
+from metaharvest.catalogue.selection import CatalogueEntry
+from metaharvest.database.models import Base, CatalogueSet, DocumentOrigin, DocumentRevision
+from metaharvest.model import RecordOrigin
+
+_REVISIONS = Base.metadata.tables[DocumentRevision.__tablename__]
+_ORIGINS = Base.metadata.tables[DocumentOrigin.__tablename__]
+_SETS = Base.metadata.tables[CatalogueSet.__tablename__]
+_ENTRY = DOCUMENTS.c[
+    "catalogue_document_id", "document_id", "item_identifier", "origin", "document_type", "revision", "title",
+    "site_schedule_id", "deleted", "changed_at",
+]  # fmt: skip
+_OF_CURRENT = and_(_ORIGINS.c.document_id == DOCUMENTS.c.document_id, _ORIGINS.c.revision == DOCUMENTS.c.revision)
+_PROVENANCE = ("base_url", "identifier", "prefix", "datestamp", "response_date", "namespace", "digest")
+_OTHERS = ("sets", "about", "altered")
+
+
+@dataclass(frozen=True, slots=True)
+class ItemDocument:
+    """A document of an item. `altered`: it was normalised."""
+
+    entry: CatalogueEntry
+    altered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRevision:
+    """The size of a current revision in bytes, and its origin; None for a document of a harvest list as received."""
+
+    size: int
+    provenance: Provenance | None
+
+
+def documents_of_items(session: Session, item_identifiers: Collection[str]) -> Sequence[ItemDocument]:
+    """The documents, of any origin, with these item identifiers, in the order of their numbers; deleted ones, too."""
+    query = select(*_ENTRY, _ORIGINS.c.altered).outerjoin(_ORIGINS, _OF_CURRENT)
+    rows = session.execute(query.where(DOCUMENTS.c.item_identifier.in_(item_identifiers)))
+    found = (ItemDocument(CatalogueEntry(*entry), bool(altered)) for *entry, altered in rows)
+    # Compared here too: MariaDB ignores spaces at the end.
+    exact = [each for each in found if each.entry.item_identifier in item_identifiers]
+    return sorted(exact, key=lambda each: each.entry.number)
+
+
+def stored_revisions(session: Session, entries: Collection[CatalogueEntry]) -> Mapping[int, StoredRevision]:
+    """The current revisions of these documents, by number; one whose content was erased is left out."""
+    columns = [DOCUMENTS.c.catalogue_document_id, _REVISIONS.c.size, *_ORIGINS.c[*_PROVENANCE, *_OTHERS]]
+    query = (
+        select(*columns)
+        .join(
+            _REVISIONS,
+            and_(_REVISIONS.c.document_id == DOCUMENTS.c.document_id, _REVISIONS.c.revision == DOCUMENTS.c.revision),
+        )
+        .outerjoin(_ORIGINS, _OF_CURRENT)
+        .where(DOCUMENTS.c.catalogue_document_id.in_([each.number for each in entries]))
+    )
+    return {number: StoredRevision(size, _provenance(values)) for number, size, *values in session.execute(query)}
+
+
+def contents(session: Session, entries: Collection[CatalogueEntry]) -> Mapping[int, bytes]:
+    """The bytes of the revisions of these documents, by number of the document."""
+    numbers = {(each.document_id, each.revision): each.number for each in entries}
+    query = (
+        select(*_REVISIONS.c["document_id", "revision", "content"])
+        .join(
+            DOCUMENTS,
+            and_(_REVISIONS.c.document_id == DOCUMENTS.c.document_id, _REVISIONS.c.revision == DOCUMENTS.c.revision),
+        )
+        .where(DOCUMENTS.c.catalogue_document_id.in_(list(numbers.values())))
+    )
+    return {
+        numbers[document_id, revision]: content
+        for document_id, revision, content in session.execute(query)
+        if (document_id, revision) in numbers
+    }
+
+
+def document_types(session: Session) -> Sequence[str]:
+    """The document types of all documents, sorted."""
+    return list(_distinct(session, DOCUMENTS.c.document_type))
+
+
+def first_of_type(session: Session, document_type: str) -> CatalogueEntry | None:
+    """The document of this type with the lowest number; None if there is none."""
+    query = select(*_ENTRY).where(DOCUMENTS.c.document_type == document_type)
+    row = session.execute(query.order_by(DOCUMENTS.c.catalogue_document_id).limit(1)).first()
+    return None if row is None else CatalogueEntry(*row)
+
+
+def origins(session: Session) -> Sequence[str]:
+    """The origins of all documents, sorted."""
+    return list(_distinct(session, DOCUMENTS.c.origin))
+
+
+def has_several_formats(session: Session) -> bool:
+    """True if the records of an origin are there in more than one format of it.
+
+    Document ids of records are origin, prefix and identifier: the first and the last one of an origin are compared.
+    """
+    names = origins(session)
+    document_id = DOCUMENTS.c.document_id
+    parts = [
+        select(func.min(document_id), func.max(document_id)).where(
+            # `0` follows `/`.
+            document_id >= f"{name}/",
+            document_id < f"{name}0",
+        )
+        for name in names
+    ]
+    rows = session.execute(union_all(*parts)) if parts else ()
+    return any(first and first.split("/")[1] != last.split("/")[1] for first, last in rows)
+
+
+def source_sets(session: Session) -> Sequence[tuple[str, str]]:
+    """The sets of source repositories, as origin and set spec, sorted; also those of deleted documents alone."""
+    query = select(DOCUMENTS.c.origin, _SETS.c.set_spec).join(
+        DOCUMENTS, DOCUMENTS.c.catalogue_document_id == _SETS.c.catalogue_document_id
+    )
+    rows = session.execute(query.where(DOCUMENTS.c.origin.is_not(None)).distinct())
+    return sorted((origin, set_spec) for origin, set_spec in rows)
+
+
+def _distinct(session: Session, column: ColumnElement[Any]) -> Iterator[str]:
+    """The values of a column that begins an index, from one to the next."""
+    value = session.scalar(select(func.min(column)))
+    while value is not None:
+        yield str(value)
+        value = session.scalar(select(func.min(column)).where(column > value))
+
+
+def _provenance(values: Sequence[object]) -> Provenance | None:
+    *origin, sets, about, altered = values
+    if altered is None:
+        return None
+    of = dict(zip(_PROVENANCE, map(str, origin), strict=True))
+    containers = tuple(each.encode() for each in json.loads(str(about)))
+    return Provenance(RecordOrigin(**of, sets=tuple(json.loads(str(sets))), about=containers), bool(altered))
