@@ -107,5 +107,6 @@ def _say_where(folder: Path, pages: Sequence[Path], start: str) -> None:
         f"\nLook around:\n"
         f"  {start} runs\n"
         f"  {start} log --site basalt-flats\n"
-        f"  {start} target list"
+        f"  {start} target list\n"
+        f"  {start} serve --public     publishes it by OAI-PMH, on http://127.0.0.1:8000/oai"
     )

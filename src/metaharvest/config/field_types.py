@@ -121,6 +121,12 @@ def _check_web_address(url: str) -> str:
     return url.rstrip("/")
 
 
+def _check_domain(name: str) -> str:
+    if name and not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]*(\.[A-Za-z][A-Za-z0-9-]*)+", name):
+        raise ValueError("it must be a domain, like catalogue.example.org")
+    return name.lower()
+
+
 def _check_path(path: Path) -> Path:
     at_home(path)
     return path
@@ -158,6 +164,8 @@ ZoneName = Annotated[str, AfterValidator(_check_zone)]
 DatabaseUrl = Annotated[str, AfterValidator(check_database_url)]
 ProxyUrl = Annotated[str, AfterValidator(_check_proxy)]
 WebAddress = Annotated[str, AfterValidator(_check_web_address)]
+WebAddresses = Annotated[tuple[WebAddress, ...], BeforeValidator(_split)]
+Domain = Annotated[str, AfterValidator(_check_domain)]
 PingUrl = Annotated[str, AfterValidator(_check_ping_url)]
 TargetKind = Annotated[str, AfterValidator(_check_target_kind)]
 SecretReference = Annotated[str, AfterValidator(check_reference)]

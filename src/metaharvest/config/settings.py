@@ -150,6 +150,26 @@ class MonitoringSettings(_Section):
     metrics_file: field_types.LocalPath | None = None
 
 
+class WebSettings(_Section):
+    """What `serve` publishes, under which address, and how much at a time.
+
+    `url` is the address of the whole, as people outside use it; without it, that of the process itself. `domain` is
+    that of identifiers. `token_key`, or a reference to it, signs resumption tokens. `hidden` are names of sites and
+    origins that are not published. `page_bytes` is the size of documents in a page.
+    """
+
+    url: field_types.WebAddress = ""
+    domain: field_types.Domain = ""
+    token_key: str = ""
+    hidden: field_types.Texts = ()
+    friends: field_types.WebAddresses = ()
+    rights: field_types.WebAddress = ""
+    branding: field_types.WebAddress = ""
+    page_records: Annotated[int, Field(ge=1, le=10_000)] = 200
+    page_bytes: field_types.Positive = 4_194_304
+    lists_at_once: Annotated[int, Field(ge=1, le=1000)] = 8
+
+
 class SiteSettings(_Section):
     """The rights of a site that only the administrator of this machine gives, by the site's name; `target`: its own."""
 
@@ -172,6 +192,7 @@ class Settings(_Section):
     validation: ValidationSettings = ValidationSettings()
     reports: ReportsSettings = ReportsSettings()
     monitoring: MonitoringSettings = MonitoringSettings()
+    web: WebSettings = WebSettings()
     sites: dict[str, SiteSettings] = {}
     targets: NamedTargets = {}
     folder: Path = Path()
@@ -374,7 +395,7 @@ def _sentence(error: dict[str, Any], where: str, variables: Mapping[tuple[str, s
     if error["type"] == "value_error" and isinstance(error.get("input"), dict):
         # An error about a section as a whole, whose values must not all be shown.
         return f"{where}: {f'{header[:-1]}.{key}]' if key else header}: {message}."
-    hidden = "password" in key or key in ("url", "proxy", "ping_url", "token")
+    hidden = "password" in key or key in ("url", "proxy", "ping_url", "token", "token_key")
     return f"{place} = {NOT_SHOWN if hidden else repr(error.get('input'))}: {message}."
 
 

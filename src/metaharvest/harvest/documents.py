@@ -280,9 +280,8 @@ class SiteDocuments:
         try:
             try:
                 outcome, fetched = await self._outcome_of_check(intent, fetched)
-                if (after := len(fetched.content)) != size:
-                    memory.take(after - size, site_id)
-                    size = after
+                memory.take(len(fetched.content) - size, site_id)
+                size = len(fetched.content)
             except FiltersGivenUp as error:
                 return self._deferred(todo, error.findings[0]), None
             finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -37,8 +38,12 @@ __all__ = ["Check", "CopiedTable", "examine"]
 
 
 def write_settings(path: Path) -> bool:
-    """Write a commented settings file, unless there is one; true if it was written. Raises SettingsError."""
+    """Write a commented settings file, unless there is one; true if it was written. Raises SettingsError.
+
+    It has a new token_key.
+    """
     template = (data_folder("templates") / "metaharvest.toml").read_bytes()
+    template = template.replace(b'token_key = ""', f'token_key = "{secrets.token_urlsafe(32)}"'.encode())
     try:
         make_folder(path.parent)
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE), "wb") as file:

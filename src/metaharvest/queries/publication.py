@@ -1,0 +1,54 @@
+"""What is public of the schedule: the sites that are not hidden, with their names and origins."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from metaharvest.database.models import HarvestSiteRun, HarvestSiteSchedule
+from metaharvest.model import Site
+from metaharvest.sites.registry import read_sites
+
+
+@dataclass(frozen=True, slots=True)
+class PublicSite:
+    """A registered site; `origin` and `set_spec` are those of its source repository, if it has one."""
+
+    name: str
+    origin: str | None
+    set_spec: str | None
+
+
+def public_sites(session: Session, hidden: Collection[str]) -> Sequence[PublicSite]:
+    """The registered sites in the order of their names, without those whose name or origin is hidden."""
+    found = []
+    for site in read_sites(session):
+        oai = site.options.oai if isinstance(site, Site) else None
+        origin = oai.origin if oai else None
+        if site.name not in hidden and origin not in hidden:
+            found.append(PublicSite(site.name, origin, oai.set_spec if oai else None))
+    return found
+
+
+def numbers_of(session: Session, names: Collection[str]) -> Mapping[str, int]:
+    """The numbers of the registered sites with these names, by name."""
+    query = select(HarvestSiteSchedule.name, HarvestSiteSchedule.site_schedule_id)
+    rows = session.execute(query.where(HarvestSiteSchedule.name.in_(names)))
+    found = {row.name: row.site_schedule_id for row in rows}
+    return {name: found[name] for name in names if name in found}
+
+
+def former_numbers_of(session: Session, names: Collection[str]) -> frozenset[int]:
+    """The numbers of the sites that had one of these names in a harvest, also of those that were removed."""
+    query = select(HarvestSiteRun.site_schedule_id).where(HarvestSiteRun.site_name.in_(names)).distinct()
+    return frozenset(session.scalars(query))
+
+
+def names_of(session: Session, numbers: Collection[int]) -> Mapping[int, str]:
+    """The names of the registered sites with these numbers, by number."""
+    query = select(HarvestSiteSchedule.site_schedule_id, HarvestSiteSchedule.name)
+    rows = session.execute(query.where(HarvestSiteSchedule.site_schedule_id.in_(numbers)))
+    return {row.site_schedule_id: row.name for row in rows}

@@ -1,0 +1,115 @@
+"""The web application of the public: its addresses, headers, and errors."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import logging
+import re
+from collections.abc import Sequence
+from urllib.parse import parse_qsl
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from metaharvest.errors import DatabaseError
+from metaharvest.web.provider import try_it
+from metaharvest.web.provider.provider import Busy, Provider
+
+log = logging.getLogger(__name__)
+
+_MOST_BYTES = 65_536
+"""The size of a POST request's body."""
+
+_LEAST_BYTES_GZIPPED = 1000
+_GZIP_LEVEL = 5
+_RETRY_SECONDS = 10
+_RETRY_DATABASE_SECONDS = 60
+_HEADERS = {
+    "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{try_it.STYLE_HASH}'; form-action 'self'; "
+    "frame-ancestors 'none'; base-uri 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+"""On every answer: metadata may have elements of HTML, which a browser would execute."""
+
+_RESPONSE_DATE = re.compile(rb"<responseDate>[^<]*</responseDate>")
+_FORM = "application/x-www-form-urlencoded"
+
+
+def application(provider: Provider) -> Starlette:
+    """The application that publishes with this provider."""
+
+    async def oai(request: Request) -> Response:
+        if not request.url.query and request.method != "POST" and _is_browser(request.headers.get("accept", "")):
+            return HTMLResponse(try_it.page(provider.public), headers={**_HEADERS, "Vary": "Accept"})
+        text = request.url.query
+        if request.method == "POST":
+            body = await _body(request)
+            if body is None:
+                return _sentence(413, f"A request has at most {_MOST_BYTES:,} bytes.")
+            text = "&".join(filter(None, (text, body)))
+        return await run_in_threadpool(_answer, provider, text, request.headers)
+
+    async def start(_request: Request) -> Response:
+        return RedirectResponse("oai", headers=_HEADERS)
+
+    return Starlette(
+        routes=[Route("/", start), Route("/oai", oai, methods=["GET", "POST"])],
+    )
+
+
+def _answer(provider: Provider, text: str, asked: Headers) -> Response:
+    """The answer to a request with these arguments and headers."""
+    try:
+        content = provider.answer(_pairs(text))
+    except Busy:
+        return _sentence(503, "Many lists are being read at this moment. Please try again.", _RETRY_SECONDS)
+    except DatabaseError as error:
+        log.error("A request was not answered: %s", error)
+        return _sentence(503, "The records cannot be read at this moment. Please try again.", _RETRY_DATABASE_SECONDS)
+    except Exception:
+        log.exception("A request was not answered: an unexpected error")
+        return _sentence(500, "Something went wrong here. The people who run this repository find it in their log.")
+    headers = {**_HEADERS, "Vary": "Accept, Accept-Encoding"}
+    if b"<Identify>" in content[:2000]:
+        headers["ETag"] = f'W/"{hashlib.sha256(_RESPONSE_DATE.sub(b"", content)).hexdigest()[:32]}"'
+        if headers["ETag"] in asked.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+    if len(content) >= _LEAST_BYTES_GZIPPED and "gzip" in asked.get("accept-encoding", ""):
+        content, headers["Content-Encoding"] = gzip.compress(content, _GZIP_LEVEL), "gzip"
+    return Response(content, media_type="text/xml", headers=headers)
+
+
+def _sentence(status: int, text: str, retry_after: int = 0) -> Response:
+    retry = {"Retry-After": str(retry_after)} if retry_after else {}
+    return PlainTextResponse(f"{text}\n", status, headers={**_HEADERS, **retry})
+
+
+def _pairs(text: str) -> Sequence[tuple[str, str]]:
+    """The arguments of a query or a form. Bytes that are not UTF-8 become a character that no value may have."""
+    return [
+        (name, value.replace("\ufffd", "\0"))
+        for name, value in parse_qsl(text, keep_blank_values=True, errors="replace", max_num_fields=None)
+    ]
+
+
+async def _body(request: Request) -> str | None:
+    """The body of a form; None if it is too large. Another type of body counts as an empty one."""
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > _MOST_BYTES:
+            return None
+    is_form = request.headers.get("content-type", _FORM).partition(";")[0].strip().lower() == _FORM
+    return body.decode("latin-1") if is_form else ""
+
+
+def _is_browser(accept: str) -> bool:
+    """True if a client names HTML before XML."""
+    html, xml = accept.find("text/html"), accept.find("/xml")
+    return html >= 0 and (xml < 0 or html < xml)

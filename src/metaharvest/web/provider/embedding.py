@@ -1,0 +1,69 @@
+"""A stored document as part of an answer, without a change of its meaning; and its Dublin Core. Pure.
+
+Exclusive canonical XML of the embedded element equals that of the stored one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from xml.sax.saxutils import escape
+
+from lxml import etree
+
+from metaharvest.transform.crosswalks import dublin_core
+from metaharvest.web.provider.formats import DUBLIN_CORE, OAI_DC
+
+DC = "http://purl.org/dc/elements/1.1/"
+_NAME = re.compile(rb"<[^\s/>]+")
+
+
+class NotEmbeddable(Exception):
+    """A document that cannot stand inside of another one; the text is the reason."""
+
+
+def root_of(content: bytes) -> etree._Element:
+    """The root element of a stored document. Raises NotEmbeddable if it has a DTD, or is not well-formed."""
+    parser = etree.XMLParser(
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        huge_tree=True,
+        strip_cdata=False,
+        remove_comments=False,
+    )
+    try:
+        root = etree.fromstring(content, parser)
+    except (etree.XMLSyntaxError, ValueError) as error:
+        raise NotEmbeddable(f"it is not well-formed: {error}") from error
+    if root.getroottree().docinfo.internalDTD is not None:
+        raise NotEmbeddable("it has a DTD")
+    return root
+
+
+def embedded(root: etree._Element) -> bytes:
+    """The element as bytes of an answer in UTF-8, for a place where another default namespace is declared."""
+    content = etree.tostring(root, encoding="UTF-8", xml_declaration=False, with_tail=False)
+    if None in root.nsmap:
+        return content
+    # The default namespace of the answer ends here.
+    name = _NAME.match(content)
+    assert name is not None
+    return content[: name.end()] + b' xmlns=""' + content[name.end() :]
+
+
+def dublin_core_of(root: etree._Element | None, document_type: str, title: str, identifier: str) -> bytes:
+    """The Dublin Core of a document: by a crosswalk, or else its title and its identifier."""
+    pairs = None if root is None else dublin_core(root, document_type)
+    if not pairs:
+        pairs = [*([("title", title)] if title else []), ("identifier", identifier)]
+    return _written(pairs)
+
+
+def _written(pairs: Sequence[tuple[str, str]]) -> bytes:
+    elements = "".join(f"<dc:{name}>{escape(text)}</dc:{name}>" for name, text in pairs)
+    return (
+        f'<oai_dc:dc xmlns:oai_dc="{OAI_DC}" xmlns:dc="{DC}" '
+        f'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" '
+        f'xsi:schemaLocation="{OAI_DC} {DUBLIN_CORE.schema}">{elements}</oai_dc:dc>'
+    ).encode()

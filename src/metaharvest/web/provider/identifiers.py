@@ -1,0 +1,92 @@
+"""The identifiers of items: the source's own, or one of ours. Pure.
+
+An item keeps the identifier that it has at its source if that is a URI of a known scheme and the metadata is as
+received (OAI-PMH guidelines for aggregators). Otherwise it gets `oai:DOMAIN:ORIGIN/IDENTIFIER`, a document of a harvest
+list `oai:DOMAIN:DOCUMENT`. Escapes are one-to-one, so that identifiers compare by characters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from urllib.parse import quote, unquote, urlsplit
+
+from metaharvest.catalogue.publication import ItemDocument
+
+_DOMAIN_FORM = r"[A-Za-z][A-Za-z0-9-]*(\.[A-Za-z][A-Za-z0-9-]*)+"
+DOMAIN = re.compile(_DOMAIN_FORM)
+"""The domain of an oai-identifier 2.0."""
+
+NO_DOMAIN = "localhost.localdomain"
+"""The domain of a provider whose host has no name."""
+
+_CHARACTERS = r"([A-Za-z0-9\-_.!~*'();/?:@&=+$,]|%[0-9A-Fa-f]{2})+"
+_KNOWN = re.compile(rf"(oai:{_DOMAIN_FORM}:|doi:10\.|hdl:|urn:[A-Za-z0-9-]+:|info:|ark:|https?://){_CHARACTERS}")
+_SAFE = "-_.!~*'();/?:@&=+$,"
+_PRINTABLE = "".join(map(chr, range(33, 127)))
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An item of the catalogue: its origin, None for a harvest list, and its identifier as the catalogue has it."""
+
+    origin: str | None
+    item_identifier: str
+
+    @property
+    def at_source(self) -> str:
+        """The identifier at its source. The catalogue has it percent-encoded, if it is a record's."""
+        return self.item_identifier if self.origin is None else unquote(self.item_identifier)
+
+    def keeps_its_own(self, domain: str) -> bool:
+        """True if its identifier at its source is a URI of a known scheme, and cannot be one of this domain."""
+        if self.origin is None and "%" in self.item_identifier:
+            return False
+        return _KNOWN.fullmatch(self.at_source) is not None and not self.at_source.startswith(f"oai:{domain}:")
+
+    def named_in(self, domain: str) -> str:
+        """Its identifier in our domain."""
+        if self.origin is None:
+            return f"oai:{domain}:{quote(self.item_identifier, safe=_SAFE.replace('/', ''))}"
+        return f"oai:{domain}:{quote(self.origin, safe=_SAFE.replace('/', ''))}/{quote(self.at_source, safe=_SAFE)}"
+
+
+def public_identifiers(documents: Iterable[ItemDocument], domain: str) -> Mapping[Item, str]:
+    """The identifier of each item of these documents, which are in the order of their numbers.
+
+    Of two origins that have one identifier, the one that had it first keeps it.
+    """
+    owners: dict[str, Item] = {}
+    altered: dict[Item, bool] = {}
+    for each in documents:
+        item = Item(each.entry.origin, each.entry.item_identifier)
+        owners.setdefault(item.item_identifier, item)
+        altered[item] = altered.get(item, False) or each.altered
+    return {
+        item: item.at_source
+        if item.keeps_its_own(domain) and owners[item.item_identifier] == item and not is_altered
+        else item.named_in(domain)
+        for item, is_altered in altered.items()
+    }
+
+
+def possible_items(identifier: str, domain: str) -> tuple[str, ...]:
+    """The item identifiers that the catalogue may have for an item with this identifier."""
+    found = [identifier, _encoded(identifier)]
+    start = f"oai:{domain}:"
+    if identifier.startswith(start):
+        origin, slash, local = identifier[len(start) :].partition("/")
+        found.append(_encoded(unquote(local)) if slash else unquote(origin))
+    return tuple(dict.fromkeys(each for each in found if each.isascii()))
+
+
+def domain_of(base_url: str) -> str:
+    """The domain for identifiers of a provider at this address."""
+    host = urlsplit(base_url).hostname or ""
+    return host if DOMAIN.fullmatch(host) else NO_DOMAIN
+
+
+def _encoded(identifier: str) -> str:
+    """As document ids of records have an identifier: `%` and all but printable ASCII is percent-encoded."""
+    return quote(identifier.replace("%", "%25"), safe=_PRINTABLE)

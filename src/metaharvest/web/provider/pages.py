@@ -1,0 +1,224 @@
+"""A page of a list: the records after a position, as many as a page may have, and the token for the next one.
+
+A list ends at the time when its first page was made, if the request names no earlier end. A record that changes after
+it gets a later datestamp: the harvester gets it with its next list, which begins at the responseDate of this one's
+first page.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Literal
+
+from metaharvest.catalogue import publication
+from metaharvest.catalogue.change_feed import last_stamp
+from metaharvest.catalogue.publication import StoredRevision
+from metaharvest.catalogue.selection import CatalogueEntry, Position, Selection, list_entries, number_of_entries
+from metaharvest.queries.publication import numbers_of
+from metaharvest.text import one_line
+from metaharvest.web.provider import answers, sets
+from metaharvest.web.provider.about import about_containers
+from metaharvest.web.provider.answers import Header
+from metaharvest.web.provider.arguments import ProtocolError, Refused, Request
+from metaharvest.web.provider.embedding import NotEmbeddable, dublin_core_of, embedded, root_of
+from metaharvest.web.provider.formats import DUBLIN_CORE, OAI_DC, Format
+from metaharvest.web.provider.tokens import Token, moment, read_token, written
+from metaharvest.web.provider.view import View
+
+log = logging.getLogger(__name__)
+
+NO_RECORDS = ProtocolError("noRecordsMatch", "No record has this format and this set, and a datestamp in this period.")
+
+
+def list_page(view: View, request: Request, now: datetime) -> bytes:
+    """A page of ListRecords or ListIdentifiers, as the content of an answer. Raises Refused."""
+    list_ = _begun(view, request, now) if request.token is None else _continued(view, request, request.token, now)
+    of = format_of(view, list_.prefix)
+    if (selection := _selection(view, list_, of)) is None:
+        raise Refused(NO_RECORDS)
+    if request.token is None:
+        list_ = replace(list_, size=number_of_entries(view.session, selection))
+    page = _page(view, list_, selection, of)
+    if not list_.is_bounded and request.token is not None and not page.entries:
+        # Everything that was left has changed meanwhile, and has moved behind the end of the list.
+        page = _page(view, list_, replace(selection, until=None), of)
+    if not page.written and request.token is None:
+        raise Refused(NO_RECORDS)
+    return (
+        f"<{request.verb}>".encode()
+        + b"".join(page.written)
+        + _token(view, list_, page, now)
+        + f"</{request.verb}>".encode()
+    )
+
+
+def record_of(view: View, entry: CatalogueEntry, of: Format) -> bytes:
+    """One record, as an element. Raises Refused if it cannot be given out in this format."""
+    written_records = list(_records(view, [entry], of))
+    if not written_records:
+        raise Refused(ProtocolError("cannotDisseminateFormat", "The document cannot stand inside of an answer."))
+    return written_records[0]
+
+
+def format_of(view: View, prefix: str) -> Format:
+    """The format with this prefix. Raises Refused."""
+    found = view.formats.with_prefix(view.session, prefix)
+    if found is None:
+        raise Refused(ProtocolError("cannotDisseminateFormat", f"No record has the format {prefix}."))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    entries: Sequence[CatalogueEntry]
+    written: Sequence[bytes]
+    is_last: bool
+
+
+def _begun(view: View, request: Request, now: datetime) -> Token:
+    """The list that a request begins."""
+    end = max(now.replace(microsecond=0), last_stamp(view.session) or now)
+    is_bounded = request.until is not None and request.until < end
+    until = request.until if request.until is not None and is_bounded else end
+    return Token(
+        request.verb,
+        request.prefix,
+        request.set_spec or "",
+        int(request.since.timestamp()) if request.since else 0,
+        int(until.timestamp()),
+        is_bounded,
+    )
+
+
+def _continued(view: View, request: Request, text: str, now: datetime) -> Token:
+    token = read_token(text, view.public.key, request.verb, now)
+    if isinstance(token, str):
+        raise Refused(ProtocolError("badResumptionToken", token))
+    return token
+
+
+def _selection(view: View, list_: Token, of: Format) -> Selection | None:
+    """The documents of a list; None if there can be none."""
+    is_dublin_core = of == DUBLIN_CORE
+    one_of: Literal["item", "format"] | None = None
+    if publication.has_several_formats(view.session):
+        one_of = "item" if is_dublin_core else "format"
+    selection = Selection(
+        document_types=() if is_dublin_core else (of.document_type,),
+        since=moment(list_.since) if list_.since else None,
+        until=moment(list_.until),
+        hidden=view.hidden,
+        one_of=one_of,
+        preferred=OAI_DC if is_dublin_core else "",
+    )
+    return _in_set(view, selection, list_.set_spec) if list_.set_spec else selection
+
+
+def _in_set(view: View, selection: Selection, set_spec: str) -> Selection | None:
+    """The part of a selection that is in a set; None if there is no such set."""
+    if (parts := sets.parts_of(set_spec)) is None:
+        return None
+    top, *names = parts
+    if top == sets.ORIGIN:
+        if not names:
+            return replace(selection, has_origin=True)
+        origin, *below = names
+        return replace(selection, origin=origin, set_spec=":".join(below) if below else None)
+    if not names:
+        return replace(selection, has_site=True) if top == sets.SITE else selection
+    if len(names) > 1:
+        return None
+    if top == sets.SITE:
+        number = numbers_of(view.session, names).get(names[0])
+        return None if number is None else replace(selection, site_id=number)
+    types = tuple(each.document_type for each in view.published_formats() if each.set_name == names[0])
+    if selection.document_types:
+        types = tuple(each for each in types if each in selection.document_types)
+    return replace(selection, document_types=types) if types else None
+
+
+def _page(view: View, list_: Token, selection: Selection, of: Format) -> _Page:
+    """The next page: at least one record, if there is one."""
+    most = view.public.page_records
+    after = Position(moment(list_.last_at), list_.last_number) if list_.last_number else None
+    entries: Sequence[CatalogueEntry] = ()
+    while True:
+        found = list_entries(view.session, selection, most + 1, after)
+        if not found:
+            return _Page(entries, (), is_last=True)
+        if list_.verb == "ListIdentifiers":
+            entries = found[:most]
+            written_records = [answers.header(each) for each in view.headers(entries)]
+        else:
+            stored = publication.stored_revisions(view.session, found[:most])
+            entries = _cut(found[:most], stored, view.public.page_bytes)
+            written_records = list(_records(view, entries, of, stored))
+        is_last = len(entries) == len(found)
+        if written_records or is_last:
+            return _Page(entries, written_records, is_last)
+        after = entries[-1].position
+
+
+def _cut(
+    entries: Sequence[CatalogueEntry], stored: Mapping[int, StoredRevision], most_bytes: int
+) -> Sequence[CatalogueEntry]:
+    """The first of these documents that have room in a page; one in any case."""
+    size = 0
+    for number, each in enumerate(entries):
+        size += stored[each.number].size if each.number in stored and not each.deleted else 0
+        if size > most_bytes and number:
+            return entries[:number]
+    return entries
+
+
+def _records(
+    view: View,
+    entries: Sequence[CatalogueEntry],
+    of: Format,
+    stored: Mapping[int, StoredRevision] | None = None,
+) -> Iterator[bytes]:
+    """The records of these documents in this format. A document that cannot be embedded is left out, and logged."""
+    live = [each for each in entries if not each.deleted]
+    stored = publication.stored_revisions(view.session, live) if stored is None else stored
+    contents = publication.contents(view.session, live)
+    for entry, header in zip(entries, view.headers(entries), strict=True):
+        if entry.deleted:
+            yield answers.record(header, b"", b"")
+        # A document without content is being erased at this moment.
+        elif entry.number in contents and entry.number in stored:
+            try:
+                yield _live_record(entry, header, stored[entry.number], contents[entry.number], of)
+            except NotEmbeddable as error:
+                name, why = one_line(entry.document_id), one_line(str(error))
+                log.warning("The document %s, revision %d, is not published: %s.", name, entry.revision, why)
+
+
+def _live_record(entry: CatalogueEntry, header: Header, stored: StoredRevision, content: bytes, of: Format) -> bytes:
+    is_made = of == DUBLIN_CORE and entry.document_type != OAI_DC
+    if is_made:
+        try:
+            root = root_of(content)
+        except NotEmbeddable:
+            root = None
+        metadata = dublin_core_of(root, entry.document_type, entry.title, header.identifier)
+    else:
+        metadata = embedded(root_of(content))
+    return answers.record(header, metadata, about_containers(stored.provenance, altered=is_made))
+
+
+def _token(view: View, list_: Token, page: _Page, now: datetime) -> bytes:
+    """The token for the next page; an empty one ends a list that was cut, and a whole list has none."""
+    if page.is_last:
+        return answers.token("", list_.cursor, list_.size, None) if list_.cursor else b""
+    last = page.entries[-1]
+    following = replace(
+        list_,
+        last_at=int(last.changed_at.timestamp()),
+        last_number=last.number,
+        cursor=list_.cursor + len(page.entries),
+        issued=int(now.astimezone(UTC).timestamp()),
+    )
+    return answers.token(written(following, view.public.key), list_.cursor, list_.size, following.expires)

@@ -1,0 +1,182 @@
+"""Answers the requests of harvesters: the six verbs of OAI-PMH 2.0.
+
+The responseDate of every answer lies COMMIT_LAG before the present: see docs/provider.md. The database is left before
+the answer is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from threading import BoundedSemaphore
+
+from metaharvest.catalogue import publication
+from metaharvest.catalogue.change_feed import COMMIT_LAG
+from metaharvest.catalogue.selection import CatalogueEntry, Selection, list_entries
+from metaharvest.queries.publication import public_sites
+from metaharvest.services.harvester import Harvester
+from metaharvest.text import one_line
+from metaharvest.web.provider import answers, descriptions, sets
+from metaharvest.web.provider.answers import element, stamp
+from metaharvest.web.provider.arguments import LISTS, ProtocolError, Refused, Request, read_request
+from metaharvest.web.provider.formats import DUBLIN_CORE, OAI_DC, Format
+from metaharvest.web.provider.pages import format_of, list_page, record_of
+from metaharvest.web.provider.tokens import Token, read_token, written
+from metaharvest.web.provider.view import Formats, Public, View
+
+
+class Busy(Exception):
+    """As many lists are being made as there may be: the harvester should come again."""
+
+
+class Provider:
+    """The provider of one installation, for several threads. `lists_at_once`: the number of lists made together."""
+
+    def __init__(self, harvester: Harvester, public: Public, lists_at_once: int) -> None:
+        self.public = public
+        self._harvester = harvester
+        self._formats = Formats()
+        self._lists = BoundedSemaphore(lists_at_once)
+
+    def answer(self, pairs: Sequence[tuple[str, str]]) -> bytes:
+        """The answer to a request with these arguments. Raises Busy, DatabaseError."""
+        now = self._harvester.now()
+        echoed: dict[str, str] = {}
+        try:
+            request = read_request(pairs)
+            echoed = {"verb": request.verb, **request.arguments}
+            inner = self._content(request, now)
+        except Refused as refused:
+            inner = answers.errors(refused.errors)
+            if any(each.code in ("badVerb", "badArgument") for each in refused.errors):
+                echoed = {}
+        return answers.envelope(self.public.base_url, echoed, now - COMMIT_LAG, inner)
+
+    def _content(self, request: Request, now: datetime) -> bytes:
+        if request.verb not in (*LISTS, "ListSets"):
+            return self._with_view(request, now)
+        if not self._lists.acquire(blocking=False):
+            raise Busy
+        try:
+            return self._with_view(request, now)
+        finally:
+            self._lists.release()
+
+    def _with_view(self, request: Request, now: datetime) -> bytes:
+        with self._harvester.reading() as session:
+            view = View(session, self.public, self._formats)
+            match request.verb:
+                case "Identify":
+                    return _identify(view, now)
+                case "ListMetadataFormats":
+                    return _list_metadata_formats(view, request.identifier)
+                case "ListSets":
+                    return _list_sets(view, request, now)
+                case "GetRecord":
+                    return _get_record(view, request)
+                case _:
+                    return list_page(view, request, now)
+
+
+def _identify(view: View, now: datetime) -> bytes:
+    public = view.public
+    earliest = list_entries(view.session, Selection(hidden=view.hidden), 1)
+    return "".join(
+        (
+            "<Identify>",
+            element("repositoryName", one_line(public.name)),
+            element("baseURL", public.base_url),
+            element("protocolVersion", "2.0"),
+            *(element("adminEmail", each) for each in public.administrators),
+            element("earliestDatestamp", stamp(min([now - COMMIT_LAG, *(each.changed_at for each in earliest)]))),
+            element("deletedRecord", "persistent"),
+            element("granularity", "YYYY-MM-DDThh:mm:ssZ"),
+            element("compression", "gzip"),
+            *descriptions.all_of(public),
+            "</Identify>",
+        )
+    ).encode()
+
+
+def _list_metadata_formats(view: View, identifier: str) -> bytes:
+    formats = view.published_formats()
+    if identifier:
+        types = {each.document_type for each in _documents_of(view, identifier)}
+        formats = [each for each in formats if each == DUBLIN_CORE or each.document_type in types]
+    inner = "".join(answers.metadata_format(each) for each in formats)
+    return f"<ListMetadataFormats>{inner}</ListMetadataFormats>".encode()
+
+
+def _get_record(view: View, request: Request) -> bytes:
+    found: list[ProtocolError] = []
+    of: Format | None = None
+    documents: Sequence[CatalogueEntry] = ()
+    try:
+        of = format_of(view, request.prefix)
+    except Refused as refused:
+        found += refused.errors
+    try:
+        documents = _documents_of(view, request.identifier)
+    except Refused as refused:
+        found += refused.errors
+    if of is None or not documents:
+        raise Refused(*found)
+    if (chosen := _chosen(documents, of)) is None:
+        raise Refused(ProtocolError("cannotDisseminateFormat", f"The record does not have the format {of.prefix}."))
+    return b"<GetRecord>" + record_of(view, chosen, of) + b"</GetRecord>"
+
+
+def _documents_of(view: View, identifier: str) -> Sequence[CatalogueEntry]:
+    """The documents of the item with this identifier. Raises Refused if there are none."""
+    if found := view.documents_of(identifier):
+        return found
+    raise Refused(ProtocolError("idDoesNotExist", "No record has this identifier."))
+
+
+def _chosen(documents: Sequence[CatalogueEntry], of: Format) -> CatalogueEntry | None:
+    """The document of an item that stands for it in this format, as lists choose it; None: it lacks the format."""
+    fitting = [each for each in documents if of == DUBLIN_CORE or each.document_type == of.document_type]
+    return min(fitting, key=lambda each: (each.deleted, each.document_type != OAI_DC, each.number), default=None)
+
+
+def _list_sets(view: View, request: Request, now: datetime) -> bytes:
+    token = Token(request.verb)
+    if request.token is not None:
+        read = read_token(request.token, view.public.key, request.verb, now)
+        if isinstance(read, str):
+            raise Refused(ProtocolError("badResumptionToken", read))
+        token = read
+    every = sorted(dict(_all_sets(view)).items())
+    left = [each for each in every if each[0] > token.last]
+    page, rest = left[: view.public.page_records], left[view.public.page_records :]
+    inner = "".join(f"<set>{element('setSpec', spec)}{element('setName', name)}</set>" for spec, name in page).encode()
+    if rest:
+        following = replace(
+            token, last=page[-1][0], cursor=token.cursor + len(page), size=len(every), issued=int(now.timestamp())
+        )
+        inner += answers.token(written(following, view.public.key), token.cursor, len(every), following.expires)
+    elif token.cursor:
+        inner += answers.token("", token.cursor, len(every), None)
+    return b"<ListSets>" + inner + b"</ListSets>"
+
+
+def _all_sets(view: View) -> Iterator[tuple[str, str]]:
+    """All sets with their names for people; also those of sites that have no documents yet."""
+    yield from sets.NAMES.items()
+    sites = public_sites(view.session, view.public.hidden)
+    for site in sites:
+        yield sets.site_set(site.name), one_line(f"Site {site.name}")
+    origins = {*publication.origins(view.session), *(site.origin for site in sites if site.origin)}
+    published = origins.difference(view.hidden.origins)
+    for origin in published:
+        yield sets.origin_set(origin), one_line(f"Source repository {origin}")
+    of_sites = ((site.origin, site.set_spec) for site in sites if site.origin and site.set_spec)
+    for origin, source_set in {*publication.source_sets(view.session), *of_sites}:
+        if origin in published:
+            parts = source_set.split(":")
+            for number in range(1, len(parts) + 1):
+                upper = ":".join(parts[:number])
+                yield sets.origin_set(origin, upper), one_line(f"Set {upper} of the source repository {origin}")
+    for each in view.published_formats():
+        yield f"{sets.FORMAT}:{sets.escaped(each.set_name)}", f"Records in the format {each.set_name}"

@@ -1,0 +1,61 @@
+"""The sets of the provider: by site, by origin with the sets of source repositories, and by format. Pure.
+
+A setSpec has few characters. Others are written as `~` and two hexadecimal digits for each byte of UTF-8, one-to-one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+SITE, ORIGIN, FORMAT = "site", "origin", "format"
+NAMES = {
+    SITE: "Records by the site that they were harvested from",
+    ORIGIN: "Records by source repository",
+    FORMAT: "Records by metadata format",
+}
+"""The sets at the top, and their names for people."""
+
+_LEGAL = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.!*'()")
+_ESCAPE = re.compile(r"~([0-9A-F]{2})")
+_EMPTY = "~"
+
+
+def escaped(text: str) -> str:
+    """A name as one part of a setSpec."""
+    return "".join(chr(byte) if byte in _LEGAL else f"~{byte:02X}" for byte in text.encode()) or _EMPTY
+
+
+def unescaped(part: str) -> str | None:
+    """The name that is written as this part of a setSpec; None if none is."""
+    if part == _EMPTY:
+        return ""
+    data = _ESCAPE.sub(lambda found: chr(int(found[1], 16)), part).encode("latin-1", "replace")
+    text = data.decode(errors="replace")
+    return text if escaped(text) == part else None
+
+
+def site_set(name: str) -> str:
+    """The set of a site."""
+    return f"{SITE}:{escaped(name)}"
+
+
+def origin_set(origin: str, source_set: str | None = None) -> str:
+    """The set of an origin, or of a set of its source repository."""
+    below = "" if source_set is None else "".join(f":{escaped(part)}" for part in source_set.split(":"))
+    return f"{ORIGIN}:{escaped(origin)}{below}"
+
+
+def parts_of(set_spec: str) -> Sequence[str] | None:
+    """The names in a setSpec of ours, from the top; None if it is none."""
+    top, *rest = set_spec.split(":")
+    names = [unescaped(part) for part in rest]
+    if top not in NAMES or None in names:
+        return None
+    return [top, *(name for name in names if name is not None)]
+
+
+def lowest(set_specs: Iterable[str]) -> Sequence[str]:
+    """These sets without those that have another one of them below."""
+    specs = list(dict.fromkeys(set_specs))
+    return [each for each in specs if not any(other.startswith(f"{each}:") for other in specs)]

@@ -1,0 +1,158 @@
+"""The published part of the catalogue, as one request sees it: formats, items, headers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from threading import Lock
+
+from sqlalchemy.orm import Session
+
+from metaharvest.catalogue import publication
+from metaharvest.catalogue.publication import ItemDocument
+from metaharvest.catalogue.selection import CatalogueEntry, Hidden, Selection, list_entries, sets_of
+from metaharvest.queries.publication import names_of, numbers_of
+from metaharvest.web.provider import sets
+from metaharvest.web.provider.answers import Header
+from metaharvest.web.provider.embedding import NotEmbeddable, root_of
+from metaharvest.web.provider.formats import DUBLIN_CORE, Format, schema_of, wanted_prefix, with_prefixes
+from metaharvest.web.provider.identifiers import Item, possible_items, public_identifiers
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Public:
+    """What the provider says of itself, and the sizes of its pages in records and bytes.
+
+    `hidden` are the names of sites and origins that it does not publish, `hidden_sites` the numbers that sites of these
+    names had earlier; `key` signs tokens; `friends`, `rights` and
+    `branding` are URLs.
+    """
+
+    name: str
+    base_url: str
+    domain: str
+    administrators: Sequence[str]
+    key: bytes
+    page_records: int
+    page_bytes: int
+    friends: Sequence[str] = ()
+    rights: str = ""
+    branding: str = ""
+    hidden: Sequence[str] = ()
+    hidden_sites: Collection[int] = ()
+
+
+class Formats:
+    """The formats of all document types that the catalogue has had since this process began.
+
+    A format stays as it is, so that the catalogue is asked only for those that are not known yet.
+    """
+
+    def __init__(self) -> None:
+        self._first: list[tuple[CatalogueEntry, str, str]] = []
+        self._seen: set[str] = set()
+        self._lock = Lock()
+        self.known: Sequence[Format] = ()
+
+    def with_prefix(self, session: Session, prefix: str) -> Format | None:
+        """The format with this prefix; None if there is none."""
+        if prefix == DUBLIN_CORE.prefix:
+            return DUBLIN_CORE
+        if all(each.prefix != prefix for each in self.known):
+            self.refresh(session)
+        return next((each for each in self.known if each.prefix == prefix), None)
+
+    def of_type(self, session: Session, document_type: str) -> Format | None:
+        """The format of documents of this type; None if it has none, as its only documents are erased ones."""
+        if document_type not in self._seen:
+            self.refresh(session)
+        return next((each for each in self.known if each.document_type == document_type), None)
+
+    def refresh(self, session: Session) -> None:
+        """Look for document types that are not known yet."""
+        with self._lock:
+            new = [each for each in publication.document_types(session) if each not in self._seen]
+            for document_type in new:
+                first = publication.first_of_type(session, document_type)
+                if first is None or (not document_type and first.origin is None):
+                    continue
+                root = None
+                with suppress(NotEmbeddable):
+                    root = root_of(publication.contents(session, [first]).get(first.number, b""))
+                self._first.append((first, wanted_prefix(first), schema_of(document_type, root)))
+            if new:
+                self.known = with_prefixes(self._first)
+                self._seen.update(new)
+
+
+class View:
+    """The published part of the catalogue in one session."""
+
+    def __init__(self, session: Session, public: Public, formats: Formats) -> None:
+        self.session = session
+        self.public = public
+        self.formats = formats
+
+    @cached_property
+    def hidden(self) -> Hidden:
+        """The sites and origins that are not published."""
+        if not self.public.hidden:
+            return Hidden()
+        sites = {*self.public.hidden_sites, *numbers_of(self.session, self.public.hidden).values()}
+        return Hidden(tuple(sites), tuple(self.public.hidden))
+
+    def published_formats(self) -> Sequence[Format]:
+        """The formats of published documents, with oai_dc."""
+        self.formats.refresh(self.session)
+        others = [
+            each
+            for each in self.formats.known
+            if each != DUBLIN_CORE
+            and list_entries(self.session, Selection(document_types=(each.document_type,), hidden=self.hidden), 1)
+        ]
+        return [DUBLIN_CORE, *others]
+
+    def documents_of(self, identifier: str) -> Sequence[CatalogueEntry]:
+        """The published documents of the item with this identifier, in the order of their numbers."""
+        found = publication.documents_of_items(self.session, possible_items(identifier, self.public.domain))
+        named = public_identifiers(found, self.public.domain)
+        return [
+            each.entry for each in found if named[_item(each.entry)] == identifier and not self.hidden.hides(each.entry)
+        ]
+
+    def headers(self, entries: Sequence[CatalogueEntry]) -> Sequence[Header]:
+        """The headers of these documents."""
+        of_items: Sequence[ItemDocument] = publication.documents_of_items(
+            self.session, {each.item_identifier for each in entries}
+        )
+        identifiers = public_identifiers(of_items, self.public.domain)
+        names = names_of(self.session, {each.site_id for each in entries if each.site_id is not None})
+        source_sets = sets_of(self.session, [each.number for each in entries])
+        return [
+            Header(
+                identifiers[_item(each)],
+                each.changed_at,
+                self._sets(each, names, source_sets.get(each.number, ())),
+                each.deleted,
+            )
+            for each in entries
+        ]
+
+    def _sets(self, entry: CatalogueEntry, names: Mapping[int, str], source_sets: Sequence[str]) -> Sequence[str]:
+        found = []
+        if entry.site_id is not None and entry.site_id in names:
+            found.append(sets.site_set(names[entry.site_id]))
+        if entry.origin is not None:
+            found += [sets.origin_set(entry.origin), *(sets.origin_set(entry.origin, each) for each in source_sets)]
+        if of := self.formats.of_type(self.session, entry.document_type):
+            found.append(f"{sets.FORMAT}:{sets.escaped(of.set_name)}")
+        return sets.lowest(found)
+
+
+def _item(entry: CatalogueEntry) -> Item:
+    return Item(entry.origin, entry.item_identifier)

@@ -1,0 +1,116 @@
+"""Serves the public until the process is told to end."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import uvicorn
+
+from metaharvest.catalogue import publication
+from metaharvest.config.secret_references import is_reference, resolve_secret
+from metaharvest.config.settings import Settings
+from metaharvest.errors import MetaharvestError
+from metaharvest.queries.publication import former_numbers_of, numbers_of
+from metaharvest.services.harvester import Harvester
+from metaharvest.text import one_line
+from metaharvest.web.application import application
+from metaharvest.web.provider.identifiers import domain_of
+from metaharvest.web.provider.provider import Provider
+from metaharvest.web.provider.view import Public
+
+_GRACE_SECONDS = 30
+"""The time that answers under way have after the signal to end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What is served where: the addresses of the process and of the provider, and sentences for the operator."""
+
+    url: str
+    base_url: str
+    notes: Sequence[str]
+
+
+def serve(harvester: Harvester, host: str, port: int, report: Callable[[Served], None]) -> None:
+    """Serve until SIGTERM or SIGINT; port 0: any free one. `report` is called as soon as requests are accepted.
+
+    Raises SettingsError, DatabaseError, and MetaharvestError if the address cannot be used.
+    """
+    try:
+        listening = socket.create_server((host, port), family=_family(host), backlog=2048)
+    except OSError as error:
+        # Python adds the address to the words of the system.
+        reason = one_line(str(error.strerror or error)).partition(" (while")[0]
+        raise MetaharvestError(f"The address {host}, port {port}, cannot be used: {reason}.") from error
+    with listening:
+        url = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
+        public, notes = describe(harvester, url)
+        provider = Provider(harvester, public, harvester.settings.web.lists_at_once)
+        config = uvicorn.Config(
+            application(provider),
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+            timeout_graceful_shutdown=_GRACE_SECONDS,
+        )
+        report(Served(url, public.base_url, notes))
+        # The signal that ended the server arrives once more behind it.
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(config).run(sockets=[listening])
+
+
+def describe(harvester: Harvester, url: str) -> tuple[Public, Sequence[str]]:
+    """What a provider in a process at this address says of itself; and notes for the operator. Raises SettingsError."""
+    settings, web = harvester.settings, harvester.settings.web
+    base_url = f"{web.url or url}/oai"
+    key, notes = _key(settings)
+    former: frozenset[int] = frozenset()
+    with harvester.reading() as session:
+        if web.hidden:
+            former = former_numbers_of(session, web.hidden)
+            known = {*numbers_of(session, web.hidden), *publication.origins(session)}
+            notes += [
+                f"Nothing is hidden by {name} in hidden of [web]: no site and no origin has this name."
+                for name in web.hidden
+                if name not in known and not former
+            ]
+    return (
+        Public(
+            name=settings.harvester.name,
+            base_url=base_url,
+            domain=web.domain or domain_of(base_url),
+            administrators=settings.harvester.administrators or (settings.mail.sender,),
+            key=key,
+            page_records=web.page_records,
+            page_bytes=web.page_bytes,
+            friends=web.friends,
+            rights=web.rights,
+            branding=web.branding,
+            hidden=web.hidden,
+            hidden_sites=former,
+        ),
+        notes,
+    )
+
+
+def _key(settings: Settings) -> tuple[bytes, list[str]]:
+    """The key of tokens; one for this process alone if the settings have none."""
+    key = settings.web.token_key
+    if key and is_reference(key):
+        key = resolve_secret(key, settings.folder)
+    if key:
+        return key.encode(), []
+    note = (
+        "token_key of [web] is not set: harvesters that are in the middle of a list when this process ends have to "
+        f'begin it again. A key for it: token_key = "{secrets.token_urlsafe(32)}"'
+    )
+    return secrets.token_bytes(32), [note]
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -1,0 +1,106 @@
+"""The provider behind a real server: methods, headers, the page for browsers, errors."""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+from lxml import etree
+
+from metaharvest.database.engine import writers
+from support.databases import on_one_database
+from support.harvester import Harvester, eml
+from support.provider import Served, checked, codes, document, served, store, texts
+
+LIST = "?verb=ListRecords&metadataPrefix=oai_dc"
+
+pytestmark = on_one_database
+
+
+@pytest.fixture
+def server(harvester: Harvester) -> Iterator[Served]:
+    store(harvester, *(document(f"a.{number}", eml(f"a.{number}.1")) for number in range(30)))
+    harvester.rows("UPDATE catalogue_document SET changed_at = '2026-01-01 00:00:00.000000'")
+    with served(harvester) as made:
+        yield made
+
+
+def test_an_answer_is_xml_and_gzipped_for_those_who_take_it(server: Served) -> None:
+    status, headers, body = server.get(LIST)
+    assert (status, headers["content-type"]) == (200, "text/xml; charset=utf-8")
+    assert "content-encoding" not in headers
+    status, headers, packed = server.get(LIST, Accept_Encoding="gzip, deflate")
+    assert headers["content-encoding"] == "gzip"
+    assert texts(checked(gzip.decompress(packed)), "identifier") == texts(checked(body), "identifier")
+    assert "script" not in headers["content-security-policy"]
+
+
+def test_get_and_post_say_the_same(server: Served) -> None:
+    question = urllib.request.Request(server.base_url, data=b"verb=ListIdentifiers&metadataPrefix=oai_dc")
+    _, _, posted = server.request(question)
+    _, _, got = server.get("?verb=ListIdentifiers&metadataPrefix=oai_dc")
+    assert texts(checked(posted), "identifier") == texts(checked(got), "identifier")
+    as_json = urllib.request.Request(server.base_url, data=b"{}", headers={"Content-Type": "application/json"})
+    assert codes(checked(server.request(as_json)[2])) == ["badVerb"]
+    large = urllib.request.Request(server.base_url, data=b"verb=" + b"x" * 70_000)
+    assert server.request(large)[0] == 413
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ("", "badVerb"),
+        ("?", "badVerb"),
+        ("?verb=Identify&verb=Identify", "badVerb"),
+        ("?verb", "badVerb"),
+        ("?verb=GetRecord&metadataPrefix=oai_dc&identifier=%FF", "badArgument"),
+        ("?verb=GetRecord&metadataPrefix=oai_dc&identifier=%00", "badArgument"),
+        ("?verb=GetRecord&metadataPrefix=oai_dc&identifier=" + "%26%3C" * 20, "badArgument"),
+        ("?verb=ListRecords&resumptionToken=%E2%82%AC", "badResumptionToken"),
+    ],
+)
+def test_errors_of_the_protocol_have_the_status_200(server: Served, query: str, code: str) -> None:
+    status, _, body = server.get(query)
+    assert status == 200
+    assert code in codes(checked(body))
+
+
+def test_identify_is_sent_once_to_those_who_have_it(server: Served) -> None:
+    _, headers, _ = server.get("?verb=Identify")
+    status, again, body = server.get("?verb=Identify", If_None_Match=headers["etag"])
+    assert (status, body, again["etag"]) == (304, b"", headers["etag"])
+
+
+def test_a_browser_gets_a_page_with_forms(server: Served) -> None:
+    status, headers, body = server.get("", Accept="text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8")
+    assert (status, headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert headers["content-security-policy"].startswith("default-src 'none'; style-src 'sha256-")
+    forms = etree.HTML(body).findall(".//form")
+    assert [each.findtext("h2") for each in forms][:2] == ["Identify", "ListMetadataFormats"]
+    assert b"<script" not in body
+    assert server.get("?verb=Identify", Accept="text/html")[1]["content-type"].startswith("text/xml")
+    root = server.request(urllib.request.Request(server.base_url.removesuffix("oai"), headers={"Accept": "text/html"}))
+    assert root[2] == body
+
+
+def test_an_internal_error_is_no_empty_list(harvester: Harvester, caplog: pytest.LogCaptureFixture) -> None:
+    with served(harvester) as server:
+        with writers(harvester.engine).begin() as session:
+            session.connection().exec_driver_sql("ALTER TABLE catalogue_document RENAME TO away")
+        status, headers, body = server.get(LIST)
+        assert (status, headers["content-type"]) == (503, "text/plain; charset=utf-8")
+        assert body.startswith(b"The records cannot be read at this moment.")
+        assert int(headers["retry-after"]) > 0
+        assert [each.levelno for each in caplog.records if each.name == "metaharvest.web.application"] == [
+            logging.ERROR
+        ]
+
+
+def test_a_name_with_markup_is_shown_as_it_is(harvester: Harvester) -> None:
+    harvester.config.write_text(harvester.config.read_text().replace('"Test network"', '"A <b> & \\"C\\""'))
+    with served(harvester) as server:
+        assert texts(checked(server.get("?verb=Identify")[2]), "repositoryName") == ['A <b> & "C"']
+        assert b"<h1>A &lt;b&gt; &amp; &quot;C&quot;</h1>" in server.get("", Accept="text/html")[2]

@@ -1,0 +1,322 @@
+"""The verbs over a catalogue: every answer keeps the schemas of the protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+
+from metaharvest.catalogue.change_feed import COMMIT_LAG
+from metaharvest.web.provider.provider import Busy
+from support.databases import on_one_database
+from support.harvester import Harvester, eml
+from support.provider import DATACITE, EML, OAI, OAI_DC, Asked, asked, codes, dc, delete, document, record, store, texts
+
+OURS = "oai:catalogue.example.org:"
+RIGHTS = (
+    b'<rights xmlns="http://www.openarchives.org/OAI/2.0/rights/"><rightsReference ref="https://e.org/r"/></rights>'
+)
+IN_DATACITE = f'<resource xmlns="{DATACITE}"><titles><title>Toads</title></titles></resource>'.encode()
+TOADS = record("oai:frogs.org:2", IN_DATACITE, prefix="datacite", kind=DATACITE, site=2)
+
+
+@pytest.fixture
+def filled(harvester: Harvester) -> Harvester:
+    """A document of a harvest list, two records in Dublin Core, one of them in a second format, one deleted one."""
+    for name in ("alder creek", "frogs"):
+        harvester.add_site(name, f"https://{name.split()[0]}.example.org/list.xml", contact_email="c@example.org")
+    gone = record("oai:frogs.org:3", dc("Gone"), sets=("a:b",), site=2)
+    store(
+        harvester,
+        document("alder.1", eml("alder.1.1")),
+        record("oai:frogs.org:1", dc("Frogs"), sets=("a:b", "d"), about=[RIGHTS], site=2),
+        record("oai:frogs.org:2", dc("Toads"), site=2),
+        gone,
+    )
+    store(harvester, TOADS)
+    delete(harvester, gone)
+    return harvester
+
+
+@pytest.fixture
+def ask(filled: Harvester) -> Iterator[Asked]:
+    with asked(filled) as opened:
+        yield opened
+
+
+def test_identify(ask: Asked) -> None:
+    root = ask("Identify")
+    assert texts(root, "repositoryName") == ["Test network"]
+    assert texts(root, "baseURL") == ["http://catalogue.example.org/oai"]
+    assert texts(root, "adminEmail") == ["steward@example.org"]
+    assert texts(root, "deletedRecord") == ["persistent"]
+    assert texts(root, "earliestDatestamp") <= texts(root, "responseDate")
+    assert b"<repositoryIdentifier>catalogue.example.org<" in ask.provider.answer([("verb", "Identify")])
+
+
+@on_one_database
+def test_identify_of_an_empty_catalogue(harvester: Harvester) -> None:
+    options = {"friends": ["https://e.org/oai"], "rights": "https://e.org/r", "branding": "https://e.org/i.png"}
+    with asked(harvester, **options) as ask:
+        root = ask("Identify")
+        assert texts(root, "earliestDatestamp") == texts(root, "responseDate")
+        assert len(texts(root, "description")) == 4
+        assert codes(ask("ListRecords", metadataPrefix="oai_dc")) == ["noRecordsMatch"]
+        assert texts(ask("ListMetadataFormats"), "metadataPrefix") == ["oai_dc"]
+        assert texts(ask("ListSets"), "setSpec") == ["format", "format:oai_dc", "origin", "site"]
+
+
+def test_formats(ask: Asked) -> None:
+    assert texts(ask("ListMetadataFormats"), "metadataPrefix") == ["oai_dc", "eml-2.1.1", "datacite"]
+    of = {
+        f"{OURS}alder.1": ["oai_dc", "eml-2.1.1"],
+        "oai:frogs.org:1": ["oai_dc"],
+        "oai:frogs.org:2": ["oai_dc", "datacite"],
+        "oai:frogs.org:3": ["oai_dc"],
+    }
+    for identifier, prefixes in of.items():
+        assert texts(ask("ListMetadataFormats", identifier=identifier), "metadataPrefix") == prefixes
+    assert codes(ask("ListMetadataFormats", identifier="oai:frogs.org:4")) == ["idDoesNotExist"]
+
+
+def test_sets(ask: Asked) -> None:
+    root = ask("ListSets")
+    found = dict(zip(texts(root, "setSpec"), texts(root, "setName"), strict=True))
+    assert list(found) == sorted(found)
+    assert set(found) == {
+        "format", "format:datacite", "format:eml", "format:oai_dc", "origin", "origin:frogs", "origin:frogs:a",
+        "origin:frogs:a:b", "origin:frogs:d", "site", "site:alder~20creek", "site:frogs",
+    }  # fmt: skip
+    assert found["origin:frogs:a:b"] == "Set a:b of the source repository frogs"
+
+
+@on_one_database
+def test_sets_in_pages(filled: Harvester) -> None:
+    with asked(filled, page_records=5) as ask:
+        pages = list(ask.pages("ListSets"))
+        assert [len(texts(page, "setSpec")) for page in pages] == [5, 5, 2]
+        tokens = [page.find(f".//{OAI}resumptionToken") for page in pages]
+        assert [each.get("cursor") for each in tokens if each is not None] == ["0", "5", "10"]
+
+
+def test_a_record_with_its_sets_and_provenance(ask: Asked) -> None:
+    root = ask("GetRecord", identifier="oai:frogs.org:1", metadataPrefix="oai_dc")
+    assert texts(root, "setSpec") == ["site:frogs", "origin:frogs:a:b", "origin:frogs:d", "format:oai_dc"]
+    provenance = "{http://www.openarchives.org/OAI/2.0/provenance}"
+    description = next(root.iter(f"{provenance}originDescription"))
+    assert dict(description.items()) == {"harvestDate": "2026-11-20T02:30:00Z", "altered": "false"}
+    assert [each.text for each in description] == [
+        "https://frogs.example.org/oai", "oai:frogs.org:1", "2026-11-19", OAI_DC,
+    ]  # fmt: skip
+    assert len(list(root.iter(f"{OAI}about"))) == 2
+
+
+def test_a_document_of_a_list_in_both_formats(ask: Asked) -> None:
+    own = ask("GetRecord", identifier=f"{OURS}alder.1", metadataPrefix="eml-2.1.1")
+    [metadata] = own.iter(f"{OAI}metadata")
+    assert metadata[0].tag == f"{{{EML}}}eml"
+    assert metadata[0][0].tag == "dataset"
+    assert not list(own.iter(f"{OAI}about"))
+    made = ask("GetRecord", identifier=f"{OURS}alder.1", metadataPrefix="oai_dc")
+    assert next(made.iter("{http://purl.org/dc/elements/1.1/}title")).text == "A title"
+    assert texts(made, "setSpec") == ["site:alder~20creek", "format:eml"]
+
+
+def test_mistakes_in_questions_about_one_record(ask: Asked) -> None:
+    of = {"identifier": "oai:frogs.org:1", "metadataPrefix": "datacite"}
+    assert codes(ask("GetRecord", **of)) == ["cannotDisseminateFormat"]
+    of = {"identifier": "oai:frogs.org:9", "metadataPrefix": "none"}
+    root = ask("GetRecord", **of)
+    assert sorted(codes(root)) == ["cannotDisseminateFormat", "idDoesNotExist"]
+    [request] = root.iter(f"{OAI}request")
+    assert dict(request.items()) == {"verb": "GetRecord", **of}
+    root = ask("GetRecord", identifier="oai:frogs.org:1")
+    assert codes(root) == ["badArgument"]
+    assert [each.items() for each in root.iter(f"{OAI}request")] == [[]]
+
+
+def test_a_deleted_record_is_listed_in_its_formats(ask: Asked) -> None:
+    root = ask("GetRecord", identifier="oai:frogs.org:3", metadataPrefix="oai_dc")
+    [header] = root.iter(f"{OAI}header")
+    assert header.get("status") == "deleted"
+    assert texts(root, "setSpec") == ["site:frogs", "origin:frogs:a:b", "format:oai_dc"]
+    assert not [each for each in root.iter() if each.tag in (f"{OAI}metadata", f"{OAI}about")]
+
+
+ALL = {f"{OURS}alder.1", "oai:frogs.org:1", "oai:frogs.org:2", "oai:frogs.org:3"}
+
+
+@pytest.mark.parametrize("size", [1, 2, 200])
+@pytest.mark.parametrize("verb", ["ListRecords", "ListIdentifiers"])
+def test_every_item_is_once_in_dublin_core(filled: Harvester, verb: str, size: int) -> None:
+    with asked(filled, page_records=size) as ask:
+        pages = list(ask.pages(verb, metadataPrefix="oai_dc"))
+    found = [each for page in pages for each in texts(page, "identifier")]
+    assert len(found) == 4
+    assert set(found) == ALL
+    tokens = [page.find(f".//{OAI}resumptionToken") for page in pages]
+    if len(pages) == 1:
+        assert tokens == [None]
+    else:
+        assert {each.get("completeListSize") for each in tokens if each is not None} == {"4"}
+        assert [each.get("cursor") for each in tokens if each is not None] == [str(n) for n in range(0, 4, size)]
+        assert tokens[-1] is not None
+        assert not tokens[-1].text
+        assert all(each.get("expirationDate") for each in tokens[:-1] if each is not None)
+
+
+@pytest.mark.parametrize(
+    ("set_spec", "found"),
+    [
+        ("site", ALL),
+        ("site:alder~20creek", {f"{OURS}alder.1"}),
+        ("site:alder~20creek:x", set()),
+        ("origin", ALL - {f"{OURS}alder.1"}),
+        ("origin:frogs", ALL - {f"{OURS}alder.1"}),
+        ("origin:frogs:a", {"oai:frogs.org:1", "oai:frogs.org:3"}),
+        ("origin:frogs:a:b", {"oai:frogs.org:1", "oai:frogs.org:3"}),
+        ("origin:frogs:d", {"oai:frogs.org:1"}),
+        ("origin:frogs:b", set()),
+        ("format", ALL),
+        ("format:eml", {f"{OURS}alder.1"}),
+        ("format:eml:2", set()),
+        ("format:oai_dc", ALL - {f"{OURS}alder.1"}),
+        ("format:datacite", set()),
+        ("other", set()),
+    ],
+)
+def test_lists_of_sets(ask: Asked, set_spec: str, found: set[str]) -> None:
+    root = ask("ListIdentifiers", metadataPrefix="oai_dc", set=set_spec)
+    assert set(texts(root, "identifier")) == found
+    assert codes(root) == ([] if found else ["noRecordsMatch"])
+
+
+def test_lists_of_formats_and_of_periods(ask: Asked) -> None:
+    assert ask.identifiers(metadataPrefix="datacite") == ["oai:frogs.org:2"]
+    assert ask.identifiers(metadataPrefix="datacite", set="format:datacite") == ["oai:frogs.org:2"]
+    assert codes(ask("ListRecords", metadataPrefix="datacite", set="format:eml")) == ["noRecordsMatch"]
+    assert codes(ask("ListRecords", metadataPrefix="other")) == ["cannotDisseminateFormat"]
+    [stamp] = texts(ask("ListRecords", metadataPrefix="datacite"), "datestamp")
+    assert ask.identifiers(metadataPrefix="datacite", from_=stamp, until=stamp) == ["oai:frogs.org:2"]
+    assert ask.identifiers(metadataPrefix="datacite", from_=stamp[:10], until=stamp[:10]) == ["oai:frogs.org:2"]
+    for period in ({"until": "2001-01-01"}, {"from_": "2999-01-01"}, {"from_": "2999-01-01T00:00:00Z"}):
+        assert codes(ask("ListRecords", metadataPrefix="oai_dc", **period)) == ["noRecordsMatch"]
+
+
+def test_the_other_format_takes_the_place_of_a_deleted_dublin_core(filled: Harvester) -> None:
+    """The record is still there, and counts as changed."""
+    harvester = filled
+    harvester.rows("UPDATE catalogue_document SET changed_at = '2001-01-01 00:00:00.000000'")
+    delete(harvester, record("oai:frogs.org:2", dc("Toads"), site=2))
+    with asked(harvester) as ask:
+        root = ask("ListRecords", metadataPrefix="oai_dc", from_="2010-01-01")
+        assert texts(root, "identifier") == ["oai:frogs.org:2"]
+        assert next(root.iter("{http://purl.org/dc/elements/1.1/}title")).text == "Toads"
+        delete(harvester, TOADS)
+        assert [each.get("status") for each in ask("ListRecords", metadataPrefix="oai_dc", from_="2010-01-01").iter(
+            f"{OAI}header"
+        )] == ["deleted"]  # fmt: skip
+
+
+def test_a_page_has_no_more_bytes_than_allowed_but_one_record(harvester: Harvester) -> None:
+    store(harvester, *(record(f"oai:f.org:{n}", dc("x" * 1000)) for n in range(5)))
+    with asked(harvester, page_bytes=2600) as ask:
+        assert [len(texts(page, "identifier")) for page in ask.pages(metadataPrefix="oai_dc")] == [2, 2, 1]
+    with asked(harvester, page_bytes=1) as ask:
+        assert len(list(ask.pages(metadataPrefix="oai_dc"))) == 5
+
+
+@on_one_database
+def test_a_document_that_cannot_be_embedded_is_left_out_and_logged(
+    harvester: Harvester, caplog: pytest.LogCaptureFixture
+) -> None:
+    store(harvester, document("a.1", b"<!DOCTYPE x><x/>"), document("a.2", b"<x"), document("a.3", eml("a.3.1")))
+    with asked(harvester, page_records=1) as ask:
+        assert ask.identifiers(metadataPrefix="eml-2.1.1") == [f"{OURS}a.3"]
+        assert "The document a.1, revision 1, is not published: it has a DTD." in caplog.text
+        root = ask("GetRecord", identifier=f"{OURS}a.1", metadataPrefix="eml-2.1.1")
+        assert codes(root) == ["cannotDisseminateFormat"]
+        assert len(ask.identifiers(metadataPrefix="oai_dc")) == 3
+
+
+def test_what_is_hidden_is_not_there(filled: Harvester) -> None:
+    for hidden in ("frogs", "alder creek"):
+        with asked(filled, hidden=[hidden]) as ask:
+            left = {f"{OURS}alder.1"} if hidden == "frogs" else ALL - {f"{OURS}alder.1"}
+            assert set(ask.identifiers(metadataPrefix="oai_dc")) == left
+            for identifier in ALL:
+                root = ask("GetRecord", identifier=identifier, metadataPrefix="oai_dc")
+                assert codes(root) == ([] if identifier in left else ["idDoesNotExist"])
+            prefixes = texts(ask("ListMetadataFormats"), "metadataPrefix")
+            assert prefixes == (["oai_dc", "eml-2.1.1"] if hidden == "frogs" else ["oai_dc", "datacite"])
+            sets = texts(ask("ListSets"), "setSpec")
+            assert ("site:frogs" in sets, "origin:frogs:d" in sets) == ((hidden != "frogs"),) * 2
+            assert ("site:alder~20creek" in sets) == (hidden == "frogs")
+
+
+def test_tokens_of_others_are_refused(filled: Harvester) -> None:
+    with asked(filled, page_records=1) as ask, asked(filled, token_key="another") as other:
+        token = texts(ask("ListRecords", metadataPrefix="oai_dc"), "resumptionToken")[0]
+        for refusing, verb, text in (
+            (other, "ListRecords", token),
+            (ask, "ListIdentifiers", token),
+            (ask, "ListSets", token),
+            (ask, "ListRecords", f"{token}x"),
+            (ask, "ListRecords", "<&>"),
+        ):
+            assert codes(refusing(verb, resumptionToken=text)) == ["badResumptionToken"]
+        assert texts(ask("ListRecords", resumptionToken=token), "identifier")
+
+
+def test_a_token_answers_again_after_a_restart(filled: Harvester) -> None:
+    with asked(filled, page_records=1) as ask:
+        [token] = texts(ask("ListRecords", metadataPrefix="oai_dc"), "resumptionToken")
+        first = texts(ask("ListRecords", resumptionToken=token), "identifier")
+    with asked(filled, page_records=1) as ask:
+        assert texts(ask("ListRecords", resumptionToken=token), "identifier") == first
+
+
+def test_no_record_is_lost_that_changes_while_a_list_is_read(harvester: Harvester) -> None:
+    """A harvester gets it in the list, or in its next one, which begins at the responseDate of the first page."""
+    uploads = [record(f"oai:f.org:{number}", dc("x")) for number in range(6)]
+    store(harvester, *uploads)
+    harvester.rows("UPDATE catalogue_document SET changed_at = '2001-01-01 00:00:00.000000'")
+    with asked(harvester, page_records=2) as ask:
+        pages = ask.pages(metadataPrefix="oai_dc")
+        first = next(pages)
+        delete(harvester, uploads[3])
+        seen = {*texts(first, "identifier"), *(each for page in pages for each in texts(page, "identifier"))}
+        following = ask("ListRecords", metadataPrefix="oai_dc", from_=texts(first, "responseDate")[0])
+        assert texts(following, "identifier") == ["oai:f.org:3"]
+        assert seen | {"oai:f.org:3"} == {f"oai:f.org:{number}" for number in range(6)}
+
+
+def test_a_list_whose_rest_has_changed_ends_with_it(harvester: Harvester) -> None:
+    uploads = [record(f"oai:f.org:{number}", dc("x")) for number in range(4)]
+    store(harvester, *uploads)
+    harvester.rows("UPDATE catalogue_document SET changed_at = '2001-01-01 00:00:00.000000'")
+    with asked(harvester, page_records=2) as ask:
+        pages = ask.pages(metadataPrefix="oai_dc")
+        next(pages)
+        harvester.rows("UPDATE catalogue_document SET changed_at = '2999-01-01 00:00:00.000000' WHERE change_seq > 2")
+        [last] = list(pages)
+        assert texts(last, "identifier") == ["oai:f.org:2", "oai:f.org:3"]
+        assert texts(last, "resumptionToken") == [""]
+
+
+def test_the_response_date_is_before_every_change_that_is_not_committed(ask: Asked) -> None:
+    [said] = texts(ask("Identify"), "responseDate")
+    present = ask.provider._harvester.now()
+    assert timedelta(0) <= present - COMMIT_LAG - type(present).fromisoformat(said) < timedelta(seconds=5)
+
+
+@on_one_database
+def test_more_lists_than_allowed_are_put_off(filled: Harvester) -> None:
+    with asked(filled, lists_at_once=1) as ask:
+        assert ask.provider._lists.acquire()
+        with pytest.raises(Busy):
+            ask("ListRecords", metadataPrefix="oai_dc")
+        ask("Identify")
+        ask.provider._lists.release()
+        ask("ListRecords", metadataPrefix="oai_dc")
