@@ -76,8 +76,8 @@ def changes(session: Session, after_seq: int, limit: int) -> Sequence[Change]:
 def last_stamp(session: Session) -> datetime | None:
     """The time of the last committed change; None if there is none.
 
-    Each change that is committed later has this time or a later one. So nobody misses a change who reads the list, and
-    next time asks from this time on. The list of changes before this time is complete.
+    Each change that is committed later has this time or a later one. A reader that asks from this time on, the next
+    time, misses no change. The list of changes before this time is complete.
     """
     row = session.connection().execute(_TAKEN).first()
     return None if row is None else row[1]
