@@ -55,17 +55,17 @@ def named(*documents: ItemDocument) -> list[str]:
     ],
 )
 def test_an_item_keeps_an_identifier_for_the_whole_world(item: str, origin: str | None, identifier: str) -> None:
-    assert named(ItemDocument(entry(1, item, origin), False)) == [identifier]
+    assert named(ItemDocument(item, origin, False)) == [identifier]
     assert item in possible_items(identifier, DOMAIN)
 
 
 def test_a_normalised_item_has_an_identifier_of_ours_in_each_format() -> None:
-    one, other = entry(1, "oai:f.org:1", "frogs"), entry(2, "oai:f.org:1", "frogs", "urn:y", "y")
-    assert named(ItemDocument(one, False), ItemDocument(other, True)) == [f"oai:{DOMAIN}:frogs/oai:f.org:1"]
+    one, other = (ItemDocument("oai:f.org:1", "frogs", altered) for altered in (False, True))
+    assert named(one, other) == [f"oai:{DOMAIN}:frogs/oai:f.org:1"]
 
 
 def test_the_first_origin_keeps_an_identifier_that_two_have() -> None:
-    documents = [ItemDocument(entry(n, "oai:f.org:1", origin), False) for n, origin in enumerate(("b", "a"))]
+    documents = [ItemDocument("oai:f.org:1", origin, False) for origin in ("b", "a")]
     assert named(*documents) == ["oai:f.org:1", f"oai:{DOMAIN}:a/oai:f.org:1"]
 
 
@@ -76,8 +76,7 @@ def test_no_two_items_have_one_identifier(given: list[tuple[str | None, str]]) -
         for origin, text in given
         if origin or (text.isascii() and text.isprintable() and " " not in text)
     }
-    entries = [entry(number, each.item_identifier, each.origin) for number, each in enumerate(items)]
-    found = public_identifiers([ItemDocument(each, False) for each in entries], DOMAIN)
+    found = public_identifiers([ItemDocument(each.item_identifier, each.origin, False) for each in items], DOMAIN)
     assert len(set(found.values())) == len(items)
     for item, identifier in found.items():
         assert item.item_identifier in possible_items(identifier, DOMAIN)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, func, select, union_all
+from sqlalchemy import ColumnElement, and_, func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.current import DOCUMENTS
@@ -25,20 +26,25 @@ _ENTRY = DOCUMENTS.c[
 ]  # fmt: skip
 _OF_CURRENT = and_(_ORIGINS.c.document_id == DOCUMENTS.c.document_id, _ORIGINS.c.revision == DOCUMENTS.c.revision)
 _PROVENANCE = ("base_url", "identifier", "prefix", "datestamp", "response_date", "namespace", "digest")
-_OTHERS = ("sets", "about", "altered")
+_ID = DOCUMENTS.c.document_id
+_OTHERS = ("about", "altered")
 
 
 @dataclass(frozen=True, slots=True)
 class ItemDocument:
-    """A document of an item. `altered`: it was normalised."""
+    """A document of an item, by the origin of the item and its identifier there. `altered`: it was normalised."""
 
-    entry: CatalogueEntry
+    item_identifier: str
+    origin: str | None
     altered: bool
 
 
 @dataclass(frozen=True, slots=True)
 class StoredRevision:
-    """The size of a current revision in bytes, and its origin; None for a document of a harvest list as received."""
+    """The size of a current revision in bytes, and its origin; None for a document of a harvest list as received.
+
+    The origin is without the sets, which change more often.
+    """
 
     size: int
     provenance: Provenance | None
@@ -46,12 +52,11 @@ class StoredRevision:
 
 def documents_of_items(session: Session, item_identifiers: Collection[str]) -> Sequence[ItemDocument]:
     """The documents, of any origin, with these item identifiers, in the order of their numbers; deleted ones, too."""
-    query = select(*_ENTRY, _ORIGINS.c.altered).outerjoin(_ORIGINS, _OF_CURRENT)
-    rows = session.execute(query.where(DOCUMENTS.c.item_identifier.in_(item_identifiers)))
-    found = (ItemDocument(CatalogueEntry(*entry), bool(altered)) for *entry, altered in rows)
+    columns = [*DOCUMENTS.c["catalogue_document_id", "item_identifier", "origin"], _ORIGINS.c.altered]
+    query = select(*columns).outerjoin(_ORIGINS, _OF_CURRENT).where(DOCUMENTS.c.item_identifier.in_(item_identifiers))
+    rows = sorted(session.execute(query), key=itemgetter(0))
     # Compared here too: MariaDB ignores spaces at the end.
-    exact = [each for each in found if each.entry.item_identifier in item_identifiers]
-    return sorted(exact, key=lambda each: each.entry.number)
+    return [ItemDocument(item, origin, bool(altered)) for _, item, origin, altered in rows if item in item_identifiers]
 
 
 def stored_revisions(session: Session, entries: Collection[CatalogueEntry]) -> Mapping[int, StoredRevision]:
@@ -109,18 +114,13 @@ def has_several_formats(session: Session) -> bool:
 
     Document ids of records are origin, prefix and identifier: the first and the last one of an origin are compared.
     """
-    names = origins(session)
-    document_id = DOCUMENTS.c.document_id
-    parts = [
-        select(func.min(document_id), func.max(document_id)).where(
-            # `0` follows `/`.
-            document_id >= f"{name}/",
-            document_id < f"{name}0",
-        )
-        for name in names
-    ]
-    rows = session.execute(union_all(*parts)) if parts else ()
-    return any(first and first.split("/")[1] != last.split("/")[1] for first, last in rows)
+    for origin in origins(session):
+        # Document ids that begin with `origin/`: `0` follows `/`.
+        of_origin = select(_ID).where(_ID.between(f"{origin}/", f"{origin}0")).limit(1)
+        first, last = session.scalar(of_origin.order_by(_ID)), session.scalar(of_origin.order_by(_ID.desc()))
+        if first and last and first.split("/")[1] != last.split("/")[1]:
+            return True
+    return False
 
 
 def source_sets(session: Session) -> Sequence[tuple[str, str]]:
@@ -141,9 +141,9 @@ def _distinct(session: Session, column: ColumnElement[Any]) -> Iterator[str]:
 
 
 def _provenance(values: Sequence[object]) -> Provenance | None:
-    *origin, sets, about, altered = values
+    *origin, about, altered = values
     if altered is None:
         return None
-    of = dict(zip(_PROVENANCE, map(str, origin), strict=True))
+    of: dict[str, Any] = dict(zip(_PROVENANCE, map(str, origin), strict=True))
     containers = tuple(each.encode() for each in json.loads(str(about)))
-    return Provenance(RecordOrigin(**of, sets=tuple(json.loads(str(sets))), about=containers), bool(altered))
+    return Provenance(RecordOrigin(**of, about=containers), bool(altered))

@@ -94,7 +94,7 @@ def entry_of(session: Session, document_id: str) -> CatalogueEntry | None:
     return next((each for each in found if each.document_id == document_id), None)
 
 
-def entries_of_item(session: Session, origin: str, item_identifier: str) -> Sequence[CatalogueEntry]:
+def entries_of_item(session: Session, origin: str | None, item_identifier: str) -> Sequence[CatalogueEntry]:
     """The documents of a record: one for each format of its source repository that is harvested."""
     found = _entries(session, DOCUMENTS.c.origin == origin, DOCUMENTS.c.item_identifier == item_identifier)
     return [each for each in found if each.item_identifier == item_identifier]

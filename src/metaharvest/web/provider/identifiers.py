@@ -60,7 +60,7 @@ def public_identifiers(documents: Iterable[ItemDocument], domain: str) -> Mappin
     owners: dict[str, Item] = {}
     altered: dict[Item, bool] = {}
     for each in documents:
-        item = Item(each.entry.origin, each.entry.item_identifier)
+        item = Item(each.origin, each.item_identifier)
         owners.setdefault(item.item_identifier, item)
         altered[item] = altered.get(item, False) or each.altered
     return {

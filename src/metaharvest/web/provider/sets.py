@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 SITE, ORIGIN, FORMAT = "site", "origin", "format"
 NAMES = {
@@ -21,6 +22,7 @@ _ESCAPE = re.compile(r"~([0-9A-F]{2})")
 _EMPTY = "~"
 
 
+@lru_cache(maxsize=4096)
 def escaped(text: str) -> str:
     """A name as one part of a setSpec."""
     return "".join(chr(byte) if byte in _LEGAL else f"~{byte:02X}" for byte in text.encode()) or _EMPTY

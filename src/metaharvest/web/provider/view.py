@@ -12,8 +12,7 @@ from threading import Lock
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue import publication
-from metaharvest.catalogue.publication import ItemDocument
-from metaharvest.catalogue.selection import CatalogueEntry, Hidden, Selection, list_entries, sets_of
+from metaharvest.catalogue.selection import CatalogueEntry, Hidden, Selection, entries_of_item, list_entries, sets_of
 from metaharvest.queries.publication import names_of, numbers_of
 from metaharvest.web.provider import sets
 from metaharvest.web.provider.answers import Header
@@ -118,18 +117,17 @@ class View:
         return [DUBLIN_CORE, *others]
 
     def documents_of(self, identifier: str) -> Sequence[CatalogueEntry]:
-        """The published documents of the item with this identifier, in the order of their numbers."""
+        """The published documents of the item with this identifier."""
         found = publication.documents_of_items(self.session, possible_items(identifier, self.public.domain))
-        named = public_identifiers(found, self.public.domain)
-        return [
-            each.entry for each in found if named[_item(each.entry)] == identifier and not self.hidden.hides(each.entry)
-        ]
+        for item, named in public_identifiers(found, self.public.domain).items():
+            if named == identifier:
+                entries = entries_of_item(self.session, item.origin, item.item_identifier)
+                return [each for each in entries if not self.hidden.hides(each)]
+        return []
 
     def headers(self, entries: Sequence[CatalogueEntry]) -> Sequence[Header]:
         """The headers of these documents."""
-        of_items: Sequence[ItemDocument] = publication.documents_of_items(
-            self.session, {each.item_identifier for each in entries}
-        )
+        of_items = publication.documents_of_items(self.session, {each.item_identifier for each in entries})
         identifiers = public_identifiers(of_items, self.public.domain)
         names = names_of(self.session, {each.site_id for each in entries if each.site_id is not None})
         source_sets = sets_of(self.session, [each.number for each in entries])
