@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import click
@@ -279,6 +280,27 @@ def test_answers_to_mistakes_that_the_protocol_has_otherwise_are_told(folder: Pa
         repository.tamper = lambda body, asked: body.replace(b"badVerb", b"badArgument")
         told = ask(folder, repository, "validate").out
         assert "Asked for a verb that there is not, the repository answers badArgument" in told
+
+
+def test_a_list_that_was_cut_ends_with_an_empty_token(folder: Path) -> None:
+    with OaiServer(30) as repository:
+        words = "the last one has no resumptionToken"
+        assert words not in ask(folder, repository, "validate").out
+        repository.tamper = lambda body, asked: re.sub(rb"<resumptionToken[^>]*></resumptionToken>", b"", body)
+        told = ask(folder, repository, "validate")
+        assert told.code == 0
+        assert words in told.out
+
+
+def test_a_period_that_ends_before_it_begins_is_refused(folder: Path) -> None:
+    with OaiServer(30) as repository:
+        words = "Asked for a period that ends before it begins, the repository answers"
+        assert words not in ask(folder, repository, "validate").out
+        is_asked = {"from": "2002-02-06", "until": "2002-02-05"}.items()
+        repository.tamper = lambda body, asked: (
+            body.replace(b"badArgument", b"noRecordsMatch") if is_asked <= asked.arguments.items() else body
+        )
+        assert f"{words} noRecordsMatch" in ask(folder, repository, "validate").out
 
 
 def test_a_large_repository_is_looked_at_as_far_as_wanted(folder: Path) -> None:

@@ -47,7 +47,8 @@ class Page:
     end. Each complete list has such a page: with it, the harvest notes the records that the list did not name. The list
     may have left out `left_out` records (infinite: unknown). The next harvest repeats the requests from the checkpoint
     `repeat`; None: they were repeated already. After a list of changes, the source repository may have been asked for
-    the number of its records: `in_all`. Its last full list had `in_all_before`.
+    the number of its records: `in_all`. Its last full list had `in_all_before`. `lacks_token`: the list was cut, and
+    ends here without the empty resumption token of the protocol.
     """
 
     records: Sequence[ListedRecord]
@@ -59,6 +60,7 @@ class Page:
     repeat: Checkpoint | None = None
     in_all: int | None = None
     in_all_before: int = 0
+    lacks_token: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -236,14 +236,20 @@ async def _read_list(
                 # If the end of a list is uncertain, harvesters lose the records behind it.
                 is_loss = page.left_out == inf and finding.rule == "oai.token"
                 rehearsal.add([replace(finding, level=Level.ERROR) if is_loss else finding])
+            if page.lacks_token and rehearsal.inspection.identity.version == "2.0":
+                rehearsal.add([_odd(_NO_LAST_TOKEN, "End a list of several pages with an empty resumptionToken.")])
             rehearsal.pages += bool(page.records) and page.checkpoint is not None
             if most_pages is not None and rehearsal.pages >= most_pages:
                 return
     rehearsal.is_whole = True
 
 
+_NO_LAST_TOKEN = (
+    "The list has several pages, and the last one has no resumptionToken. Harvesters cannot see if it is complete."
+)
 _NONE = "oai:invalid.example.org:there-is-no-such-record"
 _MIXED = {"metadataPrefix": "PREFIX", "from": "2002-02-05", "until": "2002-02-06T05:35:00Z"}
+_BACKWARDS = {"metadataPrefix": "PREFIX", "from": "2002-02-06", "until": "2002-02-05"}
 _SECONDS = {"metadataPrefix": "PREFIX", "from": "2002-02-05T05:35:00Z", "until": "2002-02-05T05:36:00Z"}
 _MISTAKES: tuple[tuple[str, dict[str, str], str, str], ...] = (
     ("ListNonsense", {}, "badVerb", "a verb that there is not"),
@@ -251,6 +257,7 @@ _MISTAKES: tuple[tuple[str, dict[str, str], str, str], ...] = (
     ("ListRecords", {"metadataPrefix": "no-such-format"}, "cannotDisseminateFormat", "a format that there is not"),
     ("ListRecords", {"resumptionToken": "no-such-token"}, "badResumptionToken", "a token that it never gave out"),
     ("ListRecords", _MIXED, "badArgument", "from in days with until in seconds"),
+    ("ListRecords", _BACKWARDS, "badArgument", "a period that ends before it begins"),
     ("GetRecord", {"metadataPrefix": "PREFIX", "identifier": _NONE}, "idDoesNotExist", "a record that there is not"),
 )
 

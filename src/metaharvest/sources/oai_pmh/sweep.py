@@ -250,7 +250,8 @@ class Sweeper:
             yield self._page(held, counts, self.checkpoint())
             raise broken_off
         if not answer.errors:
-            yield self._page(held, counts, self.checkpoint())
+            lacks_token = bool(sent) and answer.token is None
+            yield replace(self._page(held, counts, self.checkpoint()), lacks_token=lacks_token)
 
     def _move_on(self, answer: Response, counts: Counts, *, is_stuck: bool) -> None:
         """Note a whole answer in the sweep. `is_stuck`: its token leads nowhere."""
