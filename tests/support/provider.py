@@ -26,6 +26,7 @@ from metaharvest.model.holdings import Deletion, Upload
 from metaharvest.services import harvester as services
 from metaharvest.targets.embedded import EmbeddedTarget
 from metaharvest.web.application import application
+from metaharvest.web.pages.routes import Pages
 from metaharvest.web.provider.provider import Provider
 from metaharvest.web.server import describe
 from support.catalogue import AT
@@ -209,7 +210,8 @@ def served(harvester: Harvester, **options: object) -> Iterator[Served]:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
         public, _ = describe(opened, url)
         provider = Provider(opened, public, opened.settings.web.lists_at_once)
-        server = uvicorn.Server(uvicorn.Config(application(provider), log_config=None, lifespan="off"))
+        answering = application(provider, Pages(opened, public))
+        server = uvicorn.Server(uvicorn.Config(answering, log_config=None, lifespan="off"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:

@@ -154,13 +154,14 @@ def _conditions(selection: Selection) -> list[ColumnElement[bool]]:
         found.append(DOCUMENTS.c.site_schedule_id.is_not(None))
     if selection.has_origin:
         found.append(DOCUMENTS.c.origin.is_not(None))
-    found += _published(DOCUMENTS, selection.hidden)
+    found += published(DOCUMENTS, selection.hidden)
     if selection.one_of:
         found.append(~_has_better(selection))
     return found
 
 
-def _published(documents: FromClause, hidden: Hidden) -> list[ColumnElement[bool]]:
+def published(documents: FromClause, hidden: Hidden) -> list[ColumnElement[bool]]:
+    """The conditions that leave out the documents of hidden sites and origins."""
     site, origin = documents.c.site_schedule_id, documents.c.origin
     found: list[ColumnElement[bool]] = []
     if hidden.sites:
@@ -181,7 +182,7 @@ def _has_better(selection: Selection) -> ColumnElement[bool]:
     same = [other.c.item_identifier == DOCUMENTS.c.item_identifier, other.c.origin == DOCUMENTS.c.origin]
     if selection.one_of == "format":
         same.append(other.c.document_type == DOCUMENTS.c.document_type)
-    return exists().where(*same, *_published(other, selection.hidden), rank(other) < rank(DOCUMENTS))
+    return exists().where(*same, *published(other, selection.hidden), rank(other) < rank(DOCUMENTS))
 
 
 def _in_set(set_spec: str) -> ColumnElement[bool]:

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 @click.command("serve")
-@click.option("--public", is_flag=True, required=True, help="Serve what is for everybody: the OAI-PMH provider.")
+@click.option("--public", is_flag=True, required=True, help="Serve what is for everybody: OAI-PMH and landing pages.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0: any free port.")
 @click.pass_obj
 def command(invocation: Invocation, public: bool, host: str, port: int) -> None:
-    """Publish what was harvested, until Ctrl-C: an OAI-PMH 2.0 provider over the embedded target.
+    """Publish what was harvested, until Ctrl-C: an OAI-PMH 2.0 provider over the embedded target, and landing pages.
 
     It only reads the database, and may run beside the harvest, on another machine, or with a login that may only read.
     Settings are in the section [web].

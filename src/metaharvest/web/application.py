@@ -17,6 +17,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 
 from metaharvest.errors import DatabaseError
+from metaharvest.web.pages.routes import Pages
 from metaharvest.web.provider import try_it
 from metaharvest.web.provider.provider import Busy, Provider
 
@@ -41,8 +42,8 @@ _RESPONSE_DATE = re.compile(rb"<responseDate>[^<]*</responseDate>")
 _FORM = "application/x-www-form-urlencoded"
 
 
-def application(provider: Provider) -> Starlette:
-    """The application that publishes with this provider."""
+def application(provider: Provider, pages: Pages) -> Starlette:
+    """The application that publishes with this provider and these pages."""
 
     async def oai(request: Request) -> Response:
         if not request.url.query and request.method != "POST" and _is_browser(request.headers.get("accept", "")):
@@ -59,7 +60,7 @@ def application(provider: Provider) -> Starlette:
         return RedirectResponse("oai", headers=_HEADERS)
 
     return Starlette(
-        routes=[Route("/", start), Route("/oai", oai, methods=["GET", "POST"])],
+        routes=[Route("/", start), Route("/oai", oai, methods=["GET", "POST"]), *pages.routes()],
     )
 
 

@@ -18,6 +18,7 @@ from metaharvest.queries.publication import former_numbers_of, numbers_of
 from metaharvest.services.harvester import Harvester
 from metaharvest.text import one_line
 from metaharvest.web.application import application
+from metaharvest.web.pages.routes import Pages
 from metaharvest.web.provider.identifiers import domain_of
 from metaharvest.web.provider.provider import Provider
 from metaharvest.web.provider.view import Public
@@ -51,7 +52,7 @@ def serve(harvester: Harvester, host: str, port: int, report: Callable[[Served],
         public, notes = describe(harvester, url)
         provider = Provider(harvester, public, harvester.settings.web.lists_at_once)
         config = uvicorn.Config(
-            application(provider),
+            application(provider, Pages(harvester, public)),
             log_config=None,
             access_log=False,
             server_header=False,

@@ -33,16 +33,22 @@ def _name(party: etree._Element) -> Iterator[str]:
         yield plain(party.find("{*}contributorName") if name is None else name)
 
 
-def _box(element: etree._Element) -> Iterator[str]:
-    """A box: four elements in DataCite 4, four numbers (latitude before longitude, twice) in DataCite 3."""
-    numbers = plain(element).split(maxsplit=4)
-    if len(element):
-        sides = (f"{{*}}{side}BoundLongitude" for side in ("west", "east"))
-        ends = (f"{{*}}{end}BoundLatitude" for end in ("south", "north"))
-        yield from area(*(plain(element.find(name)) for name in (*sides, *ends)))
-    elif len(numbers) == 4:
-        south, west, north, east = numbers
-        yield from area(west, east, south, north)
+def sides(box: etree._Element) -> tuple[str, str, str, str]:
+    """The west, east, south and north of a box, each "" if it has none.
+
+    They are four elements in DataCite 4, and four numbers (latitude before longitude, twice) in DataCite 3.
+    """
+    if len(box):
+        names = ("westBoundLongitude", "eastBoundLongitude", "southBoundLatitude", "northBoundLatitude")
+        west, east, south, north = (plain(box.find(f"{{*}}{name}")) for name in names)
+        return west, east, south, north
+    numbers = plain(box).split(maxsplit=4)
+    south, west, north, east = numbers if len(numbers) == 4 else [""] * 4
+    return west, east, south, north
+
+
+def _box(box: etree._Element) -> Iterator[str]:
+    return area(*sides(box))
 
 
 def _point(element: etree._Element) -> Iterator[str]:

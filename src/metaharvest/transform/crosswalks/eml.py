@@ -68,9 +68,16 @@ def _type(resource: etree._Element) -> Iterator[str]:
     yield _TYPES[str(resource.tag)]
 
 
+def sides(coordinates: etree._Element) -> tuple[str, str, str, str]:
+    """The west, east, south and north of a bounding box."""
+    west, east, south, north = (
+        plain(coordinates.find(f"{side}BoundingCoordinate")) for side in ("west", "east", "south", "north")
+    )
+    return west, east, south, north
+
+
 def _area(coordinates: etree._Element) -> Iterator[str]:
-    sides = (f"{side}BoundingCoordinate" for side in ("west", "east", "south", "north"))
-    return area(*(plain(coordinates.find(side)) for side in sides))
+    return area(*sides(coordinates))
 
 
 def _date(element: etree._Element | None) -> str:
@@ -79,8 +86,13 @@ def _date(element: etree._Element | None) -> str:
     return plain(element.find("calendarDate")) or plain(element.find("alternativeTimeScale/timeScaleAgeEstimate"))
 
 
-def _period(element: etree._Element) -> Iterator[str]:
-    return period(_date(element.find("beginDate")), _date(element.find("endDate")))
+def ends(range_of_dates: etree._Element) -> tuple[str, str]:
+    """The begin and the end of a period."""
+    return _date(range_of_dates.find("beginDate")), _date(range_of_dates.find("endDate"))
+
+
+def _period(range_of_dates: etree._Element) -> Iterator[str]:
+    return period(*ends(range_of_dates))
 
 
 def _single_date(element: etree._Element) -> Iterator[str]:

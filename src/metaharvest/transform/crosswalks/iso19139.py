@@ -71,9 +71,20 @@ def _party(wanted: str) -> Values:
     return name
 
 
+def sides(box: etree._Element) -> tuple[str, str, str, str]:
+    """The west, east, south and north of a bounding box."""
+    names = ("westBoundLongitude", "eastBoundLongitude", "southBoundLatitude", "northBoundLatitude")
+    west, east, south, north = (_first(box.find(f"{_GMD}{name}")) for name in names)
+    return west, east, south, north
+
+
 def _box(box: etree._Element) -> Iterator[str]:
-    sides = ("westBoundLongitude", "eastBoundLongitude", "southBoundLatitude", "northBoundLatitude")
-    return area(*(_first(box.find(f"{_GMD}{side}")) for side in sides))
+    return area(*sides(box))
+
+
+def ends(time: etree._Element) -> tuple[str, str]:
+    """The begin and the end of a period of GML."""
+    return _position(time, "begin"), _position(time, "end")
 
 
 def _period(element: etree._Element) -> Iterator[str]:
@@ -82,7 +93,7 @@ def _period(element: etree._Element) -> Iterator[str]:
     if time is None:
         return
     if str(time.tag).endswith("}TimePeriod"):
-        yield from period(*(_position(time, end) for end in ("begin", "end")))
+        yield from period(*ends(time))
     elif instant := plain(time.find("{*}timePosition")):
         yield f"{instant}."
 

@@ -73,7 +73,7 @@ def identifier(element: etree._Element) -> Iterator[str]:
 def url(element: etree._Element) -> Iterator[str]:
     """The text of the element, if it is a URL or a DOI."""
     found = resolvable(plain(element))
-    if _URL.match(found):
+    if _URL.fullmatch(found):
         yield found
 
 

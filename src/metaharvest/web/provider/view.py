@@ -100,10 +100,7 @@ class View:
     @cached_property
     def hidden(self) -> Hidden:
         """The sites and origins that are not published."""
-        if not self.public.hidden:
-            return Hidden()
-        sites = {*self.public.hidden_sites, *numbers_of(self.session, self.public.hidden).values()}
-        return Hidden(tuple(sites), tuple(self.public.hidden))
+        return hidden_of(self.session, self.public)
 
     def published_formats(self) -> Sequence[Format]:
         """The formats of published documents, with oai_dc."""
@@ -154,3 +151,11 @@ class View:
 
 def _item(entry: CatalogueEntry) -> Item:
     return Item(entry.origin, entry.item_identifier)
+
+
+def hidden_of(session: Session, public: Public) -> Hidden:
+    """The sites and origins that are not published."""
+    if not public.hidden:
+        return Hidden()
+    sites = {*public.hidden_sites, *numbers_of(session, public.hidden).values()}
+    return Hidden(tuple(sites), tuple(public.hidden))

@@ -1,0 +1,25 @@
+"""The addresses of pages and records below the address of the whole. Pure."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+_SAFE = "/:@!$&'()*+,;=~-._"
+
+
+def page_path(document_id: str) -> str:
+    """The path of a landing page."""
+    return f"documents/{quote(document_id, safe=_SAFE)}"
+
+
+def xml_path(document_id: str, revision: int | None = None) -> str:
+    """The path of a document as XML: of this revision, or of the current one."""
+    return f"xml/{quote(document_id, safe=_SAFE)}" + (f"?revision={revision}" if revision is not None else "")
+
+
+def up_from(raw_path: bytes) -> str:
+    """The relative address of the whole, as a page at this path names it.
+
+    Relative addresses stay right behind a server in front that adds a folder.
+    """
+    return "../" * (raw_path.count(b"/") - 1) or "./"

@@ -1,0 +1,222 @@
+"""Answers to browsers and crawlers: landing pages, records as XML, sitemaps."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from lxml import etree
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from metaharvest.catalogue import parts
+from metaharvest.catalogue.selection import CatalogueEntry
+from metaharvest.errors import DatabaseError
+from metaharvest.services.harvester import Harvester
+from metaharvest.text import clean, one_line, whole_number
+from metaharvest.web.pages import addresses, schema_org, signposting, sitemap
+from metaharvest.web.pages.description import Description, describe, is_url
+from metaharvest.web.pages.landing import Landing, landing, published_content, published_entry
+from metaharvest.web.provider.embedding import NotEmbeddable, root_of
+from metaharvest.web.provider.view import Public, hidden_of
+
+log = logging.getLogger(__name__)
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+
+_FOLDER = Path(__file__).parent / "templates"
+_RETRY_SECONDS = 60
+_LONGEST_READ = 10_000_000
+"""Bytes of a document that is read for its page; a larger one has only the title of the catalogue."""
+
+_MOST_REVISION = 2**63 - 1
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]")
+_ON_ONE_LINE = (
+    ("Publisher", "publisher"),
+    ("Contributors", "contributor"),
+    ("Subjects", "subject"),
+    ("Type", "type"),
+    ("Language", "language"),
+    ("Format of the data", "format"),
+)
+_LISTED = (
+    ("Date", "date"),
+    ("Coverage", "coverage"),
+    ("Rights", "rights"),
+    ("Identifiers", "identifier"),
+    ("Source", "source"),
+    ("Related", "relation"),
+)
+"""The elements of Dublin Core that a page lists, with their names for people."""
+
+_Answer = Callable[[Request], Response]
+
+
+class Pages:
+    """The pages of one installation, for several threads."""
+
+    def __init__(self, harvester: Harvester, public: Public) -> None:
+        self._harvester = harvester
+        self._public = public
+        self._root_url = public.base_url.removesuffix("/oai")
+        self._templates = Environment(
+            loader=FileSystemLoader(_FOLDER),
+            autoescape=True,
+            undefined=StrictUndefined,
+            finalize=_cleaned,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._templates.tests["url"] = is_url
+        self._style = (_FOLDER / "pages.css").read_text(encoding="utf-8")
+
+    def routes(self) -> Sequence[Route]:
+        """The addresses of the pages."""
+        return [
+            Route("/documents/{document_id:path}", self._guarded(self._document)),
+            Route("/xml/{document_id:path}", self._guarded(self._xml)),
+            Route("/sitemap.xml", self._guarded(self._sitemap_index)),
+            Route("/sitemap/{after:int}.xml", self._guarded(self._sitemap)),
+            Route("/robots.txt", self._guarded(self._robots)),
+            Route("/pages.css", self._guarded(self._stylesheet)),
+        ]
+
+    def _guarded(self, answer: _Answer) -> _Answer:
+        """An answer that becomes a sentence if the database cannot be read, or at an unexpected error."""
+
+        def guarded(request: Request) -> Response:
+            try:
+                return answer(request)
+            except DatabaseError as error:
+                log.error("A page was not answered: %s", error)
+                text = "The documents cannot be read at this moment. Please try again."
+                return self._message(request, 503, text, {"Retry-After": str(_RETRY_SECONDS)})
+            except Exception:
+                log.exception("A page was not answered: an unexpected error")
+                text = "Something went wrong here. The people who run this repository find it in their log."
+                return self._message(request, 500, text)
+
+        return guarded
+
+    def _document(self, request: Request) -> Response:
+        document_id = request.path_params["document_id"]
+        with self._harvester.reading() as session:
+            hidden = hidden_of(session, self._public)
+            entry = published_entry(session, document_id, hidden)
+            found = None if entry is None or entry.deleted else landing(session, entry, hidden)
+        if found is None:
+            return self._missing(request, entry)
+        description = describe(_root(found.content), found.entry.document_type, found.entry.title)
+        links = signposting.page_links(found, description, self._root_url)
+        return self._page(request, "document.html", 200, self._values(found, description), {"Link": links})
+
+    def _values(self, found: Landing, description: Description) -> Mapping[str, object]:
+        page_url = f"{self._root_url}/{addresses.page_path(found.entry.document_id)}"
+        value = schema_org.json_ld(found, description, self._root_url, one_line(self._public.name))
+        return {
+            "landing": found,
+            "title": description.title or clean(found.entry.document_id),
+            "description": description,
+            "details": [
+                *((name, ["; ".join(texts)]) for name, element in _ON_ONE_LINE if (texts := description.of(element))),
+                *((name, texts) for name, element in _LISTED if (texts := description.of(element))),
+            ],
+            "citation": description.citation(page_url),
+            "json_ld": Markup(schema_org.written(value)),
+            "page_path": addresses.page_path,
+            "xml_path": addresses.xml_path,
+        }
+
+    def _xml(self, request: Request) -> Response:
+        document_id, text = request.path_params["document_id"], request.query_params.get("revision")
+        with self._harvester.reading() as session:
+            hidden = hidden_of(session, self._public)
+            entry = published_entry(session, document_id, hidden)
+            content = None
+            if entry is not None and not entry.deleted:
+                revision = entry.revision if text is None else whole_number(text, _MOST_REVISION)
+                if revision is not None:
+                    content = published_content(session, entry, revision, hidden)
+        if content is None:
+            return self._missing(request, entry)
+        file_name = _NOT_IN_NAMES.sub("_", document_id)[-100:]
+        return Response(
+            content,
+            media_type="application/xml",
+            headers={
+                **HEADERS,
+                "Content-Security-Policy": "default-src 'none'; sandbox",
+                "Content-Disposition": f'attachment; filename="{file_name}.xml"',
+                "Link": signposting.record_links(document_id, self._root_url),
+            },
+        )
+
+    def _sitemap_index(self, _request: Request) -> Response:
+        with self._harvester.reading() as session:
+            found = parts.parts(session, hidden_of(session, self._public), sitemap.MOST)
+        return _xml_response(sitemap.index(found, self._root_url))
+
+    def _sitemap(self, request: Request) -> Response:
+        after = min(request.path_params["after"], _MOST_REVISION)
+        with self._harvester.reading() as session:
+            found = parts.documents_after(session, hidden_of(session, self._public), after, sitemap.MOST)
+        return _xml_response(sitemap.part(found, self._root_url))
+
+    def _robots(self, _request: Request) -> Response:
+        text = f"User-agent: *\nAllow: /\nSitemap: {self._root_url}/sitemap.xml\n"
+        return Response(text, media_type="text/plain", headers=HEADERS)
+
+    def _stylesheet(self, _request: Request) -> Response:
+        return Response(self._style, media_type="text/css", headers=HEADERS)
+
+    def _missing(self, request: Request, entry: CatalogueEntry | None) -> Response:
+        """The page for a document that was withdrawn, or that there never was."""
+        if entry is None or not entry.deleted:
+            return self._message(request, 404, "There is no document at this address.")
+        values = {"title": "This document was withdrawn.", "entry": entry}
+        return self._page(request, "withdrawn.html", 410, values)
+
+    def _message(self, request: Request, status: int, text: str, headers: Mapping[str, str] | None = None) -> Response:
+        return self._page(request, "message.html", status, {"title": text}, headers)
+
+    def _page(
+        self,
+        request: Request,
+        template: str,
+        status: int,
+        values: Mapping[str, object],
+        headers: Mapping[str, str] | None = None,
+    ) -> Response:
+        raw_path = request.scope.get("raw_path") or request.url.path.encode()
+        up = addresses.up_from(raw_path)
+        content = self._templates.get_template(template).render(name=one_line(self._public.name), up=up, **values)
+        return Response(content, status, {**HEADERS, **(headers or {})}, "text/html")
+
+
+def _root(content: bytes) -> etree._Element | None:
+    """The root element; None if the document needs a DTD, is very large, or is not there any more."""
+    if len(content) > _LONGEST_READ:
+        return None
+    try:
+        return root_of(content)
+    except NotEmbeddable:
+        return None
+
+
+def _cleaned(value: object) -> object:
+    """A value as a template shows it: texts from outside without control characters."""
+    return clean(value) if type(value) is str else value
+
+
+def _xml_response(text: str) -> Response:
+    return Response(text, media_type="application/xml", headers=HEADERS)

@@ -1,0 +1,61 @@
+"""FAIR Signposting, level 1: typed links in the header `Link`, which programs read. Pure.
+
+See https://signposting.org/FAIR/ for the relations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from urllib.parse import quote
+
+from metaharvest.web.pages.addresses import page_path, xml_path
+from metaharvest.web.pages.description import Description
+from metaharvest.web.pages.landing import Landing
+from metaharvest.web.pages.schema_org import type_of
+
+_MOST_CHARACTERS = 3500
+"""Servers in front accept some 4,096 characters of headers: links that do not fit are left out."""
+
+_RESERVED = "%/:@!$&'()*+,;=~-._?#[]"
+
+
+def page_links(landing: Landing, description: Description, root_url: str) -> str:
+    """The header of a landing page: cite-as, type, describedby, license, author, item."""
+    return _joined(list(_page_links(landing, description, root_url)))
+
+
+def record_links(document_id: str, root_url: str) -> str:
+    """The header of a record in XML, which describes what the landing page is about."""
+    page = f"{root_url}/{page_path(document_id)}"
+    return _joined([_link(page, "describes", 'type="text/html"')])
+
+
+def _page_links(landing: Landing, description: Description, root_url: str) -> Iterator[str]:
+    entry = landing.entry
+    yield _link(description.persistent_url or f"{root_url}/{page_path(entry.document_id)}", "cite-as")
+    yield _link("https://schema.org/AboutPage", "type")
+    yield _link(f"https://schema.org/{type_of(description)}", "type")
+    for each in (entry, *landing.formats):
+        profile = quote(each.document_type, safe=_RESERVED)
+        attributes = ['type="application/xml"', *([f'profile="{profile}"'] if profile else [])]
+        yield _link(f"{root_url}/{xml_path(each.document_id)}", "describedby", *attributes)
+    if description.licence:
+        yield _link(description.licence, "license")
+    for url in description.authors:
+        yield _link(url, "author")
+    for url in description.files:
+        yield _link(url, "item")
+
+
+def _link(url: str, relation: str, *attributes: str) -> str:
+    return "; ".join((f"<{quote(url, safe=_RESERVED)}>", f'rel="{relation}"', *attributes))
+
+
+def _joined(links: Sequence[str]) -> str:
+    kept, size = list[str](), 0
+    for link in links:
+        size += len(link) + 2
+        if size > _MOST_CHARACTERS:
+            break
+        kept.append(link)
+    return ", ".join(kept)
