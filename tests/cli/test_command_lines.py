@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -37,8 +38,9 @@ def paste(folder: Path, line: str) -> str:
 
 def test_what_the_demo_prints_can_be_pasted(folder: Path) -> None:
     said = paste(folder, "bin/metaharvest demo --nights 1 --folder demo")
-    lines = re.findall(r"^  (bin/metaharvest .*)$", said, re.MULTILINE)
+    *lines, publishing = re.findall(r"^  (bin/metaharvest .*)$", said, re.MULTILINE)
     assert len(lines) == 3
+    assert shlex.split(publishing)[-2:] == ["serve", "--public"]
     for line in lines:
         assert paste(folder, line)
 

@@ -108,5 +108,6 @@ def _say_where(folder: Path, pages: Sequence[Path], start: str) -> None:
         f"  {start} runs\n"
         f"  {start} log --site basalt-flats\n"
         f"  {start} target list\n"
-        f"  {start} serve --public     publishes it by OAI-PMH, on http://127.0.0.1:8000/oai"
+        "\nPublish it by OAI-PMH and on landing pages, at http://127.0.0.1:8000/oai, until you press Ctrl-C:\n"
+        f"  {start} serve --public"
     )
