@@ -25,6 +25,7 @@ def test_the_built_wheel_runs_the_demo_in_a_clean_environment(tmp_path: Path) ->
         names = archive.namelist()
     for part in ("sql/migrations/env.py", "templates/email/site_report/body.html", "sample_sites/README.md"):
         assert f"metaharvest/data/{part}" in names
+    assert "metaharvest/web/pages/templates/document.html" in names
     assert not [name for name in names if "__pycache__" in name or name.startswith("tests/")]
 
     call(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv")

@@ -193,6 +193,17 @@ def test_a_database_that_cannot_be_read(filled: Harvester, caplog: pytest.LogCap
     assert "A page was not answered" in caplog.text
 
 
+@on_one_database
+def test_a_document_that_is_not_read_has_its_title_of_the_catalogue(harvester: Harvester) -> None:
+    large = b"<x><title>Frogs</title>" + b" " * 10_000_000 + b"</x>"
+    with_dtd = b'<!DOCTYPE x [<!ENTITY e "Frogs">]><x><title>&e;</title></x>'
+    store(harvester, document("large.1", large), document("dtd.1", with_dtd))
+    with served(harvester) as each:
+        for document_id, content in {"large.1": large, "dtd.1": with_dtd}.items():
+            assert Browser(each).page(f"/documents/{document_id}").findtext(".//h1") == "A title"
+            assert Browser(each).get(f"/xml/{document_id}")[2] == content
+
+
 @pytest.mark.slow
 @on_one_database
 def test_a_browser_shows_the_page_on_a_phone_and_obeys_its_policy(browser: Browser, tmp_path: Path) -> None:
