@@ -81,6 +81,10 @@ def test_a_browser_gets_a_page_with_forms(server: Served) -> None:
     forms = etree.HTML(body).findall(".//form")
     assert [each.findtext("h2") for each in forms][:2] == ["Identify", "ListMetadataFormats"]
     assert b"<script" not in body
+    # A form has its empty fields, too.
+    question = "/try?verb=ListIdentifiers&metadataPrefix=oai_dc&from=&until=+&set=site"
+    assert texts(checked(server.get(question)[2]), "identifier") == []
+    assert len(texts(checked(server.get(question.replace("=site", "="))[2]), "identifier")) == 30
     assert server.get("?verb=Identify", Accept="text/html")[1]["content-type"].startswith("text/xml")
     root = server.request(urllib.request.Request(server.base_url.removesuffix("oai"), headers={"Accept": "text/html"}))
     assert root[2] == body

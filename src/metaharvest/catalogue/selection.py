@@ -11,9 +11,10 @@ from sqlalchemy import ColumnElement, FromClause, Tuple, and_, case, exists, fun
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.current import DOCUMENTS
-from metaharvest.database.models import Base, CatalogueSet
+from metaharvest.database.models import Base, CatalogueSet, HarvestSiteSchedule
 
 _SETS = Base.metadata.tables[CatalogueSet.__tablename__]
+_SITES = Base.metadata.tables[HarvestSiteSchedule.__tablename__]
 _ENTRIES = select(
     *DOCUMENTS.c["catalogue_document_id", "document_id", "item_identifier", "origin", "document_type", "revision"],
     *DOCUMENTS.c["title", "site_schedule_id", "deleted", "changed_at"],
@@ -67,8 +68,8 @@ class Selection:
     """The documents of a list; None, or no document type: any.
 
     `set_spec` is a set of the source repository `origin`: its subsets belong to it. `since` and `until` are the times
-    of the first and the last change. `has_site`, `has_origin`: only documents of any site, of any origin. Documents of
-    the `hidden` sites and origins are left out.
+    of the first and the last change. `has_site`, `has_origin`: only documents of any registered site, of any origin.
+    Documents of the `hidden` sites and origins are left out.
 
     A record that is there in several formats may be listed once: `one_of` says if as an item, or once in each format.
     Its document is then the first one that is not deleted; as an item, a document of the `preferred` type goes first.
@@ -151,7 +152,7 @@ def _conditions(selection: Selection) -> list[ColumnElement[bool]]:
     if selection.until is not None:
         found.append(DOCUMENTS.c.changed_at <= selection.until)
     if selection.has_site:
-        found.append(DOCUMENTS.c.site_schedule_id.is_not(None))
+        found.append(DOCUMENTS.c.site_schedule_id.in_(select(_SITES.c.site_schedule_id)))
     if selection.has_origin:
         found.append(DOCUMENTS.c.origin.is_not(None))
     found += published(DOCUMENTS, selection.hidden)

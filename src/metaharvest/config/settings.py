@@ -167,7 +167,7 @@ class WebSettings(_Section):
     branding: field_types.WebAddress = ""
     page_records: Annotated[int, Field(ge=1, le=10_000)] = 200
     page_bytes: field_types.Positive = 4_194_304
-    lists_at_once: Annotated[int, Field(ge=1, le=1000)] = 8
+    lists_at_once: Annotated[int, Field(ge=1, le=1000)] = 4
 
 
 class SiteSettings(_Section):

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.models import HarvestSiteRun, HarvestSiteSchedule
 from metaharvest.model import Site
-from metaharvest.sites.registry import read_sites
+from metaharvest.sites.registry import read_sites, read_sites_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,4 @@ def former_numbers_of(session: Session, names: Collection[str]) -> frozenset[int
 
 def names_of(session: Session, numbers: Collection[int]) -> Mapping[int, str]:
     """The names of the registered sites with these numbers, by number."""
-    query = select(HarvestSiteSchedule.site_schedule_id, HarvestSiteSchedule.name)
-    rows = session.execute(query.where(HarvestSiteSchedule.site_schedule_id.in_(numbers)))
-    return {row.site_schedule_id: row.name for row in rows}
+    return {number: site.name for number, site in read_sites_of(session, numbers).items()} if numbers else {}

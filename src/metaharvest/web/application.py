@@ -7,7 +7,7 @@ import hashlib
 import logging
 import re
 from collections.abc import Sequence
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -28,7 +28,7 @@ _MOST_BYTES = 65_536
 
 _LEAST_BYTES_GZIPPED = 1000
 _GZIP_LEVEL = 5
-_RETRY_SECONDS = 10
+_RETRY_SECONDS = 5
 _RETRY_DATABASE_SECONDS = 60
 _HEADERS = {
     "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{try_it.STYLE_HASH}'; form-action 'self'; "
@@ -56,11 +56,21 @@ def application(provider: Provider, pages: Pages) -> Starlette:
             text = "&".join(filter(None, (text, body)))
         return await run_in_threadpool(_answer, provider, text, request.headers)
 
+    async def form(request: Request) -> Response:
+        """To the address of a request, without the fields of the form that a person left empty."""
+        query = urlencode([(name, value) for name, value in request.query_params.multi_items() if value.strip()])
+        return RedirectResponse(f"../oai?{query}", 303, headers=_HEADERS)
+
     async def start(_request: Request) -> Response:
         return RedirectResponse("oai", headers=_HEADERS)
 
     return Starlette(
-        routes=[Route("/", start), Route("/oai", oai, methods=["GET", "POST"]), *pages.routes()],
+        routes=[
+            Route("/", start),
+            Route("/oai", oai, methods=["GET", "POST"]),
+            Route("/oai/try", form),
+            *pages.routes(),
+        ],
     )
 
 

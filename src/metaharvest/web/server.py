@@ -59,6 +59,8 @@ def serve(harvester: Harvester, host: str, port: int, report: Callable[[Served],
             lifespan="off",
             timeout_graceful_shutdown=_GRACE_SECONDS,
         )
+        if not harvester.settings.web.url and host in ("0.0.0.0", "::"):
+            notes = [*notes, f"url of [web] is not set: harvesters read {public.base_url} as the base URL."]
         report(Served(url, public.base_url, notes))
         # The signal that ended the server arrives once more behind it.
         with suppress(KeyboardInterrupt):

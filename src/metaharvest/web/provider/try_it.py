@@ -58,8 +58,8 @@ def page(public: Public) -> str:
 def _form(verb: str, purpose: str, arguments: Sequence[str]) -> str:
     fields = "".join(_field(each, is_required=each in _REQUIRED.get(verb, ())) for each in arguments)
     return (
-        f'<form method="get">\n<h2>{verb}</h2>\n<p>{purpose}</p>\n<input type="hidden" name="verb" value="{verb}">\n'
-        f"{fields}<button>Ask</button>\n</form>"
+        f'<form method="get" action="oai/try">\n<h2>{verb}</h2>\n<p>{purpose}</p>\n'
+        f'<input type="hidden" name="verb" value="{verb}">\n{fields}<button>Ask</button>\n</form>'
     )
 
 
