@@ -164,7 +164,13 @@ def test_authors_and_files_of_eml_and_datacite_and_iso() -> None:
         "<resource xmlns='http://datacite.org/schema/kernel-4'><creators><creator><nameIdentifier>"
         "https://orcid.org/0000-0001-2345-6789</nameIdentifier></creator></creators></resource>"
     )
-    assert facts(datacite) == [("author", "https://orcid.org/0000-0001-2345-6789")]
+    author = [("author", "https://orcid.org/0000-0001-2345-6789")]
+    assert facts(datacite) == author
+    envelope = etree.fromstring(
+        "<o:oai_datacite xmlns:o='http://schema.datacite.org/oai/oai-1.1/'><o:payload/></o:oai_datacite>"
+    )
+    envelope[0].append(datacite)
+    assert facts(envelope) == author
     online = (
         "<g:onLine><g:CI_OnlineResource><g:linkage><g:URL>https://a.example.org/{0}</g:URL></g:linkage><g:function>"
         "<g:CI_OnLineFunctionCode codeListValue='{0}'/></g:function></g:CI_OnlineResource></g:onLine>"

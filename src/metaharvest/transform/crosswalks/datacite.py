@@ -91,7 +91,12 @@ ROWS = (
 )
 
 
+def resource_of(root: etree._Element) -> etree._Element:
+    """The element of DataCite in a document: its root, or the one inside of the envelope."""
+    return next(root.iter(*(f"{{{kernel}}}resource" for kernel in _KERNELS)), root)
+
+
 def pairs(root: etree._Element) -> Iterator[tuple[str, str]]:
     """The values of the document with this root element."""
-    resource = next(root.iter(*(f"{{{kernel}}}resource" for kernel in _KERNELS)), root)
+    resource = resource_of(root)
     return pairs_by(ROWS, resource, namespace_of(resource))

@@ -92,6 +92,7 @@ def facts(root: etree._Element) -> Sequence[tuple[str, str]]:
 
     Authors and files are URLs. A box is south, west, north, east in degrees; a period is two dates with a slash.
     """
-    rows = _ROWS.get(etree.QName(root).namespace or "", ())
-    found = dict.fromkeys(pairs_by(rows, root, namespace_of(root)))
+    namespace = etree.QName(root).namespace or ""
+    start = datacite.resource_of(root) if namespace in datacite.NAMESPACES else root
+    found = dict.fromkeys(pairs_by(_ROWS.get(namespace, ()), start, namespace_of(start)))
     return [(kind, text) for kind, text in found if len(text) <= _LONGEST]

@@ -72,9 +72,9 @@ def landing(session: Session, entry: CatalogueEntry, hidden: Hidden) -> Landing:
 
 
 def _published_revisions(session: Session, entry: CatalogueEntry, hidden: Hidden) -> Sequence[HeldRevision]:
-    """The revisions of a document without those that came from a hidden site."""
+    """The current revision of a document, and all others that did not come from a hidden site."""
     found = revisions_of(session, entry.document_id)
-    return [each for each in found if each.site_id is None or each.site_id not in hidden.sites]
+    return [each for each in found if each.revision == entry.revision or each.site_id not in hidden.sites]
 
 
 def _public_source(url: str) -> str:

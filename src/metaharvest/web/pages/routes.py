@@ -49,6 +49,8 @@ _ON_ONE_LINE = (
     ("Language", "language"),
     ("Format of the data", "format"),
 )
+"""The elements of Dublin Core that a page shows on one line each, with their names for people."""
+
 _LISTED = (
     ("Date", "date"),
     ("Coverage", "coverage"),
@@ -57,7 +59,7 @@ _LISTED = (
     ("Source", "source"),
     ("Related", "relation"),
 )
-"""The elements of Dublin Core that a page lists, with their names for people."""
+"""The elements of Dublin Core that a page shows value by value."""
 
 _Answer = Callable[[Request], Response]
 
@@ -116,7 +118,8 @@ class Pages:
             found = None if entry is None or entry.deleted else landing(session, entry, hidden)
         if found is None:
             return self._missing(request, entry)
-        description = describe(_root(found.content), found.entry.document_type, found.entry.title)
+        title = found.entry.title or document_id
+        description = describe(_root(found.content), found.entry.document_type, title)
         links = signposting.page_links(found, description, self._root_url)
         return self._page(request, "document.html", 200, self._values(found, description), {"Link": links})
 
@@ -125,7 +128,7 @@ class Pages:
         value = schema_org.json_ld(found, description, self._root_url, one_line(self._public.name))
         return {
             "landing": found,
-            "title": description.title or clean(found.entry.document_id),
+            "title": description.title,
             "description": description,
             "details": [
                 *((name, ["; ".join(texts)]) for name, element in _ON_ONE_LINE if (texts := description.of(element))),

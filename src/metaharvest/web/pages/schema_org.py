@@ -31,7 +31,7 @@ def json_ld(landing: Landing, description: Description, root_url: str, catalogue
         "@context": {"@vocab": "https://schema.org/"},
         "@id": description.persistent_url or page_url,
         "@type": type_of(description),
-        "name": description.title or entry.document_id,
+        "name": description.title,
         "description": "\n\n".join(description.of("description"))[:_LONGEST_DESCRIPTION],
         "url": page_url,
         "identifier": [_identifier(each) for each in description.of("identifier")],
