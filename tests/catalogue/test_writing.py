@@ -114,7 +114,8 @@ def test_a_deleted_document_is_restored_unless_its_content_was_erased(catalogue:
     assert catalogue.changed() == []
     catalogue.do(catalogue.target.erase, NAME)
     assert catalogue.changed() == [(NAME, 1, True)]
-    assert (catalogue.title(NAME), catalogue.sets(NAME)) == ("", [])
+    # Readers of a set learn of the deletion, too.
+    assert (catalogue.title(NAME), catalogue.sets(NAME)) == ("", ["a", "b:c"])
     catalogue.do(catalogue.target.restore, NAME)
     assert catalogue.changed() == []
     assert list(catalogue.target.holdings([NAME, "a.1"])) == ["a.1"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from itertools import islice
 
@@ -10,7 +11,7 @@ import pytest
 from sqlalchemy import event
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import HarvestSiteSchedule, ReportOutbox
+from metaharvest.database.models import DocumentTransfer, HarvestSiteSchedule, ReportOutbox
 from metaharvest.model import Finding, OutcomeKind
 from metaharvest.queries.documents import DocumentFilter, document_rows
 from metaharvest.queries.log import LogFilter, log_entries
@@ -70,6 +71,20 @@ def test_a_page_of_the_log_has_the_rows_before_the_first_one(session: Session, r
     second = list(log_entries(session, LogFilter(run_id=1, limit=2, after=first[0].log_id)))
     third = list(log_entries(session, LogFilter(run_id=1, limit=2, after=second[0].log_id)))
     assert [[entry.message for entry in page] for page in (first, second, third)] == [["4", "5"], ["2", "3"], ["1"]]
+
+
+def test_transfers_before_the_first_run_are_on_the_last_page_of_the_log(session: Session, rows: JournalRows) -> None:
+    for number in range(4):
+        when = {"transferred_on": TODAY, "transferred_at": NOW, "transferred_by": "kim"}
+        session.add(DocumentTransfer(document_id=f"a.{number}", to_site="fern", message="given", **when))
+    run = rows.run()
+    for number in range(3):
+        rows.log(run, "GetDocError", str(number))
+    wanted = LogFilter(since=TODAY, limit=2)
+    first = list(log_entries(session, wanted))
+    second = list(log_entries(session, replace(wanted, after=first[0].log_id)))
+    assert [entry.message for entry in first] == ["1", "2"]
+    assert [entry.message for entry in second] == [*["given"] * 4, "0"]
 
 
 def test_a_page_of_a_site_s_harvests_ends_before_the_first_one(session: Session, rows: JournalRows) -> None:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import getpass
 import json
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, date, datetime
 from pathlib import Path
+from threading import Thread
 
 import pytest
-from sqlalchemy.orm import Session
+from sqlalchemy import update
 
-from metaharvest.errors import MetaharvestError
-from metaharvest.journal.log_rows import NO_SITE, LogRow, Stamp, write_log
+from metaharvest.database.engine import readers, writers
+from metaharvest.database.models import HarvestRun
+from metaharvest.errors import MetaharvestError, TargetError
 from metaharvest.services.documents import Transfer, TransferRequest, transfer
-from metaharvest.targets.transfers import Receiving, Taken, note
+from metaharvest.targets.embedded import EmbeddedTarget
+from metaharvest.targets.ownership import give
+from metaharvest.targets.transfers import Receiving, Taken
+from support.catalogue import upload
 from support.harvester import Harvester, publish
 from support.http_server import HttpServer
 from support.mails import words_of
@@ -116,18 +122,30 @@ def test_the_former_site_is_told_whose_the_document_is_by_now(network: Harvester
 
 
 @pytest.mark.parametrize("database", ["postgresql", "mariadb"], indirect=True)
-def test_a_transfer_and_a_run_write_the_log_at_the_same_time(network: Harvester) -> None:
-    """Neither waits for the other, and each row of the log gets a number of its own."""
-    now = datetime(2026, 11, 20, tzinfo=UTC)
-    to, stamp = Receiving(2, "fern", "kim", now.date(), now), Stamp(1, now.date(), now)
-    with Session(network.engine) as transferring, Session(network.engine) as running:
-        write_log(running, [(LogRow("GetDocSuccess", "before"), NO_SITE)], stamp)
-        note(transferring, [Taken("knb.7", 1, "gce"), Taken("knb.8", 1, "gce")], to)
-        write_log(running, [(LogRow("GetDocSuccess", "after"), NO_SITE)], stamp)
-        transferring.commit()
-        running.commit()
-    last = network.rows("SELECT message FROM harvest_log ORDER BY harvest_log_id DESC LIMIT 4")
-    assert [message.split()[0] for (message,) in reversed(last)] == ["before", "knb.7", "knb.8", "after"]
+def test_a_run_that_is_under_way_does_not_take_back_a_transferred_document(network: Harvester) -> None:
+    """A commit of the run waits for the transfer, and then finds that the document belongs to the other site."""
+    to = Receiving(2, "fern", "kim", date(2026, 11, 20), datetime(2026, 11, 20, tzinfo=UTC))
+    target, said = EmbeddedTarget(readers(network.engine)), list[str]()
+
+    def commit_of_the_run() -> None:
+        try:
+            with writers(network.engine).begin() as session:
+                session.execute(update(HarvestRun).values(host="this"))
+                target.upload([replace(upload("knb.7.99"), site_id=1)], session)
+            said.append("stored")
+        except TargetError as error:
+            said.append(error.findings[0].rule)
+
+    run = Thread(target=commit_of_the_run)
+    with writers(network.engine).begin() as session:
+        give(session, target, [Taken("knb.7", 1, "gce")], to)
+        run.start()
+        run.join(1)
+        assert not said
+    run.join(30)
+    assert said == ["target.other-site"]
+    owner = "SELECT site_schedule_id FROM {} WHERE document_id = 'knb.7'"
+    assert {*network.rows(owner.format("catalogue_document"))} == {*network.rows(owner.format("document_revision"))}
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)

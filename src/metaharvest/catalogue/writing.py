@@ -69,10 +69,12 @@ def bury(session: Session, deletion: Deletion, document: Current) -> None:
 
 
 def erase(session: Session, document_id: str) -> int:
-    """Delete the content, the origins, the title and the sets of a document. Returns the number of revisions."""
+    """Delete the content, the origins and the title of a document. Returns the number of revisions.
+
+    Its sets stay: readers of a set learn of the deletion.
+    """
     number = provenance.erase(session, document_id)
     if document := current_documents(session, [document_id]).get(document_id):
-        _forget_sets(session, [document.number])
         _delete(session, document, title="")
     return number
 

@@ -82,7 +82,8 @@ def command(context: click.Context, /, as_json: bool, as_csv: bool, unchanged: b
         elif as_csv:
             _write_rows(session, wanted)
         elif as_json:
-            print_json_rows(log_entries(session, wanted))
+            entries = log_entries(session, wanted)
+            print_json_rows(entries if wanted.limit is None else list(entries)[-wanted.limit :])
         else:
             _print(session, wanted)
 

@@ -45,7 +45,8 @@ class LogFilter:
     `level` and graver ones; `rule` of a finding; `since` and `until` are days of harvests, both included; the last
     `limit` rows. `document` is a document id, or a docid. A site means the same site under each of its names. Without a
     selection of runs (a run, a site run, a rule, a day, a document): the newest run, of the site if one is named.
-    `after` is the `log_id` of the first row of a page: the next page has the rows before it.
+    `after` is the `log_id` of the first row of a page: the next page has the rows before it. It goes with a selection
+    of runs, as another run may be the newest one by then.
     """
 
     run_id: int | None = None
@@ -173,14 +174,15 @@ def log_selection(session: Session, wanted: LogFilter) -> LogSelection:
 
 
 def log_entries(session: Session, wanted: LogFilter) -> Iterator[LogEntry]:
-    """The rows in the order in which they were written; with a limit, the last ones. Raises MetaharvestError."""
+    """The rows in the order in which they were written; with a limit, the last ones. Raises MetaharvestError.
+
+    Transfers before the first run are few, and older than every row: all of them come with the last page.
+    """
     selection = log_selection(session, wanted)
-    entries = chain(_transfer_entries(session, selection), _entries(session, selection))
-    if wanted.limit is None:
-        return entries
-    # Transfers before the first run are few, and older than every row.
-    found = list(entries)
-    return iter(found[-wanted.limit :])
+    entries = list(_entries(session, selection)) if wanted.limit is not None else _entries(session, selection)
+    if isinstance(entries, list) and len(entries) == wanted.limit:
+        return iter(entries)
+    return chain(_transfer_entries(session, selection), entries)
 
 
 def _entries(session: Session, selection: LogSelection) -> Iterator[LogEntry]:

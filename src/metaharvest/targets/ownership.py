@@ -34,8 +34,8 @@ def give(session: Session, target: Target, taken: Sequence[Taken], to: Receiving
     for start in range(0, len(taken), _AT_ONCE):
         some = taken[start : start + _AT_ONCE]
         document_ids = [each.document_id for each in some]
-        # The log row locks the run's row: first that, and then the catalogue's counter, as in the journal. The opposite
-        # order is a deadlock.
+        # This locks the run's row: first that, then the catalogue's counter, as in the journal. The opposite order is a
+        # deadlock.
         transfers.note(session, some, to)
         if isinstance(target, EmbeddedTarget):
             target.transfer(document_ids, to.site_id, session)
