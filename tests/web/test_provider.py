@@ -204,6 +204,36 @@ def test_lists_of_formats_and_of_periods(ask: Asked) -> None:
         assert codes(ask("ListRecords", metadataPrefix="oai_dc", **period)) == ["noRecordsMatch"]
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"from_": "0001-01-01"},
+        {"until": "9999-12-31"},
+        {"from_": "0001-01-01T00:00:00Z", "until": "9999-12-31T23:59:59Z"},
+        {"from_": "1970-01-01T00:00:00Z"},
+        {"from_": "1969-12-31T23:59:59Z"},
+        {"set": "site:~00"},
+        {"set": "origin:~00"},
+        {"set": "origin:frogs:~00"},
+        {"set": "origin:frogs:~E2~82~AC"},
+        {"set": "site:" + "~F0~9F~90~B8" * 300},
+        {"set": "format:~"},
+    ],
+)
+def test_odd_values_are_answered(ask: Asked, arguments: dict[str, str]) -> None:
+    is_period = "set" not in arguments
+    root = ask("ListIdentifiers", metadataPrefix="oai_dc", **arguments)
+    assert codes(root) == ([] if is_period else ["noRecordsMatch"])
+    assert set(texts(root, "identifier")) == (ALL if is_period else set())
+
+
+@pytest.mark.parametrize(
+    "identifier", ["urn:x:%00", f"{OURS}%00", "doi:10.1/%E2%82%AC", f"{OURS}frogs/%00", "urn:" + "x" * 4000]
+)
+def test_odd_identifiers_do_not_exist(ask: Asked, identifier: str) -> None:
+    assert codes(ask("GetRecord", identifier=identifier, metadataPrefix="oai_dc")) == ["idDoesNotExist"]
+
+
 def test_the_other_format_takes_the_place_of_a_deleted_dublin_core(filled: Harvester) -> None:
     """The record is still there, and counts as changed."""
     harvester = filled

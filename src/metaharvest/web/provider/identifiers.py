@@ -78,7 +78,7 @@ def possible_items(identifier: str, domain: str) -> tuple[str, ...]:
     if identifier.startswith(start):
         origin, slash, local = identifier[len(start) :].partition("/")
         found.append(_encoded(unquote(local)) if slash else unquote(origin))
-    return tuple(dict.fromkeys(each for each in found if each.isascii()))
+    return tuple(dict.fromkeys(each for each in found if each.isascii() and each.isprintable()))
 
 
 def domain_of(base_url: str) -> str:

@@ -51,10 +51,10 @@ def origin_set(origin: str, source_set: str | None = None) -> str:
 def parts_of(set_spec: str) -> Sequence[str] | None:
     """The names in a setSpec of ours, from the top; None if it is none."""
     top, *rest = set_spec.split(":")
-    names = [unescaped(part) for part in rest]
-    if top not in NAMES or None in names:
-        return None
-    return [top, *(name for name in names if name is not None)]
+    names = [name for part in rest if (name := unescaped(part)) is not None]
+    # PostgreSQL refuses a text with the character 0.
+    is_ours = top in NAMES and len(names) == len(rest) and "\0" not in "".join(names)
+    return [top, *names] if is_ours else None
 
 
 def lowest(set_specs: Iterable[str]) -> Sequence[str]:
