@@ -44,6 +44,7 @@ _BETWEEN = {
 _THESE = _OF_SITE.where(_LEDGER.c.document_id.in_(bindparam("documents", expanding=True)))
 
 _CHANGED = update(_LEDGER).where(_LEDGER.c.harvest_document_id == bindparam("entry"))
+_PLACE = {"harvest_document_id": "entry"}
 
 _NUMBERS = (
     select(HarvestDocument.site_schedule_id, func.count())
@@ -102,7 +103,9 @@ def write_ledger(session: Session, new: Sequence[Columns], changed: Sequence[Col
     for rows in _alike(new):
         insert_rows(session.connection(), _LEDGER, rows)
     for rows in _alike(changed):
-        session.connection().execute(_CHANGED, [{"entry": row.pop("harvest_document_id"), **row} for row in rows])
+        # The caller's rows stay as they are: after a deadlock they are written again.
+        named = [{_PLACE.get(name, name): value for name, value in row.items()} for row in rows]
+        session.connection().execute(_CHANGED, named)
 
 
 def delete_entries(session: Session, entry_ids: Sequence[int]) -> None:
