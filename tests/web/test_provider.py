@@ -335,6 +335,20 @@ def test_a_list_whose_rest_has_changed_ends_with_it(harvester: Harvester) -> Non
         assert texts(last, "resumptionToken") == [""]
 
 
+@on_one_database
+def test_the_last_page_says_how_many_records_came(harvester: Harvester) -> None:
+    """Harvesters compare: a record that has left the list is no loss, nor is one that cannot be embedded."""
+    contents = [dc("x"), b"<!DOCTYPE x><x/>", *[dc("x")] * 4]
+    store(harvester, *(record(f"oai:f.org:{number}", each) for number, each in enumerate(contents)))
+    with asked(harvester, page_records=2) as ask:
+        pages = ask.pages(metadataPrefix="oai_dc")
+        first = next(pages)
+        harvester.rows("UPDATE catalogue_document SET changed_at = '2999-01-01 00:00:00.000000' WHERE change_seq = 3")
+        tokens = [page.find(f".//{OAI}resumptionToken") for page in (first, *pages)]
+        assert [each.get("cursor") for each in tokens if each is not None] == ["0", "1", "3"]
+        assert [each.get("completeListSize") for each in tokens if each is not None] == ["6", "6", "4"]
+
+
 def test_the_response_date_is_before_every_change_that_is_not_committed(ask: Asked) -> None:
     [said] = texts(ask("Identify"), "responseDate")
     present = ask.provider._harvester.now()

@@ -210,15 +210,20 @@ def _live_record(entry: CatalogueEntry, header: Header, stored: StoredRevision, 
 
 
 def _token(view: View, list_: Token, page: _Page, now: datetime) -> bytes:
-    """The token for the next page; an empty one ends a list that was cut, and a whole list has none."""
+    """The token for the next page; an empty one ends a list that was cut, and a whole list has none.
+
+    The empty one has the number of records that came: harvesters take a difference for a loss, but records that have
+    changed meanwhile come with the next list.
+    """
+    next_cursor = list_.cursor + len(page.written)
     if page.is_last:
-        return answers.token("", list_.cursor, list_.size, None) if list_.cursor else b""
+        return answers.token("", list_.cursor, next_cursor, None) if list_.cursor else b""
     last = page.entries[-1]
     following = replace(
         list_,
         last_at=int(last.changed_at.timestamp()),
         last_number=last.number,
-        cursor=list_.cursor + len(page.entries),
+        cursor=next_cursor,
         issued=int(now.astimezone(UTC).timestamp()),
     )
     return answers.token(written(following, view.public.key), list_.cursor, list_.size, following.expires)
