@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks import against, checking, folder, nights, repositories, startup, targets
+from benchmarks import against, checking, folder, nights, provider, repositories, startup, targets
 from benchmarks.databases import NoServer
 from benchmarks.pairs import COMPARED_HEADINGS, Comparison, Pairs
 from benchmarks.servers import MissingTool
@@ -31,6 +31,7 @@ BENCHMARKS: dict[str, Callable[[Path, float], Iterator[Line]]] = {
     "targets": targets.targets,
     "folder": folder.folder,
     "repositories": repositories.repositories,
+    "provider": provider.provider,
     "start-up": startup.start_up,
     "check": checking.check,
 }

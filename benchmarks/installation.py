@@ -103,6 +103,11 @@ class Installation:
         self.engine.dispose()
         return self._do("run", "--date", str(day), *_any_day(self._state), *options)
 
+    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+        """Start a command of the program that goes on until it is ended; nothing that it prints is shown."""
+        command, hidden = self._state.command("--config", str(self._config), *arguments), subprocess.DEVNULL
+        return subprocess.Popen(command, env=self._state.environment, stdout=hidden, stderr=hidden)
+
     def table(self, name: str) -> Table:
         """A table as it is in the database."""
         return Table(name, MetaData(), autoload_with=self.engine)

@@ -126,14 +126,14 @@ def serving(records: int, page: int, rate: int = 0, *, damaged: bool = False) ->
     command = [sys.executable, "-m", "benchmarks.oai_pages", *map(str, (port, records, page, rate, int(damaged)))]
     process = subprocess.Popen(command)
     try:
-        _wait_for(port)
+        wait_for(port)
         yield f"http://127.0.0.1:{port}/oai"
     finally:
         process.terminate()
         process.wait()
 
 
-def _wait_for(port: int) -> None:
+def wait_for(port: int) -> None:
     for _ in range(1200):
         with socket.socket() as connection:
             if connection.connect_ex(("127.0.0.1", port)) == 0:
