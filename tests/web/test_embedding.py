@@ -82,13 +82,23 @@ def test_documents_with_a_dtd_or_are_damaged_cannot_be_embedded(content: bytes) 
         root_of(content)
 
 
+PAGE = "https://catalogue.example.org/documents/x"
+
+
 def test_dublin_core_is_made_by_a_crosswalk_or_of_title_and_identifier() -> None:
     eml = "eml://ecoinformatics.org/eml-2.1.1"
     content = f"<e:eml xmlns:e='{eml}'><dataset><title>Frogs &amp; toads</title></dataset></e:eml>".encode()
-    made = dublin_core_of(root_of(content), eml, "", "x")
+    made = dublin_core_of(root_of(content), eml, "", "x", PAGE)
     assert b"<dc:title>Frogs &amp; toads</dc:title>" in made
-    assert b"<dc:title>A &lt; B</dc:title><dc:identifier>x</dc:identifier>" in dublin_core_of(None, "", "A < B", "x")
-    assert b"title" not in dublin_core_of(root_of(b"<unknown/>"), "", "", "x")
+    assert b"<dc:identifier>x</dc:identifier>" not in made
+    made = dublin_core_of(None, "", "A < B", "x", PAGE)
+    assert b"<dc:title>A &lt; B</dc:title><dc:identifier>x</dc:identifier>" in made
+    assert b"title" not in dublin_core_of(root_of(b"<unknown/>"), "", "", "x", PAGE)
+
+
+def test_dublin_core_has_the_landing_page_if_no_identifier_is_a_url() -> None:
+    assert PAGE.encode() in dublin_core_of(None, "", "A", "doi:10.1/x", PAGE)
+    assert PAGE.encode() not in dublin_core_of(None, "", "A", "https://doi.org/10.1/x", PAGE)
 
 
 def origin(**values: object) -> RecordOrigin:

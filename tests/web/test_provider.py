@@ -9,9 +9,25 @@ import pytest
 
 from metaharvest.catalogue.change_feed import COMMIT_LAG
 from metaharvest.web.provider.provider import Busy
+from metaharvest.web.server import describe
 from support.databases import on_one_database
 from support.harvester import Harvester, eml
-from support.provider import DATACITE, EML, OAI, OAI_DC, Asked, asked, codes, dc, delete, document, record, store, texts
+from support.provider import (
+    DATACITE,
+    EML,
+    OAI,
+    OAI_DC,
+    Asked,
+    asked,
+    codes,
+    dc,
+    delete,
+    document,
+    opened_with,
+    record,
+    store,
+    texts,
+)
 
 OURS = "oai:catalogue.example.org:"
 RIGHTS = (
@@ -364,3 +380,10 @@ def test_more_lists_than_allowed_are_put_off(filled: Harvester) -> None:
         ask("Identify")
         ask.provider._lists.release()
         ask("ListRecords", metadataPrefix="oai_dc")
+
+
+@on_one_database
+def test_a_name_that_hides_nothing_is_noted(filled: Harvester) -> None:
+    with opened_with(filled, {"hidden": ["frogs", "toads"]}) as opened:
+        _, notes = describe(opened, "http://catalogue.example.org")
+    assert notes == ["Nothing is hidden by toads in hidden of [web]: no site and no origin has this name."]

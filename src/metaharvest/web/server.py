@@ -18,6 +18,7 @@ from metaharvest.queries.publication import former_numbers_of, numbers_of
 from metaharvest.services.harvester import Harvester
 from metaharvest.text import one_line
 from metaharvest.web.application import application
+from metaharvest.web.pages.addresses import page_path
 from metaharvest.web.pages.routes import Pages
 from metaharvest.web.provider.identifiers import domain_of
 from metaharvest.web.provider.provider import Provider
@@ -70,18 +71,17 @@ def serve(harvester: Harvester, host: str, port: int, report: Callable[[Served],
 def describe(harvester: Harvester, url: str) -> tuple[Public, Sequence[str]]:
     """What a provider in a process at this address says of itself; and notes for the operator. Raises SettingsError."""
     settings, web = harvester.settings, harvester.settings.web
-    base_url = f"{web.url or url}/oai"
+    root_url = web.url or url
+    base_url = f"{root_url}/oai"
     key, notes = _key(settings)
-    former: frozenset[int] = frozenset()
     with harvester.reading() as session:
-        if web.hidden:
-            former = former_numbers_of(session, web.hidden)
-            known = {*numbers_of(session, web.hidden), *publication.origins(session)}
-            notes += [
-                f"Nothing is hidden by {name} in hidden of [web]: no site and no origin has this name."
-                for name in web.hidden
-                if name not in known and not former
-            ]
+        former = {name: former_numbers_of(session, [name]) for name in web.hidden}
+        known = {*numbers_of(session, web.hidden), *publication.origins(session)} if web.hidden else set()
+    notes += [
+        f"Nothing is hidden by {name} in hidden of [web]: no site and no origin has this name."
+        for name, numbers in former.items()
+        if name not in known and not numbers
+    ]
     return (
         Public(
             name=settings.harvester.name,
@@ -89,13 +89,14 @@ def describe(harvester: Harvester, url: str) -> tuple[Public, Sequence[str]]:
             domain=web.domain or domain_of(base_url),
             administrators=settings.harvester.administrators or (settings.mail.sender,),
             key=key,
+            page_url=lambda document_id: f"{root_url}/{page_path(document_id)}",
             page_records=web.page_records,
             page_bytes=web.page_bytes,
             friends=web.friends,
             rights=web.rights,
             branding=web.branding,
             hidden=web.hidden,
-            hidden_sites=former,
+            hidden_sites=frozenset().union(*former.values()),
         ),
         notes,
     )

@@ -52,11 +52,18 @@ def embedded(root: etree._Element) -> bytes:
     return content[: name.end()] + b' xmlns=""' + content[name.end() :]
 
 
-def dublin_core_of(root: etree._Element | None, document_type: str, title: str, identifier: str) -> bytes:
-    """The Dublin Core of a document: by a crosswalk, or else its title and its identifier."""
-    pairs = None if root is None else dublin_core(root, document_type)
+def dublin_core_of(
+    root: etree._Element | None, document_type: str, title: str, identifier: str, page_url: str
+) -> bytes:
+    """The Dublin Core of a document: by a crosswalk, or else its title and its identifier.
+
+    If no identifier in it is a URL, that of its landing page is added.
+    """
+    pairs = list(() if root is None else dublin_core(root, document_type) or ())
     if not pairs:
         pairs = [*([("title", title)] if title else []), ("identifier", identifier)]
+    if not any(name == "identifier" and text.startswith(("http://", "https://")) for name, text in pairs):
+        pairs.append(("identifier", page_url))
     return _written(pairs)
 
 

@@ -190,20 +190,24 @@ def _records(
         # A document without content is being erased at this moment.
         elif entry.number in contents and entry.number in stored:
             try:
-                yield _live_record(entry, header, stored[entry.number], contents[entry.number], of)
+                yield _live_record(view, entry, header, stored[entry.number], contents[entry.number], of)
             except NotEmbeddable as error:
                 name, why = one_line(entry.document_id), one_line(str(error))
                 log.warning("The document %s, revision %d, is not published: %s.", name, entry.revision, why)
 
 
-def _live_record(entry: CatalogueEntry, header: Header, stored: StoredRevision, content: bytes, of: Format) -> bytes:
+def _live_record(
+    view: View, entry: CatalogueEntry, header: Header, stored: StoredRevision, content: bytes, of: Format
+) -> bytes:
     is_made = of == DUBLIN_CORE and entry.document_type != OAI_DC
     if is_made:
         try:
             root = root_of(content)
         except NotEmbeddable:
             root = None
-        metadata = dublin_core_of(root, entry.document_type, entry.title, header.identifier)
+        metadata = dublin_core_of(
+            root, entry.document_type, entry.title, header.identifier, view.public.page_url(entry.document_id)
+        )
     else:
         metadata = embedded(root_of(content))
     return answers.record(header, metadata, about_containers(stored.provenance, altered=is_made))

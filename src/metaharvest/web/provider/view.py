@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,8 +28,8 @@ class Public:
     """What the provider says of itself, and the sizes of its pages in records and bytes.
 
     `hidden` are the names of sites and origins that it does not publish, `hidden_sites` the numbers that sites of these
-    names had earlier; `key` signs tokens; `friends`, `rights` and
-    `branding` are URLs.
+    names had earlier. `key` signs tokens. `page_url` has the URL of the landing page of a document id. `friends`,
+    `rights` and `branding` are URLs.
     """
 
     name: str
@@ -37,6 +37,7 @@ class Public:
     domain: str
     administrators: Sequence[str]
     key: bytes
+    page_url: Callable[[str], str]
     page_records: int
     page_bytes: int
     friends: Sequence[str] = ()
