@@ -21,11 +21,11 @@ from sqlalchemy.orm import Session, SessionTransaction
 from metaharvest.database.models import Base, CatalogueCounter, CatalogueDocument
 
 COMMIT_LAG = timedelta(seconds=10)
-"""The time of a change and the end of its commit are not further apart. Half of it is for the commit itself."""
+"""The longest time from the time of a change to the end of its commit. Half of it is for the commit itself."""
 
 _LONGEST_WRITE = COMMIT_LAG / 2
-_TAKEN_HERE = "metaharvest.catalogue.numbers"
-"""The key of a session's memory for its numbers."""
+_KEY_OF_NUMBERS = "metaharvest.catalogue.numbers"
+"""The key in Session.info for the numbers that the present transaction took."""
 
 _DOCUMENTS = Base.metadata.tables[CatalogueDocument.__tablename__]
 _COUNTER = Base.metadata.tables[CatalogueCounter.__tablename__]
@@ -61,7 +61,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class TakenNumbers:
-    """The numbers of changes in this transaction: from `first` on; and the time of all of them."""
+    """Numbers of changes: the first one, and the time of all of them."""
 
     first: int
     at: datetime
@@ -76,8 +76,8 @@ def changes(session: Session, after_seq: int, limit: int) -> Sequence[Change]:
 def last_stamp(session: Session) -> datetime | None:
     """The time of the last committed change; None if there is none.
 
-    Each change that is committed later has this time or a later one. A reader that asks from this time on, the next
-    time, misses no change. The list of changes before this time is complete.
+    The list of changes before this time is complete. Each change that is committed later has this time or a later one:
+    a reader whose next list begins at this time misses no change.
     """
     row = session.connection().execute(_TAKEN).first()
     return None if row is None else row[1]
@@ -96,14 +96,15 @@ def take_numbers(session: Session, number: int) -> TakenNumbers:
         connection.execute(_STAMP, {"now": now})
     taken = TakenNumbers(last - number + 1, max(now, before))
     if _numbers_of(session) is None:
-        session.info[_TAKEN_HERE] = (session.get_transaction(), taken)
+        session.info[_KEY_OF_NUMBERS] = (session.get_transaction(), taken)
     return taken
 
 
 def _numbers_of(session: Session) -> TakenNumbers | None:
     """The first numbers that the session took in its present transaction; None if it took none."""
-    of: tuple[SessionTransaction | None, TakenNumbers | None] = session.info.get(_TAKEN_HERE, (None, None))
-    return of[1] if of[0] is session.get_transaction() else None
+    kept: tuple[SessionTransaction | None, TakenNumbers | None] = session.info.get(_KEY_OF_NUMBERS, (None, None))
+    transaction, numbers = kept
+    return numbers if transaction is session.get_transaction() else None
 
 
 @event.listens_for(Session, "before_commit")
@@ -118,7 +119,7 @@ def _stamp_again(session: Session) -> None:
 def repair_times(session: Session, limit: datetime, now: datetime) -> int:
     """Set times after `limit`, which a wrong clock left, to `now`; returns the number of documents.
 
-    Otherwise all later changes would have such a time.
+    Without the repair, all later changes get such a time.
     """
     second = now.replace(microsecond=0)
     session.execute(update(_COUNTER).where(_COUNTER.c.changed_at > limit).values(changed_at=second))
@@ -127,7 +128,7 @@ def repair_times(session: Session, limit: datetime, now: datetime) -> int:
 
 
 def _begin_counting(session: Session) -> None:
-    """Write the row; another writer may do the same at this moment."""
+    """Insert the row of the counter; another writer may insert it at the same moment."""
     row = {"counter_id": 1, "change_seq": 0, "changed_at": datetime(1970, 1, 1, tzinfo=UTC)}
     with suppress(IntegrityError), session.begin_nested():
         session.execute(insert(_COUNTER), row)

@@ -1,4 +1,4 @@
-"""The current documents of the catalogue: what is held, by document id, and the count."""
+"""The current documents of the catalogue, by document id, and their number."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def held_documents(session: Session, document_ids: Collection[str]) -> Mapping[s
 
 
 def held_between(session: Session, first: str, end: str) -> list[str]:
-    """The documents that are not deleted, from `first` up to, but not, `end`, byte by byte, in this order."""
+    """The ids of documents that are not deleted, from `first` up to but without `end`, in the order of their bytes."""
     return list(session.scalars(_BETWEEN, {"first": first, "end": end}))
 
 

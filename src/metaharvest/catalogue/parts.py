@@ -1,4 +1,4 @@
-"""The published documents in parts of a fixed size, in the order of their numbers: for lists of addresses."""
+"""The published documents in parts of a fixed size, in the order of their numbers, for sitemaps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The facts of the catalogue about records beside their bytes: their origin, and their tombstones."""
+"""The origins of the revisions in the catalogue, and the tombstones of its deleted documents."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from sqlalchemy import bindparam, delete, insert, select, update
 from sqlalchemy.orm import Session
@@ -22,14 +23,17 @@ from metaharvest.model.lengths import too_long
 _REVISIONS = Base.metadata.tables[DocumentRevision.__tablename__]
 _ORIGINS = Base.metadata.tables[DocumentOrigin.__tablename__]
 _AGAIN = update(_ORIGINS).where(_ORIGINS.c.document_id == bindparam("this"), _ORIGINS.c.revision == bindparam("number"))
-_PROVENANCE = ("base_url", "identifier", "prefix", "datestamp", "response_date", "namespace", "digest")
+_TEXTS = ("base_url", "identifier", "prefix", "datestamp", "response_date", "namespace", "digest")
+PROVENANCE = _ORIGINS.c[*_TEXTS, "about", "altered"]
+"""The columns that provenance_from() takes."""
+
+ORIGIN_OF_CURRENT = (_ORIGINS.c.document_id == DOCUMENTS.c.document_id) & (_ORIGINS.c.revision == DOCUMENTS.c.revision)
+"""The condition that joins a current document to its origin."""
+
 _COMPARED = ("datestamp", "sets", "about")
 _LISTED = (
     select(DOCUMENTS.c.catalogue_document_id, *_ORIGINS.c["document_id", "revision", *_COMPARED])
-    .join(
-        _ORIGINS,
-        (_ORIGINS.c.document_id == DOCUMENTS.c.document_id) & (_ORIGINS.c.revision == DOCUMENTS.c.revision),
-    )
+    .join(_ORIGINS, ORIGIN_OF_CURRENT)
     .where(DOCUMENTS.c.document_id.in_(bindparam("documents", expanding=True)))
 )
 _TOMBSTONES = Base.metadata.tables[DocumentTombstone.__tablename__]
@@ -46,12 +50,19 @@ class Provenance:
 def provenance_of(session: Session, document_id: str, revision: int) -> Provenance | None:
     """The origin of this revision; None for a document of a harvest list in its received form."""
     this = (_ORIGINS.c.document_id == document_id, _ORIGINS.c.revision == revision)
-    row = session.execute(select(*_ORIGINS.c[*_PROVENANCE, "sets", "about", "altered"]).where(*this)).mappings().first()
+    row = session.execute(select(*PROVENANCE, _ORIGINS.c.sets).where(*this)).first()
     if row is None:
         return None
-    values = {name: row[name] for name in _PROVENANCE}
-    sets, about = json.loads(row["sets"]), (each.encode() for each in json.loads(row["about"]))
-    return Provenance(RecordOrigin(**values, sets=tuple(sets), about=tuple(about)), bool(row["altered"]))
+    *values, sets = row
+    return provenance_from(values, json.loads(sets))
+
+
+def provenance_from(values: Sequence[Any], sets: Sequence[str] = ()) -> Provenance:
+    """The provenance with these values of PROVENANCE, and these sets."""
+    *texts, about, altered = values
+    containers = tuple(each.encode() for each in json.loads(about))
+    origin = RecordOrigin(**dict(zip(_TEXTS, texts, strict=True)), sets=tuple(sets), about=containers)
+    return Provenance(origin, bool(altered))
 
 
 def note_origins(session: Session, uploads: Sequence[Upload]) -> None:
@@ -85,7 +96,7 @@ def restamp(session: Session, documents: Sequence[ListedDocument]) -> Mapping[in
 
 
 def write_tombstone(session: Session, deletion: Deletion, revision: int) -> None:
-    """Write a tombstone for a document; this is the highest revision that it has."""
+    """Write a tombstone for a document; `revision` is its highest one."""
     document = deletion.document
     datestamp = select(HarvestDocument.datestamp).where(
         HarvestDocument.site_schedule_id == deletion.site_id, HarvestDocument.document_id == document.document_id
@@ -102,13 +113,6 @@ def write_tombstone(session: Session, deletion: Deletion, revision: int) -> None
     )
 
 
-def unbury(session: Session, document_id: str) -> None:
-    """Remove the tombstone of a document."""
-    # Compared here: MariaDB ignores spaces at the end.
-    if document_id in used_up(session, [document_id]):
-        session.execute(delete(_TOMBSTONES).where(_TOMBSTONES.c.document_id == document_id))
-
-
 def erase(session: Session, document_id: str) -> int:
     """Delete all revisions of a document and their origins. Returns the number of revisions."""
     numbers = dict[str, int]()
@@ -123,19 +127,19 @@ def erase(session: Session, document_id: str) -> int:
 
 def used_up(session: Session, document_ids: Collection[str]) -> dict[str, int]:
     """The highest revision of each of these documents, if there is a tombstone for it."""
+    wanted = set(document_ids)
     query = select(_TOMBSTONES.c.document_id, _TOMBSTONES.c.revision)
-    return {row[0]: row[1] for row in session.execute(query.where(_TOMBSTONES.c.document_id.in_(document_ids)))}
+    rows = session.execute(query.where(_TOMBSTONES.c.document_id.in_(wanted)))
+    # Compared here too: MariaDB ignores spaces at the end.
+    return {document_id: revision for document_id, revision in rows if document_id in wanted}
 
 
-def revive(session: Session, document_ids: Collection[str]) -> dict[str, int]:
-    """Remove the tombstones of these documents, as there is a higher revision; returns the highest buried one of each.
-
-    If the upload is refused, the rollback restores them.
-    """
-    buried = used_up(session, document_ids) if document_ids else {}
-    if buried:
-        session.execute(delete(_TOMBSTONES).where(_TOMBSTONES.c.document_id.in_(buried)))
-    return buried
+def remove_tombstones(session: Session, document_ids: Collection[str]) -> dict[str, int]:
+    """Remove the tombstones of these documents. Returns the highest revision of each document that had one."""
+    found = used_up(session, document_ids) if document_ids else {}
+    if found:
+        session.execute(delete(_TOMBSTONES).where(_TOMBSTONES.c.document_id.in_(found)))
+    return found
 
 
 def _origin(upload: Upload) -> Mapping[str, object] | None:

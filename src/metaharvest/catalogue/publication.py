@@ -1,8 +1,7 @@
-"""Reads of the catalogue for those who publish it again: what there is, the formats of records, and whole records."""
+"""Reads of the catalogue for publication: items, whole records, document types, origins, sets."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -12,27 +11,20 @@ from sqlalchemy import ColumnElement, and_, func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.current import DOCUMENTS
-from metaharvest.catalogue.provenance import Provenance
-from metaharvest.catalogue.selection import CatalogueEntry
+from metaharvest.catalogue.provenance import ORIGIN_OF_CURRENT, PROVENANCE, Provenance, provenance_from
+from metaharvest.catalogue.selection import ENTRIES, CatalogueEntry
 from metaharvest.database.models import Base, CatalogueSet, DocumentOrigin, DocumentRevision
-from metaharvest.model import RecordOrigin
 
 _REVISIONS = Base.metadata.tables[DocumentRevision.__tablename__]
 _ORIGINS = Base.metadata.tables[DocumentOrigin.__tablename__]
 _SETS = Base.metadata.tables[CatalogueSet.__tablename__]
-_ENTRY = DOCUMENTS.c[
-    "catalogue_document_id", "document_id", "item_identifier", "origin", "document_type", "revision", "title",
-    "site_schedule_id", "deleted", "changed_at",
-]  # fmt: skip
-_OF_CURRENT = and_(_ORIGINS.c.document_id == DOCUMENTS.c.document_id, _ORIGINS.c.revision == DOCUMENTS.c.revision)
-_PROVENANCE = ("base_url", "identifier", "prefix", "datestamp", "response_date", "namespace", "digest")
+_IS_CURRENT = and_(_REVISIONS.c.document_id == DOCUMENTS.c.document_id, _REVISIONS.c.revision == DOCUMENTS.c.revision)
 _ID = DOCUMENTS.c.document_id
-_OTHERS = ("about", "altered")
 
 
 @dataclass(frozen=True, slots=True)
 class ItemDocument:
-    """A document of an item, by the origin of the item and its identifier there. `altered`: it was normalised."""
+    """A document of an item: the origin of the item, and its identifier there. `altered`: it was normalised."""
 
     item_identifier: str
     origin: str | None
@@ -41,9 +33,9 @@ class ItemDocument:
 
 @dataclass(frozen=True, slots=True)
 class StoredRevision:
-    """The size of a current revision in bytes, and its origin; None for a document of a harvest list as received.
+    """The size of a current revision in bytes, and its provenance; None for a document of a harvest list as received.
 
-    The origin is without the sets, which change more often.
+    The provenance has no sets: readers that keep it need not ask for them.
     """
 
     size: int
@@ -53,25 +45,30 @@ class StoredRevision:
 def documents_of_items(session: Session, item_identifiers: Collection[str]) -> Sequence[ItemDocument]:
     """The documents, of any origin, with these item identifiers, in the order of their numbers; deleted ones, too."""
     columns = [*DOCUMENTS.c["catalogue_document_id", "item_identifier", "origin"], _ORIGINS.c.altered]
-    query = select(*columns).outerjoin(_ORIGINS, _OF_CURRENT).where(DOCUMENTS.c.item_identifier.in_(item_identifiers))
+    query = (
+        select(*columns).outerjoin(_ORIGINS, ORIGIN_OF_CURRENT).where(DOCUMENTS.c.item_identifier.in_(item_identifiers))
+    )
     rows = sorted(session.execute(query), key=itemgetter(0))
     # Compared here too: MariaDB ignores spaces at the end.
-    return [ItemDocument(item, origin, bool(altered)) for _, item, origin, altered in rows if item in item_identifiers]
+    return [
+        ItemDocument(item, origin, bool(altered))
+        for _, item, origin, altered in sorted(rows, key=itemgetter(0))
+        if item in item_identifiers
+    ]
 
 
 def stored_revisions(session: Session, entries: Collection[CatalogueEntry]) -> Mapping[int, StoredRevision]:
     """The current revisions of these documents, by number; one whose content was erased is left out."""
-    columns = [DOCUMENTS.c.catalogue_document_id, _REVISIONS.c.size, *_ORIGINS.c[*_PROVENANCE, *_OTHERS]]
     query = (
-        select(*columns)
-        .join(
-            _REVISIONS,
-            and_(_REVISIONS.c.document_id == DOCUMENTS.c.document_id, _REVISIONS.c.revision == DOCUMENTS.c.revision),
-        )
-        .outerjoin(_ORIGINS, _OF_CURRENT)
+        select(DOCUMENTS.c.catalogue_document_id, _REVISIONS.c.size, _ORIGINS.c.document_id, *PROVENANCE)
+        .join(_REVISIONS, _IS_CURRENT)
+        .outerjoin(_ORIGINS, ORIGIN_OF_CURRENT)
         .where(DOCUMENTS.c.catalogue_document_id.in_([each.number for each in entries]))
     )
-    return {number: StoredRevision(size, _provenance(values)) for number, size, *values in session.execute(query)}
+    return {
+        number: StoredRevision(size, None if of is None else provenance_from(values))
+        for number, size, of, *values in session.execute(query)
+    }
 
 
 def contents(session: Session, entries: Collection[CatalogueEntry]) -> Mapping[int, bytes]:
@@ -79,10 +76,7 @@ def contents(session: Session, entries: Collection[CatalogueEntry]) -> Mapping[i
     numbers = {(each.document_id, each.revision): each.number for each in entries}
     query = (
         select(*_REVISIONS.c["document_id", "revision", "content"])
-        .join(
-            DOCUMENTS,
-            and_(_REVISIONS.c.document_id == DOCUMENTS.c.document_id, _REVISIONS.c.revision == DOCUMENTS.c.revision),
-        )
+        .join(DOCUMENTS, _IS_CURRENT)
         .where(DOCUMENTS.c.catalogue_document_id.in_(list(numbers.values())))
     )
     return {
@@ -99,7 +93,7 @@ def document_types(session: Session) -> Sequence[str]:
 
 def first_of_type(session: Session, document_type: str) -> CatalogueEntry | None:
     """The document of this type with the lowest number; None if there is none."""
-    query = select(*_ENTRY).where(DOCUMENTS.c.document_type == document_type)
+    query = ENTRIES.where(DOCUMENTS.c.document_type == document_type)
     row = session.execute(query.order_by(DOCUMENTS.c.catalogue_document_id).limit(1)).first()
     return None if row is None else CatalogueEntry(*row)
 
@@ -110,9 +104,9 @@ def origins(session: Session) -> Sequence[str]:
 
 
 def has_several_formats(session: Session) -> bool:
-    """True if the records of an origin are there in more than one format of it.
+    """True if the catalogue has the records of any origin in several formats.
 
-    Document ids of records are origin, prefix and identifier: the first and the last one of an origin are compared.
+    The document id of a record is its origin, prefix and identifier: only the first and the last one are compared.
     """
     for origin in origins(session):
         # Document ids that begin with `origin/`: `0` follows `/`.
@@ -124,7 +118,7 @@ def has_several_formats(session: Session) -> bool:
 
 
 def source_sets(session: Session) -> Sequence[tuple[str, str]]:
-    """The sets of source repositories, as origin and set spec, sorted; also those of deleted documents alone."""
+    """The sets of source repositories, as origin and set spec, sorted; also sets that have deleted documents only."""
     query = select(DOCUMENTS.c.origin, _SETS.c.set_spec).join(
         DOCUMENTS, DOCUMENTS.c.catalogue_document_id == _SETS.c.catalogue_document_id
     )
@@ -138,12 +132,3 @@ def _distinct(session: Session, column: ColumnElement[Any]) -> Iterator[str]:
     while value is not None:
         yield str(value)
         value = session.scalar(select(func.min(column)).where(column > value))
-
-
-def _provenance(values: Sequence[object]) -> Provenance | None:
-    *origin, about, altered = values
-    if altered is None:
-        return None
-    of: dict[str, Any] = dict(zip(_PROVENANCE, map(str, origin), strict=True))
-    containers = tuple(each.encode() for each in json.loads(str(about)))
-    return Provenance(RecordOrigin(**of, about=containers), bool(altered))

@@ -1,4 +1,4 @@
-"""Reads of the catalogue for those who publish it: one document, all formats of a record, a list page by page."""
+"""Reads of the catalogue for publication: one document, all formats of a record, a list page by page."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from metaharvest.database.models import Base, CatalogueSet, HarvestSiteSchedule
 
 _SETS = Base.metadata.tables[CatalogueSet.__tablename__]
 _SITES = Base.metadata.tables[HarvestSiteSchedule.__tablename__]
-_ENTRIES = select(
+ENTRIES = select(
     *DOCUMENTS.c["catalogue_document_id", "document_id", "item_identifier", "origin", "document_type", "revision"],
     *DOCUMENTS.c["title", "site_schedule_id", "deleted", "changed_at"],
 )
+"""The statement for rows of all documents, with the values of a CatalogueEntry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +72,8 @@ class Selection:
     of the first and the last change. `has_site`, `has_origin`: only documents of any registered site, of any origin.
     Documents of the `hidden` sites and origins are left out.
 
-    A record that is there in several formats may be listed once: `one_of` says if as an item, or once in each format.
-    Its document is then the first one that is not deleted; as an item, a document of the `preferred` type goes first.
+    With `one_of`, a list has one document of each item (a record in all its formats), or of each format of an item: the
+    first one that is not deleted. Of an item, a document of the `preferred` type comes first.
     """
 
     document_types: tuple[str, ...] = ()
@@ -114,7 +115,7 @@ def list_entries(
         later = or_(changed_at > after.changed_at, and_(changed_at == after.changed_at, number > after.number))
         # Repeated, for databases that use an index only for a condition on every row.
         conditions += [changed_at >= after.changed_at, later]
-    query = _ENTRIES.where(*conditions).order_by(changed_at, number).limit(limit)
+    query = ENTRIES.where(*conditions).order_by(changed_at, number).limit(limit)
     return [CatalogueEntry(*row) for row in session.execute(query)]
 
 
@@ -133,7 +134,7 @@ def sets_of(session: Session, numbers: Collection[int]) -> Mapping[int, Sequence
 
 
 def _entries(session: Session, *conditions: ColumnElement[bool]) -> list[CatalogueEntry]:
-    query = _ENTRIES.where(*conditions).order_by(DOCUMENTS.c.document_id)
+    query = ENTRIES.where(*conditions).order_by(DOCUMENTS.c.document_id)
     return [CatalogueEntry(*row) for row in session.execute(query)]
 
 
@@ -173,7 +174,7 @@ def published(documents: FromClause, hidden: Hidden) -> list[ColumnElement[bool]
 
 
 def _has_better(selection: Selection) -> ColumnElement[bool]:
-    """True if another document of the same record stands for it."""
+    """True if another document of the same item is listed in its place."""
     other = DOCUMENTS.alias("other")
 
     def rank(documents: FromClause) -> Tuple:

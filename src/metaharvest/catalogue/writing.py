@@ -27,7 +27,7 @@ _LONGEST_SET = 800
 _REVISIONS = Base.metadata.tables[DocumentRevision.__tablename__]
 _SETS = Base.metadata.tables[CatalogueSet.__tablename__]
 _THIS = update(DOCUMENTS).where(DOCUMENTS.c.catalogue_document_id == bindparam("this"))
-_GIVE = update(_REVISIONS).where(
+_MOVE_TO_SITE = update(_REVISIONS).where(
     _REVISIONS.c.document_id == bindparam("this"), _REVISIONS.c.revision == bindparam("highest")
 )
 
@@ -62,7 +62,7 @@ def store(session: Session, uploads: Sequence[Upload], known: Mapping[str, Curre
     _write_sets(session, sets)
 
 
-def bury(session: Session, deletion: Deletion, document: Current) -> None:
+def delete_document(session: Session, deletion: Deletion, document: Current) -> None:
     """Delete a document: write its tombstone. Its revisions stay, and can be read."""
     provenance.write_tombstone(session, deletion, document.holding.revision)
     _delete(session, document)
@@ -81,7 +81,7 @@ def erase(session: Session, document_id: str) -> int:
 
 def restore(session: Session, document_id: str) -> None:
     """Remove the tombstone of a document. A document whose content was erased stays deleted."""
-    provenance.unbury(session, document_id)
+    provenance.remove_tombstones(session, [document_id])
     document = current_documents(session, [document_id]).get(document_id)
     if document and document.deleted and revisions_of(session, document_id):
         _move(session, [document.number], deleted=False)
@@ -102,10 +102,10 @@ def restamp(session: Session, documents: Sequence[ListedDocument]) -> None:
 def transfer(session: Session, document_ids: Sequence[str], site_id: int) -> None:
     """Transfer the documents among these that are not deleted to another site."""
     found = current_documents(session, document_ids).values()
-    if given := [each for each in found if not each.deleted and each.holding.site_id != site_id]:
-        rows = [{"this": each.holding.document_id, "highest": each.holding.revision} for each in given]
-        session.connection().execute(_GIVE.values(site_schedule_id=site_id), rows)
-        _move(session, [each.number for each in given], site_schedule_id=site_id)
+    if moved := [each for each in found if not each.deleted and each.holding.site_id != site_id]:
+        rows = [{"this": each.holding.document_id, "highest": each.holding.revision} for each in moved]
+        session.connection().execute(_MOVE_TO_SITE.values(site_schedule_id=site_id), rows)
+        _move(session, [each.number for each in moved], site_schedule_id=site_id)
 
 
 def _delete(session: Session, document: Current, **values: Any) -> None:

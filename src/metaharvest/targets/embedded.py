@@ -128,7 +128,8 @@ class EmbeddedTarget:
         """
         known = current.current_documents(session, {upload.fetched.document.document_id for upload in uploads})
         held = {document_id: each.holding for document_id, each in known.items() if not each.deleted}
-        used_up = provenance.revive(session, known.keys() - held.keys())
+        # If an upload is refused, the rollback restores them.
+        used_up = provenance.remove_tombstones(session, known.keys() - held.keys())
         packet = largest_packet(session.connection())
         actions = []
         for upload in uploads:
@@ -150,7 +151,7 @@ class EmbeddedTarget:
         document = current.current_documents(session, [document_id]).get(document_id)
         if document is not None and not document.deleted:
             _refuse_other_site(deletion, document_id, document.holding, RECORD_OF_ANOTHER_SITE)
-            writing.bury(session, deletion, document)
+            writing.delete_document(session, deletion, document)
 
     def erase(self, document_id: str, session: Session) -> int:
         """Delete the content and the origins of all revisions of a document. Returns the number of revisions."""
@@ -174,7 +175,7 @@ class EmbeddedTarget:
         writing.transfer(session, document_ids, site_id)
 
     def documents_between(self, first: str, end: str) -> list[str]:
-        """The documents with ids from `first` up to, but not, `end`, byte by byte, in this order."""
+        """The ids of documents that are not deleted, from `first` up to but without `end`, in order of bytes."""
         with self._sessions() as session:
             return current.held_between(session, first, end)
 

@@ -44,7 +44,7 @@ def owners_of(session: Session, document_ids: Sequence[str]) -> Mapping[str, int
 
 
 def owned_between(session: Session, first: str, end: str) -> list[str]:
-    """The documents that belong to a site, with ids from `first` up to, but not, `end`."""
+    """The documents that belong to a site, with ids from `first` up to but without `end`."""
     within = (_OWNERS.c.document_id >= first, _OWNERS.c.document_id < end)
     return list(session.scalars(select(_OWNERS.c.document_id).where(*within).order_by(_OWNERS.c.document_id)))
 
