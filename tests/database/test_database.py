@@ -2,6 +2,7 @@
 
 import gc
 import json
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -592,3 +593,19 @@ def test_a_full_disk_is_known_by_the_code_of_each_database(
     original = Exception(*arguments)
     vars(original).update(fields)
     assert dialects.is_full(DBAPIError("INSERT", {}, original)) == is_full
+
+
+@pytest.mark.parametrize(
+    ("code", "is_about_files"),
+    [
+        (sqlite3.SQLITE_READONLY_DIRECTORY, True),
+        (sqlite3.SQLITE_CANTOPEN, True),
+        (sqlite3.SQLITE_NOTADB, False),
+        (None, False),
+    ],
+)
+def test_files_that_sqlite_cannot_make(code: int | None, is_about_files: bool) -> None:
+    original = sqlite3.OperationalError("words")
+    if code is not None:
+        original.sqlite_errorcode = code
+    assert dialects.cannot_make_files(DBAPIError("SELECT", {}, original)) == is_about_files

@@ -170,6 +170,16 @@ def reason_of(error: BaseException) -> str:
     return one_line(masked(str(said))).rstrip(".")
 
 
+_NO_FILE_SQLITE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
+_PRIMARY_CODE = 0xFF
+
+
+def cannot_make_files(error: BaseException) -> bool:
+    """True if SQLite cannot make the files beside the database that it needs also for reading: -wal and -shm."""
+    codes = (getattr(said, "sqlite_errorcode", None) for _, said in _chain(error))
+    return any(code is not None and code & _PRIMARY_CODE in _NO_FILE_SQLITE for code in codes)
+
+
 def temporary_folder() -> str:
     """The folder of SQLite's temporary files (https://sqlite.org/tempfiles.html), which may differ from Python's."""
     named = (os.environ.get("SQLITE_TMPDIR"), os.environ.get("TMPDIR"), "/var/tmp", "/usr/tmp")
@@ -248,12 +258,17 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
 
 
 def _set_pragma(cursor: Any, pragma: str) -> None:
-    """Set it, with retries: while another program makes a new file write-ahead, the file is "locked" at once."""
+    """Set it, with retries: while another program makes a new file write-ahead, the file is "locked" at once.
+
+    A file that may only be read stays as it is: a copy made by VACUUM INTO is not write-ahead, and can be read.
+    """
     for left in reversed(range(_PRAGMA_TRIES)):
         try:
             cursor.execute(f"PRAGMA {pragma}")
             return
         except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & _PRIMARY_CODE == sqlite3.SQLITE_READONLY:
+                return
             if not left or "locked" not in str(error):
                 raise
             time.sleep(_PRAGMA_PAUSE_SECONDS)

@@ -200,7 +200,7 @@ def database_errors(engine: Engine) -> Iterator[None]:
     except (DBAPIError, TimeoutError, OSError) as error:
         if isinstance(error, OSError) and not _is_about_its_file(error, engine):
             raise
-        reason = dialects.reason_of(error) + _full_folder(engine)
+        reason = dialects.reason_of(error) + _full_folder(engine) + _closed_folder(engine, error)
         raise DatabaseUnavailable(
             f"The database {shown_database(engine)} cannot be used: {reason}{'' if reason.endswith('?') else '.'} "
             f"Check that it is there and that this user may write to it{SAYS_MORE}"
@@ -222,6 +222,16 @@ def _full_folder(engine: Engine) -> str:
     folders = (Path(engine.url.database).parent, Path(dialects.temporary_folder()))
     full = [str(folder) for folder in folders if folder.is_dir() and shutil.disk_usage(folder).free < _NO_ROOM_BYTES]
     return f" (there is no room in {' and '.join(dict.fromkeys(full))})" if full else ""
+
+
+def _closed_folder(engine: Engine, error: BaseException) -> str:
+    """The folder in which this user cannot make SQLite's files, for a sentence; "" if it is about something else."""
+    if engine.dialect.name != "sqlite" or not dialects.cannot_make_files(error):
+        return ""
+    folder = Path(engine.url.database or "").parent
+    if not folder.is_dir() or os.access(folder, os.W_OK | os.X_OK):
+        return ""
+    return f" (SQLite makes files beside it, also to read it: this user may not write to the folder {folder})"
 
 
 @contextmanager
