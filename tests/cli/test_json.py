@@ -53,6 +53,7 @@ CASES: dict[str, list[tuple[str, ...]]] = {
     "log": [("log",), ("log", "--run", "1", "--level", "debug"), ("log", "--document", "ren-alder.1")],
     "oai-formats": [("oai", "formats", OAI)],
     "oai-friends": [("oai", "friends", OAI)],
+    "oai-same": [("oai", "same", OAI, "oai:test:2", OAI, "oai:test:2")],
     "oai-get": [("oai", "get", OAI, "oai:test:2")],
     "oai-identify": [("oai", "identify", OAI)],
     "oai-list": [("oai", "list", OAI)],

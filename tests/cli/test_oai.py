@@ -253,6 +253,20 @@ def test_identify_asks_for_nothing_else(folder: Path) -> None:
         )
 
 
+def test_two_records_are_of_the_same_item_or_not(folder: Path) -> None:
+    with OaiServer(5) as one, OaiServer(5) as other:
+        of = ("oai", "same", one.base_url, "oai:test:1", other.base_url, "oai:test:1", *LOOPBACK)
+        told = attempt(folder, *of)
+        assert (told.code, told.out) == (1, "Nothing says that they are of the same item.\n")
+        other.records["oai:test:1"].about = (
+            '<provenance xmlns="http://www.openarchives.org/OAI/2.0/provenance"><originDescription>'
+            f"<baseURL>{one.base_url}</baseURL><identifier>oai:test:1</identifier></originDescription></provenance>"
+        )
+        told = attempt(folder, *of)
+        assert told.code == 0
+        assert told.out == f"The same item. Both are the record oai:test:1 of {one.base_url}.\n"
+
+
 def test_a_record_that_is_deleted_and_one_that_is_not_there_are_told_apart(folder: Path) -> None:
     for version in ("2.0", "1.1"):
         with OaiServer(5, version=version) as repository:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from metaharvest.cli.oai_friends import friends
-from metaharvest.cli.oai_look import formats, get, identify, list_, sets
+from metaharvest.cli.oai_look import formats, get, identify, list_, same, sets
 from metaharvest.cli.oai_validate import validate
 
 
@@ -18,5 +18,5 @@ def command() -> None:
     """
 
 
-for each in (identify, formats, sets, list_, get, validate, friends):
+for each in (identify, formats, sets, list_, get, same, validate, friends):
     command.add_command(each)

@@ -1,8 +1,9 @@
-"""`metaharvest oai identify`, `formats`, `sets`, `list` and `get`: print responses of a source repository."""
+"""`metaharvest oai identify`, `formats`, `sets`, `list`, `get` and `same`: print responses of a source repository."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -135,6 +136,32 @@ def get(question: Question, identifier: str, output: Path | None) -> int:
     elif output is None:
         click.echo(found.content, nl=not found.content.endswith(b"\n"))
     return 0
+
+
+@click.command("same")
+@BASE_URL
+@click.argument("identifier")
+@click.argument("other_url", metavar="OTHER_URL")
+@click.argument("other_identifier", metavar="OTHER_IDENTIFIER")
+@PREFIX
+@asks_repository
+def same(question: Question, identifier: str, other_url: str, other_identifier: str) -> int:
+    """Report if two records, of one repository or of two, are of the same item.
+
+    They are by the guidelines for aggregators: with the same identifier in the same repository, or with the same
+    identifier if that is a URI of a known scheme, or by the provenance that they have.
+
+    \b
+    Example: metaharvest oai same https://a.example.org/oai oai:a.example.org:17 https://b.example.org/oai 4711
+    Exit codes: 0 the same item; 1 not known to be the same.
+    """
+    other = replace(question.repository, base_url=other_url)
+    why = question.repository.why_same(identifier, other, other_identifier)
+    if question.as_json:
+        print_json({"is_same": why is not None, "same_because": why})
+    else:
+        print_line(f"The same item. {why}" if why else "Nothing says that they are of the same item.")
+    return 0 if why else 1
 
 
 def _print_all(found: list[dict[str, str]], headers: Sequence[str], none: str, as_json: bool) -> int:

@@ -22,6 +22,7 @@ from metaharvest.config.kinds import TARGETS
 from metaharvest.config.paths import at_home
 from metaharvest.config.secret_references import HOW_TO_REFER, check_reference, is_reference
 from metaharvest.model import Network
+from metaharvest.model.identifiers import OAI_DOMAIN
 
 PING_PLACEHOLDERS = ("{status}", "{exit_code}", "{up_or_down}")
 """The placeholders of [monitoring] ping_url, replaced at the end of a run."""
@@ -122,7 +123,7 @@ def _check_web_address(url: str) -> str:
 
 
 def _check_domain(name: str) -> str:
-    if name and not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]*(\.[A-Za-z][A-Za-z0-9-]*)+", name):
+    if name and not re.fullmatch(OAI_DOMAIN, name):
         raise ValueError("it must be a domain, like catalogue.example.org")
     return name.lower()
 

@@ -116,6 +116,15 @@ class SourceRepository:
 
         return self._ask(fetched)
 
+    def why_same(self, identifier: str, other: SourceRepository, other_identifier: str) -> str | None:
+        """The reason why a record of each is of the same item, as a sentence; None if there is none."""
+        from metaharvest.sources.oai_pmh.same_item import why_same
+
+        one, another = (self.record(identifier), other.record(other_identifier))
+        assert one.document.origin
+        assert another.document.origin
+        return why_same(one.document.origin, another.document.origin)
+
     def rehearse(self, pages: int | None) -> RehearsedList:
         """A rehearsal of its harvest: all of its list, or the first pages."""
         from metaharvest.sources.oai_pmh.inspection import rehearse

@@ -13,16 +13,12 @@ from dataclasses import dataclass
 from urllib.parse import quote, unquote, urlsplit
 
 from metaharvest.catalogue.publication import ItemDocument
+from metaharvest.model.identifiers import OAI_DOMAIN, is_of_known_scheme
 
-_DOMAIN_FORM = r"[A-Za-z][A-Za-z0-9-]*(\.[A-Za-z][A-Za-z0-9-]*)+"
-DOMAIN = re.compile(_DOMAIN_FORM)
-"""The domain of an oai-identifier 2.0."""
-
+_DOMAIN = re.compile(OAI_DOMAIN)
 NO_DOMAIN = "localhost.localdomain"
 """The domain of a provider whose host has no name."""
 
-_CHARACTERS = r"([A-Za-z0-9\-_.!~*'();/?:@&=+$,]|%[0-9A-Fa-f]{2})+"
-_KNOWN = re.compile(rf"(oai:{_DOMAIN_FORM}:|doi:10\.|hdl:|urn:[A-Za-z0-9-]+:|info:|ark:|https?://){_CHARACTERS}")
 _SAFE = "-_.!~*'();/?:@&=+$,"
 _PRINTABLE = "".join(map(chr, range(33, 127)))
 
@@ -43,7 +39,7 @@ class Item:
         """True if its identifier at its source is a URI of a known scheme, and cannot be one of this domain."""
         if self.origin is None and "%" in self.item_identifier:
             return False
-        return _KNOWN.fullmatch(self.at_source) is not None and not self.at_source.startswith(f"oai:{domain}:")
+        return is_of_known_scheme(self.at_source) and not self.at_source.startswith(f"oai:{domain}:")
 
     def named_in(self, domain: str) -> str:
         """Its identifier in our domain."""
@@ -84,7 +80,7 @@ def possible_items(identifier: str, domain: str) -> tuple[str, ...]:
 def domain_of(base_url: str) -> str:
     """The domain for identifiers of a provider at this address."""
     host = urlsplit(base_url).hostname or ""
-    return host if DOMAIN.fullmatch(host) else NO_DOMAIN
+    return host if _DOMAIN.fullmatch(host) else NO_DOMAIN
 
 
 def _encoded(identifier: str) -> str:
