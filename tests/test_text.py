@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from metaharvest.text import one_line, unescaped, whole_number
+from metaharvest.text import one_line, only_xml, unescaped, whole_number
 
 
 @pytest.mark.parametrize(
@@ -65,3 +65,9 @@ def test_a_long_text_with_many_urls_takes_little_time() -> None:
     one_line("://" * 1_000_000 + "@", 100)
     one_line("://a:" * 1_000_000 + "@", 100)
     assert time.process_time() - began < 20
+
+
+def test_characters_that_xml_lacks_are_replaced() -> None:
+    text = "a\tb\0c\x0b\ud800\ufffe\u00e9\U0001f438"
+    assert only_xml(text) == "a\tb\ufffdc\ufffd\ufffd\ufffd\u00e9\U0001f438"
+    assert only_xml(text, "") == "a\tbc\u00e9\U0001f438"

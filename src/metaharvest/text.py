@@ -15,6 +15,7 @@ _USERINFO_IN_TEXT = re.compile(r"(?<=://)(?!\[)(?:[^/?#\s<>\"']*@|[^/?#@:\s<>\"'
 It matches possessively, with or without an @, so that the time is linear: a server can send a text with many `://`.
 """
 
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _LONG_URL = 10_000
 _LONGEST_SHOWN = 1_000_000
 
@@ -56,6 +57,11 @@ def one_line(text: str, limit: int = 300) -> str:
     while len(folded := " ".join(clean(_ROOM.sub(" ", text[:room])).split())) <= limit and room < len(text):
         room *= 8
     return folded if len(folded) <= limit else folded[: limit - 1] + "…"
+
+
+def only_xml(text: str, replacement: str = "\ufffd") -> str:
+    """`text` with the replacement for each character that XML 1.0 does not have: https://www.w3.org/TR/xml/#charsets"""
+    return _NOT_XML.sub(replacement, text)
 
 
 def shown_url(url: str) -> str:

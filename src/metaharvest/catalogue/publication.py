@@ -35,7 +35,7 @@ class ItemDocument:
 class StoredRevision:
     """The size of a current revision in bytes, and its provenance; None for a document of a harvest list as received.
 
-    The provenance has no sets: readers that keep it need not ask for them.
+    The provenance is without sets: sets_of() has those of the document.
     """
 
     size: int
@@ -48,7 +48,7 @@ def documents_of_items(session: Session, item_identifiers: Collection[str]) -> S
     query = (
         select(*columns).outerjoin(_ORIGINS, ORIGIN_OF_CURRENT).where(DOCUMENTS.c.item_identifier.in_(item_identifiers))
     )
-    rows = sorted(session.execute(query), key=itemgetter(0))
+    rows = session.execute(query)
     # Compared here too: MariaDB ignores spaces at the end.
     return [
         ItemDocument(item, origin, bool(altered))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from xml.etree import ElementTree
 
 from metaharvest.model import Finding, OutcomeKind
 from metaharvest.rehearsal.results import CheckedDocument, CheckedPart, Places
 from metaharvest.reports.phrasing import OUTCOME_TITLES
-
-_NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+from metaharvest.text import only_xml
 
 
 def junit(
@@ -23,12 +21,12 @@ def junit(
     """
     root = ElementTree.Element("testsuites", name="metaharvest check")
     for number, (part, documents) in enumerate(found):
-        suite = ElementTree.SubElement(root, "testsuite", name=_text(part.name.shown))
+        suite = ElementTree.SubElement(root, "testsuite", name=only_xml(part.name.shown))
         for document in documents:
             _add_case(suite, part, document, places)
         if part.failed and not suite.findall("testcase"):
-            case = ElementTree.SubElement(suite, "testcase", name=_text(part.name.shown), classname="list", time="0")
-            ElementTree.SubElement(case, "failure", message=_text(part.sentence), type=part.status.value)
+            case = ElementTree.SubElement(suite, "testcase", name=only_xml(part.name.shown), classname="list", time="0")
+            ElementTree.SubElement(case, "failure", message=only_xml(part.sentence), type=part.status.value)
         suite.set("timestamp", stamp)
         suite.set("time", f"{0.0 if number else seconds:.3f}")
         suite.set("hostname", "localhost")
@@ -51,12 +49,12 @@ def _count(suite: ElementTree.Element) -> None:
 def _add_case(suite: ElementTree.Element, part: CheckedPart, document: CheckedDocument, places: Places) -> None:
     is_list = part.name.is_list
     name = (document.docid if is_list else places.name(document.url)) or "the harvest list"
-    case = ElementTree.SubElement(suite, "testcase", name=_text(name), classname=_text(part.name.shown), time="0")
+    case = ElementTree.SubElement(suite, "testcase", name=only_xml(name), classname=only_xml(part.name.shown), time="0")
     errors = [finding for finding in document.reported_findings if finding.is_error]
-    text = _text("\n\n".join(_describe(finding, document, places) for finding in document.reported_findings))
+    text = only_xml("\n\n".join(_describe(finding, document, places) for finding in document.reported_findings))
     if errors:
         about = errors[0]
-        ElementTree.SubElement(case, "failure", message=_text(about.message), type=about.rule).text = text
+        ElementTree.SubElement(case, "failure", message=only_xml(about.message), type=about.rule).text = text
     elif document.outcome is OutcomeKind.DEFERRED:
         title = OUTCOME_TITLES[document.outcome]
         ElementTree.SubElement(case, "failure", message=title, type="deferred").text = text or title
@@ -73,8 +71,3 @@ def _describe(finding: Finding, document: CheckedDocument, places: Places) -> st
     lines += [f"    {finding.excerpt}"] if finding.excerpt else []
     lines += [f"    What to do: {finding.remedy}"] if finding.remedy else []
     return "\n".join(lines)
-
-
-def _text(text: str) -> str:
-    """The text without characters that XML cannot hold."""
-    return _NO_XML.sub("\ufffd", text)

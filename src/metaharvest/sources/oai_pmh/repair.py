@@ -21,7 +21,7 @@ from metaharvest.fetch.xml_bounds import XmlLimits, XmlRefused, refuse_excess
 from metaharvest.sources.oai_pmh.bounds import URI, declared_size
 from metaharvest.sources.oai_pmh.mapped_file import LONGEST_TAG, WINDOW, Data, bytes_of, matches, release
 from metaharvest.sources.oai_pmh.protocol import ResponseRoot
-from metaharvest.text import one_line
+from metaharvest.text import one_line, only_xml
 
 Item = TypeVar("Item")
 
@@ -85,7 +85,6 @@ _METADATA_END = _compiled(r"</~metadata\s*>")
 _METADATA = _compiled(r"<~metadata[\s/>]")
 _PREFIX = re.compile(rb"""(?<![^\s<>/="'(,;])([^\s<>/="':(,;]++):""")
 _BAD_REFERENCE = re.compile(r"&#(?:[xX]([0-9a-fA-F]{1,8})|([0-9]{1,8}));")
-_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _BARE_AMPERSAND = re.compile(rb"&(?!#?\w+;)")
 _BESIDE = _compiled(r"<(~(responseDate|error|resumptionToken))(?:\s[^<>]*)?/?>")
 _PART_OF_ONE = _compiled(r"</?~(error|resumptionToken)\b")
@@ -382,7 +381,7 @@ def repaired(data: bytes, encoding: str = "utf-8") -> bytes:
     Seen at https://github.com/IQSS/dataverse/issues/9987 and https://github.com/TreeBASE/treebase/issues/193.
     """
     text = _BAD_REFERENCE.sub(_proper_reference, data.decode(encoding, "replace"))
-    return _NO_XML.sub("\ufffd", text).encode()
+    return only_xml(text).encode()
 
 
 def repaired_whole(content: bytes) -> bytes:
@@ -449,5 +448,5 @@ def _encoding(head: bytes) -> str:
 
 def _proper_reference(found: re.Match[str]) -> str:
     number = int(found[1], 16) if found[1] else int(found[2])
-    is_proper = number <= 0x10FFFF and not _NO_XML.match(chr(number))
+    is_proper = number <= 0x10FFFF and only_xml(chr(number)) == chr(number)
     return found[0] if is_proper else "\ufffd"

@@ -17,12 +17,12 @@ are on one line, and only have characters that XML has. A value is cut after 10,
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from lxml import etree
 
+from metaharvest.text import only_xml
 from metaharvest.transform.crosswalks import datacite, eml, iso19139, marcxml, mods, qualified_dc
 from metaharvest.transform.crosswalks.rows import ELEMENTS, LONGEST, MOST
 
@@ -31,8 +31,6 @@ _MOST_CHARACTERS = 20_000
 
 _ROOM = 8 * LONGEST
 """Characters of a text that are read for one value: white space is folded."""
-
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 _CROSSWALKS: dict[str, Callable[[etree._Element], Iterator[tuple[str, str]]]] = {
     **dict.fromkeys(eml.NAMESPACES, eml.pairs),
@@ -74,5 +72,5 @@ def _bounded(pairs: Iterable[tuple[str, str]]) -> Sequence[tuple[str, str]]:
 
 def _cleaned(text: str) -> str:
     """The text on one line, without characters that XML does not have; a longer one ends with an ellipsis."""
-    folded = " ".join(_NOT_XML.sub("", text[:_ROOM]).split())
+    folded = " ".join(only_xml(text[:_ROOM], "").split())
     return folded if len(folded) <= LONGEST else folded[: LONGEST - 1] + "…"

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from metaharvest.text import only_xml
+
 LISTS = ("ListIdentifiers", "ListRecords")
 
 
@@ -86,7 +88,6 @@ _FORMS: Mapping[str, Callable[[str], object]] = {
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _SECOND = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _LONGEST = 4096
 """Characters of a value."""
 
@@ -139,7 +140,7 @@ class _Checked:
             self.mistakes.append(f"The argument {name} is empty.")
         elif len(value) > _LONGEST:
             self.mistakes.append(f"The argument {name} has more than {_LONGEST:,} characters.")
-        elif _NOT_XML.search(value) or (form and not form(value)):
+        elif only_xml(value) != value or (form and not form(value)):
             self.mistakes.append(f"{shown(value)} cannot be the value of {name}.")
 
     def _read_dates(self) -> None:
@@ -164,7 +165,7 @@ class _Checked:
 
 def shown(value: str) -> str:
     """A value from outside, for a message: not too long, only characters that XML has."""
-    cleaned = _NOT_XML.sub("\ufffd", value)
+    cleaned = only_xml(value)
     return f"'{cleaned[:100]}{'…' if len(cleaned) > 100 else ''}'"
 
 
