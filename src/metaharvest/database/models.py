@@ -433,8 +433,8 @@ class CatalogueSet(Base):
 class CatalogueCounter(Base):
     """The last change of the catalogue, in one row: its number, and its time in whole seconds.
 
-    A writer locks the row before it takes numbers, and until it commits. So changes are numbered in the order in which
-    they are committed, and neither number nor time ever goes back.
+    A writer locks the row before it takes numbers, until it commits. So numbers follow the order of the commits, and
+    neither number nor time ever goes back.
     """
 
     __tablename__ = "catalogue_counter"
