@@ -57,8 +57,11 @@ def test_shells_complete_commands(shell: str, tmp_path: Path) -> None:
     assert "plain,reports" in done.stdout
 
 
+UNITS = ["metaharvest.service", "metaharvest.timer", "metaharvest-daemon.service", "metaharvest-serve.service"]
+
+
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd-analyze is missing: install systemd")
-@pytest.mark.parametrize("unit", ["metaharvest.service", "metaharvest.timer", "metaharvest-daemon.service"])
+@pytest.mark.parametrize("unit", UNITS)
 def test_systemd_takes_the_units(unit: str, tmp_path: Path) -> None:
     # The program is not installed where the unit says: another one stands in for it.
     for file in PACKAGING.glob("metaharvest*"):

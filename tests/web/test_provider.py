@@ -315,6 +315,14 @@ def test_tokens_of_others_are_refused(filled: Harvester) -> None:
         assert texts(ask("ListRecords", resumptionToken=token), "identifier")
 
 
+@on_one_database
+def test_a_list_of_a_site_that_is_removed_cannot_go_on(filled: Harvester) -> None:
+    with asked(filled, page_records=1) as ask:
+        [token] = texts(ask("ListRecords", metadataPrefix="oai_dc", set="site:frogs"), "resumptionToken")
+        filled.rows("DELETE FROM harvest_site_schedule WHERE name = 'frogs'")
+        assert codes(ask("ListRecords", resumptionToken=token)) == ["badResumptionToken"]
+
+
 def test_a_token_answers_again_after_a_restart(filled: Harvester) -> None:
     with asked(filled, page_records=1) as ask:
         [token] = texts(ask("ListRecords", metadataPrefix="oai_dc"), "resumptionToken")

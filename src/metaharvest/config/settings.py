@@ -155,7 +155,8 @@ class WebSettings(_Section):
 
     `url` is the address of the whole, as people outside use it; without it, that of the process itself. `domain` is
     that of identifiers. `token_key`, or a reference to it, signs resumption tokens. `hidden` are names of sites and
-    origins that are not published. `page_bytes` is the size of documents in a page.
+    origins that are not published. `page_bytes` is the size of documents in a page. `replica_lag`: seconds by which the
+    database may be behind the one that the harvest writes.
     """
 
     url: field_types.WebAddress = ""
@@ -167,6 +168,7 @@ class WebSettings(_Section):
     branding: field_types.WebAddress = ""
     page_records: Annotated[int, Field(ge=1, le=10_000)] = 200
     page_bytes: field_types.Positive = 4_194_304
+    replica_lag: field_types.SecondsOrNone = 0
     lists_at_once: Annotated[int, Field(ge=1, le=1000)] = 4
 
 

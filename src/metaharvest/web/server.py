@@ -7,10 +7,12 @@ import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 
 import uvicorn
 
 from metaharvest.catalogue import publication
+from metaharvest.catalogue.change_feed import COMMIT_LAG
 from metaharvest.config.secret_references import is_reference, resolve_secret
 from metaharvest.config.settings import Settings
 from metaharvest.errors import MetaharvestError
@@ -89,6 +91,7 @@ def describe(harvester: Harvester, url: str) -> tuple[Public, Sequence[str]]:
             domain=web.domain or domain_of(base_url),
             administrators=settings.harvester.administrators or (settings.mail.sender,),
             key=key,
+            lag=COMMIT_LAG + timedelta(seconds=web.replica_lag),
             page_url=lambda document_id: f"{root_url}/{page_path(document_id)}",
             page_records=web.page_records,
             page_bytes=web.page_bytes,

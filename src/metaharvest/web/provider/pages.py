@@ -30,7 +30,8 @@ from metaharvest.web.provider.view import View
 
 log = logging.getLogger(__name__)
 
-NO_RECORDS = ProtocolError("noRecordsMatch", "No record has this format and this set, and a datestamp in this period.")
+_NO_RECORDS = ProtocolError("noRecordsMatch", "No record has this format and this set, and a datestamp in this period.")
+_NO_SET = ProtocolError("badResumptionToken", "The set of this list is no longer there.")
 
 
 def list_page(view: View, request: Request, now: datetime) -> bytes:
@@ -38,7 +39,7 @@ def list_page(view: View, request: Request, now: datetime) -> bytes:
     list_ = _begun(view, request, now) if request.token is None else _continued(view, request, request.token, now)
     of = format_of(view, list_.prefix)
     if (selection := _selection(view, list_, of)) is None:
-        raise Refused(NO_RECORDS)
+        raise Refused(_NO_RECORDS if request.token is None else _NO_SET)
     if request.token is None:
         list_ = replace(list_, size=number_of_entries(view.session, selection))
     page = _page(view, list_, selection, of)
@@ -46,7 +47,7 @@ def list_page(view: View, request: Request, now: datetime) -> bytes:
         # Everything that was left has changed meanwhile, and has moved behind the end of the list.
         page = _page(view, list_, replace(selection, until=None), of)
     if not page.written and request.token is None:
-        raise Refused(NO_RECORDS)
+        raise Refused(_NO_RECORDS)
     return (
         f"<{request.verb}>".encode()
         + b"".join(page.written)

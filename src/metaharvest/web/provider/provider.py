@@ -1,6 +1,6 @@
 """Answers the requests of harvesters: the six verbs of OAI-PMH 2.0.
 
-The responseDate of every answer lies COMMIT_LAG before the present: see docs/provider.md. The database is left before
+The responseDate of every answer lies some seconds before the present: see docs/provider.md. The database is left before
 the answer is.
 """
 
@@ -12,7 +12,6 @@ from datetime import datetime
 from threading import BoundedSemaphore
 
 from metaharvest.catalogue import publication
-from metaharvest.catalogue.change_feed import COMMIT_LAG
 from metaharvest.catalogue.selection import CatalogueEntry, Selection, list_entries
 from metaharvest.queries.publication import public_sites
 from metaharvest.services.harvester import Harvester
@@ -51,7 +50,7 @@ class Provider:
             inner = answers.errors(refused.errors)
             if any(each.code in ("badVerb", "badArgument") for each in refused.errors):
                 echoed = {}
-        return answers.envelope(self.public.base_url, echoed, now - COMMIT_LAG, inner)
+        return answers.envelope(self.public.base_url, echoed, now - self.public.lag, inner)
 
     def _content(self, request: Request, now: datetime) -> bytes:
         if request.verb not in (*LISTS, "ListSets"):
@@ -89,7 +88,7 @@ def _identify(view: View, now: datetime) -> bytes:
             element("baseURL", public.base_url),
             element("protocolVersion", "2.0"),
             *(element("adminEmail", each) for each in public.administrators),
-            element("earliestDatestamp", stamp(min([now - COMMIT_LAG, *(each.changed_at for each in earliest)]))),
+            element("earliestDatestamp", stamp(min([now - public.lag, *(each.changed_at for each in earliest)]))),
             element("deletedRecord", "persistent"),
             element("granularity", "YYYY-MM-DDThh:mm:ssZ"),
             element("compression", "gzip"),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cached_property
 from threading import Lock
 
@@ -20,8 +20,6 @@ from metaharvest.web.provider.embedding import NotEmbeddable, root_of
 from metaharvest.web.provider.formats import DUBLIN_CORE, Format, schema_of, wanted_prefix, with_prefixes
 from metaharvest.web.provider.identifiers import Item, possible_items, public_identifiers
 
-log = logging.getLogger(__name__)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Public:
@@ -29,7 +27,7 @@ class Public:
 
     `hidden` are the names of sites and origins that it does not publish, `hidden_sites` the numbers that sites of these
     names had earlier. `key` signs tokens. `page_url` has the URL of the landing page of a document id. `friends`,
-    `rights` and `branding` are URLs.
+    `rights` and `branding` are URLs. Answers have the time of `lag` ago.
     """
 
     name: str
@@ -38,6 +36,7 @@ class Public:
     administrators: Sequence[str]
     key: bytes
     page_url: Callable[[str], str]
+    lag: timedelta
     page_records: int
     page_bytes: int
     friends: Sequence[str] = ()
