@@ -64,9 +64,14 @@ def application(provider: Provider, pages: Pages) -> Starlette:
     async def start(_request: Request) -> Response:
         return RedirectResponse("oai", headers=_HEADERS)
 
+    async def no_icon(_request: Request) -> Response:
+        """Browsers ask for it, and report an answer 404 as an error of the page."""
+        return Response(status_code=204, headers=_HEADERS)
+
     return Starlette(
         routes=[
             Route("/", start),
+            Route("/favicon.ico", no_icon),
             Route("/oai", oai, methods=["GET", "POST"]),
             Route("/oai/try", form),
             *pages.routes(),

@@ -20,6 +20,7 @@ label span { min-width: 10rem; }
 input { flex: 1 1 14rem; min-width: 0; font: inherit; padding: .2rem .4rem; }
 button { font: inherit; padding: .2rem 1rem; }
 code { overflow-wrap: anywhere; }
+a { color: inherit; }
 """
 STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 """The SHA-256 of the style, for the content security policy."""
