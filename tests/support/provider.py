@@ -105,7 +105,7 @@ def delete(harvester: Harvester, upload: Upload) -> None:
 
 @cache
 def _schema() -> etree.XMLSchema:
-    """The schemas of the protocol together; what they do not know inside of an answer may be anything."""
+    """The schemas of the protocol together; they accept any other metadata inside of an answer."""
 
     class Files(etree.Resolver):
         def resolve(self, system_url: str, public_id: str, context: Any) -> Any:  # type: ignore[override]

@@ -28,7 +28,7 @@ def server(harvester: Harvester) -> Iterator[Served]:
         yield made
 
 
-def test_an_answer_is_xml_and_gzipped_for_those_who_take_it(server: Served) -> None:
+def test_an_answer_is_xml_and_gzipped_for_clients_that_accept_gzip(server: Served) -> None:
     status, headers, body = server.get(LIST)
     assert (status, headers["content-type"]) == (200, "text/xml; charset=utf-8")
     assert "content-encoding" not in headers
@@ -68,7 +68,7 @@ def test_errors_of_the_protocol_have_the_status_200(server: Served, query: str, 
     assert code in codes(checked(body))
 
 
-def test_identify_is_sent_once_to_those_who_have_it(server: Served) -> None:
+def test_identify_is_not_sent_again_to_a_client_that_has_it(server: Served) -> None:
     _, headers, _ = server.get("?verb=Identify")
     status, again, body = server.get("?verb=Identify", If_None_Match=headers["etag"])
     assert (status, body, again["etag"]) == (304, b"", headers["etag"])

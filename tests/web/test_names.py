@@ -54,12 +54,12 @@ def named(*documents: ItemDocument) -> list[str]:
         (f"oai:{DOMAIN}:x", "frogs", f"oai:{DOMAIN}:frogs/oai:{DOMAIN}:x"),
     ],
 )
-def test_an_item_keeps_an_identifier_for_the_whole_world(item: str, origin: str | None, identifier: str) -> None:
+def test_an_item_keeps_a_global_identifier(item: str, origin: str | None, identifier: str) -> None:
     assert named(ItemDocument(item, origin, False)) == [identifier]
     assert item in possible_items(identifier, DOMAIN)
 
 
-def test_a_normalised_item_has_an_identifier_of_ours_in_each_format() -> None:
+def test_a_normalised_item_has_an_identifier_of_this_provider_in_each_format() -> None:
     one, other = (ItemDocument("oai:f.org:1", "frogs", altered) for altered in (False, True))
     assert named(one, other) == [f"oai:{DOMAIN}:frogs/oai:f.org:1"]
 
@@ -148,7 +148,7 @@ def test_each_format_has_a_prefix_of_its_own() -> None:
     assert found == {"mods": "urn:1", "oai_dc-2": "urn:2", "mods-2": "urn:3", "oai_dc": OAI_DC}
 
 
-def test_the_schema_is_that_which_a_document_names() -> None:
+def test_a_document_names_the_schema() -> None:
     from lxml import etree
 
     xsi = 'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'

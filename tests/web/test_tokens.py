@@ -62,7 +62,7 @@ def test_no_character_of_a_token_can_be_another_one(place: int, character: str) 
     assert isinstance(read_token(changed, KEY, "ListRecords", NOW), str) == (changed != TEXT)
 
 
-def test_a_token_is_good_for_48_hours() -> None:
+def test_a_token_is_valid_for_48_hours() -> None:
     assert moment(TOKEN.issued) + timedelta(hours=48) == TOKEN.expires
     assert read_token(TEXT, KEY, "ListRecords", TOKEN.expires) == TOKEN
     assert replace(TOKEN, cursor=1) != TOKEN

@@ -1,4 +1,4 @@
-"""The keys of JSON documents: read models have one name for each value, and some keys are older names of it."""
+"""The keys of JSON documents. A read model has one name for each value; some keys are older names of it."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ _KEYS = {
         "failed_since failed_nights failure_reason took_seconds trend last_full_list"
     ),
 }
-"""By the name of a read model: its keys in order, each with the name of the value if that differs."""
+"""By the name of a read model: its keys in order, each as `key=value` if the value has another name."""
 
 
 def as_mapping(row: Any) -> dict[str, Any]:
-    """A read model by the keys of JSON; the other ones have the names of their values for keys."""
+    """The values of a read model by the keys of JSON: its own keys in _KEYS, otherwise the names of its values."""
     return {key: getattr(row, name) for key, name in _pairs(row.__class__)}
 
 
 @cache
 def _pairs(model: Any) -> tuple[tuple[str, str], ...]:
-    """The keys of this read model, each with the name of its value. Raises TypeError for what is none."""
+    """The keys of this read model, each with the name of its value. Raises TypeError if it is no dataclass."""
     keys = _KEYS.get(model.__name__) or " ".join(field.name for field in fields(model))
     return tuple((key.partition("=")[0], key.partition("=")[2] or key) for key in keys.split())

@@ -1,4 +1,4 @@
-"""What goes into a target, and what a target holds. Frozen values."""
+"""Uploads and deletions for a target, and the revisions that it holds. Frozen values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """A document that the site's source repository has deleted; for a target that is written in the journal.
+    """A document that the site's source repository has deleted; for a target in the harvester's own database.
 
     `same_origin`: see Upload.
     """

@@ -122,7 +122,7 @@ def document_rows(
     With a rule, each has only the findings of it. The next page begins `after` the last document of this one. Raises
     MetaharvestError for an unknown site or rule.
     """
-    if wanted.rule == MISSING:  # which is found by no harvest of the record, but by a list without it
+    if wanted.rule == MISSING:  # the log has no row of a missing record: its list does not name it
         wanted = replace(wanted, rule=None, missing=True)
     return islice(_rows(session, wanted, today, after), limit)
 

@@ -55,7 +55,7 @@ _CAME_IN = (OutcomeKind.INSERTED.value, OutcomeKind.UPDATED.value)
 
 @dataclass(frozen=True, slots=True)
 class OwnerSite:
-    """The site of the document in the embedded `repository`, or in another one; `registered`: it still is."""
+    """The site of the document in the embedded `repository`, or in another one. `registered`: the site still is."""
 
     repository: str
     site: str | None
@@ -65,7 +65,7 @@ class OwnerSite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListingSite:
-    """A site that lists the document, with its state there; `nights` counts those of its failure."""
+    """A site that lists the document, with its state there; `nights`: for how many it has been failing."""
 
     site: str | None
     site_id: int
@@ -85,7 +85,7 @@ class ListingSite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadedRevision:
-    """A revision that went into the embedded `repository`, or into another one. `sha256` is known of the first."""
+    """A revision that went into the embedded `repository`, or into another one: then `sha256` is not known."""
 
     repository: str
     docid: str | None
@@ -318,7 +318,7 @@ def _title(session: Session, document_id: str, listed: Sequence[ListingSite]) ->
 def _events(session: Session, document_id: str, revision: int | None, names: Mapping[int, str]) -> list[DocumentEvent]:
     """The outcome of the document in each run that processed it, with the findings of that run.
 
-    Rows that were imported from another harvester have no outcome, and are events all the same.
+    Rows that were imported from another harvester have no outcome, but are events.
     """
     query = (
         select(*columns(HarvestLog, _EVENT), HarvestSiteRun.site_name)

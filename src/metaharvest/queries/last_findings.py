@@ -32,7 +32,7 @@ class LastOutcome:
     findings: tuple[StoredFinding, ...] = ()
 
     def explains(self, outcome: str | None) -> bool:
-        """True if it matches the outcome in the ledger. The log has no row for a document that is merely there."""
+        """True if it matches the outcome in the ledger. The log has no row for an unchanged document."""
         return outcome == self.outcome or (outcome in GOOD and self.outcome in GOOD)
 
 

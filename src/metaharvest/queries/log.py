@@ -62,7 +62,7 @@ class LogFilter:
 
     @property
     def is_over_runs(self) -> bool:
-        """True if rows of all runs are meant, as far as the rest of the filter lets them through."""
+        """True if the filter is for rows of all runs."""
         narrowed = (self.document, self.rule, self.since, self.until)
         return self.run_id is None and self.site_run_id is None and any(each is not None for each in narrowed)
 
@@ -81,7 +81,7 @@ class LogSelection:
 
 @dataclass(frozen=True, slots=True)
 class LogScope:
-    """The run, or the site run, whose log is meant; neither: rows of all runs, or of none."""
+    """The run, or the site run, of the rows; neither: rows of all runs, or no rows."""
 
     run_id: int | None
     site_run_id: int | None

@@ -83,11 +83,11 @@ class RenderedReport:
 
 @dataclass(frozen=True, slots=True)
 class OutboxState:
-    """The numbers of deliveries that wait: `failed` ones were tried in vain, `fresh` ones have not been tried.
+    """The numbers of deliveries that wait: `failed` ones were tried without success, `fresh` ones were not tried yet.
 
     `failed_since` is the date of the oldest report with a waiting delivery; `refused` is the number of recipients who
-    refused a report in the last seven days, `admins_refused` the number of them for reports to the administrators;
-    `refused_since` and `admins_since` are the dates of the oldest of those reports.
+    refused a report in the last seven days, `admins_refused` the same for reports to the administrators;
+    `refused_since` and `admins_since` are the dates of the oldest refused reports.
     """
 
     failed: int

@@ -118,7 +118,7 @@ def last_names(session: Session) -> dict[int, str]:
 
 
 def known_names(session: Session) -> dict[int, str]:
-    """As `last_names`, with a word about removed sites."""
+    """As `last_names`; names of removed sites say so."""
     registered = site_names(session)
     return {
         number: name if number in registered else f"{name} (registered no longer)"
@@ -133,7 +133,7 @@ def registered_sites(session: Session, today: date) -> list[RegisteredSite]:
 
 @dataclass(frozen=True, slots=True)
 class SiteFilter:
-    """Which sites of the schedule are wanted; None or False: any.
+    """The selection of sites; None or False: any.
 
     `state` is off, due, waiting, overdue or broken. `not_harvested_for`: switched on, and without a
     successful harvest for at least this number of days, or ever.
@@ -167,7 +167,7 @@ def registered_site(session: Session, name: str, today: date) -> RegisteredSite:
 
 
 def registered_values(site: RegisteredSite) -> Mapping[str, object]:
-    """The values of a site's registration, by the names for people; so each option of its source repository."""
+    """The values of a site's registration, by the names for people, with each option of its source repository."""
     values: dict[str, object] = {"name": site.site, **{name: getattr(site, name) for name in _REGISTERED}}
     if site.is_broken:
         values["options"] = site.options

@@ -27,14 +27,14 @@ _LEAST_LIKENESS = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A document that may be meant; `title` is empty if it is not known."""
+    """A suggested document; `title` is empty if it is not known."""
 
     document_id: str
     title: str
 
 
 def nearest_documents(session: Session, name: str) -> list[Suggestion]:
-    """Up to five documents: those with `name` in id or title, otherwise those with like ids."""
+    """Up to five documents: with `name` in their id or title, otherwise with similar ids."""
     name = name.strip()[:300]
     if len(name) < _LEAST_LETTERS:
         return []

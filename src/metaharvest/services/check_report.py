@@ -51,7 +51,7 @@ def keeping_copies(how: CheckOptions, folder: Path) -> CheckOptions:
 
 
 class CheckReport:
-    """The report about a rehearsal: its parts, each with the documents that need a mention, or with all of them."""
+    """The report about a rehearsal: its parts, each with the documents to report, or with `all_of_them`."""
 
     def __init__(self, checked: Checked, *, all_of_them: bool) -> None:
         self.checked = checked
@@ -106,9 +106,9 @@ class CheckReport:
     def notes(self) -> Iterator[str]:
         """Remarks for the reader of the summary."""
         if local := len(self._listed_files):
-            those = "1 document is" if local == 1 else f"{local:,} documents are"
+            documents = "1 document is" if local == 1 else f"{local:,} documents are"
             each = "it" if local == 1 else "each"
-            yield f"{those} read from this computer: a list that is published must name {each} by its https:// URL."
+            yield f"{documents} read from this computer: a list that is published must name {each} by its https:// URL."
         for site in self.checked.given.sites:
             if site.registered is not None:
                 switched = "" if site.registered.enabled else ", which is switched off"

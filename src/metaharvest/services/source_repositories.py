@@ -1,4 +1,4 @@
-"""A person's requests to a source repository, which need not be registered; and the registration of several."""
+"""Requests of a person to a source repository, registered or not; and the registration of several repositories."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = ["ListedRecord", "check_datestamp"]
 Answer = TypeVar("Answer")
 
 _MOST_BYTES = 67_108_864
-"""Of a file with base URLs."""
+"""The largest file of base URLs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class SomeRecords:
 
 @dataclass(frozen=True, slots=True)
 class NamedRepositories:
-    """Base URLs, each once; `left_out` are sentences about the names that are none."""
+    """Base URLs, each once; `left_out` has a sentence about each text that is no base URL."""
 
     base_urls: tuple[str, ...]
     left_out: tuple[str, ...]
@@ -70,7 +70,7 @@ class SourceRepository:
     networks: tuple[Network, ...] = ()
 
     def identify(self) -> tuple[Identity, tuple[Finding, ...]]:
-        """Its description of itself, and what is odd about it."""
+        """Its description of itself, and findings about oddities in it."""
         from metaharvest.sources.oai_pmh.inspection import identify
 
         return self._ask(identify)
@@ -172,7 +172,7 @@ def base_urls_in_file(path: Path) -> tuple[str, ...]:
 
 
 def usable(base_urls: Sequence[str]) -> NamedRepositories:
-    """These base URLs without those that are none."""
+    """The base URLs among these texts, each once."""
     from metaharvest.sources.oai_pmh.friends import is_url
 
     found: list[str] = []
@@ -221,5 +221,5 @@ def register_repositories(harvester: Harvester, base_urls: Sequence[str], contac
 
 
 def _names(origin: str) -> Sequence[str]:
-    """Names for a site: its origin, also with a number behind it if a site has that name."""
+    """Names for a site, to choose the first free one: its origin, then its origin with a number."""
     return [origin[:80], *(f"{origin[:80]}-{number}" for number in range(2, 1000))]

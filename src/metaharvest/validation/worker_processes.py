@@ -1,8 +1,8 @@
 """Starts worker processes by `spawn`, also from within a daemonic process.
 
-Job queues run their jobs in daemonic processes. multiprocessing allows these no children, which could stay behind when
-the daemonic process is ended. The workers of the harvester end themselves: when the channel to their parent is closed,
-or when their time limit is over.
+Job queues run their jobs in daemonic processes. multiprocessing allows these no children, since children could outlive
+the daemonic process. The workers of the harvester end themselves: when the channel to their parent is closed, or when
+their time limit is over.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Web: what the catalogue holds, for machines and people outside, in a process that never harvests."""
+"""Publishes the catalogue for people and programs outside, in a process that never harvests."""

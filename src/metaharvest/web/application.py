@@ -1,4 +1,4 @@
-"""The web application of the public: its addresses, headers, and errors."""
+"""The public web application: its addresses, headers and errors."""
 
 from __future__ import annotations
 
@@ -17,24 +17,23 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 
 from metaharvest.errors import DatabaseError
-from metaharvest.web.pages.routes import Pages
+from metaharvest.web.pages.routes import HEADERS, UNEXPECTED_ERROR, Pages
 from metaharvest.web.provider import try_it
 from metaharvest.web.provider.provider import Busy, Provider
 
 log = logging.getLogger(__name__)
 
 _MOST_BYTES = 65_536
-"""The size of a POST request's body."""
+"""The largest body of a POST request."""
 
 _LEAST_BYTES_GZIPPED = 1000
 _GZIP_LEVEL = 5
 _RETRY_SECONDS = 5
 _RETRY_DATABASE_SECONDS = 60
 _HEADERS = {
+    **HEADERS,
     "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{try_it.STYLE_HASH}'; form-action 'self'; "
     "frame-ancestors 'none'; base-uri 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
 }
 """On every answer: metadata may have elements of HTML, which a browser would execute."""
 
@@ -57,7 +56,7 @@ def application(provider: Provider, pages: Pages) -> Starlette:
         return await run_in_threadpool(_answer, provider, text, request.headers)
 
     async def form(request: Request) -> Response:
-        """To the address of a request, without the fields of the form that a person left empty."""
+        """Redirect to the request of a form, without the fields that are empty."""
         query = urlencode([(name, value) for name, value in request.query_params.multi_items() if value.strip()])
         return RedirectResponse(f"../oai?{query}", 303, headers=_HEADERS)
 
@@ -80,7 +79,7 @@ def application(provider: Provider, pages: Pages) -> Starlette:
 
 
 def _answer(provider: Provider, text: str, asked: Headers) -> Response:
-    """The answer to a request with these arguments and headers."""
+    """The answer to a request with these arguments and headers. An error becomes a sentence."""
     try:
         content = provider.answer(_pairs(text))
     except Busy:
@@ -90,7 +89,7 @@ def _answer(provider: Provider, text: str, asked: Headers) -> Response:
         return _sentence(503, "The records cannot be read at this moment. Please try again.", _RETRY_DATABASE_SECONDS)
     except Exception:
         log.exception("A request was not answered: an unexpected error")
-        return _sentence(500, "Something went wrong here. The people who run this repository find it in their log.")
+        return _sentence(500, UNEXPECTED_ERROR)
     headers = {**_HEADERS, "Vary": "Accept, Accept-Encoding"}
     if b"<Identify>" in content[:2000]:
         headers["ETag"] = f'W/"{hashlib.sha256(_RESPONSE_DATE.sub(b"", content)).hexdigest()[:32]}"'

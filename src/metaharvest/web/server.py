@@ -1,4 +1,4 @@
-"""Serves the public until the process is told to end."""
+"""Serves the public web application until a signal ends it."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from metaharvest.web.provider.provider import Provider
 from metaharvest.web.provider.view import Public
 
 _GRACE_SECONDS = 30
-"""The time that answers under way have after the signal to end."""
+"""The time for answers under way after the signal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What is served where: the addresses of the process and of the provider, and sentences for the operator."""
+    """The addresses of the process and of the provider, and notes for the operator."""
 
     url: str
     base_url: str
@@ -65,7 +65,7 @@ def serve(harvester: Harvester, host: str, port: int, report: Callable[[Served],
         if not harvester.settings.web.url and host in ("0.0.0.0", "::"):
             notes = [*notes, f"url of [web] is not set: harvesters read {public.base_url} as the base URL."]
         report(Served(url, public.base_url, notes))
-        # The signal that ended the server arrives once more behind it.
+        # uvicorn raises the signal again after it has ended.
         with suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listening])
 

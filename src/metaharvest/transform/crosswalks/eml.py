@@ -27,7 +27,7 @@ NAMESPACES = (
 )
 
 _TYPES = {"dataset": "Dataset", "citation": "Text", "software": "Software", "protocol": "Text"}
-"""What an EML document describes, and its type by the vocabulary of DCMI."""
+"""The element of the resource in an EML document, and its type by the vocabulary of DCMI."""
 
 
 def _names(role: str) -> Values:

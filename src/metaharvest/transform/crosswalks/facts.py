@@ -1,4 +1,4 @@
-"""What a document says beside its Dublin Core, for programs: ORCID iDs, files of its data, boxes, periods. Pure."""
+"""Facts of a document for programs, beside its Dublin Core: ORCID iDs, files of its data, boxes, periods. Pure."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def ends(time: etree._Element) -> tuple[str, str]:
 
 
 def _period(element: etree._Element) -> Iterator[str]:
-    """A period or an instant of GML: positions, or instants of its own inside."""
+    """A period or an instant of GML. The ends of a period are positions, or instants."""
     time = next(element.iterchildren("*"), None)
     if time is None:
         return

@@ -24,7 +24,7 @@ _TYPES = {
 
 _AUTHORS = {"aut", "cre", "author", "creator"}
 _PUNCTUATION = " /:;,="
-"""What catalogues put between the parts of a field."""
+"""The punctuation of library catalogues between the parts of a field."""
 
 
 def _subfields(codes: str, between: str = " ") -> Values:

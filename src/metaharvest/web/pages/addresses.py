@@ -1,4 +1,4 @@
-"""The addresses of pages and records below the address of the whole. Pure."""
+"""The paths of pages and records below the address of the application. Pure."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def xml_path(document_id: str, revision: int | None = None) -> str:
 
 
 def up_from(raw_path: bytes) -> str:
-    """The relative address of the whole, as a page at this path names it.
+    """The relative address of the application from a page at this path.
 
-    Relative addresses stay right behind a server in front that adds a folder.
+    A relative address is right also if a web server in front adds a folder.
     """
     return "../" * (raw_path.count(b"/") - 1) or "./"

@@ -35,7 +35,7 @@ class Description:
 
     @property
     def year(self) -> str:
-        """The first year that a date of it names; "" for none."""
+        """The first year in its dates; "" for none."""
         years = (_YEAR.search(date) for date in self.of("date"))
         return next((year[0] for year in years if year), "")
 
@@ -50,7 +50,7 @@ class Description:
         return next((each for each in self.of("rights") if is_url(each)), "")
 
     def citation(self, page_url: str) -> str:
-        """The reference to it, which ends with its persistent URL, or else with that of the page."""
+        """Its citation, which ends with its persistent URL, or else with the URL of the page."""
         creators = self.of("creator")
         names = "; ".join(creators[:_MOST_CITED]) + (" et al." if len(creators) > _MOST_CITED else "")
         year = f"({self.year})" if self.year else ""
@@ -60,7 +60,7 @@ class Description:
 
 
 def describe(root: etree._Element | None, document_type: str, title: str) -> Description:
-    """The description of a document from its tree; of its title alone if it has no tree, or an unknown format."""
+    """The description of a document from its tree; only its title without a tree, or without a crosswalk."""
     texts: dict[str, list[str]] = {}
     pairs = None if root is None else dublin_core(root, document_type)
     for element, text in pairs or ():

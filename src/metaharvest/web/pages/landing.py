@@ -1,4 +1,4 @@
-"""The document of a landing page, as it is in the catalogue: only what is published."""
+"""Reads the document of a landing page from the catalogue, without revisions and formats that are not published."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def published_content(session: Session, entry: CatalogueEntry, revision: int, hi
 
 
 def landing(session: Session, entry: CatalogueEntry, hidden: Hidden) -> Landing:
-    """The landing page of a document that is not deleted."""
+    """The content of the landing page of a document that is not deleted."""
     revisions = _published_revisions(session, entry, hidden)
     formats: Sequence[CatalogueEntry] = ()
     if entry.origin is not None:

@@ -33,6 +33,7 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
+UNEXPECTED_ERROR = "Something went wrong here. The people who run this repository find it in their log."
 
 _FOLDER = Path(__file__).parent / "templates"
 _RETRY_SECONDS = 60
@@ -105,8 +106,7 @@ class Pages:
                 return self._message(request, 503, text, {"Retry-After": str(_RETRY_SECONDS)})
             except Exception:
                 log.exception("A page was not answered: an unexpected error")
-                text = "Something went wrong here. The people who run this repository find it in their log."
-                return self._message(request, 500, text)
+                return self._message(request, 500, UNEXPECTED_ERROR)
 
         return guarded
 

@@ -18,7 +18,7 @@ _LONGEST_DESCRIPTION = 5000
 
 
 def type_of(description: Description) -> str:
-    """The type: a data set unless the document gives a type that is not one."""
+    """Dataset if the document gives no type; CreativeWork if it gives only types that are unknown here."""
     types = [each.lower() for each in description.of("type")]
     return next((_TYPES[each] for each in types if each in _TYPES), "CreativeWork" if types else "Dataset")
 
@@ -61,7 +61,7 @@ def json_ld(landing: Landing, description: Description, root_url: str, catalogue
 
 
 def written(value: Mapping[str, object]) -> str:
-    """JSON that cannot end the element around it, nor begin a comment in HTML."""
+    """The value as JSON that can neither end the element around it nor begin a comment in HTML."""
     text = json.dumps(value, ensure_ascii=False, default=list)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

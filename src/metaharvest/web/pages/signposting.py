@@ -25,7 +25,7 @@ def page_links(landing: Landing, description: Description, root_url: str) -> str
 
 
 def record_links(document_id: str, root_url: str) -> str:
-    """The header of a record in XML, which describes what the landing page is about."""
+    """The header of a record in XML: it describes the resource of its landing page."""
     page = f"{root_url}/{page_path(document_id)}"
     return _joined([_link(page, "describes", 'type="text/html"')])
 

@@ -1,8 +1,7 @@
-"""The about containers of a record: its provenance, with that of its source nested inside, and its rights. Pure."""
+"""The about containers of a record: its provenance, in which that of its source is nested, and its rights. Pure."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from xml.sax.saxutils import escape, quoteattr
@@ -10,17 +9,16 @@ from xml.sax.saxutils import escape, quoteattr
 from lxml import etree
 
 from metaharvest.catalogue.provenance import Provenance
+from metaharvest.web.provider.arguments import DAY, SECOND
 from metaharvest.web.provider.embedding import NotEmbeddable, embedded, root_of
 
 PROVENANCE = "http://www.openarchives.org/OAI/2.0/provenance"
 RIGHTS = "http://www.openarchives.org/OAI/2.0/rights/"
 _XSI = "http://www.w3.org/2001/XMLSchema-instance"
-_SECOND = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
-_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
 def about_containers(provenance: Provenance | None, *, altered: bool) -> bytes:
-    """The about elements of a record; none for a document of a harvest list. `altered`: what is served is no copy."""
+    """The about elements of a record; none for a document of a harvest list. `altered`: the metadata is made here."""
     if provenance is None or not provenance.origin.prefix:
         return b""
     roots = list(_roots(provenance.origin.about))
@@ -38,8 +36,8 @@ def _roots(containers: Sequence[bytes]) -> Iterator[etree._Element]:
 def _provenance(provenance: Provenance, roots: Sequence[etree._Element], *, altered: bool) -> bytes:
     """The provenance container; empty if the dates of the source do not have the form of the protocol."""
     origin = provenance.origin
-    datestamp = origin.datestamp if _SECOND.fullmatch(origin.datestamp) else origin.datestamp[:10]
-    if not _DAY.fullmatch(datestamp[:10]) or not _SECOND.fullmatch(origin.response_date):
+    datestamp = origin.datestamp if SECOND.fullmatch(origin.datestamp) else origin.datestamp[:10]
+    if not DAY.fullmatch(datestamp[:10]) or not SECOND.fullmatch(origin.response_date):
         return b""
     start = (
         f'<provenance xmlns="{PROVENANCE}" xmlns:xsi="{_XSI}" xsi:schemaLocation="{PROVENANCE} {PROVENANCE}.xsd">'

@@ -84,10 +84,12 @@ _FORMS: Mapping[str, Callable[[str], object]] = {
     "set": lambda value: _SET.fullmatch(value),
     "identifier": lambda value: _URI.fullmatch(value),
 }
-"""The form of values, by argument; `identifier`: a URI, as the guidelines for identifiers have it."""
+"""The form of values, by argument. An identifier is a URI, as in the guidelines for identifiers."""
 
-_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-_SECOND = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
+DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+SECOND = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
+"""The two forms of a date in the protocol."""
+
 _LONGEST = 4096
 """Characters of a value."""
 
@@ -172,10 +174,10 @@ def shown(value: str) -> str:
 def _read_date(text: str, *, is_end: bool) -> datetime | None:
     """The first or the last second of what the text says; None if it is no date."""
     try:
-        if _DAY.fullmatch(text):
+        if DAY.fullmatch(text):
             day = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
             return day + timedelta(days=1, seconds=-1) if is_end and day.year < 9999 else day
-        if _SECOND.fullmatch(text):
+        if SECOND.fullmatch(text):
             return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     except ValueError:
         pass

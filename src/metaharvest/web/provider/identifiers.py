@@ -1,4 +1,4 @@
-"""The identifiers of items: the source's own, or one of ours. Pure.
+"""The identifiers of items: the one at the source, or one in the domain of this provider. Pure.
 
 An item keeps the identifier that it has at its source if that is a URI of a known scheme and the metadata is as
 received (OAI-PMH guidelines for aggregators). Otherwise it gets `oai:DOMAIN:ORIGIN/IDENTIFIER`, a document of a harvest
@@ -42,7 +42,7 @@ class Item:
         return is_of_known_scheme(self.at_source) and not self.at_source.startswith(f"oai:{domain}:")
 
     def named_in(self, domain: str) -> str:
-        """Its identifier in our domain."""
+        """Its identifier in this domain."""
         if self.origin is None:
             return f"oai:{domain}:{quote(self.item_identifier, safe=_SAFE.replace('/', ''))}"
         return f"oai:{domain}:{quote(self.origin, safe=_SAFE.replace('/', ''))}/{quote(self.at_source, safe=_SAFE)}"

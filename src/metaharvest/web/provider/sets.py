@@ -29,7 +29,7 @@ def escaped(text: str) -> str:
 
 
 def unescaped(part: str) -> str | None:
-    """The name that is written as this part of a setSpec; None if none is."""
+    """The name of this part of a setSpec; None if it is not written as escaped() does it."""
     if part == _EMPTY:
         return ""
     data = _ESCAPE.sub(lambda found: chr(int(found[1], 16)), part).encode("latin-1", "replace")
@@ -49,7 +49,7 @@ def origin_set(origin: str, source_set: str | None = None) -> str:
 
 
 def parts_of(set_spec: str) -> Sequence[str] | None:
-    """The names in a setSpec of ours, from the top; None if it is none."""
+    """The names in a setSpec of this provider, from the top; None for any other text."""
     top, *rest = set_spec.split(":")
     names = [name for part in rest if (name := unescaped(part)) is not None]
     # PostgreSQL refuses a text with the character 0.
@@ -58,6 +58,6 @@ def parts_of(set_spec: str) -> Sequence[str] | None:
 
 
 def lowest(set_specs: Iterable[str]) -> Sequence[str]:
-    """These sets without those that have another one of them below."""
+    """These sets without each set that includes another one of them."""
     specs = list(dict.fromkeys(set_specs))
     return [each for each in specs if not any(other.startswith(f"{each}:") for other in specs)]

@@ -54,9 +54,9 @@ def moment(seconds: int) -> datetime:
 
 
 def written(token: Token, key: bytes) -> str:
-    """The token as text, which needs no escapes in a URL."""
+    """The token as text; a URL needs no escapes for it."""
     values = json.dumps([_VERSION, *astuple(token)], separators=(",", ":")).encode()
-    return base64.urlsafe_b64encode(_signature(values, key) + values).rstrip(b"=").decode()
+    return _encoded(_signature(values, key) + values)
 
 
 def read_token(text: str, key: bytes, verb: str, now: datetime) -> Token | str:
@@ -66,7 +66,7 @@ def read_token(text: str, key: bytes, verb: str, now: datetime) -> Token | str:
     except (binascii.Error, ValueError):
         return "The resumptionToken is damaged."
     signature, values = data[:_SIGNATURE], data[_SIGNATURE:]
-    if not hmac.compare_digest(signature, _signature(values, key)) or written_again(data) != text:
+    if not hmac.compare_digest(signature, _signature(values, key)) or _encoded(data) != text:
         return "The resumptionToken is not one of this repository, or is damaged."
     version, *rest = json.loads(values)
     if version != _VERSION:
@@ -79,8 +79,8 @@ def read_token(text: str, key: bytes, verb: str, now: datetime) -> Token | str:
     return token
 
 
-def written_again(data: bytes) -> str:
-    """The one right text of these bytes: base64 has several that mean the same."""
+def _encoded(data: bytes) -> str:
+    """These bytes as base64url, in the only form that is accepted: base64 has several for the same bytes."""
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
