@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, func, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
+from metaharvest.database.batches import batches
 from metaharvest.database.models import (
     Base,
     DocumentTransfer,
@@ -167,8 +168,7 @@ def erase_document(session: Session, document_id: str, sentence: str) -> ErasedT
     ]
     rows = 0
     site_runs = set[int]()
-    for start in range(0, len(its_logs), _AT_ONCE):
-        some = its_logs[start : start + _AT_ONCE]
+    for some in batches(its_logs, _AT_ONCE):
         quoting = select(log.site_run_id).where(log.harvest_log_id.in_(some), log.site_run_id.is_not(None)).distinct()
         site_runs |= {each for each in session.scalars(quoting) if each is not None}
         changed = update(log).where(log.harvest_log_id.in_(some)).values(message=sentence)

@@ -7,6 +7,7 @@ from datetime import date
 from sqlalchemy import delete, exists, select
 from sqlalchemy.orm import Session
 
+from metaharvest.database.batches import batches
 from metaharvest.database.models import (
     HarvestDetailLog,
     HarvestLog,
@@ -39,8 +40,7 @@ def log_rows(session: Session, limit: date) -> int:
         .order_by(HarvestLog.harvest_date)
         .limit(CHUNK)
     ).all()
-    for start in range(0, len(old), 500):
-        ids = old[start : start + 500]
+    for ids in batches(old):
         session.execute(delete(HarvestDetailLog).where(HarvestDetailLog.harvest_log_id.in_(ids)))
         session.execute(delete(HarvestLog).where(HarvestLog.harvest_log_id.in_(ids)))
     return len(old)

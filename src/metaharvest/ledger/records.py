@@ -9,6 +9,7 @@ from datetime import date
 from sqlalchemy import ColumnElement, and_, bindparam, case, func, or_, select, update
 from sqlalchemy.orm import Session
 
+from metaharvest.database.batches import batches
 from metaharvest.database.models import Base, HarvestDocument
 from metaharvest.ledger.entries import GOOD, LedgerEntry
 from metaharvest.ledger.rows import ENTRY, becoming
@@ -30,7 +31,6 @@ MISSING_SINCE = case((_IS_MISSING, _LEDGER.c.missing_since)).label("missing_sinc
 
 _IS_LISTED = (_LEDGER.c.listing > 0, _LEDGER.c.state.in_(LISTED))  # see BEFORE_SPLIT
 _MAY_BE_WELL = (DocumentState.HELD, DocumentState.OLDER, DocumentState.MISSING)
-_AT_ONCE = 500
 
 BEFORE_SPLIT = 0
 """The number in `listing` of all lists of a site before it was split: the next lists show which site has the record."""
@@ -98,8 +98,8 @@ def _sites_with(
     found: dict[str, set[int]] = {}
     query = select(_LEDGER.c.document_id, _LEDGER.c.site_schedule_id)
     query = query.where(_LEDGER.c.site_schedule_id.in_(site_ids), *conditions)
-    for first in range(0, len(document_ids), _AT_ONCE):
-        some = _LEDGER.c.document_id.in_(document_ids[first : first + _AT_ONCE])
+    for batch in batches(document_ids):
+        some = _LEDGER.c.document_id.in_(batch)
         for document_id, site_id in session.connection().execute(query.where(some)):
             found.setdefault(document_id, set()).add(site_id)
     return found

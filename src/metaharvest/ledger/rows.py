@@ -8,6 +8,7 @@ from datetime import date
 from sqlalchemy import Case, Connection, and_, bindparam, case, delete, func, insert, or_, select, update
 from sqlalchemy.orm import Session
 
+from metaharvest.database.batches import batches
 from metaharvest.database.models import Base, HarvestDocument, SiteCheckpoint
 from metaharvest.database.rows import insert_rows
 from metaharvest.ledger.entries import VALUES, LedgerEntry, Values
@@ -52,7 +53,6 @@ _NUMBERS = (
     .group_by(HarvestDocument.site_schedule_id)
 )
 
-_AT_ONCE = 500
 _COPIED_AT_ONCE = 1000
 
 
@@ -110,8 +110,8 @@ def write_ledger(session: Session, new: Sequence[Columns], changed: Sequence[Col
 
 def delete_entries(session: Session, entry_ids: Sequence[int]) -> None:
     """Delete these rows."""
-    for first in range(0, len(entry_ids), _AT_ONCE):
-        some = _LEDGER.c.harvest_document_id.in_(entry_ids[first : first + _AT_ONCE])
+    for batch in batches(entry_ids):
+        some = _LEDGER.c.harvest_document_id.in_(batch)
         session.execute(delete(_LEDGER).where(some))
 
 

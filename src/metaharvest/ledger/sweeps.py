@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import bindparam, insert, select, update
 from sqlalchemy.orm import Session
 
+from metaharvest.database.batches import batches
 from metaharvest.database.models import Base, HarvestDocument, SiteCheckpoint
 from metaharvest.errors import NotWritten
 from metaharvest.ledger.entries import LedgerEntry
@@ -21,7 +22,6 @@ from metaharvest.model import Checkpoint, DocumentState, ListedDocument, Outcome
 from metaharvest.model.lengths import CHECKPOINT
 
 _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
-_AT_ONCE = 500
 
 
 _CHECKPOINTS = Base.metadata.tables[SiteCheckpoint.__tablename__]
@@ -173,8 +173,7 @@ def keep_progress(session: Session, site_run: SiteRun, progress: Progress, docum
     origin any more: these forget them.
     """
     site_id = site_run.site.site_id
-    for first in range(0, len(document_ids), _AT_ONCE):
-        some = document_ids[first : first + _AT_ONCE]
+    for some in batches(document_ids):
         session.execute(_NAMED, {"site": site_id, "documents": some, "number": progress.sweep_id})
         if others := site_run.same_origin.others:
             lost = missing_at(session, others, some)

@@ -7,16 +7,16 @@ message with SMTP, so that a crash repeats at most one; after several with a Mai
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
-from typing import TypeVar
 
 from sqlalchemy import ColumnElement, Row, and_, bindparam, case, exists, func, insert, or_, select, true, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import Settings
+from metaharvest.database.batches import batches
 from metaharvest.database.models import IS_HARVEST, Base, HarvestRun, HarvestSiteRun, ReportDelivery, ReportOutbox
 from metaharvest.database.rows import insert_numbered
 from metaharvest.mail.delivery import Attempt, Letter, MailBackend
@@ -47,8 +47,6 @@ _AFTER_STOP = 60.0
 """Seconds for waiting reports, and after a signal to stop: the rest waits for the next run."""
 
 _SITES_AT_ONCE = 1000
-
-_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,8 +234,8 @@ class _Round:
     def deliver(self) -> None:
         """Hand over due messages, until all are done or the backend says stop."""
         at_once = self.backend.at_once
-        for report_ids in _groups(_waiting_reports(self.session_factory, self.due), at_once):
-            for parcels in _groups(_parcels(self.session_factory, report_ids, self.due, self.backend), at_once):
+        for report_ids in batches(_waiting_reports(self.session_factory, self.due), at_once):
+            for parcels in batches(_parcels(self.session_factory, report_ids, self.due, self.backend), at_once):
                 # No transaction is open while a slow mail server works.
                 attempts = self.backend.send([parcel.letter for parcel in parcels])
                 self._note(parcels, attempts)
@@ -302,7 +300,7 @@ def _leave_out_former(session_factory: Callable[[], Session], settings: Settings
     with session_factory() as session:
         rows = session.execute(_NOT_ARRIVED, {"before": before}).all()
         known: dict[int | None, Sequence[str]] = {None: settings.harvester.administrators}
-        for numbers in _groups(list({row.site_schedule_id for row in rows} - {None}), _SITES_AT_ONCE):
+        for numbers in batches(list({row.site_schedule_id for row in rows} - {None}), _SITES_AT_ONCE):
             # A broken row may have only some legible contacts.
             sites = read_sites_of(session, numbers).items()
             known |= {site_id: site.contacts for site_id, site in sites if isinstance(site, Site)}
@@ -329,11 +327,6 @@ def _due(now: datetime, run: DeliveringRun) -> ColumnElement[bool]:
     is_first_of_day = ~exists().where(HarvestRun.harvest_date == run.day, HarvestRun.started_at < run.began, IS_HARVEST)
     # A time in the future comes from a wrong clock.
     return or_(attempts == 0, last.is_(None), last > now, and_(last < run.began, or_(is_first_of_day, *rested)))
-
-
-def _groups(items: Sequence[_Item], number: int) -> Iterator[Sequence[_Item]]:
-    for start in range(0, len(items), number):
-        yield items[start : start + number]
 
 
 def _waiting_reports(session_factory: Callable[[], Session], due: ColumnElement[bool]) -> list[int]:

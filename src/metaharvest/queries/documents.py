@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, Select, and_, or_, select
 from sqlalchemy.orm import Session
 
+from metaharvest.database.batches import batches
 from metaharvest.database.models import IS_HARVEST, HarvestDocument, HarvestRun
 from metaharvest.ledger.entries import nights
 from metaharvest.ledger.records import MISSING_SINCE
@@ -226,8 +227,8 @@ def _pages(
         .order_by(_ledger.document_id, _ledger.revision)
     )
     if named is not None:
-        for start in range(0, len(named), DOCUMENTS_AT_ONCE):
-            some = _following(query, after).where(_ledger.document_id.in_(named[start : start + DOCUMENTS_AT_ONCE]))
+        for batch in batches(named, DOCUMENTS_AT_ONCE):
+            some = _following(query, after).where(_ledger.document_id.in_(batch))
             yield session.execute(some).all()
         return
     page: Sequence[_LedgerRow] = session.execute(_following(query, after).limit(DOCUMENTS_AT_ONCE)).all()

@@ -9,6 +9,7 @@ from datetime import date
 from sqlalchemy import ScalarSelect, func, select
 from sqlalchemy.orm import Session, aliased
 
+from metaharvest.database.batches import batches
 from metaharvest.database.models import IS_REAL, HarvestRun, HarvestSiteRun
 from metaharvest.ledger.entries import nights
 from metaharvest.model import SiteRunKind, SiteRunStatus
@@ -18,7 +19,6 @@ FAILED = (SiteRunStatus.LIST_FAILED, SiteRunStatus.FAILED, SiteRunStatus.INCOMPL
 
 HARVESTED = (SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value)
 _NOT_HARVESTED = [status.value for status in FAILED]
-_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def failed_sites(session: Session, today: date, site_ids: Iterable[int]) -> dict
     row = HarvestSiteRun
     found: dict[int, FailedSite] = {}
     is_harvest = (IS_REAL, row.kind != SiteRunKind.RETRY.value, row.status != SiteRunStatus.RUNNING.value)
-    for some in _batches(site_ids):
+    for some in batches(list(site_ids)):
         newest = select(func.max(row.site_run_id)).where(row.site_schedule_id.in_(some), *is_harvest)
         numbers = session.scalars(newest.group_by(row.site_schedule_id)).all()
         found |= {each.site_id: each for each in _failed(session, numbers, today)}
@@ -61,7 +61,7 @@ def named_failed_sites(session: Session, today: date, name: str | None = None) -
 
 def failed_site_runs(session: Session, site_run_ids: Iterable[int], today: date) -> Mapping[int, FailedSite]:
     """The given site runs that failed as a whole, by their ids."""
-    return {each.site_run_id: each for some in _batches(site_run_ids) for each in _failed(session, some, today)}
+    return {each.site_run_id: each for some in batches(list(site_run_ids)) for each in _failed(session, some, today)}
 
 
 def _failed(session: Session, site_run_ids: Iterable[int], today: date) -> Iterator[FailedSite]:
@@ -103,8 +103,3 @@ def _since() -> ScalarSelect[date]:
         .correlate(row)
         .scalar_subquery()
     )
-
-
-def _batches(numbers: Iterable[int]) -> Iterator[list[int]]:
-    numbers = list(numbers)
-    return (numbers[start : start + _AT_ONCE] for start in range(0, len(numbers), _AT_ONCE))

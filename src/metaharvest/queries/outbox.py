@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, func, or_, select
 from sqlalchemy.orm import Session
 
+from metaharvest.database.batches import batches
 from metaharvest.database.models import (
     IS_HARVEST,
     HarvestLog,
@@ -26,7 +27,6 @@ from metaharvest.queries.runs import site_number
 _OF_LATE = timedelta(days=7)
 _NEWEST_ATTEMPTS = 1000
 _MOST_REASONS = 10
-_REPORTS_AT_ONCE = 500
 _REPORT = "report_id created_at kind run_id site_run_id subject message_id"
 _DELIVERY = "recipient status attempts last_error last_attempt_at first_sent_at"
 
@@ -214,8 +214,8 @@ def _with_deliveries(session: Session, statement: Select[Any]) -> list[ReportRec
 def _deliveries(session: Session, report_ids: Sequence[int]) -> dict[int, list[Delivery]]:
     """The deliveries of these reports, by report, in the order in which they were written."""
     found: dict[int, list[Delivery]] = {}
-    for start in range(0, len(report_ids), _REPORTS_AT_ONCE):
-        chosen = ReportDelivery.report_id.in_(report_ids[start : start + _REPORTS_AT_ONCE])
+    for batch in batches(report_ids):
+        chosen = ReportDelivery.report_id.in_(batch)
         query = select(ReportDelivery.report_id, *columns(ReportDelivery, _DELIVERY)).where(chosen)
         for report_id, *values in session.execute(query.order_by(ReportDelivery.delivery_id)):
             found.setdefault(report_id, []).append(Delivery(*values))

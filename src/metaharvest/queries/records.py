@@ -9,12 +9,12 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
+from metaharvest.database.batches import batches
 from metaharvest.database.models import Base, HarvestDetailLog
 from metaharvest.model import WOULD_BE, OutcomeKind
 from metaharvest.text import whole_number
 
 LARGEST_ID = 2**63 - 1
-_ROWS_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +54,8 @@ def stored_finding(values: Sequence[Any]) -> StoredFinding:
 def findings_under(session: Session, log_ids: Sequence[int]) -> dict[int, list[StoredFinding]]:
     """The findings of these rows of the log, by row, in the order in which they were written."""
     found: dict[int, list[StoredFinding]] = {log_id: [] for log_id in log_ids}
-    for start in range(0, len(log_ids), _ROWS_AT_ONCE):
-        chosen = HarvestDetailLog.harvest_log_id.in_(log_ids[start : start + _ROWS_AT_ONCE])
+    for batch in batches(log_ids):
+        chosen = HarvestDetailLog.harvest_log_id.in_(batch)
         query = select(HarvestDetailLog.harvest_log_id, *FINDING).where(chosen)
         for log_id, *values in session.execute(query.order_by(HarvestDetailLog.detail_log_id)):
             found[log_id].append(stored_finding(values))

@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
+from metaharvest.database.batches import batches
 from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestRun, HarvestSiteRun
 from metaharvest.errors import MetaharvestError
 from metaharvest.model import ATTENTION_OUTCOMES, ERROR_OUTCOMES, OutcomeKind, RunStatus, SiteRunStatus
@@ -29,7 +30,6 @@ _SITE_RUN = (
     f"waiting_seconds checking_seconds storing_seconds {_TOTALS}"
 )
 _OF_DETAIL = "detail_log_id scope identifier revision document_id document_type fingerprint"
-_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,8 +303,8 @@ def _site_runs(session: Session, run_ids: Sequence[int]) -> dict[int, list[SiteR
     """The site runs of these runs, by run, in order."""
     row, found = HarvestSiteRun, dict[int, list[SiteRunRecord]]()
     query = select(*columns(row, _SITE_RUN), row.site_schedule_id.label("site_id"), row.site_name.label("site"))
-    for start in range(0, len(run_ids), _AT_ONCE):
-        chosen = row.run_id.in_(run_ids[start : start + _AT_ONCE])
+    for batch in batches(run_ids):
+        chosen = row.run_id.in_(batch)
         for each in session.execute(query.where(chosen).order_by(row.site_run_id)):
             found.setdefault(each.run_id, []).append(SiteRunRecord(**each._mapping))
     return found
@@ -314,8 +314,8 @@ def targets_away(session: Session, run_ids: Sequence[int]) -> dict[int, list[str
     """By run, the messages about targets that stopped answering."""
     messages: dict[int, list[str]] = {}
     of_the_run = HarvestLog.site_run_id.is_(None), HarvestLog.harvest_operation_code == "TargetError"
-    for start in range(0, len(run_ids), _AT_ONCE):
-        chosen = HarvestLog.run_id.in_(run_ids[start : start + _AT_ONCE])
+    for batch in batches(run_ids):
+        chosen = HarvestLog.run_id.in_(batch)
         query = select(HarvestLog.run_id, HarvestLog.message).where(chosen, *of_the_run)
         for run_id, message in session.execute(query.order_by(HarvestLog.harvest_log_id)):
             messages.setdefault(run_id, []).append(message)

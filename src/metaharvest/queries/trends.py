@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Row, and_, func, select
 from sqlalchemy.orm import Session, aliased
 
+from metaharvest.database.batches import batches
 from metaharvest.database.models import IS_REAL, HarvestRun, HarvestSiteRun
 from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, SiteRunKind, SiteRunStatus
 from metaharvest.queries.records import columns
@@ -22,7 +23,6 @@ READ_A_LIST = (SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value, S
 _FAILING = tuple(kind.column for kind in OutcomeKind if kind in ERROR_OUTCOMES or kind is OutcomeKind.DEFERRED)
 _SHOWN = "site_run_id run_id rehearsal status listed inserted updated unchanged warnings"
 _HARVEST = f"{_SHOWN} started_at ended_at {' '.join(_FAILING)}"
-_AT_ONCE = 500
 
 _QUERY = select(*columns(HarvestSiteRun, _HARVEST), HarvestRun.harvest_date).join(
     HarvestRun, HarvestRun.run_id == HarvestSiteRun.run_id
@@ -85,8 +85,8 @@ def trends(session: Session, site_run_ids: Sequence[int], number: int = HARVESTS
     )
     query = _QUERY.add_columns(this.site_run_id.label("this")).join(this, its_last).where(_IS_FULL)
     found: dict[int, list[Harvest]] = {each: [] for each in site_run_ids}
-    for start in range(0, len(site_run_ids), _AT_ONCE):
-        some = this.site_run_id.in_(site_run_ids[start : start + _AT_ONCE])
+    for batch in batches(site_run_ids):
+        some = this.site_run_id.in_(batch)
         for row in session.execute(query.where(some).order_by(full.site_run_id)):
             found[row.this].append(_harvest(row))
     return {each: tuple(of_one) for each, of_one in found.items()}
@@ -104,8 +104,8 @@ def newest_site_runs(session: Session, site_ids: Collection[int] | None = None) 
 def last_real_harvests(session: Session, site_ids: Sequence[int]) -> dict[int, Harvest]:
     """By site, its last harvest that was no rehearsal."""
     row, found = HarvestSiteRun, dict[int, Harvest]()
-    for start in range(0, len(site_ids), _AT_ONCE):
-        these = row.site_schedule_id.in_(site_ids[start : start + _AT_ONCE])
+    for batch in batches(site_ids):
+        these = row.site_schedule_id.in_(batch)
         newest = select(func.max(row.site_run_id)).where(these, _IS_FULL, IS_REAL).group_by(row.site_schedule_id)
         query = _QUERY.add_columns(row.site_schedule_id).where(row.site_run_id.in_(newest))
         found |= {each.site_schedule_id: _harvest(each) for each in session.execute(query)}

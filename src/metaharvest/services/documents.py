@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
+from metaharvest.database.batches import batches
 from metaharvest.database.engine import database_errors, run_lock, writers
 from metaharvest.database.models import (
     IS_HARVEST,
@@ -126,8 +127,8 @@ def _owned(harvester: Harvester, target: Target, names: Sequence[str]) -> Collec
         return ()
     owned, asked = set[str](), possible_ids(names)
     with harvester.reading() as session:
-        for start in range(0, len(asked), _AT_ONCE):
-            owned |= set(owners.owners_of(session, asked[start : start + _AT_ONCE]))
+        for batch in batches(asked, _AT_ONCE):
+            owned |= set(owners.owners_of(session, batch))
     return owned
 
 

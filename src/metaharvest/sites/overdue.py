@@ -14,6 +14,7 @@ from typing import TypeVar
 from sqlalchemy import Select, bindparam, func, select
 from sqlalchemy.orm import Session, aliased
 
+from metaharvest.database.batches import batches
 from metaharvest.database.models import IS_HARVEST, IS_REAL, HarvestRun, HarvestSiteRun
 from metaharvest.model import Site, SiteRunKind, SiteRunStatus
 from metaharvest.sites.due import due_since
@@ -104,5 +105,4 @@ def _failures(session: Session, site_ids: Sequence[int]) -> dict[int, int]:
 
 def _by_site(session: Session, query: Select[int, _Value], site_ids: Sequence[int]) -> dict[int, _Value]:
     """The second column of `query` for these sites, by its first."""
-    batches = (site_ids[start : start + _BATCH] for start in range(0, len(site_ids), _BATCH))
-    return {row[0]: row[1] for batch in batches for row in session.execute(query, {"sites": batch})}
+    return {row[0]: row[1] for batch in batches(site_ids, _BATCH) for row in session.execute(query, {"sites": batch})}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from metaharvest.database.batches import batches
 from metaharvest.errors import MetaharvestError, UnknownDocument
 from metaharvest.model import Holding
 from metaharvest.model.actions import todo
@@ -89,8 +90,8 @@ def _held(target: Target, document_ids: Sequence[str]) -> Mapping[str, Holding]:
     """The target's holdings of these, by document id."""
     held: dict[str, Holding] = {}
     with target.session(None) as session:
-        for start in range(0, len(document_ids), _AT_ONCE):
-            held |= session.holdings(document_ids[start : start + _AT_ONCE])
+        for batch in batches(document_ids, _AT_ONCE):
+            held |= session.holdings(batch)
     return held
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy.orm import Session
 
+from metaharvest.database.batches import batches
 from metaharvest.targets import owners, transfers
 from metaharvest.targets.base import Target
 from metaharvest.targets.embedded import EmbeddedTarget
@@ -22,8 +23,7 @@ def to_be_taken(
     `names` are the names of the registered sites: a document of any other site is free.
     """
     found: list[Taken] = []
-    for start in range(0, len(document_ids), _AT_ONCE):
-        some = document_ids[start : start + _AT_ONCE]
+    for some in batches(document_ids, _AT_ONCE):
         former = target.owners(some, session) if isinstance(target, EmbeddedTarget) else owners.owners_of(session, some)
         found += [_taken(document_id, former.get(document_id), names) for document_id in some]
     return [each for each in found if each.site_id != site_id]
@@ -31,8 +31,7 @@ def to_be_taken(
 
 def give(session: Session, target: Target, taken: Sequence[Taken], to: Receiving) -> None:
     """Transfer these documents of the target to that site, and record it."""
-    for start in range(0, len(taken), _AT_ONCE):
-        some = taken[start : start + _AT_ONCE]
+    for some in batches(taken, _AT_ONCE):
         document_ids = [each.document_id for each in some]
         # This locks the run's row: first that, then the catalogue's counter, as in the journal. The opposite order is a
         # deadlock.

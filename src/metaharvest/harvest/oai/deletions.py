@@ -15,6 +15,7 @@ from functools import partial
 
 from sqlalchemy.orm import Session
 
+from metaharvest.database.batches import batches
 from metaharvest.errors import TargetError
 from metaharvest.harvest.context import SiteHarvest
 from metaharvest.harvest.oai.plan import other_owner, owned
@@ -178,8 +179,8 @@ def _waiting(harvest: SiteHarvest) -> Waiting:
 def other_owners(document_ids: Sequence[str], harvest: SiteHarvest) -> dict[str, str]:
     """The names of the sites of other origins that own documents, by document id. To be called in a thread."""
     found: dict[str, str] = {}
-    for first in range(0, len(document_ids), _AT_ONCE):
-        for document_id, holding in harvest.target.holdings(document_ids[first : first + _AT_ONCE]).items():
+    for batch in batches(document_ids, _AT_ONCE):
+        for document_id, holding in harvest.target.holdings(batch).items():
             if owner := other_owner(holding, harvest.site_run, harvest.ctx.site_names):
                 found[document_id] = owner
     return found
