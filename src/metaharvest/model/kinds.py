@@ -170,7 +170,8 @@ FINE_OUTCOMES = (
     OutcomeKind.FILTERED,
 )
 ERROR_OUTCOMES = frozenset({OutcomeKind.ACCESS_ERROR, OutcomeKind.INVALID, OutcomeKind.UPLOAD_ERROR})
-ATTENTION_OUTCOMES = frozenset({OutcomeKind.STALE, OutcomeKind.DUPLICATE, OutcomeKind.DEFERRED})
+ATTENTION_OUTCOMES = (OutcomeKind.STALE, OutcomeKind.DUPLICATE, OutcomeKind.DEFERRED)
+"""The outcomes that are no errors, and need attention."""
 
 LOG_LEVELS = ("error", "warning", "notice", "info", "debug")
 """The levels of operations in the log, the gravest first."""

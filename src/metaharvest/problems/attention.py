@@ -5,14 +5,11 @@ from __future__ import annotations
 from sqlalchemy import ColumnElement, func, or_
 
 from metaharvest.database.models import HarvestDetailLog, HarvestLog
-from metaharvest.model import Level, OutcomeKind
+from metaharvest.model import ATTENTION_OUTCOMES, Level
 
 _LOG, _DETAIL = HarvestLog, HarvestDetailLog
 
-ATTENTION = (OutcomeKind.STALE, OutcomeKind.DUPLICATE, OutcomeKind.DEFERRED)
-"""The outcomes that are no errors, and need attention."""
-
-_ATTENTION = [kind.value for kind in ATTENTION]
+_ATTENTION = [kind.value for kind in ATTENTION_OUTCOMES]
 
 SHRANK, VANISHED, CHANGED_CONTENT = "list.shrank", "list.vanished", "list.changed-content"
 EMPTY, FEWER = "oai.empty", "oai.fewer"

@@ -25,9 +25,17 @@ from metaharvest.database.models import (
     ReportOutbox,
 )
 from metaharvest.mail.outbox import stuck_mail
-from metaharvest.model import ERROR_OUTCOMES, MAX_FINDINGS, OutcomeKind, RunStatus, SiteRunKind, SiteRunStatus
+from metaharvest.model import (
+    ATTENTION_OUTCOMES,
+    ERROR_OUTCOMES,
+    MAX_FINDINGS,
+    OutcomeKind,
+    RunStatus,
+    SiteRunKind,
+    SiteRunStatus,
+)
 from metaharvest.model.actions import todo
-from metaharvest.problems.attention import ATTENTION, CHANGED_CONTENT, MISSING, SHRANK, VANISHED, is_attention
+from metaharvest.problems.attention import CHANGED_CONTENT, MISSING, SHRANK, VANISHED, is_attention
 from metaharvest.reports import phrasing
 from metaharvest.reports.findings import FindingGroup, FindingLine, already_reported, attention, finding_line, title_of
 from metaharvest.reports.phrasing import Total, counts_of, totals_of
@@ -253,7 +261,7 @@ def _tone(status: RunStatus, statuses: list[SiteRunStatus], counts: phrasing.Cou
     ended_badly = status in (RunStatus.FAILED, RunStatus.INTERRUPTED)
     if ended_badly or any(each in _FAILED for each in statuses):
         return "bad"
-    doubtful = trouble or phrasing.total(counts, (*ERROR_OUTCOMES, *ATTENTION))
+    doubtful = trouble or phrasing.total(counts, (*ERROR_OUTCOMES, *ATTENTION_OUTCOMES))
     return "doubtful" if doubtful or SiteRunStatus.WITH_ERRORS in statuses else "good"
 
 
@@ -305,7 +313,9 @@ def _is_of(run_id: int) -> ColumnElement[bool]:
 def _site_row(row: HarvestSiteRun, doubtful: phrasing.Doubts, now: datetime) -> SiteRow:
     """A site run as the table shows it; the time of one that has not ended goes until now."""
     status, counts = SiteRunStatus(row.status), counts_of(row)
-    odd = [f"{counts[kind]:,} {phrasing.LABELS[kind]}" for kind in (*phrasing.ERRORS, *ATTENTION) if counts[kind]]
+    odd = [
+        f"{counts[kind]:,} {phrasing.LABELS[kind]}" for kind in (*phrasing.ERRORS, *ATTENTION_OUTCOMES) if counts[kind]
+    ]
     odd += doubtful.in_words
     odd += [phrasing.counted(row.warnings, "warning")] if row.warnings else []
     retry = "retry, " if row.kind == SiteRunKind.RETRY.value else ""
@@ -315,7 +325,7 @@ def _site_row(row: HarvestSiteRun, doubtful: phrasing.Doubts, now: datetime) -> 
         tone=phrasing.site_tone(status, counts, doubtful),
         listed=row.listed,
         counts={kind.column: number for kind, number in counts.items()},
-        attention=phrasing.total(counts, ATTENTION),
+        attention=phrasing.total(counts, ATTENTION_OUTCOMES),
         errors=phrasing.total(counts, ERROR_OUTCOMES),
         details=", ".join(odd),
         duration=phrasing.duration(((row.ended_at or now) - row.started_at).total_seconds()),

@@ -14,8 +14,8 @@ from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.models import HarvestDetailLog, HarvestDocument, HarvestLog, SiteProblem
 from metaharvest.ledger.entries import nights
-from metaharvest.model import ERROR_OUTCOMES, Level, OutcomeKind
-from metaharvest.problems.attention import ATTENTION, is_attention
+from metaharvest.model import ATTENTION_OUTCOMES, ERROR_OUTCOMES, Level, OutcomeKind
+from metaharvest.problems.attention import is_attention
 from metaharvest.reports.phrasing import OUTCOME_TITLES, counted, docid_of, without_commands
 from metaharvest.rules import RULES, TRACEBACK_RULE
 from metaharvest.text import clean, one_line, shown_url
@@ -27,7 +27,7 @@ MAX_TITLE = 120
 """Characters of a document's title that a mail shows."""
 
 _LOG, _DETAIL, _LEDGER, _PROBLEM = HarvestLog, HarvestDetailLog, HarvestDocument, SiteProblem
-_NOT_FINE = [*(kind.value for kind in ATTENTION), *(kind.value for kind in ERROR_OUTCOMES)]
+_NOT_FINE = [*(kind.value for kind in ATTENTION_OUTCOMES), *(kind.value for kind in ERROR_OUTCOMES)]
 
 
 @dataclass(frozen=True, slots=True)

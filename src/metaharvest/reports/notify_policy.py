@@ -6,14 +6,14 @@ from sqlalchemy import and_, case, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestRun, HarvestSiteRun, ReportOutbox
-from metaharvest.model import ERROR_OUTCOMES, Notify, OutcomeKind, Site, SiteRunKind, SiteRunStatus
-from metaharvest.problems.attention import ATTENTION, REPOSITORY_CHANGED, SHRANK, VANISHED
+from metaharvest.model import ATTENTION_OUTCOMES, ERROR_OUTCOMES, Notify, OutcomeKind, Site, SiteRunKind, SiteRunStatus
+from metaharvest.problems.attention import REPOSITORY_CHANGED, SHRANK, VANISHED
 from metaharvest.reports.document_lists import earlier_site_runs
 from metaharvest.reports.phrasing import counts_of, is_quiet, total
 from metaharvest.reports.problem_history import doubts
 from metaharvest.sites.rows import BrokenSite
 
-_NOT_FINE = [kind.value for kind in (*ERROR_OUTCOMES, *ATTENTION)]
+_NOT_FINE = [kind.value for kind in (*ERROR_OUTCOMES, *ATTENTION_OUTCOMES)]
 _CHANGES = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, OutcomeKind.DELETED)
 
 _ALWAYS_NEWS = {SHRANK, VANISHED, REPOSITORY_CHANGED}

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, SiteRunKind, SiteRunStatus
+from metaharvest.model import ATTENTION_OUTCOMES, ERROR_OUTCOMES, OutcomeKind, SiteRunKind, SiteRunStatus
 from metaharvest.model.actions import Todo, parts
-from metaharvest.problems.attention import ATTENTION
 
 if TYPE_CHECKING:
     from metaharvest.database.models import HarvestSiteRun
@@ -209,7 +208,7 @@ def site_story(
     if status is SiteRunStatus.WITH_ERRORS and not errors and not counts.get(OutcomeKind.DEFERRED):
         opening = "the list has errors"
     gravest = ([opening] if opening else []) + ([counted(errors, "error")] if errors else [])
-    kinds = (*ERRORS, *ATTENTION) if is_loose else ATTENTION
+    kinds = (*ERRORS, *ATTENTION_OUTCOMES) if is_loose else ATTENTION_OUTCOMES
     doubtful = doubts.in_words + [f"{counts[kind]:,} {LABELS[kind]}" for kind in kinds if counts.get(kind)]
     news, end = _news(counts, went_nowhere, noted), [NOTHING_UPLOADED] if went_nowhere else []
     return ", ".join([*gravest, *news, *doubtful, *end] if gravest else [*(doubtful or ["all well"]), *news, *end])
@@ -347,7 +346,7 @@ def site_tone(status: SiteRunStatus, counts: Counts, doubts: Doubts = NO_DOUBTS)
         return "bad"
     if status is SiteRunStatus.WITH_ERRORS:
         return "bad" if errors else "doubtful"
-    return "doubtful" if doubts or errors or total(counts, ATTENTION) else "good"
+    return "doubtful" if doubts or errors or total(counts, ATTENTION_OUTCOMES) else "good"
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,6 +406,6 @@ def totals_of(
 def _total_tone(kind: OutcomeKind, number: int) -> str:
     if kind in ERROR_OUTCOMES:
         return "bad" if number else "plain"
-    if kind in ATTENTION:
+    if kind in ATTENTION_OUTCOMES:
         return "doubtful" if number else "plain"
     return "good" if number and kind in (OutcomeKind.INSERTED, OutcomeKind.UPDATED) else "plain"

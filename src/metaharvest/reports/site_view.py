@@ -15,9 +15,17 @@ from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import Settings
 from metaharvest.database.models import HarvestLog, HarvestRun, HarvestSiteRun
-from metaharvest.model import ERROR_OUTCOMES, Deletions, Notify, OutcomeKind, Site, SiteRunKind, SiteRunStatus
+from metaharvest.model import (
+    ATTENTION_OUTCOMES,
+    ERROR_OUTCOMES,
+    Deletions,
+    Notify,
+    OutcomeKind,
+    Site,
+    SiteRunKind,
+    SiteRunStatus,
+)
 from metaharvest.model.actions import todo
-from metaharvest.problems.attention import ATTENTION
 from metaharvest.reports import phrasing
 from metaharvest.reports.document_lists import NamedDocuments, ended_as, repaired, unchanged
 from metaharvest.reports.findings import FindingGroup, already_reported, attention, for_contacts, warnings
@@ -178,7 +186,7 @@ def site_view(
     status, counts = SiteRunStatus(site_run.status), counts_of(site_run)
     # The totals show if there is anything to read: on most nights most sites have nothing to report.
     doubtful = doubts(session, site_run)
-    is_well = status is SiteRunStatus.SUCCEEDED and not doubtful and not phrasing.total(counts, ATTENTION)
+    is_well = status is SiteRunStatus.SUCCEEDED and not doubtful and not phrasing.total(counts, ATTENTION_OUTCOMES)
     found = session, site_run.site_run_id, today, limit
     remembered, nothing = has_remembered(session, site_run), ((), (), ())
     problems, news, still = nothing if is_well else _by_age(partial(attention, *found), remembered)
