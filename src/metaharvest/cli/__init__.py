@@ -64,7 +64,7 @@ _COMMANDS = {
     "filter": "Try the filters of a site on documents.",
     "normalize": "Try the normalising of a site on documents.",
     "target": "Look into targets, check them, copy from one to another.",
-    "serve": "Publish what was harvested: OAI-PMH, landing pages.",
+    "serve": "Publish the documents by OAI-PMH and on landing pages.",
     "database": "Copy everything into another database.",
     "doctor": "Report what is missing or overdue.",
     "completion": "Complete commands in your shell.",

@@ -1,4 +1,4 @@
-"""`metaharvest serve`: publishes what was harvested, in a process that never harvests."""
+"""`metaharvest serve`: publishes the harvested documents, in a process that never harvests."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 @click.command("serve")
-@click.option("--public", is_flag=True, required=True, help="Serve what is for everybody: OAI-PMH and landing pages.")
+@click.option("--public", is_flag=True, required=True, help="Serve everybody: OAI-PMH and landing pages.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0: any free port.")
 @click.pass_obj
 def command(invocation: Invocation, public: bool, host: str, port: int) -> None:
-    """Publish what was harvested, until Ctrl-C: an OAI-PMH 2.0 provider over the embedded target, and landing pages.
+    """Publish the documents of the embedded target until Ctrl-C: an OAI-PMH 2.0 provider, and landing pages.
 
-    It only reads the database, and may run beside the harvest, on another machine, or with a login that may only read.
-    Settings are in the section [web].
+    It only reads the database. It may run beside the harvest, on another machine, or with a login that may only read.
+    Its settings are in the section [web].
 
     \b
     Example: metaharvest serve --public --port 8000
@@ -37,10 +37,10 @@ def command(invocation: Invocation, public: bool, host: str, port: int) -> None:
             f"The library {error.name} is not installed, which serve needs. "
             "Install it with `pip install 'metaharvest[web]'`."
         ) from error
-    serve(invocation.harvester, host, port, _say_where)
+    serve(invocation.harvester, host, port, _print_addresses)
 
 
-def _say_where(served: Served) -> None:
+def _print_addresses(served: Served) -> None:
     for note in served.notes:
         print_note(note)
     click.echo(f"The OAI-PMH provider is at {served.url}/oai. Ctrl-C ends it.")

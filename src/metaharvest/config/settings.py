@@ -151,12 +151,12 @@ class MonitoringSettings(_Section):
 
 
 class WebSettings(_Section):
-    """What `serve` publishes, under which address, and how much at a time.
+    """The addresses, names and limits of `serve`.
 
-    `url` is the address of the whole, as people outside use it; without it, that of the process itself. `domain` is
-    that of identifiers. `token_key`, or a reference to it, signs resumption tokens. `hidden` are names of sites and
-    origins that are not published. `page_bytes` is the size of documents in a page. `replica_lag`: seconds by which the
-    database may be behind the one that the harvest writes.
+    `url` is the address at which people outside reach it; if it is empty, the address of the process. `domain` is the
+    domain in identifiers. `token_key` signs resumption tokens; it may be a reference. `hidden` are names of sites and
+    origins that are not published. `page_bytes` is the size of documents in a page. `replica_lag` is the number of
+    seconds by which the database may be behind the database of the harvest.
     """
 
     url: field_types.WebAddress = ""
