@@ -20,6 +20,8 @@ class PublicSite:
     name: str
     origin: str | None
     set_spec: str | None
+    site_id: int
+    enabled: bool
 
 
 def public_sites(session: Session, hidden: Collection[str]) -> Sequence[PublicSite]:
@@ -29,7 +31,8 @@ def public_sites(session: Session, hidden: Collection[str]) -> Sequence[PublicSi
         oai = site.options.oai if isinstance(site, Site) else None
         origin = oai.origin if oai else None
         if site.name not in hidden and origin not in hidden:
-            found.append(PublicSite(site.name, origin, oai.set_spec if oai else None))
+            set_spec = oai.set_spec if oai else None
+            found.append(PublicSite(site.name, origin, set_spec, site.site_id, site.enabled))
     return found
 
 

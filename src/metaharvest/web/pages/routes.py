@@ -17,6 +17,7 @@ from starlette.routing import Route
 from metaharvest.catalogue import parts
 from metaharvest.catalogue.selection import CatalogueEntry
 from metaharvest.errors import DatabaseError
+from metaharvest.queries.public_log import public_log
 from metaharvest.services.harvester import Harvester
 from metaharvest.text import clean, one_line, whole_number
 from metaharvest.web.pages import addresses, schema_org, signposting, sitemap
@@ -88,6 +89,7 @@ class Pages:
         return [
             Route("/documents/{document_id:path}", self._guarded(self._document)),
             Route("/xml/{document_id:path}", self._guarded(self._xml)),
+            Route("/status", self._guarded(self._status)),
             Route("/sitemap.xml", self._guarded(self._sitemap_index)),
             Route("/sitemap/{after:int}.xml", self._guarded(self._sitemap)),
             Route("/robots.txt", self._guarded(self._robots)),
@@ -163,6 +165,11 @@ class Pages:
                 "Link": signposting.record_links(document_id, self._root_url),
             },
         )
+
+    def _status(self, request: Request) -> Response:
+        with self._harvester.reading() as session:
+            log_of_sites = public_log(session, self._public.hidden)
+        return self._page(request, "status.html", 200, {"title": "Harvest log", "sites": log_of_sites})
 
     def _sitemap_index(self, _request: Request) -> Response:
         with self._harvester.reading() as session:
