@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
+from itertools import chain
 from typing import Literal, NamedTuple
 
-from sqlalchemy import ColumnElement, FromClause, Tuple, and_, case, exists, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, FromClause, Tuple, bindparam, case, exists, func, literal, or_, select, tuple_
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.current import DOCUMENTS
@@ -20,6 +22,19 @@ ENTRIES = select(
     *DOCUMENTS.c["title", "site_schedule_id", "deleted", "changed_at"],
 )
 """The statement for rows of all documents, with the values of a CatalogueEntry."""
+_SETS_OF = (
+    select(_SETS.c.catalogue_document_id, _SETS.c.set_spec)
+    .where(_SETS.c.catalogue_document_id.in_(bindparam("documents", expanding=True)))
+    .order_by(_SETS.c.catalogue_set_id)
+)
+_FEW = 5_000
+"""Documents of a set."""
+
+_COUNTED = 10_000
+"""Documents that are looked up for the number of a list."""
+
+_SAMPLES = (7, 31, 101, 503)
+"""One of this number of documents. Prime numbers: the formats of a source repository may take turns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,28 +124,43 @@ def list_entries(
 
     A document that changes meanwhile moves to the end of the list.
     """
-    conditions = _conditions(selection)
+    if len(types := selection.document_types) > 1:
+        # An index has the order of one type.
+        parts = (list_entries(session, replace(selection, document_types=(each,)), limit, after) for each in types)
+        return sorted(chain.from_iterable(parts), key=lambda each: each.position)[:limit]
+    conditions = _conditions(session, selection)
     changed_at, number = DOCUMENTS.c.changed_at, DOCUMENTS.c.catalogue_document_id
     if after is not None:
-        later = or_(changed_at > after.changed_at, and_(changed_at == after.changed_at, number > after.number))
-        # Repeated, for databases that use an index only for a condition on every row.
+        later = tuple_(changed_at, number) > tuple_(literal(after.changed_at, changed_at.type), after.number)
+        # Repeated, for MariaDB, which uses no index to compare rows.
         conditions += [changed_at >= after.changed_at, later]
     query = ENTRIES.where(*conditions).order_by(changed_at, number).limit(limit)
-    return [CatalogueEntry(*row) for row in session.execute(query)]
+    return [CatalogueEntry(*row) for row in session.execute(query).all()]
 
 
 def number_of_entries(session: Session, selection: Selection) -> int:
-    """The number of documents of a list, deleted ones included."""
-    return session.scalar(select(func.count()).select_from(DOCUMENTS).where(*_conditions(selection))) or 0
+    """The number of documents of a list, deleted ones included.
+
+    An index counts types, sites, origins and times. Sets, hidden documents and items are looked up for each document,
+    and for a sample of a long list, so that the number is an estimate.
+    """
+    wider = replace(selection, set_spec=None, hidden=_NOTHING, one_of=None)
+    if selection.set_spec is None or not _has_few(session, selection.set_spec):
+        number = _number(session, wider)
+        if selection == wider:
+            return number
+        if number > _COUNTED:
+            one_of = next((each for each in _SAMPLES if number <= each * _COUNTED), _SAMPLES[-1])
+            return max(1, one_of * _number(session, selection, DOCUMENTS.c.catalogue_document_id % one_of == 0))
+    return _number(session, selection)
 
 
-def sets_of(session: Session, numbers: Collection[int]) -> Mapping[int, Sequence[str]]:
+def sets_of(session: Session, numbers: Collection[int]) -> Mapping[int, tuple[str, ...]]:
     """The sets of each of these documents at its source repository, by number; no set: left out."""
-    query = select(_SETS.c.catalogue_document_id, _SETS.c.set_spec).where(_SETS.c.catalogue_document_id.in_(numbers))
     found: dict[int, list[str]] = {}
-    for number, set_spec in session.execute(query.order_by(_SETS.c.catalogue_set_id)):
+    for number, set_spec in session.connection().execute(_SETS_OF, {"documents": list(numbers)}).all():
         found.setdefault(number, []).append(set_spec)
-    return found
+    return {number: tuple(specs) for number, specs in found.items()}
 
 
 def _entries(session: Session, *conditions: ColumnElement[bool]) -> list[CatalogueEntry]:
@@ -138,16 +168,29 @@ def _entries(session: Session, *conditions: ColumnElement[bool]) -> list[Catalog
     return [CatalogueEntry(*row) for row in session.execute(query)]
 
 
-def _conditions(selection: Selection) -> list[ColumnElement[bool]]:
+def _number(session: Session, selection: Selection, *more: ColumnElement[bool]) -> int:
+    conditions = _conditions(session, selection)
+    return session.scalar(select(func.count()).select_from(DOCUMENTS).where(*conditions, *more)) or 0
+
+
+def _conditions(session: Session, selection: Selection) -> list[ColumnElement[bool]]:
     found: list[ColumnElement[bool]] = []
+    document_type: ColumnElement[str] = DOCUMENTS.c.document_type
+    origin: ColumnElement[str | None] = DOCUMENTS.c.origin
+    if selection.set_spec is not None:
+        number, rows = DOCUMENTS.c.catalogue_document_id, _in_set(selection.set_spec)
+        if _has_few(session, selection.set_spec):
+            found.append(number.in_(select(_SETS.c.catalogue_document_id).where(*rows)))
+            # Hidden from the database, which would read all documents of the origin in the order of the list.
+            document_type, origin = func.coalesce(document_type, ""), func.coalesce(origin, "")
+        else:
+            found.append(exists().where(_SETS.c.catalogue_document_id == number, *rows))
     if selection.document_types:
-        found.append(DOCUMENTS.c.document_type.in_(selection.document_types))
+        found.append(document_type.in_(selection.document_types))
     if selection.site_id is not None:
         found.append(DOCUMENTS.c.site_schedule_id == selection.site_id)
     if selection.origin is not None:
-        found.append(DOCUMENTS.c.origin == selection.origin)
-    if selection.set_spec is not None:
-        found.append(_in_set(selection.set_spec))
+        found.append(origin == selection.origin)
     if selection.since is not None:
         found.append(DOCUMENTS.c.changed_at >= selection.since)
     if selection.until is not None:
@@ -158,7 +201,7 @@ def _conditions(selection: Selection) -> list[ColumnElement[bool]]:
         found.append(DOCUMENTS.c.origin.is_not(None))
     found += published(DOCUMENTS, selection.hidden)
     if selection.one_of:
-        found.append(~_has_better(selection))
+        found.append(~_has_better(selection.one_of, selection.preferred, selection.hidden))
     return found
 
 
@@ -173,23 +216,29 @@ def published(documents: FromClause, hidden: Hidden) -> list[ColumnElement[bool]
     return found
 
 
-def _has_better(selection: Selection) -> ColumnElement[bool]:
+@lru_cache(maxsize=100)
+def _has_better(one_of: Literal["item", "format"], preferred: str, hidden: Hidden) -> ColumnElement[bool]:
     """True if another document of the same item is listed in its place."""
     other = DOCUMENTS.alias("other")
 
     def rank(documents: FromClause) -> Tuple:
-        is_other_type = case((documents.c.document_type == selection.preferred, 0), else_=1)
+        is_other_type = case((documents.c.document_type == preferred, 0), else_=1)
         return tuple_(case((documents.c.deleted, 1), else_=0), is_other_type, documents.c.catalogue_document_id)
 
     same = [other.c.item_identifier == DOCUMENTS.c.item_identifier, other.c.origin == DOCUMENTS.c.origin]
-    if selection.one_of == "format":
+    if one_of == "format":
         same.append(other.c.document_type == DOCUMENTS.c.document_type)
-    return exists().where(*same, *published(other, selection.hidden), rank(other) < rank(DOCUMENTS))
+    return exists().where(*same, *published(other, hidden), rank(other) < rank(DOCUMENTS))
 
 
-def _in_set(set_spec: str) -> ColumnElement[bool]:
-    """True if the document is in this set, or in a subset of it."""
-    its_own = _SETS.c.catalogue_document_id == DOCUMENTS.c.catalogue_document_id
+def _has_few(session: Session, set_spec: str) -> bool:
+    """True if few documents of any origin are in this set, so that a page is found by looking at all of them."""
+    some = select(_SETS.c.catalogue_set_id).where(*_in_set(set_spec)).limit(_FEW + 1).subquery()
+    return (session.scalar(select(func.count()).select_from(some)) or 0) <= _FEW
+
+
+def _in_set(set_spec: str) -> tuple[ColumnElement[bool], ...]:
+    """The rows of a set, and of its subsets."""
     # The subsets of `a` begin with `a:`, and `;` follows `:`. One range, so that a database needs one look-up.
     in_range = (_SETS.c.set_spec >= set_spec, _SETS.c.set_spec < f"{set_spec};")
-    return exists().where(its_own, *in_range, or_(_SETS.c.set_spec == set_spec, _SETS.c.set_spec >= f"{set_spec}:"))
+    return *in_range, or_(_SETS.c.set_spec == set_spec, _SETS.c.set_spec >= f"{set_spec}:")

@@ -25,8 +25,8 @@ class Header:
 
 
 def stamp(when: datetime) -> str:
-    """A time as the protocol writes it."""
-    return f"{when:%Y-%m-%dT%H:%M:%S}Z"
+    """A time of UTC as the protocol writes it."""
+    return f"{when.isoformat()[:19]}Z"
 
 
 def envelope(base_url: str, arguments: Mapping[str, str], at: datetime, inner: bytes) -> bytes:
@@ -53,9 +53,11 @@ def element(name: str, text: str) -> str:
 def header(of: Header) -> bytes:
     """A header element."""
     status = ' status="deleted"' if of.deleted else ""
-    sets = "".join(element("setSpec", each) for each in of.sets)
-    names = element("identifier", of.identifier) + element("datestamp", stamp(of.datestamp))
-    return f"<header{status}>{names}{sets}</header>".encode()
+    sets = "".join([element("setSpec", each) for each in of.sets])
+    return (
+        f"<header{status}><identifier>{escape(of.identifier)}</identifier>"
+        f"<datestamp>{stamp(of.datestamp)}</datestamp>{sets}</header>"
+    ).encode()
 
 
 def record(of: Header, metadata: bytes, about: bytes) -> bytes:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from threading import local
 from xml.sax.saxutils import escape
 
 from lxml import etree
@@ -18,22 +19,31 @@ DC = "http://purl.org/dc/elements/1.1/"
 _NAME = re.compile(rb"<[^\s/>]+")
 
 
+class _Parsers(local):
+    """The parser of each thread: one takes as long to make as a short document to read."""
+
+    def __init__(self) -> None:
+        self.own = etree.XMLParser(
+            resolve_entities=False,
+            no_network=True,
+            load_dtd=False,
+            huge_tree=True,
+            strip_cdata=False,
+            remove_comments=False,
+        )
+
+
+_parsers = _Parsers()
+
+
 class NotEmbeddable(Exception):
     """A document that cannot stand inside of another one; the text is the reason."""
 
 
 def root_of(content: bytes) -> etree._Element:
     """The root element of a stored document. Raises NotEmbeddable if it has a DTD, or is not well-formed."""
-    parser = etree.XMLParser(
-        resolve_entities=False,
-        no_network=True,
-        load_dtd=False,
-        huge_tree=True,
-        strip_cdata=False,
-        remove_comments=False,
-    )
     try:
-        root = etree.fromstring(content, parser)
+        root = etree.fromstring(content, _parsers.own)
     except (etree.XMLSyntaxError, ValueError) as error:
         raise NotEmbeddable(f"it is not well-formed: {error}") from error
     if root.getroottree().docinfo.internalDTD is not None:

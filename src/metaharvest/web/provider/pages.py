@@ -11,7 +11,6 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Literal
 
 from metaharvest.catalogue import publication
 from metaharvest.catalogue.change_feed import last_stamp
@@ -41,7 +40,9 @@ def list_page(view: View, request: Request, now: datetime) -> bytes:
     if (selection := _selection(view, list_, of)) is None:
         raise Refused(_NO_RECORDS if request.token is None else _NO_SET)
     if request.token is None:
-        list_ = replace(list_, size=number_of_entries(view.session, selection))
+        has_several = publication.has_several_formats(view.session)
+        counted = selection if has_several else replace(selection, one_of=None)
+        list_ = replace(list_, size=number_of_entries(view.session, counted))
     page = _page(view, list_, selection, of)
     if not list_.is_bounded and request.token is not None and not page.entries:
         # Everything that was left has changed meanwhile, and has moved behind the end of the list.
@@ -104,15 +105,12 @@ def _continued(view: View, request: Request, text: str, now: datetime) -> Token:
 def _selection(view: View, list_: Token, of: Format) -> Selection | None:
     """The documents of a list; None if there can be none."""
     is_dublin_core = of == DUBLIN_CORE
-    one_of: Literal["item", "format"] | None = None
-    if publication.has_several_formats(view.session):
-        one_of = "item" if is_dublin_core else "format"
     selection = Selection(
         document_types=() if is_dublin_core else (of.document_type,),
         since=moment(list_.since) if list_.since else None,
         until=moment(list_.until),
         hidden=view.hidden,
-        one_of=one_of,
+        one_of="item" if is_dublin_core else "format",
         preferred=OAI_DC if is_dublin_core else "",
     )
     return _in_set(view, selection, list_.set_spec) if list_.set_spec else selection
@@ -184,14 +182,14 @@ def _records(
     """The records of these documents in this format. A document that cannot be embedded is left out, and logged."""
     live = [each for each in entries if not each.deleted]
     stored = publication.stored_revisions(view.session, live) if stored is None else stored
-    contents = publication.contents(view.session, live)
+    contents = publication.contents(view.session, [stored[each.number] for each in live if each.number in stored])
     for entry, header in zip(entries, view.headers(entries), strict=True):
         if entry.deleted:
             yield answers.record(header, b"", b"")
         # A document without content is being erased at this moment.
-        elif entry.number in contents and entry.number in stored:
+        elif (revision := stored.get(entry.number)) and revision.number in contents:
             try:
-                yield _live_record(view, entry, header, stored[entry.number], contents[entry.number], of)
+                yield _live_record(view, entry, header, revision, contents[revision.number], of)
             except NotEmbeddable as error:
                 name, why = one_line(entry.document_id), one_line(str(error))
                 log.warning("The document %s, revision %d, is not published: %s.", name, entry.revision, why)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property
+from functools import cache, cached_property
 from threading import Lock
 
 from sqlalchemy.orm import Session
@@ -82,7 +82,8 @@ class Formats:
                     continue
                 root = None
                 with suppress(NotEmbeddable):
-                    root = root_of(publication.contents(session, [first]).get(first.number, b""))
+                    stored = publication.stored_revisions(session, [first]).values()
+                    root = root_of(next(iter(publication.contents(session, stored).values()), b""))
                 self._first.append((first, wanted_prefix(first), schema_of(document_type, root)))
             if new:
                 self.known = with_prefixes(self._first)
@@ -128,23 +129,28 @@ class View:
         identifiers = public_identifiers(of_items, self.public.domain)
         names = names_of(self.session, {each.site_id for each in entries if each.site_id is not None})
         source_sets = sets_of(self.session, [each.number for each in entries])
+
+        @cache
+        def sets_in(site: int | None, origin: str | None, of_source: Sequence[str], kind: str) -> Sequence[str]:
+            return self._sets(names.get(site) if site is not None else None, origin, of_source, kind)
+
         return [
             Header(
                 identifiers[_item(each)],
                 each.changed_at,
-                self._sets(each, names, source_sets.get(each.number, ())),
+                sets_in(each.site_id, each.origin, source_sets.get(each.number, ()), each.document_type),
                 each.deleted,
             )
             for each in entries
         ]
 
-    def _sets(self, entry: CatalogueEntry, names: Mapping[int, str], source_sets: Sequence[str]) -> Sequence[str]:
+    def _sets(self, site: str | None, origin: str | None, of_source: Sequence[str], kind: str) -> Sequence[str]:
         found = []
-        if entry.site_id is not None and entry.site_id in names:
-            found.append(sets.site_set(names[entry.site_id]))
-        if entry.origin is not None:
-            found += [sets.origin_set(entry.origin), *(sets.origin_set(entry.origin, each) for each in source_sets)]
-        if of := self.formats.of_type(self.session, entry.document_type):
+        if site is not None:
+            found.append(sets.site_set(site))
+        if origin is not None:
+            found += [sets.origin_set(origin), *(sets.origin_set(origin, each) for each in of_source)]
+        if of := self.formats.of_type(self.session, kind):
             found.append(f"{sets.FORMAT}:{sets.escaped(of.set_name)}")
         return sets.lowest(found)
 
