@@ -373,6 +373,14 @@ def test_the_last_page_says_how_many_records_came(harvester: Harvester) -> None:
         assert [each.get("completeListSize") for each in tokens if each is not None] == ["6", "6", "4"]
 
 
+@on_one_database
+def test_a_replica_that_is_behind_moves_the_response_date_back(harvester: Harvester) -> None:
+    with asked(harvester, replica_lag=60) as ask:
+        [said] = texts(ask("Identify"), "responseDate")
+        present = ask.provider._harvester.now()
+        assert present - type(present).fromisoformat(said) >= COMMIT_LAG + timedelta(seconds=60)
+
+
 def test_the_response_date_is_before_every_change_that_is_not_committed(ask: Asked) -> None:
     [said] = texts(ask("Identify"), "responseDate")
     present = ask.provider._harvester.now()
