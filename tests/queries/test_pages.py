@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from itertools import islice
@@ -19,20 +18,7 @@ from metaharvest.queries.outbox import newest_reports
 from metaharvest.queries.runs import newest_runs, run_record, with_trends
 from metaharvest.queries.sites import registered_sites
 from metaharvest.queries.trends import harvests
-from support.journal_rows import NOW, TODAY, JournalRows, new_database
-
-
-@pytest.fixture
-def session() -> Iterator[Session]:
-    engine = new_database()
-    with Session(engine) as opened:
-        yield opened
-    engine.dispose()
-
-
-@pytest.fixture
-def rows(session: Session) -> JournalRows:
-    return JournalRows(session)
+from support.journal_rows import NOW, TODAY, JournalRows
 
 
 def test_a_page_of_runs_begins_after_the_last_one(session: Session, rows: JournalRows) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
@@ -13,20 +12,7 @@ from metaharvest.errors import MetaharvestError
 from metaharvest.model import Finding, OutcomeKind
 from metaharvest.queries.log import LogFilter, LogScope, log_entries, log_scope
 from metaharvest.queries.runs import newest_runs, run_record, site_run_id_of
-from support.journal_rows import NOW, TODAY, JournalRows, new_database
-
-
-@pytest.fixture
-def session() -> Iterator[Session]:
-    engine = new_database()
-    with Session(engine) as opened:
-        yield opened
-    engine.dispose()
-
-
-@pytest.fixture
-def rows(session: Session) -> JournalRows:
-    return JournalRows(session)
+from support.journal_rows import NOW, TODAY, JournalRows
 
 
 def hold(session: Session, document_id: str, *revisions: int) -> None:
