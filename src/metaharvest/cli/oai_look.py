@@ -148,8 +148,8 @@ def get(question: Question, identifier: str, output: Path | None) -> int:
 def same(question: Question, identifier: str, other_url: str, other_identifier: str) -> int:
     """Report if two records, of one repository or of two, are of the same item.
 
-    They are by the guidelines for aggregators: with the same identifier in the same repository, or with the same
-    identifier if that is a URI of a known scheme, or by the provenance that they have.
+    By the guidelines for aggregators, they are if they have the same identifier in the same repository, or the same
+    identifier and it is a URI of a known scheme, or the same source in their provenance.
 
     \b
     Example: metaharvest oai same https://a.example.org/oai oai:a.example.org:17 https://b.example.org/oai 4711

@@ -1,4 +1,4 @@
-"""Identifiers that mean the same everywhere: URIs of schemes that are known. Pure."""
+"""Identifiers that mean the same everywhere: URIs of known schemes. Pure."""
 
 from __future__ import annotations
 
