@@ -60,7 +60,7 @@ _COMMANDS = {
     "diff": "Show what changed between two runs.",
     "reports": "List, show, resend and deliver reports.",
     "contacts": "Remove the address of a person.",
-    "export": "Write sites, problems, runs and mail into one file.",
+    "export": "Write the journal into one workbook, all documents into dataset files.",
     "filter": "Try the filters of a site on documents.",
     "normalize": "Try the normalising of a site on documents.",
     "target": "Look into targets, check them, copy from one to another.",

@@ -1,20 +1,30 @@
-"""One workbook with the sites, their failing documents, the problems, the runs and the deliveries."""
+"""One workbook with the sites, documents, problems, runs and deliveries; the catalogue as dataset files."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from datetime import date
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from metaharvest.catalogue.selection import Hidden
+from metaharvest.errors import RequestError
+from metaharvest.harvest.context import Progress
+from metaharvest.harvest.deadlines import StopSignal
 from metaharvest.queries.documents import DocumentFilter, document_rows
 from metaharvest.queries.outbox import newest_reports
 from metaharvest.queries.problems import RuleTotal, open_problems
+from metaharvest.queries.publication import former_numbers_of, numbers_of
 from metaharvest.queries.runs import newest_runs
 from metaharvest.queries.sites import registered_sites
+from metaharvest.replication.dataset.exporter import DatasetRequest, export_dataset
+from metaharvest.replication.dataset.manifest import Manifest
 from metaharvest.reports import workbook
 from metaharvest.reports.workbook import Sheet
+
+__all__ = ["DatasetRequest", "Manifest"]
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -42,6 +52,35 @@ def write_workbook(harvester: Harvester, file: Path) -> Mapping[str, int]:
     """Write the workbook; return the number of rows of each sheet. Raises OSError."""
     with harvester.reading() as session:
         return workbook.write_workbook(file, _sheets(session, harvester.today()))
+
+
+def write_dataset(
+    harvester: Harvester, request: DatasetRequest, progress: Progress | None = None, stop: StopSignal | None = None
+) -> Manifest:
+    """Write the documents of the catalogue into files; see `export_dataset` for the result and the other errors.
+
+    Raises RequestError if the format needs a library that is not installed, or no documents go to the embedded target.
+    """
+    if request.format == "parquet" and find_spec("pyarrow") is None:
+        raise RequestError("Parquet needs pyarrow. Install it with `pip install 'metaharvest[parquet]'`.")
+    settings = harvester.settings
+    targets = [settings.target, *settings.targets.values(), *(settings.target_of(name) for name in settings.sites)]
+    if all(each.kind != "embedded" for each in targets):
+        raise RequestError(
+            f"Dataset files are made from the embedded target. Here, the documents go to a target of the kind "
+            f"{settings.target.kind}."
+        )
+    progress, stop = progress or Progress(), stop or StopSignal()
+    return export_dataset(request, harvester.reading, _hidden(harvester), harvester.now, progress, stop)
+
+
+def _hidden(harvester: Harvester) -> Hidden:
+    """The sites and origins that the settings keep out of everything that is published."""
+    names = harvester.settings.web.hidden
+    if not names:
+        return Hidden()
+    with harvester.reading() as session:
+        return Hidden((*former_numbers_of(session, names), *numbers_of(session, names).values()), tuple(names))
 
 
 def _sheets(session: Session, today: date) -> Iterator[Sheet]:

@@ -1,0 +1,124 @@
+"""The change feed with all that is known of each document, for those who copy the catalogue into files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import RowMapping, and_, func, select
+from sqlalchemy.orm import Session
+
+from metaharvest.catalogue.current import DOCUMENTS
+from metaharvest.catalogue.selection import Hidden, published
+from metaharvest.database.models import (
+    Base,
+    CatalogueCounter,
+    DocumentOrigin,
+    DocumentRevision,
+    DocumentTombstone,
+    HarvestSiteSchedule,
+)
+from metaharvest.fetch.url import without_login
+
+_REVISIONS = Base.metadata.tables[DocumentRevision.__tablename__]
+_ORIGINS = Base.metadata.tables[DocumentOrigin.__tablename__]
+_TOMBSTONES = Base.metadata.tables[DocumentTombstone.__tablename__]
+_SITES = Base.metadata.tables[HarvestSiteSchedule.__tablename__]
+_COUNTER = Base.metadata.tables[CatalogueCounter.__tablename__]
+_CHANGES = (
+    select(
+        *DOCUMENTS.c["change_seq", "changed_at", "deleted", "document_id", "revision", "item_identifier", "origin"],
+        *DOCUMENTS.c["document_type", "title", "sha256"],
+        _SITES.c.name.label("site"),
+        *_REVISIONS.c["document_revision_id", "size", "source_url"],
+        *_ORIGINS.c["base_url", "datestamp", "sets"],
+        _TOMBSTONES.c.datestamp.label("deletion_datestamp"),
+    )
+    .select_from(DOCUMENTS)
+    .outerjoin(_SITES, _SITES.c.site_schedule_id == DOCUMENTS.c.site_schedule_id)
+    .outerjoin(
+        _REVISIONS,
+        and_(_REVISIONS.c.document_id == DOCUMENTS.c.document_id, _REVISIONS.c.revision == DOCUMENTS.c.revision),
+    )
+    .outerjoin(
+        _ORIGINS, and_(_ORIGINS.c.document_id == DOCUMENTS.c.document_id, _ORIGINS.c.revision == DOCUMENTS.c.revision)
+    )
+    .outerjoin(_TOMBSTONES, _TOMBSTONES.c.document_id == DOCUMENTS.c.document_id)
+    .order_by(DOCUMENTS.c.change_seq)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedDocument:
+    """A document after its last change: see CatalogueDocument. `revision_id` is the key of its bytes.
+
+    `size` is in bytes. `site` is the name of the registered site, `url` the source of the document. `base_url` is the
+    address of its source repository, `datestamp` and `sets` are its own there. A deleted document has no title, bytes,
+    source and sets. Unknown values are None.
+    """
+
+    change_seq: int
+    changed_at: datetime
+    is_deleted: bool
+    document_id: str
+    revision: int
+    item_identifier: str
+    origin: str | None
+    document_type: str
+    title: str | None
+    site: str | None
+    sets: tuple[str, ...]
+    datestamp: str | None
+    base_url: str | None
+    url: str | None
+    sha256: str | None
+    size: int | None
+    revision_id: int | None
+
+
+def last_change(session: Session) -> int:
+    """The number of the last committed change; 0 if there is none."""
+    return session.scalar(select(_COUNTER.c.change_seq)) or 0
+
+
+def number_of_changes(session: Session, after_seq: int, hidden: Hidden) -> int:
+    """The number of documents whose last change has a higher number than `after_seq`."""
+    later = (DOCUMENTS.c.change_seq > after_seq, *published(DOCUMENTS, hidden))
+    return session.scalar(select(func.count()).select_from(DOCUMENTS).where(*later)) or 0
+
+
+def changed_documents(session: Session, after_seq: int, limit: int, hidden: Hidden) -> Sequence[ChangedDocument]:
+    """The next documents after this number of a change, in commit order, at most `limit`; deleted ones, too."""
+    query = _CHANGES.where(DOCUMENTS.c.change_seq > after_seq, *published(DOCUMENTS, hidden)).limit(limit)
+    return [_document(row) for row in session.execute(query).mappings()]
+
+
+def contents_of(session: Session, revision_ids: Collection[int]) -> Mapping[int, bytes]:
+    """The bytes of these revisions by key; erased ones are left out."""
+    query = select(*_REVISIONS.c["document_revision_id", "content"])
+    return {row[0]: row[1] for row in session.execute(query.where(_REVISIONS.c.document_revision_id.in_(revision_ids)))}
+
+
+def _document(row: RowMapping) -> ChangedDocument:
+    is_deleted = bool(row["deleted"])
+    return ChangedDocument(
+        change_seq=row["change_seq"],
+        changed_at=row["changed_at"],
+        is_deleted=is_deleted,
+        document_id=row["document_id"],
+        revision=row["revision"],
+        item_identifier=row["item_identifier"],
+        origin=row["origin"],
+        document_type=row["document_type"],
+        title=None if is_deleted else row["title"] or None,
+        site=row["site"],
+        sets=() if is_deleted or row["sets"] is None else tuple(json.loads(row["sets"])),
+        datestamp=(row["deletion_datestamp"] if is_deleted else row["datestamp"]) or None,
+        base_url=without_login(row["base_url"]) if row["base_url"] else None,
+        url=None if is_deleted or not row["source_url"] else without_login(row["source_url"]),
+        sha256=None if is_deleted else row["sha256"],
+        size=None if is_deleted else row["size"],
+        revision_id=None if is_deleted else row["document_revision_id"],
+    )

@@ -1,0 +1,229 @@
+"""Writes the catalogue, or its changes, into a folder, file by file. It may be killed at any moment, and goes on.
+
+Each file is complete under its name, or not there. After each file, the manifest is replaced; it has a name of its own
+until the last file is complete. The next file begins after the last change in the manifest. The change feed is read to
+its end, so a document that changes meanwhile comes once more, later.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from hashlib import file_digest
+from itertools import chain
+from pathlib import Path
+
+from sqlalchemy.orm import Session
+
+from metaharvest.catalogue.changed_documents import (
+    ChangedDocument,
+    changed_documents,
+    contents_of,
+    last_change,
+    number_of_changes,
+)
+from metaharvest.catalogue.selection import Hidden
+from metaharvest.config.files import replace_file
+from metaharvest.errors import RequestError
+from metaharvest.harvest.context import Progress
+from metaharvest.harvest.deadlines import StopSignal
+from metaharvest.replication.dataset.formats import FORMATS
+from metaharvest.replication.dataset.lines import Line
+from metaharvest.replication.dataset.manifest import DatasetFile, Manifest, as_json, from_json
+
+MANIFEST = "manifest.json"
+_BEGUN = "manifest.partial.json"
+_LOCK = "export.lock"
+_TEMPORARY = (".part-*.new", f".{_BEGUN}.*.new")
+"""The names of incomplete files, which a killed export leaves."""
+
+_FILE_BYTES = 1_000_000_000
+"""The bytes of documents, before compression, after which a file is complete."""
+
+_PAGE = 500
+_BATCH_BYTES = 8_000_000
+"""The bytes of documents that are in memory together, or one document."""
+
+Sessions = Callable[[], AbstractContextManager[Session]]
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetRequest:
+    """A dataset in a folder: its format, the number of the change after which it begins, and the lines of a file."""
+
+    folder: Path
+    format: str = "jsonl"
+    since: int = 0
+    documents_per_file: int = 100_000
+
+
+def export_dataset(
+    request: DatasetRequest,
+    sessions: Sessions,
+    hidden: Hidden,
+    now: Callable[[], datetime],
+    progress: Progress,
+    stop: StopSignal,
+) -> Manifest:
+    """Write the dataset, or go on with it; returns its manifest, without a time if `stop` has ended it early.
+
+    Raises RequestError if the folder has something else, or `since` is too high; OSError.
+    """
+    with sessions() as session:
+        last = last_change(session)
+    if request.since > last:
+        raise RequestError(f"--since {request.since}: the last change of the catalogue has the number {last}.")
+    request.folder.mkdir(parents=True, exist_ok=True)
+    with _locked(request.folder):
+        manifest = _begun(request)
+        reader = _Reader(sessions, hidden, request.documents_per_file)
+        name = request.folder.name or str(request.folder)
+        progress.site_began(name)
+        progress.documents_listed(name, reader.number_after(manifest.last_change_seq))
+        while not stop.is_set():
+            batches = _counted(reader.batches_after(manifest.last_change_seq), name, progress)
+            first = next(batches, None)
+            if first is None:
+                manifest = replace(manifest, created_at=now())
+                _save(request.folder, manifest)
+                (request.folder / _BEGUN).replace(request.folder / MANIFEST)
+                break
+            if file := _write(request, len(manifest.files) + 1, chain([first], batches), stop):
+                manifest = manifest.with_file(file)
+                _save(request.folder, manifest)
+        progress.site_ended(name)
+    return manifest
+
+
+class _Reader:
+    """Reads the lines of one file after another."""
+
+    def __init__(self, sessions: Sessions, hidden: Hidden, most: int) -> None:
+        self._sessions = sessions
+        self._hidden = hidden
+        self._most = most
+
+    def number_after(self, seq: int) -> int:
+        with self._sessions() as session:
+            return number_of_changes(session, seq, self._hidden)
+
+    def batches_after(self, seq: int) -> Iterator[Sequence[Line]]:
+        """The lines of the file that begins after this number of a change."""
+        number = size = 0
+        while number < self._most and size < _FILE_BYTES:
+            with self._sessions() as session:
+                page = changed_documents(session, seq, min(_PAGE, self._most - number), self._hidden)
+            if not page:
+                return
+            for batch in batches(page, _BATCH_BYTES):
+                yield self._lines(batch)
+                number, seq = number + len(batch), batch[-1].change_seq
+                size += sum(each.size or 0 for each in batch)
+                if size >= _FILE_BYTES:
+                    return
+
+    def _lines(self, batch: Sequence[ChangedDocument]) -> Sequence[Line]:
+        wanted = [each.revision_id for each in batch if each.revision_id is not None]
+        with self._sessions() as session:
+            contents = contents_of(session, wanted)
+        return [Line(each, None if each.revision_id is None else contents.get(each.revision_id)) for each in batch]
+
+
+def batches(page: Sequence[ChangedDocument], most: int) -> Iterator[Sequence[ChangedDocument]]:
+    """The documents in batches of at most this number of bytes; a larger document is a batch of its own."""
+    batch, size = list[ChangedDocument](), 0
+    for each in page:
+        if batch and size + (each.size or 0) > most:
+            yield batch
+            batch, size = [], 0
+        batch.append(each)
+        size += each.size or 0
+    if batch:
+        yield batch
+
+
+def _write(
+    request: DatasetRequest, number: int, lines: Iterator[Sequence[Line]], stop: StopSignal
+) -> DatasetFile | None:
+    """Write a file; None if `stop` has ended it, and it is not there. Raises OSError."""
+    wanted = FORMATS[request.format]
+    path = request.folder / f"part-{number:05}{wanted.suffix}"
+    temporary = path.with_name(f".{path.name}.new")
+    documents = deleted = first = last = 0
+    try:
+        with wanted.opened(temporary) as write:
+            for batch in lines:
+                if stop.is_set():
+                    break
+                write(batch)
+                gone = sum(each.document.is_deleted for each in batch)
+                documents, deleted = documents + len(batch) - gone, deleted + gone
+                first, last = first or batch[0].document.change_seq, batch[-1].document.change_seq
+        if stop.is_set():
+            temporary.unlink()
+            return None
+        with temporary.open("rb") as file:
+            digest = file_digest(file, "sha256").hexdigest()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return DatasetFile(path.name, documents, deleted, first, last, path.stat().st_size, digest)
+
+
+def _counted(lines: Iterator[Sequence[Line]], name: str, progress: Progress) -> Iterator[Sequence[Line]]:
+    for batch in lines:
+        yield batch
+        progress.documents_ended(name, len(batch))
+
+
+def _begun(request: DatasetRequest) -> Manifest:
+    """The manifest to go on with; a new one in an empty folder. Raises RequestError if the folder has another one."""
+    folder, new = request.folder, Manifest(request.format, request.since, request.documents_per_file)
+    begun = folder / _BEGUN
+    if (folder / MANIFEST).exists():
+        raise RequestError(f"{folder} has a complete dataset. Give another folder.")
+    for each in chain.from_iterable(map(folder.glob, _TEMPORARY)):
+        each.unlink()
+    if not begun.exists():
+        if any(each.name != _LOCK for each in folder.iterdir()):
+            raise RequestError(f"{folder} is not empty. Give a new folder.")
+        _save(folder, new)
+        return new
+    try:
+        found = from_json(begun.read_bytes())
+    except ValueError as error:
+        raise RequestError(f"{begun} is not a manifest of this version. Delete the folder, and begin again.") from error
+    if not found.is_begun_like(new):
+        raise RequestError(
+            f"{folder} has a dataset that is not complete, begun with --format {found.format} --since {found.since} "
+            f"--documents-per-file {found.documents_per_file}. Give these options, or another folder."
+        )
+    for file in found.files:
+        path = folder / file.file
+        if not path.is_file() or path.stat().st_size != file.bytes:
+            raise RequestError(f"{path} is not as it was written. Delete the folder, and begin again.")
+    return found
+
+
+def _save(folder: Path, manifest: Manifest) -> None:
+    replace_file(folder / _BEGUN, as_json(manifest))
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Raises RequestError if another process writes into the folder. The file is gone when the dataset is complete."""
+    from filelock import FileLock, Timeout
+
+    path = folder / _LOCK
+    try:
+        with FileLock(path, timeout=0):
+            yield
+            if (folder / MANIFEST).exists():
+                path.unlink(missing_ok=True)
+    except Timeout as error:
+        raise RequestError(f"Another process writes a dataset into {folder}.") from error

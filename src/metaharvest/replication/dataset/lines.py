@@ -1,0 +1,130 @@
+"""A document as a line of JSON, as an element of an XML file, or as a row of a table. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from codecs import BOM_UTF8
+from collections.abc import Mapping
+from typing import NamedTuple
+from xml.sax.saxutils import escape, quoteattr
+
+from lxml import etree
+
+from metaharvest.catalogue.changed_documents import ChangedDocument
+from metaharvest.text import only_xml
+
+NAMESPACE = "urn:metaharvest:dataset:1"
+"""The namespace of the elements around the documents of an XML file."""
+
+_LONGEST_DECLARATION = 400
+_ENCODING = re.compile(rb"\sencoding\s*+=\s*+[\"']([A-Za-z0-9._:-]{1,40})[\"']")
+
+
+class Line(NamedTuple):
+    """A document and its bytes; None: it is deleted, or the bytes are lost."""
+
+    document: ChangedDocument
+    content: bytes | None
+
+
+def row_of(document: ChangedDocument) -> Mapping[str, object]:
+    """The values of a document, without its content, by name."""
+    return {
+        "change_seq": document.change_seq,
+        "changed_at": document.changed_at,
+        "is_deleted": document.is_deleted,
+        "document_id": document.document_id,
+        "revision": document.revision,
+        "item_identifier": document.item_identifier,
+        "origin": document.origin,
+        "document_type": document.document_type,
+        "title": document.title,
+        "site": document.site,
+        "sets": list(document.sets),
+        "datestamp": document.datestamp,
+        "base_url": document.base_url,
+        "url": document.url,
+        "sha256": document.sha256,
+        "bytes": document.size,
+    }
+
+
+def as_json(line: Line) -> bytes:
+    """A line of JSON."""
+    encoding, content = None, None
+    if line.content is not None:
+        text = utf8_text(line.content)
+        encoding, content = ("base64", _base64(line.content)) if text is None else ("utf-8", text)
+    values = {**row_of(line.document), "changed_at": line.document.changed_at.isoformat()}
+    return json.dumps({**values, "content_encoding": encoding, "content": content}, ensure_ascii=False).encode() + b"\n"
+
+
+def as_element(line: Line) -> bytes:
+    """An element `d:document` for an XML file in UTF-8, which declares the prefix `d`."""
+    values = {
+        **row_of(line.document),
+        "changed_at": line.document.changed_at.isoformat(),
+        "is_deleted": str(line.document.is_deleted).lower(),
+        "sets": None,
+    }
+    attributes = "".join(
+        f" {name}={quoteattr(only_xml(str(value)))}" for name, value in values.items() if value is not None
+    )
+    sets = "".join(f"<d:set>{escape(only_xml(each))}</d:set>" for each in line.document.sets)
+    return f"<d:document{attributes}>{sets}".encode() + _content_element(line.content) + b"</d:document>\n"
+
+
+def utf8_text(content: bytes) -> str | None:
+    """The text of a document that declares UTF-8, or no encoding, and is UTF-8; None for any other.
+
+    Encoded as UTF-8, the text gives the same bytes again.
+    """
+    declared = _ENCODING.search(_declaration(content))
+    if b"\0" in content or (declared and declared[1].lower() != b"utf-8"):
+        return None
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def embeddable(content: bytes) -> bytes | None:
+    """The bytes of a document without its XML declaration, which can stand inside of an XML file in UTF-8.
+
+    None if they cannot: the document has another encoding or a DTD, is not well-formed or is XML 1.1, or it has
+    attributes xml:id, which must be unique in a file.
+    """
+    declaration = _declaration(content)
+    if utf8_text(content) is None or b"xml:id" in content or b"1.1" in declaration:
+        return None
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True)
+    try:
+        root = etree.fromstring(content, parser)
+    except (etree.XMLSyntaxError, ValueError):
+        return None
+    if root.getroottree().docinfo.internalDTD is not None:
+        return None
+    return content.removeprefix(BOM_UTF8)[len(declaration) :]
+
+
+def _content_element(content: bytes | None) -> bytes:
+    if content is None:
+        return b""
+    inner = embeddable(content)
+    if inner is None:
+        return f'<d:content encoding="base64">{_base64(content)}</d:content>'.encode()
+    return b"<d:content>" + inner + b"</d:content>"
+
+
+def _declaration(content: bytes) -> bytes:
+    """The XML declaration; empty if there is none."""
+    start = content.removeprefix(BOM_UTF8)[:_LONGEST_DECLARATION]
+    if start[:5] != b"<?xml" or not start[5:6].isspace():
+        return b""
+    return start[: start.find(b"?>") + 2]
+
+
+def _base64(content: bytes) -> str:
+    return b64encode(content).decode("ascii")
