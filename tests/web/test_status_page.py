@@ -21,8 +21,8 @@ def page(harvester: Harvester, **options: object) -> tuple[str, html.HtmlElement
         return content.decode(), html.fromstring(content.decode())
 
 
-def rows_of(root: html.HtmlElement) -> list[list[str]]:
-    return [[" ".join(cell.text_content().split()) for cell in row] for row in root.findall(".//tbody/tr")]
+def lines_of(root: html.HtmlElement) -> list[str]:
+    return [" ".join(each.text_content().split()) for each in root.findall(".//dl/*")]
 
 
 def test_the_log_of_sites_without_reasons_and_people(harvester: Harvester) -> None:
@@ -33,9 +33,11 @@ def test_the_log_of_sites_without_reasons_and_people(harvester: Harvester) -> No
             rows.site_run(run, rows.site(name, contact="keeper@alder.example.org"), status, failure_reason=REASON)
     store(harvester, *(document(f"birch.{number}", b"<x/>", site=2) for number in range(3)))
     text, root = page(harvester, hidden=["secret"])
-    assert rows_of(root) == [
-        ["<b>alder", f"failing since {TODAY}", "–", "0"],
-        ["birch", f"well since {TODAY}", str(TODAY), "3"],
+    assert lines_of(root) == [
+        "<b>alder",
+        f"failing since {TODAY}; 0 documents",
+        "birch",
+        f"well since {TODAY}; last harvest {TODAY}; 3 documents",
     ]
     assert "went well: 1 of 2." in " ".join(text.split())
     for hidden in ("@", "word", "secret", "<b>"):
@@ -47,4 +49,4 @@ def test_the_log_of_sites_without_reasons_and_people(harvester: Harvester) -> No
 def test_the_log_without_a_site(harvester: Harvester) -> None:
     _, root = page(harvester)
     assert "No site is registered yet." in root.text_content()
-    assert rows_of(root) == []
+    assert lines_of(root) == []

@@ -71,7 +71,7 @@ class _End:
 def _ends(session: Session) -> Mapping[int, _End]:
     """By site, the end of its log.
 
-    Each subquery looks at a few rows by an index: of 1,000 sites, a year has 365,000 site runs.
+    On SQLite, going by the index of sites is quicker than grouping: a year of 1,000 sites has 365,000 site runs.
     """
     row, site = HarvestSiteRun, HarvestSiteSchedule.site_schedule_id
     is_harvest = (IS_REAL, row.kind != SiteRunKind.RETRY.value)
