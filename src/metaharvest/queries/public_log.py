@@ -1,4 +1,4 @@
-"""The public harvest log: how each site that is not hidden stands, without a word of its reasons and its people."""
+"""The public harvest log: the state of each site that is not hidden, without reasons and names of people."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from metaharvest.database.models import IS_REAL, CatalogueDocument, HarvestRun, HarvestSiteRun, HarvestSiteSchedule
 from metaharvest.model import SiteRunKind
 from metaharvest.queries.failed_sites import FAILED, HARVESTED
-from metaharvest.queries.publication import public_sites
+from metaharvest.queries.public_sites import public_sites
 
 
 class Standing(StrEnum):

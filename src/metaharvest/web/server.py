@@ -16,7 +16,7 @@ from metaharvest.catalogue.change_feed import COMMIT_LAG
 from metaharvest.config.secret_references import is_reference, resolve_secret
 from metaharvest.config.settings import Settings
 from metaharvest.errors import MetaharvestError
-from metaharvest.queries.publication import former_numbers_of, numbers_of
+from metaharvest.queries.public_sites import former_numbers_of, numbers_of
 from metaharvest.services.harvester import Harvester
 from metaharvest.text import one_line
 from metaharvest.web.application import application

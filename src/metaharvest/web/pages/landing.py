@@ -13,7 +13,7 @@ from metaharvest.catalogue.provenance import provenance_of
 from metaharvest.catalogue.selection import CatalogueEntry, Hidden, entries_of_item, entry_of
 from metaharvest.model import RecordOrigin
 from metaharvest.model.holdings import HeldRevision
-from metaharvest.queries.publication import names_of
+from metaharvest.queries.public_sites import names_of
 
 
 @dataclass(frozen=True, slots=True)

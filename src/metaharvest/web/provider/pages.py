@@ -16,7 +16,7 @@ from metaharvest.catalogue import publication
 from metaharvest.catalogue.change_feed import last_stamp
 from metaharvest.catalogue.publication import StoredRevision
 from metaharvest.catalogue.selection import CatalogueEntry, Position, Selection, list_entries, number_of_entries
-from metaharvest.queries.publication import numbers_of
+from metaharvest.queries.public_sites import numbers_of
 from metaharvest.text import one_line
 from metaharvest.web.provider import answers, sets
 from metaharvest.web.provider.about import about_containers

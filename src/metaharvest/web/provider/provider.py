@@ -13,7 +13,7 @@ from threading import BoundedSemaphore
 
 from metaharvest.catalogue import publication
 from metaharvest.catalogue.selection import CatalogueEntry, Selection, list_entries
-from metaharvest.queries.publication import public_sites
+from metaharvest.queries.public_sites import public_sites
 from metaharvest.services.harvester import Harvester
 from metaharvest.text import one_line
 from metaharvest.web.provider import answers, descriptions, sets

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.catalogue import publication
 from metaharvest.catalogue.selection import CatalogueEntry, Hidden, Selection, entries_of_item, list_entries, sets_of
-from metaharvest.queries.publication import names_of, numbers_of
+from metaharvest.queries.public_sites import names_of, numbers_of
 from metaharvest.web.provider import sets
 from metaharvest.web.provider.answers import Header
 from metaharvest.web.provider.embedding import NotEmbeddable, root_of

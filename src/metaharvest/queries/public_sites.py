@@ -1,4 +1,4 @@
-"""What is public of the schedule: the sites that are not hidden, with their names and origins."""
+"""The sites that are public: the registered sites that are not hidden, with their names, numbers and origins."""
 
 from __future__ import annotations
 
