@@ -51,7 +51,7 @@ def provider(scratch: Path, scale: float) -> Iterator[Line]:
 
 @dataclass
 class Listed:
-    """A list that was read: seconds and time of each page, its records, and the answers that asked for patience."""
+    """The lists that a harvester has read: seconds of each page, records, and answers that asked it to come again."""
 
     seconds: list[float] = field(default_factory=list)
     identifiers: set[bytes] = field(default_factory=set)
@@ -125,7 +125,7 @@ def _beside_another(scratch: Path, records: int) -> Iterator[Line]:
 
 
 def _long_list(folder: Path, kind: str, url: str, records: int) -> Iterator[Line]:
-    """A whole list: the median time of twenty pages at its start, in its middle, at its end; memory of the process."""
+    """A whole list: the median time of forty pages at its start, in its middle, at its end; memory of the process."""
     with _filled(folder, url, records) as installation, _served(installation) as (port, process):
         listed, memory = Listed(), []
         with closing(_Harvester(port)) as harvester:
