@@ -210,7 +210,7 @@ def served(harvester: Harvester, **options: object) -> Iterator[Served]:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
         public, _ = describe(opened, url)
         provider = Provider(opened, public, opened.settings.web.lists_at_once)
-        answering = application(provider, Pages(opened, public))
+        answering = application(provider, Pages(opened, provider))
         server = uvicorn.Server(uvicorn.Config(answering, log_config=None, lifespan="off"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()

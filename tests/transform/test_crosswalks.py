@@ -393,6 +393,11 @@ def test_plain_text_keeps_words_together_and_paragraphs_apart() -> None:
     assert " ".join(plain(element).split()) == "H2O one two! end"
 
 
+def test_plain_text_is_bounded_in_elements_without_text() -> None:
+    assert plain(etree.fromstring(f"<a>first{'<ulink/>' * 100}last</a>")) == "firstlast"
+    assert plain(etree.fromstring(f"<a>first{'<ulink/>' * 2 * LONGEST}last</a>")) == "first"
+
+
 def test_values_are_bounded_in_number_and_length() -> None:
     title = f"<dc:title>{'long ' * LONGEST}</dc:title>"
     many = "".join(f"<dc:subject>{number}</dc:subject>" for number in range(2 * MOST))

@@ -10,7 +10,7 @@ from lxml import etree
 from metaharvest.catalogue.provenance import Provenance
 from metaharvest.model import RecordOrigin
 from metaharvest.web.provider.about import PROVENANCE, RIGHTS, about_containers
-from metaharvest.web.provider.embedding import NotEmbeddable, dublin_core_of, embedded, root_of
+from metaharvest.web.provider.embedding import NotEmbeddable, described_root, dublin_core_of, embedded, root_of
 
 ENVELOPE = b'<r xmlns="http://www.openarchives.org/OAI/2.0/" xmlns:xsi="urn:other"><metadata>%s</metadata></r>'
 ODD = [
@@ -83,6 +83,20 @@ def test_documents_with_a_dtd_or_are_damaged_cannot_be_embedded(content: bytes) 
 
 
 PAGE = "https://catalogue.example.org/documents/x"
+
+
+@pytest.mark.parametrize(
+    ("content", "is_read"),
+    [
+        (b"<x>" + b"<y/>" * 499_998 + b"</x>", True),
+        (b"<x>" + b"<y/>" * 500_000 + b"</x>", False),
+        (b"<x>" + b" " * 10_000_000 + b"</x>", False),
+        (b"<!DOCTYPE x><x/>", False),
+    ],
+    ids=["large", "too many tags", "too many bytes", "DTD"],
+)
+def test_a_document_is_described_within_bounds(content: bytes, is_read: bool) -> None:
+    assert (described_root(content) is not None) == is_read
 
 
 def test_dublin_core_is_made_by_a_crosswalk_or_of_title_and_identifier() -> None:

@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from lxml import etree, html
@@ -16,6 +17,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.catalogue import parts
 from metaharvest.catalogue.selection import Hidden
+from metaharvest.web.provider.provider import Busy, Provider
 from support.databases import on_one_database
 from support.harvester import Harvester
 from support.provider import Served, dc, delete, document, record, served, store
@@ -191,6 +193,15 @@ def test_a_database_that_cannot_be_read(filled: Harvester, caplog: pytest.LogCap
         assert "cannot be read at this moment" in browser.page("/documents/alder.1", 503).text_content()
         assert browser.get("/sitemap.xml")[1]["retry-after"] == "60"
     assert "A page was not answered" in caplog.text
+
+
+@on_one_database
+def test_many_documents_at_once_are_put_off(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Provider, "turn", Mock(side_effect=Busy))
+    for path in ("/documents/alder.1", "/xml/alder.1"):
+        assert "Please try again" in browser.page(path, 503).text_content()
+        assert browser.get(path)[1]["retry-after"] == "5"
+    assert browser.get("/status")[0] == 200
 
 
 @on_one_database

@@ -388,14 +388,17 @@ def test_the_response_date_is_before_every_change_that_is_not_committed(ask: Ask
 
 
 @on_one_database
-def test_more_lists_than_allowed_are_put_off(filled: Harvester) -> None:
+def test_more_lists_and_records_than_allowed_are_put_off(filled: Harvester) -> None:
     with asked(filled, lists_at_once=1) as ask:
         assert ask.provider._lists.acquire()
         with pytest.raises(Busy):
             ask("ListRecords", metadataPrefix="oai_dc")
+        with pytest.raises(Busy):
+            ask("GetRecord", metadataPrefix="oai_dc", identifier="oai:frogs.org:1")
         ask("Identify")
         ask.provider._lists.release()
         ask("ListRecords", metadataPrefix="oai_dc")
+        ask("GetRecord", metadataPrefix="oai_dc", identifier="oai:frogs.org:1")
 
 
 @on_one_database

@@ -83,7 +83,7 @@ def _answer(provider: Provider, text: str, asked: Headers) -> Response:
     try:
         content = provider.answer(_pairs(text))
     except Busy:
-        return _sentence(503, "Many lists are being read at this moment. Please try again.", _RETRY_SECONDS)
+        return _sentence(503, "Many records are being read at this moment. Please try again.", _RETRY_SECONDS)
     except DatabaseError as error:
         log.error("A request was not answered: %s", error)
         return _sentence(503, "The records cannot be read at this moment. Please try again.", _RETRY_DATABASE_SECONDS)

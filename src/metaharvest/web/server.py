@@ -55,7 +55,7 @@ def serve(harvester: Harvester, host: str, port: int, report: Callable[[Served],
         public, notes = describe(harvester, url)
         provider = Provider(harvester, public, harvester.settings.web.lists_at_once)
         config = uvicorn.Config(
-            application(provider, Pages(harvester, public)),
+            application(provider, Pages(harvester, provider)),
             log_config=None,
             access_log=False,
             server_header=False,

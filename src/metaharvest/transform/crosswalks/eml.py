@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 
 from lxml import etree
 
 from metaharvest.transform.crosswalks.rows import (
     MOST,
     Row,
-    Values,
     area,
     attribute,
     identifier,
@@ -30,19 +29,22 @@ _TYPES = {"dataset": "Dataset", "citation": "Text", "software": "Software", "pro
 """The element of the resource in an EML document, and its type by the vocabulary of DCMI."""
 
 
-def _names(role: str) -> Values:
-    """The names of all parties in a role, also of those that refer to another place in the document."""
+_ROLES = {"creator": "creator", "publisher": "publisher", "associatedParty": "contributor"}
+"""The roles of parties in EML, and the elements of Dublin Core for their names."""
 
-    def names(resource: etree._Element) -> Iterator[str]:
-        parties = list(islice(resource.iterchildren(role), MOST))
-        named: dict[str, etree._Element] = {}
-        if any(party.find("references") is not None for party in parties):
-            known = resource.getroottree().iter("*")
-            named = {each.get("id", ""): each for each in known if each.get("id")}
-        for party in parties:
-            yield from _name(named.get(plain(party.find("references")), party))
 
-    return names
+def _parties(resource: etree._Element) -> Iterator[tuple[str, str]]:
+    """The names of all parties, also of those that refer to another place in the document, with their elements."""
+    parties = [(each, role) for role in _ROLES for each in islice(resource.iterchildren(role), MOST)]
+    references = [plain(each.find("references")) for each, _ in parties]
+    named: dict[str, etree._Element] = {}
+    if wanted := set(references).difference(("",)):
+        # One pass for all roles: a large document takes long to read.
+        known = resource.getroottree().iter("*")
+        named = {each.get("id", ""): each for each in known if each.get("id") in wanted}
+    for (party, role), reference in zip(parties, references, strict=True):
+        for name in _name(named.get(reference, party)):
+            yield _ROLES[role], name
 
 
 def _name(party: etree._Element) -> Iterator[str]:
@@ -118,11 +120,8 @@ def _taxa(coverage: etree._Element) -> Iterator[str]:
 _ROWS = (
     Row("title", "title", _with_translations),
     Row("title", "shortName", fallback=True),
-    Row("creator", ".", _names("creator")),
     Row("subject", "keywordSet/keyword", _with_translations),
     Row("description", "abstract"),
-    Row("publisher", ".", _names("publisher")),
-    Row("contributor", ".", _names("associatedParty")),
     Row("date", "pubDate"),
     Row("type", ".", _type),
     Row("format", "*/physical/dataFormat/externallyDefinedFormat/formatName"),
@@ -147,4 +146,4 @@ _ROWS = (
 def pairs(root: etree._Element) -> Iterator[tuple[str, str]]:
     """The values of the document with this root element."""
     resource = next(root.iterchildren(*_TYPES), None)
-    return iter(()) if resource is None else pairs_by(_ROWS, resource)
+    return iter(()) if resource is None else chain(_parties(resource), pairs_by(_ROWS, resource))

@@ -49,7 +49,8 @@ def plain(element: etree._Element | None) -> str:
             parts.append((each.tail or "") if each is not element else "")
         elif is_element:
             parts.append(each.text or "")
-        size += len(parts[-1])
+        # Elements count, too: a document may have a million without a text.
+        size += 1 + len(parts[-1])
         if size > 2 * LONGEST:
             break
     return "".join(parts).strip()

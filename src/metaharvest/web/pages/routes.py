@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from lxml import etree
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
@@ -23,8 +22,9 @@ from metaharvest.text import clean, one_line, whole_number
 from metaharvest.web.pages import addresses, schema_org, signposting, sitemap
 from metaharvest.web.pages.description import Description, describe, is_url
 from metaharvest.web.pages.landing import Landing, landing, published_content, published_entry
-from metaharvest.web.provider.embedding import NotEmbeddable, root_of
-from metaharvest.web.provider.view import Public, hidden_of
+from metaharvest.web.provider.embedding import described_root
+from metaharvest.web.provider.provider import Busy, Provider
+from metaharvest.web.provider.view import hidden_of
 
 log = logging.getLogger(__name__)
 
@@ -37,10 +37,8 @@ HEADERS = {
 UNEXPECTED_ERROR = "Something went wrong here. The people who run this repository find it in their log."
 
 _FOLDER = Path(__file__).parent / "templates"
-_RETRY_SECONDS = 60
-_LONGEST_READ = 10_000_000
-"""Bytes of a document that is read for its page; a larger one has only the title of the catalogue."""
-
+_RETRY_SECONDS = 5
+_RETRY_DATABASE_SECONDS = 60
 _MOST_REVISION = 2**63 - 1
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]")
 _ON_ONE_LINE = (
@@ -69,10 +67,11 @@ _Answer = Callable[[Request], Response]
 class Pages:
     """The pages of one installation, for several threads."""
 
-    def __init__(self, harvester: Harvester, public: Public) -> None:
+    def __init__(self, harvester: Harvester, provider: Provider) -> None:
         self._harvester = harvester
-        self._public = public
-        self._root_url = public.base_url.removesuffix("/oai")
+        self._provider = provider
+        self._public = provider.public
+        self._root_url = self._public.base_url.removesuffix("/oai")
         self._templates = Environment(
             loader=FileSystemLoader(_FOLDER),
             autoescape=True,
@@ -87,8 +86,8 @@ class Pages:
     def routes(self) -> Sequence[Route]:
         """The addresses of the pages."""
         return [
-            Route("/documents/{document_id:path}", self._guarded(self._document)),
-            Route("/xml/{document_id:path}", self._guarded(self._xml)),
+            Route("/documents/{document_id:path}", self._guarded(self._in_turn(self._document))),
+            Route("/xml/{document_id:path}", self._guarded(self._in_turn(self._xml))),
             Route("/status", self._guarded(self._status)),
             Route("/sitemap.xml", self._guarded(self._sitemap_index)),
             Route("/sitemap/{after:int}.xml", self._guarded(self._sitemap)),
@@ -97,20 +96,32 @@ class Pages:
         ]
 
     def _guarded(self, answer: _Answer) -> _Answer:
-        """An answer that becomes a sentence if the database cannot be read, or at an unexpected error."""
+        """An answer that becomes a sentence if there are many requests, or no database, or at an unexpected error."""
 
         def guarded(request: Request) -> Response:
             try:
                 return answer(request)
+            except Busy:
+                text = "Many documents are being read at this moment. Please try again."
+                return self._message(request, 503, text, {"Retry-After": str(_RETRY_SECONDS)})
             except DatabaseError as error:
                 log.error("A page was not answered: %s", error)
                 text = "The documents cannot be read at this moment. Please try again."
-                return self._message(request, 503, text, {"Retry-After": str(_RETRY_SECONDS)})
+                return self._message(request, 503, text, {"Retry-After": str(_RETRY_DATABASE_SECONDS)})
             except Exception:
                 log.exception("A page was not answered: an unexpected error")
                 return self._message(request, 500, UNEXPECTED_ERROR)
 
         return guarded
+
+    def _in_turn(self, answer: _Answer) -> _Answer:
+        """An answer that reads a document: a bounded number of them is made at a time."""
+
+        def in_turn(request: Request) -> Response:
+            with self._provider.turn():
+                return answer(request)
+
+        return in_turn
 
     def _document(self, request: Request) -> Response:
         document_id = request.path_params["document_id"]
@@ -121,7 +132,7 @@ class Pages:
         if found is None:
             return self._missing(request, entry)
         title = found.entry.title or document_id
-        description = describe(_root(found.content), found.entry.document_type, title)
+        description = describe(described_root(found.content), found.entry.document_type, title)
         links = signposting.page_links(found, description, self._root_url)
         return self._page(request, "document.html", 200, self._values(found, description), {"Link": links})
 
@@ -211,16 +222,6 @@ class Pages:
         up = addresses.up_from(raw_path)
         content = self._templates.get_template(template).render(name=one_line(self._public.name), up=up, **values)
         return Response(content, status, {**HEADERS, **(headers or {})}, "text/html")
-
-
-def _root(content: bytes) -> etree._Element | None:
-    """The root element; None if the document needs a DTD, is very large, or is not there any more."""
-    if len(content) > _LONGEST_READ:
-        return None
-    try:
-        return root_of(content)
-    except NotEmbeddable:
-        return None
 
 
 def _cleaned(value: object) -> object:

@@ -17,6 +17,9 @@ from metaharvest.web.provider.formats import DUBLIN_CORE, OAI_DC
 
 DC = "http://purl.org/dc/elements/1.1/"
 _NAME = re.compile(rb"<[^\s/>]+")
+_MOST_BYTES = 10_000_000
+_MOST_TAGS = 500_000
+"""The size of a document that is read for its Dublin Core and its page: 500,000 tags take some 100 MB of memory."""
 
 
 class _Parsers(local):
@@ -49,6 +52,16 @@ def root_of(content: bytes) -> etree._Element:
     if root.getroottree().docinfo.internalDTD is not None:
         raise NotEmbeddable("it has a DTD")
     return root
+
+
+def described_root(content: bytes) -> etree._Element | None:
+    """The root element of a document that is described; None if it is very large, has a DTD, or is not well-formed."""
+    if len(content) > _MOST_BYTES or content.count(b"<") > _MOST_TAGS:
+        return None
+    try:
+        return root_of(content)
+    except NotEmbeddable:
+        return None
 
 
 def embedded(root: etree._Element) -> bytes:

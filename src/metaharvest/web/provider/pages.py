@@ -22,7 +22,7 @@ from metaharvest.web.provider import answers, sets
 from metaharvest.web.provider.about import about_containers
 from metaharvest.web.provider.answers import Header
 from metaharvest.web.provider.arguments import ProtocolError, Refused, Request
-from metaharvest.web.provider.embedding import NotEmbeddable, dublin_core_of, embedded, root_of
+from metaharvest.web.provider.embedding import NotEmbeddable, described_root, dublin_core_of, embedded, root_of
 from metaharvest.web.provider.formats import DUBLIN_CORE, OAI_DC, Format
 from metaharvest.web.provider.tokens import Token, moment, read_token, written
 from metaharvest.web.provider.view import View
@@ -200,12 +200,12 @@ def _live_record(
 ) -> bytes:
     is_made = of == DUBLIN_CORE and entry.document_type != OAI_DC
     if is_made:
-        try:
-            root = root_of(content)
-        except NotEmbeddable:
-            root = None
         metadata = dublin_core_of(
-            root, entry.document_type, entry.title, header.identifier, view.public.page_url(entry.document_id)
+            described_root(content),
+            entry.document_type,
+            entry.title,
+            header.identifier,
+            view.public.page_url(entry.document_id),
         )
     else:
         metadata = embedded(root_of(content))

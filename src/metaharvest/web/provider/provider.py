@@ -7,6 +7,7 @@ the answer is.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from threading import BoundedSemaphore
@@ -18,19 +19,25 @@ from metaharvest.services.harvester import Harvester
 from metaharvest.text import one_line
 from metaharvest.web.provider import answers, descriptions, sets
 from metaharvest.web.provider.answers import element, stamp
-from metaharvest.web.provider.arguments import LISTS, ProtocolError, Refused, Request, read_request
+from metaharvest.web.provider.arguments import ProtocolError, Refused, Request, read_request
 from metaharvest.web.provider.formats import DUBLIN_CORE, OAI_DC, Format
 from metaharvest.web.provider.pages import format_of, list_page, record_of
 from metaharvest.web.provider.tokens import Token, read_token, written
 from metaharvest.web.provider.view import Formats, Public, View
 
+_WAIT_SECONDS = 2
+"""The time that a request for one document waits for its turn. A list does not wait: it would hold a thread."""
+
 
 class Busy(Exception):
-    """As many lists are being made as there may be: the harvester should come again."""
+    """As many lists and documents are being read as there may be: the client should come again."""
 
 
 class Provider:
-    """The provider of one installation, for several threads. `lists_at_once`: the number of lists made together."""
+    """The provider of one installation, for several threads.
+
+    `lists_at_once`: the number of requests that read lists or documents together; pages of documents count, too.
+    """
 
     def __init__(self, harvester: Harvester, public: Public, lists_at_once: int) -> None:
         self.public = public
@@ -52,15 +59,21 @@ class Provider:
                 echoed = {}
         return answers.envelope(self.public.base_url, echoed, now - self.public.lag, inner)
 
-    def _content(self, request: Request, now: datetime) -> bytes:
-        if request.verb not in (*LISTS, "ListSets"):
-            return self._with_view(request, now)
-        if not self._lists.acquire(blocking=False):
+    @contextmanager
+    def turn(self, seconds: float = _WAIT_SECONDS) -> Iterator[None]:
+        """The turn of a request that reads a list or a document. Raises Busy after this time."""
+        if not self._lists.acquire(timeout=seconds):
             raise Busy
         try:
-            return self._with_view(request, now)
+            yield
         finally:
             self._lists.release()
+
+    def _content(self, request: Request, now: datetime) -> bytes:
+        if request.verb in ("Identify", "ListMetadataFormats"):
+            return self._with_view(request, now)
+        with self.turn(0 if request.verb != "GetRecord" else _WAIT_SECONDS):
+            return self._with_view(request, now)
 
     def _with_view(self, request: Request, now: datetime) -> bytes:
         with self._harvester.reading() as session:
