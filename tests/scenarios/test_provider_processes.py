@@ -191,7 +191,7 @@ class Two:
         made = {key for key in found if key not in given}
         others = {identifier for prefix, identifier in given if prefix.startswith("eml-")}
         assert made == {("oai_dc", identifier) for identifier in others}
-        with asked(self.first.harvester, domain="first.example.org") as ask:
+        with asked(self.first.harvester, domain="first.example.org", url=self.front.server.url("")) as ask:
             for _, identifier in made:
                 root = ask("GetRecord", metadataPrefix="oai_dc", identifier=identifier)
                 metadata = root.find(".//{*}metadata/*")
