@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.current import DOCUMENTS
 from metaharvest.catalogue.provenance import ORIGIN_OF_CURRENT, PROVENANCE, Provenance, provenance_from
-from metaharvest.catalogue.selection import ENTRIES, CatalogueEntry
+from metaharvest.catalogue.selection import CatalogueEntry
 from metaharvest.database.models import Base, CatalogueSet, DocumentOrigin, DocumentRevision
 
 _REVISIONS = Base.metadata.tables[DocumentRevision.__tablename__]
@@ -92,14 +92,6 @@ def contents(session: Session, revisions: Collection[StoredRevision]) -> Mapping
 def document_types(session: Session) -> Sequence[str]:
     """The document types of all documents, sorted."""
     return list(_distinct(session, DOCUMENTS.c.document_type))
-
-
-def first_of_type(session: Session, document_type: str) -> CatalogueEntry | None:
-    """The document of this type with the lowest number; None if there is none."""
-    # The lowest number by the index of types: MariaDB would sort the documents themselves.
-    number = select(func.min(DOCUMENTS.c.catalogue_document_id)).where(DOCUMENTS.c.document_type == document_type)
-    row = session.execute(ENTRIES.where(DOCUMENTS.c.catalogue_document_id == number.scalar_subquery())).first()
-    return None if row is None else CatalogueEntry(*row)
 
 
 def origins(session: Session) -> Sequence[str]:

@@ -67,7 +67,9 @@ def record_of(view: View, entry: CatalogueEntry, of: Format) -> bytes:
 
 def format_of(view: View, prefix: str) -> Format:
     """The format with this prefix. Raises Refused."""
-    found = view.formats.with_prefix(view.session, prefix)
+    if prefix == DUBLIN_CORE.prefix:
+        return DUBLIN_CORE
+    found = next((each for each in view.formats if each.prefix == prefix), None)
     if found is None:
         raise Refused(ProtocolError("cannotDisseminateFormat", f"No record has the format {prefix}."))
     return found
@@ -133,7 +135,7 @@ def _in_set(view: View, selection: Selection, set_spec: str) -> Selection | None
     if top == sets.SITE:
         number = numbers_of(view.session, names).get(names[0])
         return None if number is None else replace(selection, site_id=number)
-    types = tuple(each.document_type for each in view.published_formats() if each.set_name == names[0])
+    types = tuple(each.document_type for each in view.formats if each.set_name == names[0])
     if selection.document_types:
         types = tuple(each for each in types if each in selection.document_types)
     return replace(selection, document_types=types) if types else None

@@ -23,7 +23,7 @@ from metaharvest.web.provider.arguments import ProtocolError, Refused, Request, 
 from metaharvest.web.provider.formats import DUBLIN_CORE, OAI_DC, Format
 from metaharvest.web.provider.pages import format_of, list_page, record_of
 from metaharvest.web.provider.tokens import Token, read_token, written
-from metaharvest.web.provider.view import Formats, Public, View
+from metaharvest.web.provider.view import Public, View
 
 _WAIT_SECONDS = 2
 """The time that a request for one document waits for its turn. A list does not wait: it would hold a thread."""
@@ -42,7 +42,6 @@ class Provider:
     def __init__(self, harvester: Harvester, public: Public, lists_at_once: int) -> None:
         self.public = public
         self._harvester = harvester
-        self._formats = Formats()
         self._lists = BoundedSemaphore(lists_at_once)
 
     def answer(self, pairs: Sequence[tuple[str, str]]) -> bytes:
@@ -77,7 +76,7 @@ class Provider:
 
     def _with_view(self, request: Request, now: datetime) -> bytes:
         with self._harvester.reading() as session:
-            view = View(session, self.public, self._formats)
+            view = View(session, self.public)
             match request.verb:
                 case "Identify":
                     return _identify(view, now)
@@ -112,7 +111,7 @@ def _identify(view: View, now: datetime) -> bytes:
 
 
 def _list_metadata_formats(view: View, identifier: str) -> bytes:
-    formats = view.published_formats()
+    formats = view.formats
     if identifier:
         types = {each.document_type for each in _documents_of(view, identifier)}
         formats = [each for each in formats if each == DUBLIN_CORE or each.document_type in types]
@@ -190,5 +189,5 @@ def _all_sets(view: View) -> Iterator[tuple[str, str]]:
             for number in range(1, len(parts) + 1):
                 upper = ":".join(parts[:number])
                 yield sets.origin_set(origin, upper), one_line(f"Set {upper} of the source repository {origin}")
-    for each in view.published_formats():
+    for each in view.formats:
         yield f"{sets.FORMAT}:{sets.escaped(each.set_name)}", f"Records in the format {each.set_name}"

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache, cached_property
-from threading import Lock
 
 from sqlalchemy.orm import Session
 
@@ -16,8 +14,7 @@ from metaharvest.catalogue.selection import CatalogueEntry, Hidden, Selection, e
 from metaharvest.queries.public_sites import names_of, numbers_of
 from metaharvest.web.provider import sets
 from metaharvest.web.provider.answers import Header
-from metaharvest.web.provider.embedding import NotEmbeddable, root_of
-from metaharvest.web.provider.formats import DUBLIN_CORE, Format, schema_of, wanted_prefix, with_prefixes
+from metaharvest.web.provider.formats import DUBLIN_CORE, Format, format_of_type
 from metaharvest.web.provider.identifiers import Item, possible_items, public_identifiers
 
 
@@ -46,73 +43,28 @@ class Public:
     hidden_sites: Collection[int] = ()
 
 
-class Formats:
-    """The formats of all document types that the catalogue has had since this process began.
-
-    A format stays as it is, so that the catalogue is asked only for those that are not known yet.
-    """
-
-    def __init__(self) -> None:
-        self._first: list[tuple[CatalogueEntry, str, str]] = []
-        self._seen: set[str] = set()
-        self._lock = Lock()
-        self.known: Sequence[Format] = ()
-
-    def with_prefix(self, session: Session, prefix: str) -> Format | None:
-        """The format with this prefix; None if there is none."""
-        if prefix == DUBLIN_CORE.prefix:
-            return DUBLIN_CORE
-        if all(each.prefix != prefix for each in self.known):
-            self.refresh(session)
-        return next((each for each in self.known if each.prefix == prefix), None)
-
-    def of_type(self, session: Session, document_type: str) -> Format | None:
-        """The format of documents of this type; None if it has none, as its only documents are erased ones."""
-        if document_type not in self._seen:
-            self.refresh(session)
-        return next((each for each in self.known if each.document_type == document_type), None)
-
-    def refresh(self, session: Session) -> None:
-        """Look for document types that are not known yet."""
-        with self._lock:
-            new = [each for each in publication.document_types(session) if each not in self._seen]
-            for document_type in new:
-                first = publication.first_of_type(session, document_type)
-                if first is None or (not document_type and first.origin is None):
-                    continue
-                root = None
-                with suppress(NotEmbeddable):
-                    stored = publication.stored_revisions(session, [first]).values()
-                    root = root_of(next(iter(publication.contents(session, stored).values()), b""))
-                self._first.append((first, wanted_prefix(first), schema_of(document_type, root)))
-            if new:
-                self.known = with_prefixes(self._first)
-                self._seen.update(new)
-
-
 class View:
     """The published part of the catalogue in one session."""
 
-    def __init__(self, session: Session, public: Public, formats: Formats) -> None:
+    def __init__(self, session: Session, public: Public) -> None:
         self.session = session
         self.public = public
-        self.formats = formats
 
     @cached_property
     def hidden(self) -> Hidden:
         """The sites and origins that are not published."""
         return hidden_of(self.session, self.public)
 
-    def published_formats(self) -> Sequence[Format]:
+    @cached_property
+    def formats(self) -> Sequence[Format]:
         """The formats of published documents, with oai_dc."""
-        self.formats.refresh(self.session)
-        others = [
-            each
-            for each in self.formats.known
-            if each != DUBLIN_CORE
-            and list_entries(self.session, Selection(document_types=(each.document_type,), hidden=self.hidden), 1)
-        ]
-        return [DUBLIN_CORE, *others]
+        types = publication.document_types(self.session)
+        others = [each for each in map(format_of_type, types) if each is not None and each != DUBLIN_CORE]
+        return [DUBLIN_CORE, *filter(self._is_published, others)]
+
+    def _is_published(self, of: Format) -> bool:
+        """True if a published document has this format, or had it when it was deleted."""
+        return bool(list_entries(self.session, Selection(document_types=(of.document_type,), hidden=self.hidden), 1))
 
     def documents_of(self, identifier: str) -> Sequence[CatalogueEntry]:
         """The published documents of the item with this identifier."""
@@ -150,7 +102,7 @@ class View:
             found.append(sets.site_set(site))
         if origin is not None:
             found += [sets.origin_set(origin), *(sets.origin_set(origin, each) for each in of_source)]
-        if of := self.formats.of_type(self.session, kind):
+        if of := format_of_type(kind):
             found.append(f"{sets.FORMAT}:{sets.escaped(of.set_name)}")
         return sets.lowest(found)
 
