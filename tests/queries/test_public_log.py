@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from sqlalchemy.orm import Session
 
+from metaharvest.catalogue.selection import Hidden
 from metaharvest.queries.public_log import PublicStatus, Standing, public_log
+from metaharvest.queries.public_sites import numbers_of
 from support.harvester import Harvester, eml
 from support.journal_rows import TODAY, JournalRows
 from support.provider import delete, document, store
@@ -50,7 +52,7 @@ def test_how_a_site_stands(
     session: Session, statuses: tuple[str, ...], standing: Standing, since: date | None, last: date | None
 ) -> None:
     harvested(session, "alder", *statuses)
-    assert public_log(session, ()) == [PublicStatus("alder", standing, since, last, 0)]
+    assert public_log(session, Hidden()) == [PublicStatus("alder", standing, since, last, 0)]
 
 
 def test_rehearsals_and_retries_do_not_count(session: Session) -> None:
@@ -59,7 +61,7 @@ def test_rehearsals_and_retries_do_not_count(session: Session) -> None:
     rows.site_run(rows.run(NIGHTS[0]), site, "succeeded")
     rows.site_run(rows.run(NIGHTS[1]), site, "failed", rehearsal=True)
     rows.site_run(rows.run(NIGHTS[2]), site, "failed", kind="retry")
-    [found] = public_log(session, ())
+    [found] = public_log(session, Hidden())
     assert (found.standing, found.last_harvest) == (Standing.WELL, NIGHTS[0])
 
 
@@ -71,7 +73,8 @@ def test_each_site_has_its_own_line_unless_it_or_its_origin_is_hidden(harvester:
     harvested(session, "birch", "failed")
     harvested(session, "hidden", "failed")
     harvested(session, "of-frogs", "failed", source_kind="oai-pmh", options=OAI)
-    assert public_log(session, ("hidden", "frogs")) == [
+    [site] = numbers_of(session, ["hidden"]).values()
+    assert public_log(session, Hidden((site,), ("frogs",))) == [
         PublicStatus("alder", Standing.OFF, None, NIGHTS[0], 0),
         PublicStatus("birch", Standing.FAILING, NIGHTS[0], None, 1),
     ]

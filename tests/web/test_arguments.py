@@ -72,6 +72,12 @@ def test_mistakes(text: str, codes: list[str]) -> None:
     assert [each.code for each in refused.value.errors] == codes
 
 
+def test_an_answer_names_the_first_mistakes() -> None:
+    with pytest.raises(Refused) as refused:
+        read_request([("verb", "Identify"), *((f"x{number}", "") for number in range(1000))])
+    assert len(refused.value.errors) == 20
+
+
 def test_days_are_whole() -> None:
     request = read_request(pairs(f"{LIST}&from=2026-01-01&until=2026-01-01"))
     assert request.since == datetime(2026, 1, 1, tzinfo=UTC)

@@ -121,6 +121,11 @@ def test_sets_have_the_name_of_sites_origins_and_their_sets() -> None:
     ]
 
 
+def test_the_lowest_of_many_sets_are_found_in_time_that_grows_with_their_number() -> None:
+    specs = [f"origin:a:{number}" for number in range(60_000)]
+    assert sets.lowest(["origin:a", *specs]) == specs
+
+
 @pytest.mark.parametrize(
     ("document_type", "prefix"),
     [

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 import pytest
+from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.change_feed import COMMIT_LAG
+from metaharvest.database.models import HarvestSiteSchedule
 from metaharvest.web.provider.provider import Busy
 from metaharvest.web.server import describe
 from support.databases import on_one_database
 from support.harvester import Harvester, eml
+from support.journal_rows import JournalRows
 from support.provider import (
     DATACITE,
     EML,
@@ -299,6 +302,41 @@ def test_what_is_hidden_is_not_there(filled: Harvester) -> None:
             sets = texts(ask("ListSets"), "setSpec")
             assert ("site:frogs" in sets, "origin:frogs:d" in sets) == ((hidden != "frogs"),) * 2
             assert ("site:alder~20creek" in sets) == (hidden == "frogs")
+
+
+@pytest.mark.parametrize("was_harvested", [False, True])
+@pytest.mark.parametrize("change", [("edit", "frogs", "--name", "toads"), ("remove", "frogs", "--yes")])
+def test_a_hidden_site_stays_hidden_when_it_is_renamed_or_removed(
+    filled: Harvester, change: Sequence[str], *, was_harvested: bool
+) -> None:
+    with asked(filled, hidden=["frogs"]) as ask:
+        assert ask.identifiers(metadataPrefix="oai_dc") == [f"{OURS}alder.1"]
+        if was_harvested:
+            with Session(filled.engine) as session:
+                rows = JournalRows(session)
+                rows.site_run(rows.run(), session.get_one(HarvestSiteSchedule, 2))
+                session.commit()
+        assert filled("sites", *change).code == 0
+        assert ask.identifiers(metadataPrefix="oai_dc") == [f"{OURS}alder.1"]
+        assert texts(ask("ListSets"), "setSpec") == [
+            "format", "format:eml", "format:oai_dc", "origin", "site", "site:alder~20creek",
+        ]  # fmt: skip
+    if was_harvested or "remove" in change:
+        with asked(filled, hidden=["frogs"]) as restarted:
+            assert restarted.identifiers(metadataPrefix="oai_dc") == [f"{OURS}alder.1"]
+
+
+def test_hidden_records_have_no_sets_and_no_claim_to_identifiers(filled: Harvester) -> None:
+    filled.add_site("secret", "https://secret.example.org/list.xml", contact_email="c@example.org")
+    store(
+        filled,
+        record("oai:toads.org:1", dc("Secret"), origin="toads", sets=("secret",), site=3),
+        record("oai:toads.org:1", dc("Toads"), site=2),
+    )
+    with asked(filled, hidden=["secret"]) as ask:
+        assert not [each for each in texts(ask("ListSets"), "setSpec") if "toads" in each or "secret" in each]
+        assert "oai:toads.org:1" in ask.identifiers(metadataPrefix="oai_dc")
+        assert not codes(ask("GetRecord", identifier="oai:toads.org:1", metadataPrefix="oai_dc"))
 
 
 def test_tokens_of_others_are_refused(filled: Harvester) -> None:

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.current import DOCUMENTS
 from metaharvest.catalogue.provenance import ORIGIN_OF_CURRENT, PROVENANCE, Provenance, provenance_from
-from metaharvest.catalogue.selection import CatalogueEntry
+from metaharvest.catalogue.selection import CatalogueEntry, Hidden, published
 from metaharvest.database.models import Base, CatalogueSet, DocumentOrigin, DocumentRevision
 
 _REVISIONS = Base.metadata.tables[DocumentRevision.__tablename__]
@@ -21,7 +21,7 @@ _SETS = Base.metadata.tables[CatalogueSet.__tablename__]
 _IS_CURRENT = and_(_REVISIONS.c.document_id == DOCUMENTS.c.document_id, _REVISIONS.c.revision == DOCUMENTS.c.revision)
 _ID = DOCUMENTS.c.document_id
 _OF_ITEMS = (
-    select(*DOCUMENTS.c["catalogue_document_id", "item_identifier", "origin"], _ORIGINS.c.altered)
+    select(*DOCUMENTS.c["catalogue_document_id", "item_identifier", "origin", "site_schedule_id"], _ORIGINS.c.altered)
     .outerjoin(_ORIGINS, ORIGIN_OF_CURRENT)
     .where(DOCUMENTS.c.item_identifier.in_(bindparam("items", expanding=True)))
 )
@@ -39,6 +39,7 @@ _STORED = (
 _CONTENTS = select(*_REVISIONS.c["document_revision_id", "content"]).where(
     _REVISIONS.c.document_revision_id.in_(bindparam("revisions", expanding=True))
 )
+_NOTHING = Hidden()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +64,14 @@ class StoredRevision:
     provenance: Provenance | None
 
 
-def documents_of_items(session: Session, item_identifiers: Collection[str]) -> Sequence[ItemDocument]:
-    """The documents, of any origin, with these item identifiers, in the order of their numbers; deleted ones, too."""
+def documents_of_items(session: Session, item_identifiers: Collection[str], hidden: Hidden) -> Sequence[ItemDocument]:
+    """The published documents, of any origin, of these items, in the order of their numbers; deleted ones, too."""
     rows: Sequence[Any] = session.connection().execute(_OF_ITEMS, {"items": list(item_identifiers)}).all()
     # Compared here too: MariaDB ignores spaces at the end.
     return [
         ItemDocument(item, origin, bool(altered))
-        for _, item, origin, altered in sorted(rows, key=itemgetter(0))
-        if item in item_identifiers
+        for _, item, origin, site, altered in sorted(rows, key=itemgetter(0))
+        if item in item_identifiers and site not in hidden.sites and origin not in hidden.origins
     ]
 
 
@@ -94,9 +95,13 @@ def document_types(session: Session) -> Sequence[str]:
     return list(_distinct(session, DOCUMENTS.c.document_type))
 
 
-def origins(session: Session) -> Sequence[str]:
-    """The origins of all documents, sorted."""
-    return list(_distinct(session, DOCUMENTS.c.origin))
+def origins(session: Session, hidden: Hidden = _NOTHING) -> Sequence[str]:
+    """The origins of all documents that are not hidden, sorted."""
+    found = [each for each in _distinct(session, DOCUMENTS.c.origin) if each not in hidden.origins]
+    if not hidden.sites:
+        return found
+    own = select(DOCUMENTS.c.origin).where(*published(DOCUMENTS, hidden)).limit(1)
+    return [each for each in found if session.scalar(own.where(DOCUMENTS.c.origin == each)) is not None]
 
 
 def has_several_formats(session: Session) -> bool:
@@ -113,12 +118,15 @@ def has_several_formats(session: Session) -> bool:
     return False
 
 
-def source_sets(session: Session) -> Sequence[tuple[str, str]]:
-    """The sets of source repositories, as origin and set spec, sorted; also sets that have deleted documents only."""
+def source_sets(session: Session, hidden: Hidden) -> Sequence[tuple[str, str]]:
+    """The sets of source repositories, as origin and set spec, sorted; also sets that have deleted documents only.
+
+    Sets that have only hidden documents are left out.
+    """
     query = select(DOCUMENTS.c.origin, _SETS.c.set_spec).join(
         DOCUMENTS, DOCUMENTS.c.catalogue_document_id == _SETS.c.catalogue_document_id
     )
-    rows = session.execute(query.where(DOCUMENTS.c.origin.is_not(None)).distinct())
+    rows = session.execute(query.where(DOCUMENTS.c.origin.is_not(None), *published(DOCUMENTS, hidden)).distinct())
     return sorted((origin, set_spec) for origin, set_spec in rows)
 
 

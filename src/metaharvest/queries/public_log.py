@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
@@ -10,6 +10,7 @@ from enum import StrEnum
 from sqlalchemy import case, func, or_, select
 from sqlalchemy.orm import Session
 
+from metaharvest.catalogue.selection import Hidden
 from metaharvest.database.models import IS_REAL, CatalogueDocument, HarvestRun, HarvestSiteRun, HarvestSiteSchedule
 from metaharvest.model import SiteRunKind
 from metaharvest.queries.failed_sites import FAILED, HARVESTED
@@ -40,8 +41,8 @@ class PublicStatus:
     documents: int
 
 
-def public_log(session: Session, hidden: Collection[str]) -> Sequence[PublicStatus]:
-    """The sites in the order of their names, without those whose name or origin is hidden."""
+def public_log(session: Session, hidden: Hidden) -> Sequence[PublicStatus]:
+    """The sites in the order of their names, without those that are hidden or whose origin is."""
     ends, numbers = _ends(session), _numbers(session)
     found = []
     for site in public_sites(session, hidden):

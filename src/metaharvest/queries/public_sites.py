@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from metaharvest.catalogue.current import DOCUMENTS
+from metaharvest.catalogue.selection import Hidden
 from metaharvest.database.models import HarvestSiteRun, HarvestSiteSchedule
 from metaharvest.model import Site
 from metaharvest.sites.registry import read_sites, read_sites_of
@@ -24,13 +26,13 @@ class PublicSite:
     enabled: bool
 
 
-def public_sites(session: Session, hidden: Collection[str]) -> Sequence[PublicSite]:
-    """The registered sites in the order of their names, without those whose name or origin is hidden."""
+def public_sites(session: Session, hidden: Hidden) -> Sequence[PublicSite]:
+    """The registered sites in the order of their names, without those that are hidden or whose origin is."""
     found = []
     for site in read_sites(session):
         oai = site.options.oai if isinstance(site, Site) else None
         origin = oai.origin if oai else None
-        if site.name not in hidden and origin not in hidden:
+        if site.site_id not in hidden.sites and origin not in hidden.origins:
             set_spec = oai.set_spec if oai else None
             found.append(PublicSite(site.name, origin, set_spec, site.site_id, site.enabled))
     return found
@@ -48,6 +50,14 @@ def former_numbers_of(session: Session, names: Collection[str]) -> frozenset[int
     """The numbers of the sites that had one of these names in a harvest, also of those that were removed."""
     query = select(HarvestSiteRun.site_schedule_id).where(HarvestSiteRun.site_name.in_(names)).distinct()
     return frozenset(session.scalars(query))
+
+
+def unknown_numbers(session: Session) -> frozenset[int]:
+    """The numbers of sites in the catalogue that were removed without a harvest: nothing says which name they had."""
+    numbers = set(session.scalars(select(DOCUMENTS.c.site_schedule_id).distinct())) - {None}
+    for known in (HarvestSiteSchedule.site_schedule_id, HarvestSiteRun.site_schedule_id):
+        numbers.difference_update(session.scalars(select(known).where(known.in_(numbers)).distinct()))
+    return frozenset(numbers)
 
 
 def names_of(session: Session, numbers: Collection[int]) -> Mapping[int, str]:

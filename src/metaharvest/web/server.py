@@ -16,7 +16,7 @@ from metaharvest.catalogue.change_feed import COMMIT_LAG
 from metaharvest.config.secret_references import is_reference, resolve_secret
 from metaharvest.config.settings import Settings
 from metaharvest.errors import MetaharvestError
-from metaharvest.queries.public_sites import former_numbers_of, numbers_of
+from metaharvest.queries.public_sites import former_numbers_of, numbers_of, unknown_numbers
 from metaharvest.services.harvester import Harvester
 from metaharvest.text import one_line
 from metaharvest.web.application import application
@@ -79,6 +79,7 @@ def describe(harvester: Harvester, url: str) -> tuple[Public, Sequence[str]]:
     with harvester.reading() as session:
         former = {name: former_numbers_of(session, [name]) for name in web.hidden}
         known = {*numbers_of(session, web.hidden), *publication.origins(session)} if web.hidden else set()
+        unknown = unknown_numbers(session) if web.hidden else frozenset()
     notes += [
         f"Nothing is hidden by {name} in hidden of [web]: no site and no origin has this name."
         for name, numbers in former.items()
@@ -99,7 +100,7 @@ def describe(harvester: Harvester, url: str) -> tuple[Public, Sequence[str]]:
             rights=web.rights,
             branding=web.branding,
             hidden=web.hidden,
-            hidden_sites=frozenset().union(*former.values()),
+            hidden_sites=set(unknown).union(*former.values()),
         ),
         notes,
     )

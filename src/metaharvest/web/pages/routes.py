@@ -179,7 +179,7 @@ class Pages:
 
     def _status(self, request: Request) -> Response:
         with self._harvester.reading() as session:
-            log_of_sites = public_log(session, self._public.hidden)
+            log_of_sites = public_log(session, hidden_of(session, self._public))
         return self._page(request, "status.html", 200, {"title": "Harvest log", "sites": log_of_sites})
 
     def _sitemap_index(self, _request: Request) -> Response:

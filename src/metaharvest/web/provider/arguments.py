@@ -93,15 +93,18 @@ SECOND = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 _LONGEST = 4096
 """Characters of a value."""
 
+_MOST_MISTAKES = 20
+"""Mistakes that an answer names."""
+
 
 def read_request(pairs: Sequence[tuple[str, str]]) -> Request:
-    """The request with these arguments. Raises Refused, with all mistakes that it has."""
+    """The request with these arguments. Raises Refused, with the first of its mistakes."""
     verbs = [value for name, value in pairs if name == "verb"]
     if len(verbs) != 1 or verbs[0] not in _VERBS:
         raise Refused(ProtocolError("badVerb", _about_verb(verbs)))
     checked = _Checked(verbs[0], [pair for pair in pairs if pair[0] != "verb"])
     if checked.mistakes:
-        raise Refused(*(ProtocolError("badArgument", each) for each in checked.mistakes))
+        raise Refused(*(ProtocolError("badArgument", each) for each in checked.mistakes[:_MOST_MISTAKES]))
     return Request(checked.verb, checked.arguments, checked.since, checked.until)
 
 
@@ -148,7 +151,7 @@ class _Checked:
     def _read_dates(self) -> None:
         given = [name for name in ("from", "until") if name in self.arguments]
         for name in given:
-            if (read := _read_date(self.arguments[name], is_end=name == "until")) is None:
+            if (read := read_date(self.arguments[name], is_end=name == "until")) is None:
                 self.mistakes.append(
                     f"{shown(self.arguments[name])} cannot be the value of {name}: write a date as YYYY-MM-DD or "
                     "YYYY-MM-DDThh:mm:ssZ."
@@ -171,7 +174,7 @@ def shown(value: str) -> str:
     return f"'{cleaned[:100]}{'…' if len(cleaned) > 100 else ''}'"
 
 
-def _read_date(text: str, *, is_end: bool) -> datetime | None:
+def read_date(text: str, *, is_end: bool = False) -> datetime | None:
     """The first or the last second of what the text says; None if it is no date."""
     try:
         if DAY.fullmatch(text):

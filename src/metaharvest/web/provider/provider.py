@@ -175,16 +175,15 @@ def _list_sets(view: View, request: Request, now: datetime) -> bytes:
 def _all_sets(view: View) -> Iterator[tuple[str, str]]:
     """All sets with their names for people; also those of sites that have no documents yet."""
     yield from sets.NAMES.items()
-    sites = public_sites(view.session, view.public.hidden)
+    sites = public_sites(view.session, view.hidden)
     for site in sites:
         yield sets.site_set(site.name), one_line(f"Site {site.name}")
-    origins = {*publication.origins(view.session), *(site.origin for site in sites if site.origin)}
-    published = origins.difference(view.hidden.origins)
-    for origin in published:
+    origins = {*publication.origins(view.session, view.hidden), *(site.origin for site in sites if site.origin)}
+    for origin in origins:
         yield sets.origin_set(origin), one_line(f"Source repository {origin}")
     of_sites = ((site.origin, site.set_spec) for site in sites if site.origin and site.set_spec)
-    for origin, source_set in {*publication.source_sets(view.session), *of_sites}:
-        if origin in published:
+    for origin, source_set in {*publication.source_sets(view.session, view.hidden), *of_sites}:
+        if origin in origins:
             parts = source_set.split(":")
             for number in range(1, len(parts) + 1):
                 upper = ":".join(parts[:number])

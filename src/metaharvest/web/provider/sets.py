@@ -60,4 +60,11 @@ def parts_of(set_spec: str) -> Sequence[str] | None:
 def lowest(set_specs: Iterable[str]) -> Sequence[str]:
     """These sets without each set that includes another one of them."""
     specs = list(dict.fromkeys(set_specs))
-    return [each for each in specs if not any(other.startswith(f"{each}:") for other in specs)]
+    upper = set()
+    for each in specs:
+        above = each.rpartition(":")[0]
+        # The sets above a known one are known, too: the work grows with the characters.
+        while above and above not in upper:
+            upper.add(above)
+            above = above.rpartition(":")[0]
+    return [each for each in specs if each not in upper]

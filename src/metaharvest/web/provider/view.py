@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache, cached_property
 
@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.catalogue import publication
 from metaharvest.catalogue.selection import CatalogueEntry, Hidden, Selection, entries_of_item, list_entries, sets_of
-from metaharvest.queries.public_sites import names_of, numbers_of
+from metaharvest.queries.public_sites import former_numbers_of, names_of, numbers_of
 from metaharvest.web.provider import sets
 from metaharvest.web.provider.answers import Header
 from metaharvest.web.provider.formats import DUBLIN_CORE, Format, format_of_type
@@ -22,9 +22,10 @@ from metaharvest.web.provider.identifiers import Item, possible_items, public_id
 class Public:
     """What the provider says of itself, and the sizes of its pages in records and bytes.
 
-    `hidden` are the names of sites and origins that it does not publish, `hidden_sites` the numbers that sites of these
-    names had earlier. `key` signs tokens. `page_url` has the URL of the landing page of a document id. `friends`,
-    `rights` and `branding` are URLs. Answers have the time of `lag` ago.
+    `hidden` are the names of sites and origins that it does not publish. `hidden_sites` are the numbers of all
+    sites that this process has seen with these names: a site that is renamed or removed stays hidden. `key` signs
+    tokens. `page_url` has the URL of the landing page of a document id. `friends`, `rights` and `branding` are URLs.
+    Answers have the time of `lag` ago.
     """
 
     name: str
@@ -40,7 +41,7 @@ class Public:
     rights: str = ""
     branding: str = ""
     hidden: Sequence[str] = ()
-    hidden_sites: Collection[int] = ()
+    hidden_sites: set[int] = field(default_factory=set)
 
 
 class View:
@@ -68,7 +69,9 @@ class View:
 
     def documents_of(self, identifier: str) -> Sequence[CatalogueEntry]:
         """The published documents of the item with this identifier."""
-        found = publication.documents_of_items(self.session, possible_items(identifier, self.public.domain))
+        found = publication.documents_of_items(
+            self.session, possible_items(identifier, self.public.domain), self.hidden
+        )
         for item, named in public_identifiers(found, self.public.domain).items():
             if named == identifier:
                 entries = entries_of_item(self.session, item.origin, item.item_identifier)
@@ -77,7 +80,7 @@ class View:
 
     def headers(self, entries: Sequence[CatalogueEntry]) -> Sequence[Header]:
         """The headers of these documents."""
-        of_items = publication.documents_of_items(self.session, {each.item_identifier for each in entries})
+        of_items = publication.documents_of_items(self.session, {each.item_identifier for each in entries}, self.hidden)
         identifiers = public_identifiers(of_items, self.public.domain)
         names = names_of(self.session, {each.site_id for each in entries if each.site_id is not None})
         source_sets = sets_of(self.session, [each.number for each in entries])
@@ -88,7 +91,8 @@ class View:
 
         return [
             Header(
-                identifiers[_item(each)],
+                # An item without one has moved to a hidden site since the list was read.
+                identifiers.get(_item(each)) or _item(each).named_in(self.public.domain),
                 each.changed_at,
                 sets_in(each.site_id, each.origin, source_sets.get(each.number, ()), each.document_type),
                 each.deleted,
@@ -115,5 +119,6 @@ def hidden_of(session: Session, public: Public) -> Hidden:
     """The sites and origins that are not published."""
     if not public.hidden:
         return Hidden()
-    sites = {*public.hidden_sites, *numbers_of(session, public.hidden).values()}
-    return Hidden(tuple(sites), tuple(public.hidden))
+    names = public.hidden
+    public.hidden_sites.update(numbers_of(session, names).values(), former_numbers_of(session, names))
+    return Hidden(tuple(sorted(public.hidden_sites)), tuple(names))
