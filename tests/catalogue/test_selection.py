@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from metaharvest.catalogue.publication import has_several_formats
 from metaharvest.catalogue.selection import CatalogueEntry, Position, Selection, entries_of_item, entry_of, list_entries
 from metaharvest.database.engine import readers, writers
 from metaharvest.model import FetchedDocument, ListedDocument, RecordOrigin
@@ -75,6 +76,14 @@ def test_pages_follow_one_another(filled: Harvester, same_time: bool) -> None:
         while page := list_entries(session, Selection(("urn:dc",)), 2, found[-1].position if found else None):
             found += page
     assert names(found) == ["1", "2", "3", "4", "5"]
+
+
+def test_a_document_of_a_list_is_no_format_of_an_origin(harvester: Harvester) -> None:
+    """The document id `r.10` follows all document ids of the origin `r.1`."""
+    with writers(harvester.engine).begin() as session:
+        uploads = [stored("r.1/oai_dc/oai:r:1", "urn:dc"), stored("r.10", "eml")]
+        EmbeddedTarget(readers(harvester.engine)).upload(uploads, session)
+        assert not has_several_formats(session)
 
 
 def test_a_record_is_one_item_in_its_formats(filled: Harvester) -> None:

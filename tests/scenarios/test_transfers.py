@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from threading import Thread
+from unittest.mock import DEFAULT, Mock
 
 import pytest
 from sqlalchemy import update
@@ -15,6 +16,7 @@ from sqlalchemy import update
 from metaharvest.database.engine import readers, writers
 from metaharvest.database.models import HarvestRun
 from metaharvest.errors import MetaharvestError, TargetError
+from metaharvest.services import documents
 from metaharvest.services.documents import Transfer, TransferRequest, transfer
 from metaharvest.targets.embedded import EmbeddedTarget
 from metaharvest.targets.ownership import give
@@ -57,6 +59,18 @@ def test_a_whole_scope_is_transferred_at_once_and_nothing_else(network: Harveste
     assert network.rows(sql) == [(document_id, "gce", "fern", BY, 1) for document_id in sorted(mine)]
     again = network("target", "transfer", "--scope", "knb-lter-gce", "fern")
     assert again.out == "0 documents belong to fern from now on. 5 documents belong to it already.\n"
+
+
+def test_a_large_transfer_is_committed_in_parts(network: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest of a transfer that ended early is transferred by the same command."""
+    monkeypatch.setattr(documents, "_IN_A_TRANSACTION", 2)
+    with monkeypatch.context() as patch:
+        given = Mock(side_effect=[DEFAULT, DEFAULT, MetaharvestError("The target is away.")], wraps=give)
+        patch.setattr(documents, "give", given)
+        assert network("target", "transfer", "--scope", "knb-lter-gce", "fern").code == 2
+    assert sum(site == "fern" for site in owners(network).values()) == 1 + 4
+    again = network("target", "transfer", "--scope", "knb-lter-gce", "fern")
+    assert again.out.startswith("1 document belongs to fern from now on. 4 documents belong to it already.")
 
 
 def test_several_documents_and_a_file_of_them_are_transferred_or_none(network: Harvester) -> None:

@@ -111,7 +111,7 @@ def has_several_formats(session: Session) -> bool:
     """
     for origin in origins(session):
         # Document ids that begin with `origin/`: `0` follows `/`.
-        of_origin = select(_ID).where(_ID.between(f"{origin}/", f"{origin}0")).limit(1)
+        of_origin = select(_ID).where(f"{origin}/" <= _ID, f"{origin}0" > _ID).limit(1)
         first, last = session.scalar(of_origin.order_by(_ID)), session.scalar(of_origin.order_by(_ID.desc()))
         if first and last and first.split("/")[1] != last.split("/")[1]:
             return True

@@ -42,9 +42,10 @@ def transfer(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Transfer documents to another site, with all their revisions: all of them, or none.
+    """Transfer documents to another site, with all their revisions: all of them, or none if one is unknown.
 
-    DOCUMENT is a document id, or a docid. The log names the person and the day of each transfer.
+    DOCUMENT is a document id, or a docid. The log names the person and the day of each transfer. More than
+    10,000 are transferred in parts: if the database is lost in between, the same command transfers the rest.
 
     \b
     Examples:

@@ -44,12 +44,14 @@ from metaharvest.targets.folder.session import FolderSession
 from metaharvest.targets.lookup import Targets
 from metaharvest.targets.naming import find_document, find_documents, possible_ids
 from metaharvest.targets.ownership import give, to_be_taken
-from metaharvest.targets.transfers import Receiving
+from metaharvest.targets.transfers import Receiving, Taken
 from metaharvest.text import clean, one_line
 
 __all__ = ["PROBLEMS", "CopyOutcome", "CopyRequest", "CopyResult", "NotCopied", "ReportNotCopied"]
 
 _AT_ONCE = 1000
+_IN_A_TRANSACTION = 10_000
+"""Documents of a transfer: on PostgreSQL, they take less than a second."""
 _LEDGER = HarvestDocument
 _LONGEST_NAME = 255
 
@@ -97,7 +99,10 @@ class Transfer:
 
 
 def transfer(harvester: Harvester, wanted: TransferRequest) -> list[Transfer]:
-    """Transfer all of these documents to that site, or none. A document of that site stays as it is.
+    """Transfer all of these documents to that site, or none if one is unknown. A document of that site stays as it is.
+
+    Each 10,000 documents are a transaction: changes of the catalogue must be committed soon, see `COMMIT_LAG`. If the
+    database is lost in between, the same request transfers the rest.
 
     Their site's target holds them, or they belong to a site in any other target outside of the database.
 
@@ -108,12 +113,17 @@ def transfer(harvester: Harvester, wanted: TransferRequest) -> list[Transfer]:
     found = find_documents(target, wanted.names, _owned(harvester, target, wanted.names)) if wanted.names else {}
     for scope in wanted.scopes:
         found |= {each: None for each in _documents_of(harvester, target, scope) if each not in found}
-    with harvester.reading() if wanted.rehearse else harvester.writing() as session:
+    moved: list[Taken] = []
+    with harvester.reading() as session:
         site = find_site(session, wanted.site)
-        moved = to_be_taken(session, target, list(found), site.site_id, site_names(session))
-        if not wanted.rehearse:
-            receiving = Receiving(site.site_id, site.name, clean(wanted.by), harvester.today(), harvester.now())
-            give(session, target, moved, receiving)
+    for some in batches(list(found), _IN_A_TRANSACTION):
+        with harvester.reading() if wanted.rehearse else harvester.writing() as session:
+            site = find_site(session, wanted.site)
+            taken_now = to_be_taken(session, target, some, site.site_id, site_names(session))
+            if not wanted.rehearse:
+                receiving = Receiving(site.site_id, site.name, clean(wanted.by), harvester.today(), harvester.now())
+                give(session, target, taken_now, receiving)
+        moved += taken_now
     taken = {each.document_id: each for each in moved}
     return [
         Transfer(each, revision, taken[each].site if each in taken else site.name, each in taken)
