@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import http.client
 import logging
 import urllib.request
 from collections.abc import Iterator
 
 import pytest
 from lxml import etree
+from starlette.requests import Request
 
 from metaharvest.database.engine import writers
 from support.databases import on_one_database
@@ -108,3 +110,39 @@ def test_a_name_with_markup_is_shown_as_it_is(harvester: Harvester) -> None:
     with served(harvester) as server:
         assert texts(checked(server.get("?verb=Identify")[2]), "repositoryName") == ['A <b> & "C"']
         assert b"<h1>A &lt;b&gt; &amp; &quot;C&quot;</h1>" in server.get("", Accept="text/html")[2]
+
+
+@pytest.mark.parametrize(
+    ("accepted", "is_packed"), [("gzip;q=0", False), ("gzip; q=0.5", True), ("*", True), ("*, gzip;q=0.0", False)]
+)
+def test_gzip_is_for_clients_that_accept_it(server: Served, accepted: str, is_packed: bool) -> None:
+    assert ("content-encoding" in server.get(LIST, Accept_Encoding=accepted)[1]) == is_packed
+
+
+def test_every_answer_has_the_headers_of_security(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Request, "query_params", property(lambda _: 1 / 0))
+    root = server.base_url.removesuffix("/oai")
+    deleted = urllib.request.Request(server.base_url, method="DELETE")
+    for request, code in ((f"{root}/none", 404), (deleted, 405), (f"{root}/oai/try?verb=Identify", 500)):
+        asked = urllib.request.Request(request) if isinstance(request, str) else request
+        status, headers, _ = server.request(asked)
+        assert status == code
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["content-security-policy"].startswith("default-src 'none'")
+    assert server.request(deleted)[1]["allow"]
+
+
+def test_a_slash_at_the_end_leads_to_no_other_host(server: Served) -> None:
+    status, _, body = server.get("/?verb=Identify", Host="evil.example")
+    assert (status, texts(checked(body), "baseURL")) == (200, [server.base_url])
+    page = urllib.request.Request(f"{server.base_url}/", headers={"Accept": "text/html"})
+    assert b"<form" in server.request(page)[2]
+
+
+def test_the_target_of_a_request_may_be_a_whole_url(server: Served) -> None:
+    host = server.base_url.split("/")[2]
+    connection = http.client.HTTPConnection(host, timeout=30)
+    for target, start in ((f"{server.base_url}?verb=Identify", b"<?xml"), (f"http://{host}/robots.txt", b"User-agent")):
+        connection.request("GET", target)
+        assert connection.getresponse().read().startswith(start)
+    connection.close()

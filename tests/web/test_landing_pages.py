@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import shutil
@@ -9,7 +10,9 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 from unittest.mock import Mock
+from urllib.parse import quote
 
 import pytest
 from lxml import etree, html
@@ -17,6 +20,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.catalogue import parts
 from metaharvest.catalogue.selection import Hidden
+from metaharvest.web.pages import file_cache
 from metaharvest.web.provider.provider import Busy, Provider
 from support.databases import on_one_database
 from support.harvester import Harvester
@@ -168,6 +172,27 @@ def test_sitemaps_lead_to_every_page(browser: Browser) -> None:
     assert sorted(found) == sorted(f"{browser.root}/documents/{each}" for each in ids)
     for url in found:
         browser.page(url.removeprefix(browser.root))
+
+
+@on_one_database
+def test_a_sitemap_is_kept_for_a_short_time_in_gzip(
+    browser: Browser, filled: Harvester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, headers, packed = Served(browser.root).get("/sitemap/0.xml", Accept_Encoding="gzip")
+    assert headers["content-encoding"] == "gzip"
+    first = browser.get("/sitemap/0.xml")[2]
+    assert gzip.decompress(packed) == first
+    store(filled, document("new.1", b"<x/>"))
+    assert browser.get("/sitemap/0.xml")[2] == first
+    now = monotonic()
+    monkeypatch.setattr(file_cache, "monotonic", lambda: now + 121)
+    assert b"/documents/new.1" in browser.get("/sitemap/0.xml")[2]
+
+
+@on_one_database
+@pytest.mark.parametrize("after", ["9" * 5000, "-1", "\u0661", "x"])
+def test_a_sitemap_that_is_not_there(browser: Browser, after: str) -> None:
+    browser.page(f"/sitemap/{quote(after)}.xml", 404)
 
 
 def _locations(root: etree._Element) -> list[str]:

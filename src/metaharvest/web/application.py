@@ -12,11 +12,14 @@ from urllib.parse import parse_qsl, urlencode
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from metaharvest.errors import DatabaseError
+from metaharvest.web.compression import accepts_gzip
 from metaharvest.web.pages.routes import HEADERS, UNEXPECTED_ERROR, Pages
 from metaharvest.web.provider import try_it
 from metaharvest.web.provider.provider import Busy, Provider
@@ -38,14 +41,18 @@ _HEADERS = {
 """On every answer: metadata may have elements of HTML, which a browser would execute."""
 
 _RESPONSE_DATE = re.compile(rb"<responseDate>[^<]*</responseDate>")
+_ORIGIN = re.compile(r"https?://[^/]*", re.IGNORECASE)
+_RAW_ORIGIN = re.compile(rb"^https?://[^/]*", re.IGNORECASE)
 _FORM = "application/x-www-form-urlencoded"
 
 
-def application(provider: Provider, pages: Pages) -> Starlette:
+def application(provider: Provider, pages: Pages) -> ASGIApp:
     """The application that publishes with this provider and these pages."""
 
     async def oai(request: Request) -> Response:
         if not request.url.query and request.method != "POST" and _is_browser(request.headers.get("accept", "")):
+            if request.url.path.endswith("/"):
+                return RedirectResponse("../oai", headers=_HEADERS)
             return HTMLResponse(try_it.page(provider.public), headers={**_HEADERS, "Vary": "Accept"})
         text = request.url.query
         if request.method == "POST":
@@ -67,15 +74,38 @@ def application(provider: Provider, pages: Pages) -> Starlette:
         """Browsers ask for it, and report an answer 404 as an error of the page."""
         return Response(status_code=204, headers=_HEADERS)
 
-    return Starlette(
+    async def refused(_request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        answer = _sentence(error.status_code, f"{error.detail}.")
+        answer.headers.update(error.headers or {})
+        return answer
+
+    async def failed(_request: Request, _error: Exception) -> Response:
+        return _sentence(500, UNEXPECTED_ERROR)
+
+    made = Starlette(
         routes=[
             Route("/", start),
             Route("/favicon.ico", no_icon),
             Route("/oai", oai, methods=["GET", "POST"]),
+            # A redirect would name the host of the request, which anybody may make up.
+            Route("/oai/", oai, methods=["GET", "POST"]),
             Route("/oai/try", form),
             *pages.routes(),
         ],
+        exception_handlers={HTTPException: refused, Exception: failed},
     )
+    made.router.redirect_slashes = False
+
+    async def with_path(scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer also a request whose target is a whole URL: RFC 9112, section 3.2.2."""
+        if scope["type"] == "http" and (start := _ORIGIN.match(scope["path"])):
+            path = scope["path"][start.end() :] or "/"
+            raw_path = scope.get("raw_path", b"")
+            scope = {**scope, "path": path, "raw_path": _RAW_ORIGIN.sub(b"", raw_path) or b"/"}
+        await made(scope, receive, send)
+
+    return with_path
 
 
 def _answer(provider: Provider, text: str, asked: Headers) -> Response:
@@ -95,7 +125,7 @@ def _answer(provider: Provider, text: str, asked: Headers) -> Response:
         headers["ETag"] = f'W/"{hashlib.sha256(_RESPONSE_DATE.sub(b"", content)).hexdigest()[:32]}"'
         if headers["ETag"] in asked.get("if-none-match", ""):
             return Response(status_code=304, headers=headers)
-    if len(content) >= _LEAST_BYTES_GZIPPED and "gzip" in asked.get("accept-encoding", ""):
+    if len(content) >= _LEAST_BYTES_GZIPPED and accepts_gzip(asked.get("accept-encoding", "")):
         content, headers["Content-Encoding"] = gzip.compress(content, _GZIP_LEVEL), "gzip"
     return Response(content, media_type="text/xml", headers=headers)
 

@@ -26,6 +26,12 @@ from metaharvest.web.provider.identifiers import domain_of
 from metaharvest.web.provider.provider import Provider
 from metaharvest.web.provider.view import Public
 
+_MOST_CONNECTIONS = 800
+"""Many systems allow a process 1,024 open files. Requests on further connections get a 503."""
+
+_IDLE_SECONDS = 15
+"""The time that a connection stays open after an answer."""
+
 _GRACE_SECONDS = 30
 """The time for answers under way after the signal."""
 
@@ -60,6 +66,8 @@ def serve(harvester: Harvester, host: str, port: int, report: Callable[[Served],
             access_log=False,
             server_header=False,
             lifespan="off",
+            limit_concurrency=_MOST_CONNECTIONS,
+            timeout_keep_alive=_IDLE_SECONDS,
             timeout_graceful_shutdown=_GRACE_SECONDS,
         )
         if not harvester.settings.web.url and host in ("0.0.0.0", "::"):

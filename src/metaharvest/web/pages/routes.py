@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -19,8 +20,10 @@ from metaharvest.errors import DatabaseError
 from metaharvest.queries.public_log import public_log
 from metaharvest.services.harvester import Harvester
 from metaharvest.text import clean, one_line, whole_number
+from metaharvest.web.compression import accepts_gzip
 from metaharvest.web.pages import addresses, schema_org, signposting, sitemap
 from metaharvest.web.pages.description import Description, describe, is_url
+from metaharvest.web.pages.file_cache import FileCache
 from metaharvest.web.pages.landing import Landing, landing, published_content, published_entry
 from metaharvest.web.provider.embedding import described_root
 from metaharvest.web.provider.provider import Busy, Provider
@@ -72,6 +75,7 @@ class Pages:
         self._provider = provider
         self._public = provider.public
         self._root_url = self._public.base_url.removesuffix("/oai")
+        self._sitemaps = FileCache(provider.turn)
         self._templates = Environment(
             loader=FileSystemLoader(_FOLDER),
             autoescape=True,
@@ -90,7 +94,7 @@ class Pages:
             Route("/xml/{document_id:path}", self._guarded(self._in_turn(self._xml))),
             Route("/status", self._guarded(self._status)),
             Route("/sitemap.xml", self._guarded(self._sitemap_index)),
-            Route("/sitemap/{after:int}.xml", self._guarded(self._sitemap)),
+            Route("/sitemap/{after}.xml", self._guarded(self._sitemap)),
             Route("/robots.txt", self._guarded(self._robots)),
             Route("/pages.css", self._guarded(self._stylesheet)),
         ]
@@ -182,16 +186,25 @@ class Pages:
             log_of_sites = public_log(session, hidden_of(session, self._public))
         return self._page(request, "status.html", 200, {"title": "Harvest log", "sites": log_of_sites})
 
-    def _sitemap_index(self, _request: Request) -> Response:
-        with self._harvester.reading() as session:
-            found = parts.parts(session, hidden_of(session, self._public), sitemap.MOST)
-        return _xml_response(sitemap.index(found, self._root_url))
+    def _sitemap_index(self, request: Request) -> Response:
+        def made() -> str:
+            with self._harvester.reading() as session:
+                found = parts.parts(session, hidden_of(session, self._public), sitemap.MOST)
+            return sitemap.index(found, self._root_url)
+
+        return _xml_response(request, self._sitemaps.get("index", made))
 
     def _sitemap(self, request: Request) -> Response:
-        after = min(request.path_params["after"], _MOST_REVISION)
-        with self._harvester.reading() as session:
-            found = parts.documents_after(session, hidden_of(session, self._public), after, sitemap.MOST)
-        return _xml_response(sitemap.part(found, self._root_url))
+        after = whole_number(request.path_params["after"], _MOST_REVISION)
+        if after is None:
+            return self._missing(request, None)
+
+        def made() -> str:
+            with self._harvester.reading() as session:
+                found = parts.documents_after(session, hidden_of(session, self._public), after, sitemap.MOST)
+            return sitemap.part(found, self._root_url)
+
+        return _xml_response(request, self._sitemaps.get(str(after), made))
 
     def _robots(self, _request: Request) -> Response:
         text = f"User-agent: *\nAllow: /\nSitemap: {self._root_url}/sitemap.xml\n"
@@ -229,5 +242,8 @@ def _cleaned(value: object) -> object:
     return clean(value) if type(value) is str else value
 
 
-def _xml_response(text: str) -> Response:
-    return Response(text, media_type="application/xml", headers=HEADERS)
+def _xml_response(request: Request, in_gzip: bytes) -> Response:
+    headers = {**HEADERS, "Vary": "Accept-Encoding"}
+    if accepts_gzip(request.headers.get("accept-encoding", "")):
+        return Response(in_gzip, media_type="application/xml", headers={**headers, "Content-Encoding": "gzip"})
+    return Response(gzip.decompress(in_gzip), media_type="application/xml", headers=headers)
