@@ -129,7 +129,9 @@ def origin(**values: object) -> RecordOrigin:
 
 NESTED = (
     f'<p:provenance xmlns:p="{PROVENANCE}"><p:originDescription harvestDate="2025-01-01T00:00:00Z" altered="false">'
-    "<p:baseURL>https://first.org/oai</p:baseURL></p:originDescription></p:provenance>"
+    "<p:baseURL>https://first.org/oai</p:baseURL><p:identifier>oai:first.org:1</p:identifier>"
+    "<p:datestamp>2024-12-31</p:datestamp><p:metadataNamespace>urn:x</p:metadataNamespace>"
+    "</p:originDescription></p:provenance>"
 ).encode()
 
 

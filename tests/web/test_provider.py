@@ -6,10 +6,13 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.change_feed import COMMIT_LAG
-from metaharvest.database.models import HarvestSiteSchedule
+from metaharvest.database.models import CatalogueDocument, HarvestSiteSchedule
+from metaharvest.errors import SettingsError
+from metaharvest.services import harvester as services
 from metaharvest.web.provider.provider import Busy
 from metaharvest.web.server import describe
 from support.databases import on_one_database
@@ -425,6 +428,16 @@ def test_the_response_date_is_before_every_change_that_is_not_committed(ask: Ask
     assert timedelta(0) <= present - COMMIT_LAG - type(present).fromisoformat(said) < timedelta(seconds=5)
 
 
+def test_a_list_of_a_period_whose_rest_has_changed_ends(harvester: Harvester) -> None:
+    store(harvester, *(document(f"a.{number}", eml(f"a.{number}.1")) for number in range(3)))
+    harvester.rows("UPDATE catalogue_document SET changed_at = '2026-01-01 00:00:00'")
+    with asked(harvester, page_records=2) as ask:
+        root = ask("ListRecords", metadataPrefix="oai_dc", until="2026-02-01")
+        [token] = texts(root, "resumptionToken")
+        harvester.rows("UPDATE catalogue_document SET changed_at = '2026-03-01 00:00:00'")
+        assert codes(ask("ListRecords", resumptionToken=token)) == ["noRecordsMatch"]
+
+
 @on_one_database
 def test_more_lists_and_records_than_allowed_are_put_off(filled: Harvester) -> None:
     with asked(filled, lists_at_once=1) as ask:
@@ -444,3 +457,80 @@ def test_a_name_that_hides_nothing_is_noted(filled: Harvester) -> None:
     with opened_with(filled, {"hidden": ["frogs", "toads"]}) as opened:
         _, notes = describe(opened, "http://catalogue.example.org")
     assert notes == ["Nothing is hidden by toads in hidden of [web]: no site and no origin has this name."]
+
+
+def nested(altered: str = "false", date: str = "2020-01-01", identifier: str = "oai:a.org:1", inner: str = "") -> str:
+    return (
+        f'<originDescription harvestDate="{date}" altered="{altered}"><baseURL>http://a.org/</baseURL>'
+        f"<identifier>{identifier}</identifier><datestamp>{date}</datestamp>"
+        f"<metadataNamespace>urn:x</metadataNamespace>{inner}</originDescription>"
+    )
+
+
+@on_one_database
+@pytest.mark.parametrize(
+    ("received", "number"),
+    [
+        ([nested()], 2),
+        ([nested(inner=nested())], 3),
+        ([nested(), nested()], 2),
+        ([nested(altered="maybe")], 1),
+        ([nested(date="2026-99-99")], 1),
+        ([nested(identifier="x[y]")], 1),
+        ([nested(inner=nested(altered=""))], 1),
+        ([nested(inner="<x/>")], 1),
+        (["text"], 1),
+    ],
+)
+def test_the_provenance_of_the_source_is_nested_if_it_fits(
+    harvester: Harvester, received: list[str], number: int
+) -> None:
+    namespace = "http://www.openarchives.org/OAI/2.0/provenance"
+    about = [f'<provenance xmlns="{namespace}">{each}</provenance>'.encode() for each in received]
+    store(harvester, record("oai:frogs.org:1", dc("Frogs"), about=about))
+    with asked(harvester) as ask:
+        root = ask("GetRecord", identifier="oai:frogs.org:1", metadataPrefix="oai_dc")
+    assert len(list(root.iter(f"{{{namespace}}}originDescription"))) == number
+
+
+@on_one_database
+def test_a_record_whose_source_has_no_uris_is_without_provenance(harvester: Harvester) -> None:
+    store(harvester, record("x[y]", dc("Frogs")), record("%25zz", dc("Toads")))
+    with asked(harvester) as ask:
+        root = ask("ListRecords", metadataPrefix="oai_dc")
+    assert len(texts(root, "identifier")) == 2
+    assert not list(root.iter(f"{OAI}about"))
+
+
+def test_an_origin_is_that_of_all_its_characters(filled: Harvester) -> None:
+    with asked(filled) as ask:
+        assert codes(ask("ListIdentifiers", metadataPrefix="oai_dc", set="origin:frogs~20")) == ["noRecordsMatch"]
+
+
+@on_one_database
+def test_answers_have_only_characters_of_xml(harvester: Harvester) -> None:
+    harvester.add_site("alder", "https://alder.example.org/list.xml", contact_email="c@example.org")
+    store(harvester, document("a.1", b"<x/>", "urn:x"))
+    with harvester.opened(engine=harvester.engine) as opened, opened.writing() as session:
+        session.execute(update(HarvestSiteSchedule).values(name="alder\uffff"))
+        session.execute(update(CatalogueDocument).values(title="a\x01b\ufffe"))
+    with asked(harvester) as ask:
+        assert "Site alder\ufffd" in texts(ask("ListSets"), "setName")
+        root = ask("ListRecords", metadataPrefix="oai_dc")
+        assert next(root.iter("{http://purl.org/dc/elements/1.1/}title")).text == "a\ufffdb\ufffd"
+
+
+@on_one_database
+def test_identify_has_the_addresses_that_the_protocol_accepts(filled: Harvester) -> None:
+    with opened_with(filled, {}) as opened:
+        ours = opened.settings.harvester
+
+        def administrators(*addresses: str) -> Sequence[str]:
+            changed = ours.model_copy(update={"administrators": addresses})
+            settings = opened.settings.model_copy(update={"harvester": changed})
+            with services.Harvester(settings, engine=filled.engine) as of:
+                return describe(of, "http://catalogue.example.org")[0].administrators
+
+        assert administrators("root@localhost", "a@example.org") == ["a@example.org"]
+        with pytest.raises(SettingsError, match="root@localhost"):
+            administrators("root@localhost")

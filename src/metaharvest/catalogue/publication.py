@@ -104,6 +104,12 @@ def origins(session: Session, hidden: Hidden = _NOTHING) -> Sequence[str]:
     return [each for each in found if session.scalar(own.where(DOCUMENTS.c.origin == each)) is not None]
 
 
+def has_origin(session: Session, origin: str) -> bool:
+    """True if a document has this origin."""
+    # Compared here: MariaDB ignores spaces at the end.
+    return session.scalar(select(DOCUMENTS.c.origin).where(DOCUMENTS.c.origin == origin).limit(1)) == origin
+
+
 def has_several_formats(session: Session) -> bool:
     """True if the catalogue has the records of any origin in several formats.
 

@@ -15,7 +15,7 @@ from metaharvest.catalogue import publication
 from metaharvest.catalogue.change_feed import COMMIT_LAG
 from metaharvest.config.secret_references import is_reference, resolve_secret
 from metaharvest.config.settings import Settings
-from metaharvest.errors import MetaharvestError
+from metaharvest.errors import MetaharvestError, SettingsError
 from metaharvest.queries.public_sites import former_numbers_of, numbers_of, unknown_numbers
 from metaharvest.services.harvester import Harvester
 from metaharvest.text import one_line
@@ -81,6 +81,7 @@ def serve(harvester: Harvester, host: str, port: int, report: Callable[[Served],
 def describe(harvester: Harvester, url: str) -> tuple[Public, Sequence[str]]:
     """What a provider in a process at this address says of itself; and notes for the operator. Raises SettingsError."""
     settings, web = harvester.settings, harvester.settings.web
+    administrators = _addresses(settings)
     root_url = web.url or url
     base_url = f"{root_url}/oai"
     key, notes = _key(settings)
@@ -98,7 +99,7 @@ def describe(harvester: Harvester, url: str) -> tuple[Public, Sequence[str]]:
             name=settings.harvester.name,
             base_url=base_url,
             domain=web.domain or domain_of(base_url),
-            administrators=settings.harvester.administrators or (settings.mail.sender,),
+            administrators=administrators,
             key=key,
             lag=COMMIT_LAG + timedelta(seconds=web.replica_lag),
             page_url=lambda document_id: f"{root_url}/{page_path(document_id)}",
@@ -111,6 +112,17 @@ def describe(harvester: Harvester, url: str) -> tuple[Public, Sequence[str]]:
             hidden_sites=set(unknown).union(*former.values()),
         ),
         notes,
+    )
+
+
+def _addresses(settings: Settings) -> Sequence[str]:
+    """The addresses of administrators that the schema accepts. Raises SettingsError if there are none."""
+    everyone = settings.harvester.administrators or (settings.mail.sender,)
+    if found := [each for each in everyone if "." in each.rpartition("@")[2][1:-1]]:
+        return found
+    raise SettingsError(
+        f"The provider needs an address whose host has a dot, and {', '.join(everyone)} has none: name one in "
+        "administrators of [harvester]."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from xml.sax.saxutils import escape, quoteattr
@@ -9,12 +10,17 @@ from xml.sax.saxutils import escape, quoteattr
 from lxml import etree
 
 from metaharvest.catalogue.provenance import Provenance
-from metaharvest.web.provider.arguments import DAY, SECOND
+from metaharvest.web.provider.arguments import SECOND, read_date
 from metaharvest.web.provider.embedding import NotEmbeddable, embedded, root_of
 
 PROVENANCE = "http://www.openarchives.org/OAI/2.0/provenance"
 RIGHTS = "http://www.openarchives.org/OAI/2.0/rights/"
 _XSI = "http://www.w3.org/2001/XMLSchema-instance"
+_ORIGIN = f"{{{PROVENANCE}}}originDescription"
+_VALUES = [f"{{{PROVENANCE}}}{name}" for name in ("baseURL", "identifier", "datestamp", "metadataNamespace")]
+_CHARACTERS = re.compile(r"([A-Za-z0-9\-._~!$&'()*+,;=:@/?#]|%[0-9A-Fa-f]{2})*")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*")
+_PORT = re.compile(r":[0-9]{1,5}|")
 
 
 def about_containers(provenance: Provenance | None, *, altered: bool) -> bytes:
@@ -34,10 +40,11 @@ def _roots(containers: Sequence[bytes]) -> Iterator[etree._Element]:
 
 
 def _provenance(provenance: Provenance, roots: Sequence[etree._Element], *, altered: bool) -> bytes:
-    """The provenance container; empty if the dates of the source do not have the form of the protocol."""
+    """The provenance container; empty if the values of the source do not have the form of its schema."""
     origin = provenance.origin
     datestamp = origin.datestamp if SECOND.fullmatch(origin.datestamp) else origin.datestamp[:10]
-    if not DAY.fullmatch(datestamp[:10]) or not SECOND.fullmatch(origin.response_date):
+    uris = (origin.base_url, origin.identifier, origin.namespace)
+    if not (_is_date(datestamp) and _is_date(origin.response_date) and all(map(_is_uri, uris))):
         return b""
     start = (
         f'<provenance xmlns="{PROVENANCE}" xmlns:xsi="{_XSI}" xsi:schemaLocation="{PROVENANCE} {PROVENANCE}.xsd">'
@@ -45,10 +52,51 @@ def _provenance(provenance: Provenance, roots: Sequence[etree._Element], *, alte
         f"<baseURL>{escape(origin.base_url)}</baseURL><identifier>{escape(origin.identifier)}</identifier>"
         f"<datestamp>{datestamp}</datestamp><metadataNamespace>{escape(origin.namespace)}</metadataNamespace>"
     )
-    nested = b"".join(
-        etree.tostring(each, encoding="UTF-8", xml_declaration=False, with_tail=False)
-        for root in roots
-        if root.tag == f"{{{PROVENANCE}}}provenance"
-        for each in root.iterchildren(f"{{{PROVENANCE}}}originDescription")
-    )
+    earlier = [
+        each for root in roots if root.tag == f"{{{PROVENANCE}}}provenance" for each in root.iterchildren(_ORIGIN)
+    ]
+    nested = next((_written(each) for each in earlier if _fits(each)), b"")
     return start.encode() + nested + b"</originDescription></provenance>"
+
+
+def _written(origin: etree._Element) -> bytes:
+    return etree.tostring(origin, encoding="UTF-8", xml_declaration=False, with_tail=False)
+
+
+def _fits(origin: etree._Element | None) -> bool:
+    """True if the schema of provenance accepts an originDescription, and all that are nested in it."""
+    while origin is not None:
+        children = list(origin.iterchildren("*"))
+        texts = [(each.text or "").strip() for each in children[:4]]
+        if (
+            [each.tag for each in children] not in (_VALUES, [*_VALUES, _ORIGIN])
+            or any(len(each) or each.attrib for each in children[:4])
+            or "".join([origin.text or "", *(each.tail or "" for each in origin)]).strip()
+            or sorted(origin.attrib) != ["altered", "harvestDate"]
+            or origin.get("altered") not in ("true", "false", "1", "0")
+            or not all(map(_is_date, (origin.get("harvestDate") or "", children[2].text or "")))
+            or not all(map(_is_uri, (texts[0], texts[1], texts[3])))
+        ):
+            return False
+        origin = children[4] if len(children) > 4 else None
+    return True
+
+
+def _is_uri(text: str) -> bool:
+    """True for a URI or a relative reference (RFC 3986), without an address of IPv6."""
+    if not _CHARACTERS.fullmatch(text) or text.count("#") > 1:
+        return False
+    before = text.partition("#")[0].partition("?")[0]
+    scheme, colon, rest = before.partition(":")
+    if not colon or "/" in scheme:
+        rest = before
+    elif not _SCHEME.fullmatch(scheme):
+        return False
+    if not rest.startswith("//"):
+        return True
+    user, _, host = rest[2:].partition("/")[0].rpartition("@")
+    return "@" not in user and bool(_PORT.fullmatch(host[len(host.partition(":")[0]) :]))
+
+
+def _is_date(text: str) -> bool:
+    return read_date(text) is not None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from xml.sax.saxutils import escape, quoteattr
 
+from metaharvest.text import only_xml
 from metaharvest.web.provider.arguments import ProtocolError
 from metaharvest.web.provider.formats import Format
 
@@ -46,8 +47,8 @@ def errors(found: Iterable[ProtocolError]) -> bytes:
 
 
 def element(name: str, text: str) -> str:
-    """An element with text."""
-    return f"<{name}>{escape(text)}</{name}>"
+    """An element with text. A character that XML does not have is replaced."""
+    return f"<{name}>{escape(only_xml(text))}</{name}>"
 
 
 def header(of: Header) -> bytes:

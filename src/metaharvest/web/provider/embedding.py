@@ -12,6 +12,7 @@ from xml.sax.saxutils import escape
 
 from lxml import etree
 
+from metaharvest.text import only_xml
 from metaharvest.transform.crosswalks import dublin_core
 from metaharvest.web.provider.formats import DUBLIN_CORE, OAI_DC
 
@@ -91,7 +92,7 @@ def dublin_core_of(
 
 
 def _written(pairs: Sequence[tuple[str, str]]) -> bytes:
-    elements = "".join(f"<dc:{name}>{escape(text)}</dc:{name}>" for name, text in pairs)
+    elements = "".join(f"<dc:{name}>{escape(only_xml(text))}</dc:{name}>" for name, text in pairs)
     return (
         f'<oai_dc:dc xmlns:oai_dc="{OAI_DC}" xmlns:dc="{DC}" '
         f'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" '

@@ -30,6 +30,7 @@ from metaharvest.web.provider.view import View
 log = logging.getLogger(__name__)
 
 _NO_RECORDS = ProtocolError("noRecordsMatch", "No record has this format and this set, and a datestamp in this period.")
+_NONE_LEFT = ProtocolError("noRecordsMatch", "No record of this list is left: it ends here.")
 _NO_SET = ProtocolError("badResumptionToken", "The set of this list is no longer there.")
 
 
@@ -47,8 +48,9 @@ def list_page(view: View, request: Request, now: datetime) -> bytes:
     if not list_.is_bounded and request.token is not None and not page.entries:
         # Everything that was left has changed meanwhile, and has moved behind the end of the list.
         page = _page(view, list_, replace(selection, until=None), of)
-    if not page.written and request.token is None:
-        raise Refused(_NO_RECORDS)
+    if not page.written:
+        # The schema has no list without a record. Harvesters take this error for the end of the list.
+        raise Refused(_NO_RECORDS if request.token is None else _NONE_LEFT)
     return (
         f"<{request.verb}>".encode()
         + b"".join(page.written)
@@ -127,6 +129,8 @@ def _in_set(view: View, selection: Selection, set_spec: str) -> Selection | None
         if not names:
             return replace(selection, has_origin=True)
         origin, *below = names
+        if not publication.has_origin(view.session, origin):
+            return None
         return replace(selection, origin=origin, set_spec=":".join(below) if below else None)
     if not names:
         return replace(selection, has_site=True) if top == sets.SITE else selection
