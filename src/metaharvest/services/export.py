@@ -16,7 +16,7 @@ from metaharvest.harvest.deadlines import StopSignal
 from metaharvest.queries.documents import DocumentFilter, document_rows
 from metaharvest.queries.outbox import newest_reports
 from metaharvest.queries.problems import RuleTotal, open_problems
-from metaharvest.queries.publication import former_numbers_of, numbers_of
+from metaharvest.queries.public_sites import former_numbers_of, numbers_of
 from metaharvest.queries.runs import newest_runs
 from metaharvest.queries.sites import registered_sites
 from metaharvest.replication.dataset.exporter import DatasetRequest, export_dataset
