@@ -221,12 +221,14 @@ def test_a_database_that_cannot_be_read(filled: Harvester, caplog: pytest.LogCap
 
 
 @on_one_database
-def test_many_documents_at_once_are_put_off(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_documents_at_once_are_put_off(filled: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Provider, "turn", Mock(side_effect=Busy))
-    for path in ("/documents/alder.1", "/xml/alder.1", "/sitemap.xml", "/sitemap/0.xml"):
-        assert "Please try again" in browser.page(path, 503).text_content()
-        assert browser.get(path)[1]["retry-after"] == "5"
-    assert browser.get("/status")[0] == 200
+    with served(filled) as each:
+        browser = Browser(each)
+        for path in ("/documents/alder.1", "/xml/alder.1", "/sitemap.xml", "/sitemap/0.xml"):
+            assert "Please try again" in browser.page(path, 503).text_content()
+            assert browser.get(path)[1]["retry-after"] == "5"
+        assert browser.get("/status")[0] == 200
 
 
 @on_one_database
