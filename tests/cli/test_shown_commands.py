@@ -192,7 +192,7 @@ FINDS_SOMETHING = ("check", "doctor", "--config metaharvest.toml doctor", "list 
 
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
-NEVER_ENDS = re.compile(r"^daemon|--watch")
+NEVER_ENDS = re.compile(r"^daemon|^(--config \S+ )?serve --public|--watch")
 
 
 def at_the_examples(repository: OaiServer, host: str, path: str) -> bytes | None:

@@ -79,7 +79,7 @@ def dataset(invocation: Invocation, folder: Path, file_format: str, since: int, 
     \b
     Examples:
       metaharvest export dataset all-documents
-      metaharvest export dataset changes --since 12840 --format parquet
+      metaharvest export dataset changes --since 12 --format parquet
     """
     from metaharvest.cli.progress import shown_progress
     from metaharvest.reports.phrasing import counted
