@@ -294,7 +294,9 @@ def run(line: str) -> tuple[int, str]:
 
 def began_and_ended(line: str) -> tuple[int, str]:
     """The same of a command that goes on until it is stopped: as soon as it has said something."""
-    command = [sys.executable, "-u", "-m", "metaharvest", *shlex.split(line)]
+    # Tests run at the same time, and one port serves one process.
+    port = ["--port", "0"] if "serve --public" in line else []
+    command = [sys.executable, "-u", "-m", "metaharvest", *shlex.split(line), *port]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         assert process.stdout is not None
         first = process.stdout.readline()
