@@ -47,6 +47,8 @@ def as_before(network: Network, *sets: str, site: str = "repo") -> None:
     rows("ALTER TABLE harvest_document DROP COLUMN state")
     for name in ("treatment", "rechecks", "moved", "full_wanted", "kind", "windows", "token", "received", "announced"):
         rows(f"ALTER TABLE site_checkpoint DROP COLUMN {name}")
+    for table in ("catalogue_set", "catalogue_document", "catalogue_counter"):
+        rows(f"DROP TABLE {table}")
     rows("UPDATE alembic_version SET version_num = '0014'")
 
 
@@ -121,6 +123,8 @@ def test_a_site_with_several_sets_becomes_several_sites(network: Network) -> Non
     rows("ALTER TABLE harvest_document DROP COLUMN state")
     for name in ("treatment", "rechecks", "moved", "full_wanted", "kind", "windows", "token", "received", "announced"):
         rows(f"ALTER TABLE site_checkpoint DROP COLUMN {name}")
+    for table in ("catalogue_set", "catalogue_document", "catalogue_counter"):
+        rows(f"DROP TABLE {table}")
     rows("UPDATE alembic_version SET version_num = '0014'")
     upgrade(network)
     assert (

@@ -242,7 +242,7 @@ def test_a_silent_loss_of_records_is_reported_in_the_same_night(network: Network
     assert "the repository has fewer records than before, nothing new" in network.subject("site")
     assert "1 repository has fewer records than before" in network.subject("admin")
     assert "it has 13 records (completeListSize); 25 are known" in report(network)
-    assert "run --site 'repo' --full" in " ".join(network.report("admin").split())
+    assert "run --site repo --full" in " ".join(network.report("admin").split())
     assert len(server.asked("ListIdentifiers")) == 1
     network.harvest("--full")
     assert missing(network) == 12
