@@ -1,4 +1,4 @@
-"""`metaharvest serve`: publishes the harvested documents, in a process that never harvests."""
+"""`metaharvest serve --public`: publishes the harvested documents, in a process that never harvests."""
 
 from __future__ import annotations
 
