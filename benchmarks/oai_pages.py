@@ -23,7 +23,7 @@ _DC = (
     'xsi:schemaLocation="http://www.openarchives.org/OAI/2.0/oai_dc/ '
     'http://www.openarchives.org/OAI/2.0/oai_dc.xsd">'
 )
-_ELEMENTS = (
+ELEMENTS = (
     "title",
     "creator",
     "subject",
@@ -60,7 +60,7 @@ def pages(records: int, page: int) -> Iterator[bytes]:
 
 
 def _record(number: int) -> str:
-    texts = "".join(f"<dc:{name}>The {name} of the record {number}, {'told ' * 14}</dc:{name}>" for name in _ELEMENTS)
+    texts = "".join(f"<dc:{name}>The {name} of the record {number}, {'told ' * 14}</dc:{name}>" for name in ELEMENTS)
     return (
         f"<record><header><identifier>oai:pages.example.org:{number}</identifier>"
         "<datestamp>2026-01-01T00:00:00Z</datestamp><setSpec>all</setSpec></header>"

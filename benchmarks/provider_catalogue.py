@@ -23,21 +23,11 @@ from sqlalchemy import (
     union_all,
 )
 
+from benchmarks.oai_pages import ELEMENTS
+
 BLOCK = 1_000
 OAI_DC = "http://www.openarchives.org/OAI/2.0/oai_dc/"
 _BEGIN = datetime(2024, 1, 1, tzinfo=UTC)
-_ELEMENTS = (
-    "title",
-    "creator",
-    "subject",
-    "description",
-    "publisher",
-    "date",
-    "type",
-    "format",
-    "identifier",
-    "rights",
-)
 
 
 def fill(engine: Engine, records: int) -> None:
@@ -68,7 +58,7 @@ def fill(engine: Engine, records: int) -> None:
 
 def texts(number: int) -> list[tuple[str, str]]:
     """The elements of the records of a block."""
-    return [(name, f"The {name} of the records {number}, {'words ' * 14}") for name in _ELEMENTS]
+    return [(name, f"The {name} of the records {number}, {'words ' * 14}") for name in ELEMENTS]
 
 
 def _content(number: int) -> bytes:

@@ -287,7 +287,7 @@ def _tls(exchange: Exchange, where: str) -> tuple[Finding, bool]:
         "http.tls",
         f"{where}: the certificate of {host} is not accepted: {problem}.",
         Remedy(
-            "Ask whoever runs the web server to renew or correct its certificate. For an authority of your own, the "
+            "Ask the keepers of the web server to renew or correct its certificate. For an authority of your own, the "
             "harvester's administrator can name its certificate in the settings (http.ca_file), or for your site alone "
             "({}).",
             todo("sites.set_authorities"),

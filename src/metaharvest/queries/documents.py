@@ -220,7 +220,7 @@ def _pages(
     named: Sequence[str] | None,
     after: DocumentCursor | None,
 ) -> Iterator[Sequence[_LedgerRow]]:
-    """The rows of a site after this one, some hundred at a time; with `named` only those of these documents."""
+    """The rows of a site after this one, in groups of some hundred. `named`: only the rows of these documents."""
     query = (
         select(*columns(_ledger, _COLUMNS), MISSING_SINCE)
         .where(_ledger.site_schedule_id == site_id, *conditions)

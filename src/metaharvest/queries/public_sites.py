@@ -52,6 +52,11 @@ def former_numbers_of(session: Session, names: Collection[str]) -> frozenset[int
     return frozenset(session.scalars(query))
 
 
+def hidden_numbers(session: Session, names: Collection[str]) -> frozenset[int]:
+    """The numbers of the sites that have, or had in a harvest, one of these names."""
+    return former_numbers_of(session, names).union(numbers_of(session, names).values())
+
+
 def unknown_numbers(session: Session) -> frozenset[int]:
     """The numbers of sites in the catalogue that were removed without a harvest: nothing says which name they had."""
     numbers = set(session.scalars(select(DOCUMENTS.c.site_schedule_id).distinct())) - {None}

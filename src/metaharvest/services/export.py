@@ -16,7 +16,7 @@ from metaharvest.harvest.deadlines import StopSignal
 from metaharvest.queries.documents import DocumentFilter, document_rows
 from metaharvest.queries.outbox import newest_reports
 from metaharvest.queries.problems import RuleTotal, open_problems
-from metaharvest.queries.public_sites import former_numbers_of, numbers_of
+from metaharvest.queries.public_sites import hidden_numbers, unknown_numbers
 from metaharvest.queries.runs import newest_runs
 from metaharvest.queries.sites import registered_sites
 from metaharvest.replication.dataset.exporter import DatasetRequest, export_dataset
@@ -75,16 +75,18 @@ def write_dataset(
 
 
 def _hidden(harvester: Harvester) -> Hidden:
-    """The sites and origins that the settings keep out of everything that is published."""
+    """The sites and origins that the settings keep out of everything that is published.
+
+    Documents of removed sites that never had a harvest are left out, too: nothing says which name these had.
+    """
     names = harvester.settings.web.hidden
     if not names:
         return Hidden()
     with harvester.reading() as session:
-        return Hidden((*former_numbers_of(session, names), *numbers_of(session, names).values()), tuple(names))
+        return Hidden(tuple(hidden_numbers(session, names) | unknown_numbers(session)), tuple(names))
 
 
 def _sheets(session: Session, today: date) -> Iterator[Sheet]:
-
     sites = registered_sites(session, today)
     yield Sheet("sites", ("name", *_SITES), ([site.site, *_values(site, _SITES)] for site in sites))
     yield Sheet("documents failing", (*_DOCUMENTS, *_FINDING), _documents(session, today))
@@ -95,20 +97,17 @@ def _sheets(session: Session, today: date) -> Iterator[Sheet]:
 
 
 def _documents(session: Session, today: date) -> Iterator[list[object]]:
-
     for row in document_rows(session, DocumentFilter(failing=True), today):
         for finding in row.findings or [None]:
             yield [*_values(row, _DOCUMENTS), *_values(finding, _FINDING)]
 
 
 def _runs(session: Session) -> Iterator[list[object]]:
-
     for record in newest_runs(session, _MOST):
         yield [*_values(record, _RUNS), *_values(record.totals, _TOTALS)]
 
 
 def _deliveries(session: Session) -> Iterator[list[object]]:
-
     for report in newest_reports(session, _MOST):
         for delivery in report.deliveries:
             yield [*_values(report, _REPORT), *_values(delivery, _DELIVERY)]

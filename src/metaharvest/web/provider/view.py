@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.catalogue import publication
 from metaharvest.catalogue.selection import CatalogueEntry, Hidden, Selection, entries_of_item, list_entries, sets_of
-from metaharvest.queries.public_sites import former_numbers_of, names_of, numbers_of
+from metaharvest.queries.public_sites import hidden_numbers, names_of
 from metaharvest.web.provider import sets
 from metaharvest.web.provider.answers import Header
 from metaharvest.web.provider.formats import DUBLIN_CORE, Format, format_of_type
@@ -120,5 +120,5 @@ def hidden_of(session: Session, public: Public) -> Hidden:
     if not public.hidden:
         return Hidden()
     names = public.hidden
-    public.hidden_sites.update(numbers_of(session, names).values(), former_numbers_of(session, names))
+    public.hidden_sites.update(hidden_numbers(session, names))
     return Hidden(tuple(sorted(public.hidden_sites)), tuple(names))
