@@ -1,4 +1,4 @@
-# make demo    harvest the sample sites: needs nothing but Python 3.11 or later
+# make demo    harvest the sample sites: needs nothing but Python 3.11 or later; ARGS=--serve: open the console on them
 # make quick   run the unit tests and one scenario of each kind, in one to two minutes
 # make test    run the tests, four at a time, as most of them wait for something; ARGS=tests/sources: one room, two at a time;
 #              ARGS="-n 0 -k word": one at a time, some; a service that is not there skips its tests, unless REQUIRE_SERVICES=1
@@ -6,9 +6,9 @@
 # make bench   measure: all benchmarks, or ARGS="full-night --scale 0.1"; ARGS="full-night --against COMMIT": in turn with
 #              that state of the program; needs nginx-light, curl, libxml2-utils
 # make fuzz    fuzz for as long as one likes: ARGS="lists", "documents", "repositories"…, and libFuzzer's options
-# make pictures  make the pictures in docs/images anew: terminals, and reports if Chromium is there
+# make pictures  make the pictures in docs/images again: terminals, and reports and pages of the console if Chromium is there
 # make site    the documentation as a site, in site/
-# make docs    write what is made from the code: docs/rules.md, docs/settings.md, docs/commands.md, sql/ddl/*.sql, the picture in docs/architecture.md
+# make docs    write what is made from the code: docs/rules.md, docs/settings.md, docs/commands.md, docs/openapi.json, sql/ddl/*.sql, the picture in docs/architecture.md
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	if $$p -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$p; break; fi; done)
@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: demo quick test check bench fuzz docs pictures site clean
 
 demo: $(VENV)/installed
-	$(BIN)/metaharvest demo $(if $(FOLDER),--folder $(FOLDER))
+	$(BIN)/metaharvest demo $(if $(FOLDER),--folder $(FOLDER)) $(ARGS)
 
 quick: $(VENV)/installed-dev
 	$(BIN)/python -m pytest --quiet --quick --numprocesses=2 --dist=worksteal $(ARGS)
@@ -53,8 +53,9 @@ docs: $(VENV)/installed-dev
 	$(BIN)/python docs/draw_house.py docs/architecture.md
 	$(BIN)/python docs/reference.py settings > docs/settings.md
 	$(BIN)/python docs/reference.py commands > docs/commands.md
+	$(BIN)/python -m metaharvest.web.api.openapi docs/schemas > docs/openapi.json
 
-pictures: $(VENV)/installed
+pictures: $(VENV)/installed-dev
 	$(BIN)/python docs/pictures.py
 
 site: $(VENV)/installed-dev
@@ -69,10 +70,10 @@ $(BIN)/python:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 $(VENV)/installed: pyproject.toml $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable '.[web,pipeline]'
 	$(BIN)/python -m compileall -q src
 	@touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --editable . --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[web,pipeline]' --group dev
 	@touch $@

@@ -1,6 +1,6 @@
 """`python -m benchmarks [NAME ...] [--scale 0.1] [--against COMMIT]`: measures, prints tables.
 
-Each benchmark's is printed as soon as it is there, those of all in Markdown at the end.
+The table of each benchmark is printed when it is complete, and all tables in Markdown at the end.
 """
 
 from __future__ import annotations
@@ -14,7 +14,23 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks import against, checking, folder, nights, provider, repositories, startup, targets
+from benchmarks import (
+    against,
+    checking,
+    cleaning,
+    duplicates,
+    extraction,
+    folder,
+    full_text,
+    nights,
+    provider,
+    related,
+    repositories,
+    searching,
+    startup,
+    targets,
+    workers,
+)
 from benchmarks.databases import NoServer
 from benchmarks.pairs import COMPARED_HEADINGS, Comparison, Pairs
 from benchmarks.servers import MissingTool
@@ -32,8 +48,15 @@ BENCHMARKS: dict[str, Callable[[Path, float], Iterator[Line]]] = {
     "folder": folder.folder,
     "repositories": repositories.repositories,
     "provider": provider.provider,
+    "workers": workers.workers,
     "start-up": startup.start_up,
     "check": checking.check,
+    "duplicates": duplicates.duplicates,
+    "related": related.related,
+    "cleaning": cleaning.cleaning,
+    "extraction": extraction.extraction,
+    "full-text-links": full_text.full_text_links,
+    "search": searching.search,
 }
 COMPARISONS: dict[str, Callable[[Path, float, Pairs], Iterator[Comparison] | Results]] = {
     "full-night": against.full_night,

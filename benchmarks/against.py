@@ -64,7 +64,7 @@ def quiet_night(scratch: Path, scale: float, pairs: Pairs) -> Iterator[Compariso
 
 def slow_sites(scratch: Path, scale: float, pairs: Pairs) -> Iterator[Comparison]:
     """Slow sites with the settings that each state has by default, and with enough workers for all of them."""
-    with nights.slow_network(scratch, scale) as sites:
+    with nights.slow_network(scratch, SLOW_SITES, nights.scaled(nights.SLOW_DOCUMENTS, scale)) as sites:
         yield pairs.compare("one slow site alone", lambda state: first_night(scratch, sites[:1], state=state))
         for settings, workers in SLOW_SETTINGS.items():
             measure = partial(first_night, scratch, sites, workers, SQLITE)

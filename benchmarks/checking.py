@@ -15,7 +15,7 @@ from benchmarks.table import Line
 DOCUMENTS = 1000
 TIMES = 3
 ONE_IN = 20
-"""Of so many documents, one has an error where that is measured."""
+"""One of this number of documents has an error, in measurements of errors."""
 
 
 def check(scratch: Path, scale: float) -> Iterator[Line]:

@@ -56,7 +56,7 @@ def _uploads(sites: Sequence[SiteFolder]) -> Iterator[Upload]:
 
 
 def _put(scratch: Path, uploads: Sequence[Upload], threads: int) -> float:
-    """The seconds that the target takes for these documents, so many at a time; they stay in the folder `put`."""
+    """The seconds that the target takes for these documents, this number at a time; they stay in the folder `put`."""
     shutil.rmtree(scratch / "put", ignore_errors=True)
     database = scratch / f"put-{threads}.db"
     engine = open_url(make_url(f"sqlite:///{database}"))

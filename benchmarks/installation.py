@@ -193,7 +193,7 @@ def _peaks(pid: int, ended: threading.Event) -> dict[int, int]:
 
 
 def _processor_of_orphans(pids: Iterable[int]) -> float:
-    """The processor seconds of those of these processes whose parents did not wait for them."""
+    """The processor seconds of the processes among these whose parents did not wait for them."""
     seconds = 0.0
     for pid in pids:
         with suppress(ChildProcessError):

@@ -65,7 +65,7 @@ def quiet_night(scratch: Path, scale: float) -> Iterator[Line]:
 
 def slow_sites(scratch: Path, scale: float) -> Iterator[Line]:
     """26 sites whose servers take 100 ms for every answer, beside one of them alone."""
-    with slow_network(scratch, scale) as sites:
+    with slow_network(scratch, SLOW_SITES, scaled(SLOW_DOCUMENTS, scale)) as sites:
         alone = first_night(scratch, sites[:1])
         yield Line("one slow site alone", alone.wall, note=_of(alone))
         for settings, workers in SLOW_SETTINGS.items():
@@ -117,7 +117,7 @@ def first_night(
 
 @contextmanager
 def served(scratch: Path, number: int, documents: int) -> Iterator[list[SiteFolder]]:
-    """So many sites with so many documents each, served by nginx; their files are gone afterwards."""
+    """This number of sites, with this number of documents each, served by nginx; their files are deleted at the end."""
     port, addresses = free_port(), hosts(number)
     sites = _sites(scratch, addresses, port, documents)
     _write(sites)
@@ -129,12 +129,12 @@ def served(scratch: Path, number: int, documents: int) -> Iterator[list[SiteFold
 
 
 @contextmanager
-def slow_network(scratch: Path, scale: float) -> Iterator[list[SiteFolder]]:
-    """26 sites whose servers take 100 ms for every answer."""
-    port, addresses = free_port(), hosts(SLOW_SITES)
-    sites = _sites(scratch, addresses, port, scaled(SLOW_DOCUMENTS, scale))
+def slow_network(scratch: Path, number: int, documents: int, latency: float = LATENCY) -> Iterator[list[SiteFolder]]:
+    """This number of sites with this number of documents each; their servers wait `latency` seconds for each answer."""
+    port, addresses = free_port(), hosts(number)
+    sites = _sites(scratch, addresses, port, documents)
     _write(sites)
-    with slow_server(scratch / "root", addresses, port, LATENCY):
+    with slow_server(scratch / "root", addresses, port, latency):
         yield sites
 
 

@@ -1,7 +1,7 @@
 """`python -m benchmarks.oai_pages PORT RECORDS PAGE RATE DAMAGED`: a repository whose pages are made once, before.
 
-RATE: it gives out so many records a second, as real ones take their time; 0: as many as it can. DAMAGED: 1 if each page
-has bytes that are no text in its middle, else 0.
+RATE: the records that it sends in a second, since real repositories are slow; 0: as many as it can. DAMAGED: 1 if each
+page has bytes in its middle that are not text, else 0.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """How two states are compared: in so many pairs of runs, each state first in every other pair."""
+    """The comparison of two states: this number of pairs of runs, in turn with each state first."""
 
     before: State
     after: State

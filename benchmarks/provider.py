@@ -58,13 +58,17 @@ class Listed:
     records: int = 0
     refused: int = 0
     began: str = ""
+    queries: list[str] = field(default_factory=list)
 
 
 class _Harvester:
-    """One client with one connection."""
+    """One client with one connection, from an address of its own."""
 
-    def __init__(self, port: int) -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
+    def __init__(self, port: int, number: int = 1) -> None:
+        # Linux has all of 127.0.0.0/8. One address may have half of the places for lists.
+        self._connection = http.client.HTTPConnection(
+            "127.0.0.1", port, timeout=300, source_address=(f"127.0.0.{number}", 0)
+        )
 
     def close(self) -> None:
         self._connection.close()
@@ -73,6 +77,7 @@ class _Harvester:
         """Read a list of records, page by page; gives the number of the page."""
         query = f"metadataPrefix=oai_dc{f'&from={since}' if since else ''}"
         while query:
+            listed.queries.append(query)
             body = self._page(f"/oai?verb=ListRecords&{query}", listed)
             found = _IDENTIFIER.findall(body)
             listed.records += len(found)
@@ -82,6 +87,12 @@ class _Harvester:
             token = _TOKEN.search(body)
             query = f"resumptionToken={quote(token[1])}" if token else ""
             yield len(listed.seconds)
+
+    def seconds_of(self, query: str) -> float:
+        """The time of the page of this request."""
+        listed = Listed()
+        self._page(f"/oai?verb=ListRecords&{query}", listed)
+        return listed.seconds[0]
 
     def _page(self, path: str, listed: Listed) -> bytes:
         while True:
@@ -125,22 +136,21 @@ def _beside_another(scratch: Path, records: int) -> Iterator[Line]:
 
 
 def _long_list(folder: Path, kind: str, url: str, records: int) -> Iterator[Line]:
-    """A whole list: the median time of forty pages at its start, in its middle, at its end; memory of the process."""
+    """A whole list; the median time of forty pages at its start, in its middle, at its end, in turn; memory."""
     with _filled(folder, url, records) as installation, _served(installation) as (port, process):
         listed, memory = Listed(), []
         with closing(_Harvester(port)) as harvester:
             for page in harvester.pages(listed):
                 if page in (records // PAGE // 10, records // PAGE):
                     memory.append(_memory(process))
-    _expect(listed.records, records)
-    # The first page counts the list.
-    middle = len(listed.seconds) // 2
-    places = {
-        "start": listed.seconds[1:41],
-        "middle": listed.seconds[middle : middle + 40],
-        "end": listed.seconds[-41:-1],
-    }
-    typical = {name: statistics.median(seconds) * 1000 for name, seconds in places.items()}
+            _expect(listed.records, records)
+            # The first page counts the list.
+            queries, middle = listed.queries[1:-1], len(listed.queries) // 2
+            places = (queries[:40], queries[middle : middle + 40], queries[-40:])
+            # In turn, as the machine may be slower at some times.
+            rounds = [[harvester.seconds_of(query) for query in each] for each in zip(*places, strict=False)]
+    medians = (statistics.median(each) * 1000 for each in zip(*rounds, strict=True))
+    typical = dict(zip(("start", "middle", "end"), medians, strict=True))
     yield Line(
         f"first page of {records:,} records, {kind}",
         listed.seconds[0] * 1000,
@@ -206,9 +216,9 @@ def _while_a_run_writes(folder: Path, before: int, written: int) -> Iterator[Lin
 def _together(threads: ThreadPoolExecutor, port: int, until: Future[Cost] | Future[None]) -> Sequence[Listed]:
     """What each harvester has read: a whole list, changes until this has ended, and the changes after that."""
 
-    def harvest() -> Listed:
+    def harvest(number: int) -> Listed:
         listed, since = Listed(), ""
-        with closing(_Harvester(port)) as harvester:
+        with closing(_Harvester(port, number)) as harvester:
             while True:
                 is_last = until.done()
                 listed.began = ""
@@ -218,7 +228,7 @@ def _together(threads: ThreadPoolExecutor, port: int, until: Future[Cost] | Futu
                 if is_last:
                     return listed
 
-    return [each.result() for each in [threads.submit(harvest) for _ in range(HARVESTERS)]]
+    return [each.result() for each in [threads.submit(harvest, number + 1) for number in range(HARVESTERS)]]
 
 
 @contextmanager

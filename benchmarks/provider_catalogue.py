@@ -72,7 +72,12 @@ def _content(number: int) -> bytes:
 
 def _block(number: int) -> dict[str, object]:
     """The values that the records of a block have in common."""
-    return {"content": _content(number), "at": _BEGIN + timedelta(minutes=number), "set": f"s:{number % 10}"}
+    return {
+        "content": _content(number),
+        "at": _BEGIN + timedelta(minutes=number),
+        "set": f"s:{number % 10}",
+        "sets": f'["s:{number % 10}"]',
+    }
 
 
 def _values(number: ColumnElement[int]) -> Mapping[str, Mapping[str, ColumnElement[Any] | str]]:
@@ -106,7 +111,7 @@ def _values(number: ColumnElement[int]) -> Mapping[str, Mapping[str, ColumnEleme
             "namespace": literal(OAI_DC),
             "digest": digest,
             "altered": false(),
-            "sets": literal('["s"]'),
+            "sets": "sets",
             "about": literal("[]"),
         },
         "catalogue_document": {

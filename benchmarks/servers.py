@@ -51,7 +51,7 @@ def tool(name: str, package: str) -> str:
 
 
 def hosts(count: int) -> list[str]:
-    """So many loopback addresses, from 127.0.0.2 on."""
+    """This number of loopback addresses, from 127.0.0.2 on."""
     return [f"127.0.{number // 250}.{number % 250 + 1}" for number in range(1, count + 1)]
 
 

@@ -1,7 +1,8 @@
 """Makes the pictures in docs/images from what the program does now: `python docs/pictures.py [FOLDER]`.
 
-Recordings of a terminal (SVG) show commands and what they print, on the sample sites. Pictures of reports (PNG) are
-those of the third night of the demo, as Chromium shows them; without Chromium they are left as they are.
+Recordings of a terminal (SVG) show commands and what they print, on the sample sites. Pictures of reports (PNG) show
+the third night of the demo, and pictures of the console show its pages after that night, as Chromium draws them.
+Without Chromium they stay as they are.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -29,6 +31,11 @@ WIDTH = 120
 REPORTS = {"site-report.png": ("basalt-flats", 1060), "admin-report.png": ("administrator", 1040)}
 """Picture -> whose report, and how much of it in pixels."""
 
+PAGES = {"console-tonight.png": "/console/tonight", "console-document.png": "/console/documents/ren-basalt.17"}
+"""Picture -> the page of the console."""
+
+PAGE_SIZE = {"width": 1200, "height": 820}
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 GAUGE = data_folder("sample_sites") / "basalt-flats" / "unresolved-reference.xml"
 
@@ -38,21 +45,32 @@ def make(images: Path) -> None:
     images.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="metaharvest-pictures-") as name:
         folder = Path(name).resolve()
-        shutil.copytree(data_folder("sample_sites") / "alder-creek", folder / "eml")
-        (folder / "eml" / "harvest-list.xml").unlink()
-        shutil.copy(GAUGE, folder / "eml" / "gauge.xml")
-        for picture, commands in {
-            "check.svg": ["metaharvest check eml/"],
-            "demo.svg": ["metaharvest demo --folder demo"],
-        }.items():
-            (images / picture).write_text(recording(commands, folder), encoding="utf-8")
+        record(images, folder)
         browser = next(filter(None, map(shutil.which, BROWSERS)), None)
         if browser is None:
             print("Chromium is not there: the pictures of reports stay as they are.")
             return
-        for picture, (whose, height) in REPORTS.items():
-            page = sorted((folder / "demo" / "html").glob(f"*-{whose}.html"))[-1]
-            photograph(browser, page, images / picture, height, folder)
+        photograph_reports(browser, folder, images)
+        photograph_console(browser, folder, images)
+
+
+def record(images: Path, folder: Path) -> None:
+    """Record the terminals. The demo stays in the folder `demo` of the working folder."""
+    shutil.copytree(data_folder("sample_sites") / "alder-creek", folder / "eml")
+    (folder / "eml" / "harvest-list.xml").unlink()
+    shutil.copy(GAUGE, folder / "eml" / "gauge.xml")
+    for picture, commands in {
+        "check.svg": ["metaharvest check eml/"],
+        "demo.svg": ["metaharvest demo --folder demo"],
+    }.items():
+        (images / picture).write_text(recording(commands, folder), encoding="utf-8")
+
+
+def photograph_reports(browser: str, folder: Path, images: Path) -> None:
+    """The reports of the last night of the recorded demo."""
+    for picture, (whose, height) in REPORTS.items():
+        page = sorted((folder / "demo" / "html").glob(f"*-{whose}.html"))[-1]
+        photograph(browser, page, images / picture, height, folder)
 
 
 def recording(commands: Sequence[str], folder: Path) -> str:
@@ -84,6 +102,39 @@ def photograph(browser: str, page: Path, picture: Path, height: int, folder: Pat
     where = [f"--user-data-dir={folder / 'profile'}", f"--window-size=800,{height}", f"--screenshot={picture}"]
     command = [browser, *quiet.split(), *where, page.as_uri()]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
+
+
+def photograph_console(browser: str, folder: Path, images: Path) -> None:
+    """The pages of the console of the demo, for an operator who has signed in by its link."""
+    from playwright.sync_api import sync_playwright
+
+    command = [
+        sys.executable,
+        "-m",
+        "metaharvest",
+        "demo",
+        "--folder",
+        str(folder / "served"),
+        "--serve",
+        "--port",
+        "0",
+    ]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        link = next(found[0] for line in process.stdout if (found := re.search(r"http://\S+/console/link/\S+", line)))
+        try:
+            with sync_playwright() as playwright:
+                chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+                tab = chromium.new_page(viewport=PAGE_SIZE, color_scheme="light")
+                tab.goto(link)
+                tab.get_by_role("button", name="Sign in").click()
+                for picture, path in PAGES.items():
+                    tab.goto(link.partition("/console/")[0] + path)
+                    tab.screenshot(path=images / picture)
+                chromium.close()
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=60)
 
 
 if __name__ == "__main__":

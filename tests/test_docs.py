@@ -69,3 +69,9 @@ def test_what_is_shown_can_be_typed() -> None:
     assert len(lines) > 100
     wrong = {(where, line): problem for where, line in lines if (problem := problem_with(line))}
     assert wrong == {}
+
+
+def test_no_page_has_the_marks_of_a_merge() -> None:
+    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")]
+    marks = re.compile(r"^(?:<{7}|={7}|>{7})", re.MULTILINE)
+    assert [page.name for page in pages if marks.search(page.read_text(encoding="utf-8"))] == []

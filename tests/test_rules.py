@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+from metaharvest.model.actions import ACTIONS
 from metaharvest.rules import GROUPS, RULES, render
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -12,7 +13,7 @@ PREFIXES = tuple(f"{group}." for group in GROUPS)
 
 
 def named_rules(source: str) -> set[str]:
-    """Every literal in `source` that reads like a rule's name."""
+    """Every literal in `source` that reads like a rule's name. Actions, and a message of ASGI, have such names, too."""
     return {
         node.value
         for node in ast.walk(ast.parse(source))
@@ -21,6 +22,8 @@ def named_rules(source: str) -> set[str]:
         and node.value.startswith(PREFIXES)
         and all(part.replace("-", "").isalnum() for part in node.value.split("."))
         and node.value.islower()
+        and node.value != "http.request"
+        and node.value not in ACTIONS
         and not node.value.endswith((".py", ".xml", ".txt", ".html", ".csv", ".toml"))
     }
 

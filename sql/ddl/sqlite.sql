@@ -1,5 +1,51 @@
 -- The tables of metaharvest on sqlite, for reading: `metaharvest init` creates and upgrades them.
 
+CREATE TABLE api_call (
+	api_call_id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, 
+	api_key_id INTEGER NOT NULL, 
+	idempotency_key VARCHAR(255) NOT NULL, 
+	fingerprint VARCHAR(64) NOT NULL, 
+	called_at DATETIME NOT NULL, 
+	status INTEGER, 
+	answer TEXT, 
+	CONSTRAINT uq_api_call UNIQUE (api_key_id, idempotency_key)
+);
+
+CREATE INDEX ix_api_call_called_at ON api_call (called_at);
+
+CREATE TABLE api_key (
+	api_key_id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, 
+	name VARCHAR(100) NOT NULL, 
+	key_hash VARCHAR(64) NOT NULL, 
+	role VARCHAR(16) NOT NULL, 
+	created_by VARCHAR(320) NOT NULL, 
+	created_at DATETIME NOT NULL, 
+	expires_at DATETIME, 
+	last_used_at DATETIME, 
+	revoked_at DATETIME, 
+	CONSTRAINT uq_api_key_key_hash UNIQUE (key_hash)
+);
+
+CREATE TABLE audit_entry (
+	audit_entry_id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, 
+	at DATETIME NOT NULL, 
+	actor VARCHAR(320) NOT NULL, 
+	via VARCHAR(16) NOT NULL, 
+	action VARCHAR(64) NOT NULL, 
+	subject_kind VARCHAR(32) NOT NULL, 
+	subject TEXT NOT NULL, 
+	site_schedule_id INTEGER, 
+	before_values TEXT, 
+	after_values TEXT, 
+	reason TEXT
+);
+
+CREATE INDEX ix_audit_entry_actor ON audit_entry (actor, audit_entry_id);
+
+CREATE INDEX ix_audit_entry_at ON audit_entry (at);
+
+CREATE INDEX ix_audit_entry_site ON audit_entry (site_schedule_id, audit_entry_id);
+
 CREATE TABLE catalogue_counter (
 	counter_id INTEGER NOT NULL, 
 	change_seq BIGINT NOT NULL, 
@@ -31,9 +77,18 @@ CREATE INDEX ix_catalogue_document_item ON catalogue_document (item_identifier, 
 
 CREATE INDEX ix_catalogue_document_origin ON catalogue_document (origin, changed_at, catalogue_document_id);
 
-CREATE INDEX ix_catalogue_document_site ON catalogue_document (site_schedule_id, changed_at, catalogue_document_id);
+CREATE INDEX ix_catalogue_document_site ON catalogue_document (site_schedule_id, changed_at, catalogue_document_id, deleted);
 
 CREATE INDEX ix_catalogue_document_type ON catalogue_document (document_type, changed_at, catalogue_document_id);
+
+CREATE TABLE catalogue_former_format (
+	catalogue_document_id INTEGER NOT NULL, 
+	document_type VARCHAR(255) NOT NULL, 
+	changed_at DATETIME NOT NULL, 
+	CONSTRAINT pk_catalogue_former_format PRIMARY KEY (catalogue_document_id, document_type)
+);
+
+CREATE INDEX ix_catalogue_former_format_type ON catalogue_former_format (document_type, changed_at, catalogue_document_id);
 
 CREATE TABLE catalogue_set (
 	catalogue_set_id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, 
@@ -44,6 +99,64 @@ CREATE TABLE catalogue_set (
 CREATE INDEX ix_catalogue_set_catalogue_document_id ON catalogue_set (catalogue_document_id);
 
 CREATE INDEX ix_catalogue_set_spec ON catalogue_set (set_spec, catalogue_document_id);
+
+CREATE TABLE catalogue_withheld (
+	catalogue_document_id INTEGER NOT NULL, 
+	retracted BOOLEAN NOT NULL, 
+	CONSTRAINT pk_catalogue_withheld PRIMARY KEY (catalogue_document_id)
+);
+
+CREATE TABLE console_link (
+	link_id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, 
+	token_hash VARCHAR(64) NOT NULL, 
+	address VARCHAR(320) NOT NULL, 
+	created_at DATETIME NOT NULL, 
+	expires_at DATETIME NOT NULL, 
+	spent_at DATETIME, 
+	CONSTRAINT uq_console_link_token_hash UNIQUE (token_hash)
+);
+
+CREATE INDEX ix_console_link_address ON console_link (address, created_at);
+
+CREATE INDEX ix_console_link_expires_at ON console_link (expires_at);
+
+CREATE TABLE console_session (
+	session_id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, 
+	token_hash VARCHAR(64) NOT NULL, 
+	address VARCHAR(320) NOT NULL, 
+	created_at DATETIME NOT NULL, 
+	last_seen_at DATETIME NOT NULL, 
+	expires_at DATETIME NOT NULL, 
+	user_agent VARCHAR(300) NOT NULL, 
+	CONSTRAINT uq_console_session_token_hash UNIQUE (token_hash)
+);
+
+CREATE INDEX ix_console_session_address ON console_session (address);
+
+CREATE INDEX ix_console_session_expires_at ON console_session (expires_at);
+
+CREATE TABLE console_user (
+	user_id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, 
+	address VARCHAR(320) NOT NULL, 
+	name VARCHAR(200) NOT NULL, 
+	role VARCHAR(16) NOT NULL, 
+	created_at DATETIME NOT NULL, 
+	disabled_at DATETIME, 
+	issuer VARCHAR(255), 
+	subject VARCHAR(255), 
+	CONSTRAINT uq_console_user_subject UNIQUE (issuer, subject), 
+	CONSTRAINT uq_console_user_address UNIQUE (address)
+);
+
+CREATE TABLE daemon_state (
+	daemon_id INTEGER NOT NULL, 
+	host VARCHAR(255) NOT NULL, 
+	pid INTEGER NOT NULL, 
+	next_run_at DATETIME, 
+	zone VARCHAR(64) NOT NULL, 
+	seen_at DATETIME NOT NULL, 
+	CONSTRAINT pk_daemon_state PRIMARY KEY (daemon_id)
+);
 
 CREATE TABLE document_origin (
 	document_origin_id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, 
@@ -156,9 +269,15 @@ CREATE TABLE harvest_document (
 	CONSTRAINT uq_harvest_document UNIQUE (site_schedule_id, document_id, revision)
 );
 
+CREATE INDEX ix_harvest_document_document ON harvest_document (document_id, site_schedule_id);
+
+CREATE INDEX ix_harvest_document_failing ON harvest_document (site_schedule_id, failing_since) WHERE failing_since IS NOT NULL;
+
 CREATE INDEX ix_harvest_document_look ON harvest_document (site_schedule_id, looked_at);
 
 CREATE INDEX ix_harvest_document_retry ON harvest_document (next_attempt, site_schedule_id);
+
+CREATE INDEX ix_harvest_document_state ON harvest_document (state, site_schedule_id);
 
 CREATE TABLE harvest_operation (
 	harvest_operation_code VARCHAR(64) NOT NULL, 
@@ -166,6 +285,32 @@ CREATE TABLE harvest_operation (
 	level VARCHAR(16) NOT NULL, 
 	CONSTRAINT pk_harvest_operation PRIMARY KEY (harvest_operation_code)
 );
+
+CREATE TABLE harvest_request (
+	request_id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, 
+	kind VARCHAR(16) NOT NULL, 
+	site_schedule_id INTEGER, 
+	site_name VARCHAR(100), 
+	scope VARCHAR(16), 
+	priority INTEGER DEFAULT '0' NOT NULL, 
+	asked_by VARCHAR(320) NOT NULL, 
+	asked_via VARCHAR(16) NOT NULL, 
+	asked_at DATETIME NOT NULL, 
+	state VARCHAR(16) NOT NULL, 
+	sentence TEXT, 
+	run_id INTEGER, 
+	taken_at DATETIME, 
+	ended_at DATETIME, 
+	attempts INTEGER DEFAULT '0' NOT NULL, 
+	open_key VARCHAR(64), 
+	CONSTRAINT uq_harvest_request_open_key UNIQUE (open_key)
+);
+
+CREATE INDEX ix_harvest_request_run_id ON harvest_request (run_id);
+
+CREATE INDEX ix_harvest_request_site_schedule_id ON harvest_request (site_schedule_id);
+
+CREATE INDEX ix_harvest_request_state ON harvest_request (state, kind);
 
 CREATE TABLE harvest_run (
 	run_id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, 
@@ -175,7 +320,9 @@ CREATE TABLE harvest_run (
 	status VARCHAR(16) NOT NULL, 
 	host VARCHAR(255) NOT NULL, 
 	pid INTEGER NOT NULL, 
-	heartbeat_at DATETIME NOT NULL
+	heartbeat_at DATETIME NOT NULL, 
+	distributed BOOLEAN DEFAULT 0 NOT NULL, 
+	due_sites_of DATE
 );
 
 CREATE INDEX ix_harvest_run_status ON harvest_run (status);
@@ -195,12 +342,240 @@ CREATE TABLE harvest_site_schedule (
 	contact_email TEXT, 
 	notify VARCHAR(16) DEFAULT 'always' NOT NULL, 
 	enabled BOOLEAN DEFAULT 1 NOT NULL, 
+	public BOOLEAN DEFAULT 1 NOT NULL, 
 	options TEXT, 
 	list_etag TEXT, 
 	list_last_modified VARCHAR(100), 
 	list_sha256 VARCHAR(64), 
 	CONSTRAINT uq_harvest_site_schedule_name UNIQUE (name)
 );
+
+CREATE TABLE host_lease (
+	host VARCHAR(800) NOT NULL, 
+	holder VARCHAR(255), 
+	lease_until DATETIME NOT NULL, 
+	wanted_at DATETIME, 
+	servers TEXT, 
+	CONSTRAINT pk_host_lease PRIMARY KEY (host)
+);
+
+CREATE TABLE job (
+	job_id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, 
+	kind VARCHAR(32) NOT NULL, 
+	run_id INTEGER, 
+	subject VARCHAR(255) NOT NULL, 
+	work TEXT NOT NULL, 
+	host VARCHAR(255) NOT NULL, 
+	priority INTEGER NOT NULL, 
+	state VARCHAR(16) NOT NULL, 
+	not_before DATETIME NOT NULL, 
+	open_key VARCHAR(255), 
+	host_key VARCHAR(255), 
+	worker VARCHAR(255), 
+	fence BIGINT DEFAULT '0' NOT NULL, 
+	lease_until DATETIME, 
+	is_to_end BOOLEAN DEFAULT 0 NOT NULL, 
+	attempts INTEGER DEFAULT '0' NOT NULL, 
+	slices INTEGER DEFAULT '0' NOT NULL, 
+	made_at DATETIME NOT NULL, 
+	began_at DATETIME, 
+	ended_at DATETIME, 
+	seconds FLOAT DEFAULT '0' NOT NULL, 
+	cpu_seconds FLOAT DEFAULT '0' NOT NULL, 
+	memory_bytes BIGINT DEFAULT '0' NOT NULL, 
+	sentence TEXT, 
+	CONSTRAINT uq_job_open_key UNIQUE (open_key), 
+	CONSTRAINT uq_job_host_key UNIQUE (host_key)
+);
+
+CREATE INDEX ix_job_ended_at ON job (ended_at);
+
+CREATE INDEX ix_job_next ON job (state, priority DESC, job_id);
+
+CREATE INDEX ix_job_run ON job (run_id, state);
+
+CREATE TABLE job_event (
+	job_event_id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, 
+	job_id INTEGER NOT NULL, 
+	fence BIGINT NOT NULL, 
+	step VARCHAR(16) NOT NULL, 
+	worker VARCHAR(255) NOT NULL, 
+	at DATETIME NOT NULL, 
+	sentence TEXT
+);
+
+CREATE INDEX ix_job_event_job_id ON job_event (job_id);
+
+CREATE TABLE lookup_answer (
+	request_sha256 VARCHAR(64) NOT NULL, 
+	answer TEXT NOT NULL, 
+	answered_at DATETIME NOT NULL, 
+	CONSTRAINT pk_lookup_answer PRIMARY KEY (request_sha256)
+);
+
+CREATE TABLE output (
+	catalogue_document_id INTEGER NOT NULL, 
+	revision BIGINT NOT NULL, 
+	version INTEGER NOT NULL, 
+	year INTEGER, 
+	doi VARCHAR(255), 
+	content TEXT NOT NULL, 
+	CONSTRAINT pk_output PRIMARY KEY (catalogue_document_id)
+);
+
+CREATE INDEX ix_output_doi ON output (doi);
+
+CREATE TABLE output_block (
+	block VARCHAR(64) NOT NULL, 
+	catalogue_document_id INTEGER NOT NULL, 
+	CONSTRAINT pk_output_block PRIMARY KEY (block, catalogue_document_id)
+);
+
+CREATE INDEX ix_output_block_document ON output_block (catalogue_document_id);
+
+CREATE TABLE output_decision (
+	catalogue_document_id INTEGER NOT NULL, 
+	other_id INTEGER NOT NULL, 
+	kind VARCHAR(16) NOT NULL, 
+	answer VARCHAR(16) NOT NULL, 
+	reason TEXT, 
+	decided_by VARCHAR(255) NOT NULL, 
+	decided_at DATETIME NOT NULL, 
+	CONSTRAINT pk_output_decision PRIMARY KEY (catalogue_document_id, other_id, kind)
+);
+
+CREATE INDEX ix_output_decision_other ON output_decision (other_id);
+
+CREATE TABLE output_file (
+	output_file_id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, 
+	catalogue_document_id INTEGER NOT NULL, 
+	rank INTEGER NOT NULL, 
+	url TEXT NOT NULL, 
+	final_url TEXT NOT NULL, 
+	found_by VARCHAR(64) NOT NULL, 
+	sha256 VARCHAR(64) NOT NULL, 
+	media_type VARCHAR(100) NOT NULL, 
+	size BIGINT NOT NULL, 
+	kept BOOLEAN NOT NULL, 
+	licence TEXT, 
+	etag TEXT, 
+	last_modified VARCHAR(100), 
+	fetched_at DATETIME NOT NULL
+);
+
+CREATE INDEX ix_output_file_document ON output_file (catalogue_document_id, rank);
+
+CREATE INDEX ix_output_file_sha256 ON output_file (sha256);
+
+CREATE TABLE output_pair (
+	catalogue_document_id INTEGER NOT NULL, 
+	other_id INTEGER NOT NULL, 
+	answer VARCHAR(16) NOT NULL, 
+	method VARCHAR(16) NOT NULL, 
+	score FLOAT NOT NULL, 
+	reason TEXT NOT NULL, 
+	CONSTRAINT pk_output_pair PRIMARY KEY (catalogue_document_id, other_id)
+);
+
+CREATE INDEX ix_output_pair_answer ON output_pair (answer, catalogue_document_id, other_id);
+
+CREATE INDEX ix_output_pair_other ON output_pair (other_id);
+
+CREATE TABLE output_reference (
+	output_reference_id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, 
+	catalogue_document_id INTEGER NOT NULL, 
+	position INTEGER NOT NULL, 
+	raw TEXT NOT NULL, 
+	doi VARCHAR(255), 
+	matched_id INTEGER, 
+	method VARCHAR(32), 
+	score FLOAT
+);
+
+CREATE INDEX ix_output_reference_document ON output_reference (catalogue_document_id, position);
+
+CREATE INDEX ix_output_reference_doi ON output_reference (doi);
+
+CREATE INDEX ix_output_reference_matched_id ON output_reference (matched_id);
+
+CREATE TABLE output_text (
+	catalogue_document_id INTEGER NOT NULL, 
+	version INTEGER NOT NULL, 
+	file_sha256 VARCHAR(64) NOT NULL, 
+	text_sha256 VARCHAR(64) NOT NULL, 
+	characters INTEGER NOT NULL, 
+	pages INTEGER, 
+	language VARCHAR(16) NOT NULL, 
+	language_score FLOAT, 
+	CONSTRAINT pk_output_text PRIMARY KEY (catalogue_document_id)
+);
+
+CREATE INDEX ix_output_text_file_sha256 ON output_text (file_sha256);
+
+CREATE INDEX ix_output_text_text_sha256 ON output_text (text_sha256);
+
+CREATE TABLE output_title (
+	title_key VARCHAR(64) NOT NULL, 
+	catalogue_document_id INTEGER NOT NULL, 
+	CONSTRAINT pk_output_title PRIMARY KEY (title_key, catalogue_document_id)
+);
+
+CREATE INDEX ix_output_title_document ON output_title (catalogue_document_id);
+
+CREATE TABLE output_vector (
+	catalogue_document_id INTEGER NOT NULL, 
+	model VARCHAR(64) NOT NULL, 
+	vector BLOB NOT NULL, 
+	CONSTRAINT pk_output_vector PRIMARY KEY (catalogue_document_id)
+);
+
+CREATE TABLE output_work (
+	catalogue_document_id INTEGER NOT NULL, 
+	work_id INTEGER NOT NULL, 
+	CONSTRAINT pk_output_work PRIMARY KEY (catalogue_document_id)
+);
+
+CREATE INDEX ix_output_work_work_id ON output_work (work_id);
+
+CREATE TABLE pipeline_feed (
+	name VARCHAR(100) NOT NULL, 
+	change_seq BIGINT NOT NULL, 
+	moved_at DATETIME NOT NULL, 
+	CONSTRAINT pk_pipeline_feed PRIMARY KEY (name)
+);
+
+CREATE TABLE pipeline_leftover (
+	kind VARCHAR(16) NOT NULL, 
+	sha256 VARCHAR(64) NOT NULL, 
+	CONSTRAINT pk_pipeline_leftover PRIMARY KEY (kind, sha256)
+);
+
+CREATE TABLE pipeline_stage (
+	stage VARCHAR(32) NOT NULL, 
+	version INTEGER NOT NULL, 
+	CONSTRAINT pk_pipeline_stage PRIMARY KEY (stage)
+);
+
+CREATE TABLE pipeline_step (
+	catalogue_document_id INTEGER NOT NULL, 
+	stage VARCHAR(32) NOT NULL, 
+	state VARCHAR(16) NOT NULL, 
+	woken BIGINT NOT NULL, 
+	revision BIGINT, 
+	version INTEGER, 
+	rule VARCHAR(64), 
+	message TEXT, 
+	attempts INTEGER NOT NULL, 
+	retry_at DATETIME, 
+	ended_at DATETIME, 
+	CONSTRAINT pk_pipeline_step PRIMARY KEY (catalogue_document_id, stage)
+);
+
+CREATE INDEX ix_pipeline_step_ended ON pipeline_step (stage, ended_at);
+
+CREATE INDEX ix_pipeline_step_retry ON pipeline_step (stage, retry_at);
+
+CREATE INDEX ix_pipeline_step_state ON pipeline_step (stage, state, catalogue_document_id);
 
 CREATE TABLE site_checkpoint (
 	site_schedule_id INTEGER NOT NULL, 
@@ -241,9 +616,109 @@ CREATE TABLE site_problem (
 	CONSTRAINT uq_site_problem UNIQUE (site_schedule_id, fingerprint)
 );
 
+CREATE INDEX ix_site_problem_ended_on ON site_problem (ended_on);
+
 CREATE INDEX ix_site_problem_ended_site_run ON site_problem (ended_site_run);
 
+CREATE INDEX ix_site_problem_rule ON site_problem (state, rule, site_schedule_id);
+
 CREATE INDEX ix_site_problem_state ON site_problem (site_schedule_id, state);
+
+CREATE TABLE site_progress (
+	site_schedule_id INTEGER NOT NULL, 
+	run_id INTEGER NOT NULL, 
+	site_name VARCHAR(100) NOT NULL, 
+	phase VARCHAR(16) NOT NULL, 
+	listed BIGINT NOT NULL, 
+	done BIGINT NOT NULL, 
+	errors BIGINT NOT NULL, 
+	began_at DATETIME, 
+	updated_at DATETIME NOT NULL, 
+	CONSTRAINT pk_site_progress PRIMARY KEY (site_schedule_id)
+);
+
+CREATE TABLE site_registration (
+	registration_id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, 
+	kind VARCHAR(16) NOT NULL, 
+	state VARCHAR(24) NOT NULL, 
+	site_schedule_id INTEGER, 
+	name VARCHAR(100) NOT NULL, 
+	source_kind VARCHAR(32) NOT NULL, 
+	url TEXT NOT NULL, 
+	prefix VARCHAR(255), 
+	set_spec TEXT, 
+	address VARCHAR(255) NOT NULL, 
+	mailbox VARCHAR(255) NOT NULL, 
+	frequency INTEGER NOT NULL, 
+	unit VARCHAR(16) NOT NULL, 
+	host VARCHAR(255) NOT NULL, 
+	asked_at DATETIME NOT NULL, 
+	summary TEXT, 
+	address_token VARCHAR(64), 
+	address_mails INTEGER DEFAULT '0' NOT NULL, 
+	address_proved_at DATETIME, 
+	list_token VARCHAR(64), 
+	list_looks INTEGER DEFAULT '0' NOT NULL, 
+	source_contacts TEXT, 
+	source_token VARCHAR(64), 
+	source_mailed_to VARCHAR(255), 
+	source_mailed_at DATETIME, 
+	source_mails INTEGER DEFAULT '0' NOT NULL, 
+	source_proved_at DATETIME, 
+	source_proof VARCHAR(16), 
+	mail_problem TEXT, 
+	decided_at DATETIME, 
+	decided_by VARCHAR(255), 
+	reason TEXT
+);
+
+CREATE INDEX ix_site_registration_address_token ON site_registration (address_token);
+
+CREATE INDEX ix_site_registration_asked_at ON site_registration (asked_at);
+
+CREATE INDEX ix_site_registration_host ON site_registration (host);
+
+CREATE INDEX ix_site_registration_mailbox ON site_registration (mailbox);
+
+CREATE INDEX ix_site_registration_site_schedule_id ON site_registration (site_schedule_id);
+
+CREATE INDEX ix_site_registration_source_mailed_to ON site_registration (source_mailed_to);
+
+CREATE INDEX ix_site_registration_source_token ON site_registration (source_token);
+
+CREATE INDEX ix_site_registration_state ON site_registration (state);
+
+CREATE TABLE site_totals (
+	site_totals_id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, 
+	first_day DATE NOT NULL, 
+	site_schedule_id INTEGER NOT NULL, 
+	runs BIGINT NOT NULL, 
+	harvests BIGINT NOT NULL, 
+	failed_harvests BIGINT NOT NULL, 
+	went_well BIGINT NOT NULL, 
+	inserted BIGINT NOT NULL, 
+	updated BIGINT NOT NULL, 
+	deleted BIGINT NOT NULL, 
+	bytes BIGINT NOT NULL, 
+	seconds FLOAT NOT NULL, 
+	failing BIGINT, 
+	last_success DATE, 
+	CONSTRAINT uq_site_totals_first_day_site_schedule_id UNIQUE (first_day, site_schedule_id)
+);
+
+CREATE TABLE worker (
+	worker_id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, 
+	name VARCHAR(255) NOT NULL, 
+	host VARCHAR(255) NOT NULL, 
+	pid INTEGER NOT NULL, 
+	version VARCHAR(32) NOT NULL, 
+	began_at DATETIME NOT NULL, 
+	seen_at DATETIME NOT NULL, 
+	job_id INTEGER, 
+	jobs INTEGER DEFAULT '0' NOT NULL, 
+	is_ending BOOLEAN DEFAULT 0 NOT NULL, 
+	CONSTRAINT uq_worker_name UNIQUE (name)
+);
 
 CREATE TABLE harvest_site_run (
 	site_run_id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, 
@@ -280,9 +755,11 @@ CREATE TABLE harvest_site_run (
 
 CREATE INDEX ix_harvest_site_run_run_id ON harvest_site_run (run_id);
 
+CREATE INDEX ix_harvest_site_run_site ON harvest_site_run (site_schedule_id, site_run_id);
+
 CREATE INDEX ix_harvest_site_run_site_name ON harvest_site_run (site_name);
 
-CREATE INDEX ix_harvest_site_run_site_schedule_id ON harvest_site_run (site_schedule_id);
+CREATE INDEX ix_harvest_site_run_site_status ON harvest_site_run (site_schedule_id, status, site_run_id);
 
 CREATE INDEX ix_harvest_site_run_status ON harvest_site_run (status);
 
@@ -307,6 +784,8 @@ CREATE TABLE harvest_log (
 	CONSTRAINT fk_harvest_log_site_run_id FOREIGN KEY(site_run_id) REFERENCES harvest_site_run (site_run_id), 
 	CONSTRAINT fk_harvest_log_run_id FOREIGN KEY(run_id) REFERENCES harvest_run (run_id)
 );
+
+CREATE INDEX ix_harvest_log_document ON harvest_log (document_id);
 
 CREATE INDEX ix_harvest_log_harvest_date ON harvest_log (harvest_date);
 
@@ -356,6 +835,8 @@ CREATE TABLE harvest_detail_log (
 
 CREATE INDEX ix_harvest_detail_log_harvest_log_id ON harvest_detail_log (harvest_log_id);
 
+CREATE INDEX ix_harvest_detail_log_rule ON harvest_detail_log (rule);
+
 CREATE TABLE report_delivery (
 	delivery_id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, 
 	report_id INTEGER NOT NULL, 
@@ -375,6 +856,7 @@ CREATE INDEX ix_report_delivery_status ON report_delivery (status);
 INSERT INTO harvest_operation VALUES ('HarvesterStartup', 'A run began', 'info');
 INSERT INTO harvest_operation VALUES ('HarvesterShutdown', 'A run ended', 'info');
 INSERT INTO harvest_operation VALUES ('RunInterrupted', 'A run did not come to its end', 'error');
+INSERT INTO harvest_operation VALUES ('RequestTaken', 'The run took a request of a person', 'info');
 INSERT INTO harvest_operation VALUES ('SiteError', 'A site could not be harvested at all', 'error');
 INSERT INTO harvest_operation VALUES ('TargetError', 'The target stopped answering', 'error');
 INSERT INTO harvest_operation VALUES ('GetHarvestListSuccess', 'The harvest list was fetched', 'debug');

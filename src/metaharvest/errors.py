@@ -6,11 +6,15 @@
     ├── RequestError           a person's request lacks something, or does not fit together
     ├── CannotBeChecked        the argument of a check is missing, or is no list and no document
     ├── UnknownDocument        no document has this name
+    ├── QueryError             the query of a search cannot be read
+    ├── NoIndex                there is no search index yet
+    ├── IndexUnavailable       the search index cannot be read or written
     ├── PublishingError        a harvest list cannot be made or changed as asked
     ├── DatabaseError          the database cannot be used
     │   ├── DatabaseUnavailable    it cannot be opened, read or written
     │   └── SchemaMismatch         its tables are older or newer than this program
     ├── NotWritten             the database refused one statement
+    ├── NotTaken               the receiver of changes did not take them
     ├── LockHeld               another run is under way
     ├── RunLost                this run is no longer the one that may write
     └── HarvestError           an expected failure on the way of a document; carries findings
@@ -33,6 +37,11 @@ from metaharvest.model import Finding
 
 class MetaharvestError(Exception):
     """The base of every exception raised on purpose."""
+
+    @property
+    def sentences(self) -> list[str]:
+        """The problems, each with its remedy."""
+        return str(self).splitlines()
 
 
 class SettingsError(MetaharvestError):
@@ -59,6 +68,18 @@ class UnknownDocument(MetaharvestError):
     """No document has this name."""
 
 
+class QueryError(MetaharvestError):
+    """The query of a search cannot be read; the text is a sentence for the person who wrote it."""
+
+
+class NoIndex(MetaharvestError):
+    """There is no search index yet."""
+
+
+class IndexUnavailable(MetaharvestError):
+    """The search index cannot be read or written."""
+
+
 class PublishingError(MetaharvestError):
     """A harvest list cannot be made or changed as asked; nothing was written."""
 
@@ -77,6 +98,10 @@ class SchemaMismatch(DatabaseError):
 
 class NotWritten(MetaharvestError):
     """The database refused one statement, for its values; other statements are written. The text is its reason."""
+
+
+class NotTaken(MetaharvestError):
+    """The command or the web address that gets changes did not take them."""
 
 
 class LockHeld(MetaharvestError):
@@ -99,6 +124,11 @@ class HarvestError(MetaharvestError):
         super().__init__("; ".join(finding.message for finding in findings))
         self.findings = findings
         self.transient = transient
+
+    @property
+    def sentences(self) -> list[str]:
+        """The findings, each with its remedy."""
+        return [finding.with_remedy for finding in self.findings]
 
 
 class FetchError(HarvestError):
@@ -136,6 +166,10 @@ class NotAsked(FetchError):
     def __init__(self, finding: Finding, host: str, *, seconds: float, retry_after: float | None = None) -> None:
         super().__init__(finding, transient=True, seconds=seconds, retry_after=retry_after)
         self.host = host
+
+
+class RequestEnded(NotAsked):
+    """A request ended before its answer, because the run or its site was stopped."""
 
 
 class NotUsable(FetchError):

@@ -44,7 +44,7 @@ RULES: dict[str, Rule] = {
     ),
     "file.missing": Rule(
         "No such file",
-        "There is no file where the file: URL says.",
+        "There is no file at the place of the file: URL.",
         "Put the document where the URL says, or correct the URL.",
     ),
     "file.not-a-file": Rule(
@@ -55,7 +55,7 @@ RULES: dict[str, Rule] = {
     "file.unreadable": Rule(
         "The file cannot be read",
         "The harvester's user may not read the file, or a folder that it is in; or the disk fails or is not there.",
-        "Let the harvester's user read it. What may pass is tried again by itself.",
+        "Let the harvester's user read it. The harvester tries again by itself if that may help.",
     ),
     # -- filter.*: a site's files of filters and of normalising (transform/)
     "filter.bad-file": Rule(
@@ -69,8 +69,8 @@ RULES: dict[str, Rule] = {
     ),
     "filter.left-out": Rule(
         "Left out by a filter",
-        "The filters of the site do not match the document. It is in order, and not wanted.",
-        "Nothing is to be done. If it should be taken, the administrator can change the filters of the site.",
+        "The filters of the site do not match the document. The document is in order, and it is not wanted.",
+        "No action is needed. If the harvester should accept it, the administrator can change the filters of the site.",
     ),
     "filter.failed": Rule(
         "A filter cannot be applied to the document",
@@ -84,14 +84,71 @@ RULES: dict[str, Rule] = {
         "An XPath or a regular expression in the files of the site takes more than some seconds on a document. After "
         "three such documents, all others of the site are put off to the next run.",
         "The administrator should simplify the expression: repetitions within repetitions, such as `(a+)+`, and `//` "
-        "within the condition of a `//` are what costs most.",
+        "within the condition of a `//` cost most.",
         for_contact=_OURS,
     ),
     "filter.normalized": Rule(
-        "Normalising has made the document one that is not acceptable",
-        "What was received is in order. What the site's normalising has added to it is not.",
+        "Normalising made the document unacceptable",
+        "The received document is in order. The additions of the site's normalising are not.",
         "The administrator should correct the file of the normalising.",
         for_contact=_OURS,
+    ),
+    # -- full-text.*: the way from a record to its file (pipeline/full_text/)
+    "full-text.no-link": Rule(
+        "The record leads to no file",
+        "The record has no address, or its page has no link that a program can recognise.",
+        "Put the address of the file into the record, or `citation_pdf_url` into the head of its page: "
+        "https://scholar.google.com/intl/en/scholar/inclusion.html#indexing describes it. Signposting (a header `Link` "
+        "with `rel=item`) works, too.",
+    ),
+    "full-text.missing": Rule(
+        "The file is not at its address",
+        "The address in the record, or the link on its page, leads to nothing: the server answers 404, 410 or an empty "
+        "page.",
+        "Correct the address, or put the file back. The harvester tries again after 30 days.",
+    ),
+    "full-text.unreachable": Rule(
+        "The server of the file did not answer",
+        "The server of the page or the file did not answer, was too slow, or asked for a pause.",
+        "The harvester tries again after two days, or after the pause that the server asks for.",
+    ),
+    "full-text.blocked": Rule(
+        "The server does not let programs have the file",
+        "A robots.txt forbids the address, a protection service sends a test for browsers, or the server answers 403.",
+        'Allow the user agent "metaharvest" in robots.txt and at the protection service, if the harvester may have the '
+        "files.",
+    ),
+    "full-text.login": Rule(
+        "The file needs a login",
+        "The link to the file leads to a page that asks for a name and a password.",
+        "Open the file to everybody, or write into the record that its access is restricted.",
+    ),
+    "full-text.licence": Rule(
+        "The file is not open",
+        "The record says that the access is restricted, or that an embargo has not ended.",
+        "If the file is open, correct the access rights in the record. The harvester looks again after the embargo.",
+    ),
+    "full-text.wrong-type": Rule(
+        "The link leads to something other than a text",
+        "The address of the file answers with a web page, an image, an archive or another file that no text can be "
+        "taken from.",
+        "Link the PDF, the XML (JATS or TEI), or the plain text itself.",
+    ),
+    "full-text.too-large": Rule(
+        "The file is too large",
+        "The file has more bytes than pipeline.largest_file in the settings.",
+        "Publish a smaller version of the file, or ask the administrator of the harvester for a higher limit.",
+    ),
+    "full-text.too-many-hops": Rule(
+        "The file is behind too many pages",
+        "More than three pages lie between the address in the record and the file.",
+        "Put the address of the file into the record, or `citation_pdf_url` into the head of its page.",
+    ),
+    "full-text.loop": Rule(
+        "The links lead in a circle",
+        "The pages or redirects behind the address lead back to each other; some servers do so for visitors without "
+        "cookies.",
+        "Serve the file without cookies, at an address of its own.",
     ),
     # -- http.*: fetching (fetch/)
     "http.bad-url": Rule(
@@ -101,8 +158,9 @@ RULES: dict[str, Rule] = {
     ),
     "http.scheme": Rule(
         "Not an http or https URL",
-        "What web servers serve is harvested: no ftp: or other URLs, and no redirects to them; file: URLs only where "
-        "the administrator has allowed the site a folder, and never by a redirect.",
+        "The harvester reads http: and https: URLs. It does not read ftp: or other URLs, and follows no redirects to "
+        "them. It reads file: URLs only in a folder that the administrator has allowed for the site, and never by a "
+        "redirect.",
         "Put the document on a web server and give its http:// or https:// URL.",
     ),
     "http.address-not-public": Rule(
@@ -198,7 +256,7 @@ RULES: dict[str, Rule] = {
     ),
     "http.protocol": Rule(
         "Not a proper HTTP answer",
-        "What the server sent breaks the rules of HTTP, or its headers are far too long.",
+        "The answer of the server breaks the rules of HTTP, or its headers are far too long.",
         "Check that the URL's port belongs to a web server, and how it is set up.",
     ),
     "http.html-page": Rule(
@@ -208,7 +266,7 @@ RULES: dict[str, Rule] = {
     ),
     "http.other": Rule(
         "Could not be fetched",
-        "Something rare; the finding has the words of the library that fetches.",
+        "A rare failure: the finding has the message of the library that fetches.",
         "Send the finding to the harvester's administrator.",
     ),
     # -- list.*: harvest lists (sources/harvest_list/)
@@ -245,7 +303,7 @@ RULES: dict[str, Rule] = {
     "list.empty": Rule(
         "The list names no document",
         "The list is an empty file, or has no `document` element.",
-        "Look whether the program that writes the list works. A harvest list names one document at least.",
+        "Check the program that writes the list. A harvest list names one document at least.",
     ),
     "list.html-page": Rule(
         "An HTML page in place of the list",
@@ -326,7 +384,7 @@ RULES: dict[str, Rule] = {
     ),
     "list.dtd": Rule(
         "A document type definition in the list",
-        "The list's DOCTYPE contains declarations of its own. None is ever read, since such declarations can be "
+        "The list's DOCTYPE contains declarations of its own. They are never read, since such declarations can be "
         "used for attacks.",
         "Take the DOCTYPE out; a harvest list needs none.",
     ),
@@ -344,7 +402,7 @@ RULES: dict[str, Rule] = {
     "list.too-long": Rule(
         "A value is too long",
         "A text in the list is longer than any scope, type or URL can be, often because an end tag is missing.",
-        "Look whether its end tag is at the right place.",
+        "Check that its end tag is at the right place.",
     ),
     "list.too-many-problems": Rule(
         "Reading stopped",
@@ -356,13 +414,13 @@ RULES: dict[str, Rule] = {
         "The file given to `check` is not there, is a folder, or may not be read.",
         "Check its name and its permissions.",
     ),
-    # -- build.*: what is told when a harvest list is made (publishing/)
+    # -- build.*: findings of commands that make a harvest list (publishing/)
     "build.no-docid": Rule(
         "The packageId is no docid",
         "The packageId is a DOI, a UUID or another identifier, or there is none; a harvest list names documents by "
         "scope, identifier and revision.",
-        "Write a docid into the packageId, as in `alder.12.1`. Where the packageIds are to stay, `list build "
-        "--from-names` takes the docids from the names of the files.",
+        "Write a docid into the packageId, as in `alder.12.1`. To keep the packageIds, use `list build "
+        "--from-names`: it takes the docids from the names of the files.",
     ),
     "build.name": Rule(
         "The name of the file spells no docid",
@@ -372,17 +430,17 @@ RULES: dict[str, Rule] = {
     ),
     "build.copy": Rule(
         "Two files have the same docid",
-        "A file was copied, and its packageId was not changed; or it is a copy that was to be kept.",
+        "A file was copied, and its packageId was not changed; or the copy was kept on purpose.",
         "Delete the copy or leave it out with `--exclude`; or give the document an identifier of its own.",
     ),
     "build.older-revision": Rule(
         "An older revision of a document that is listed",
         "The folder has several revisions of a document, each in a file of its own. The newest is listed.",
-        "Say with `--revisions newest` or `--revisions all` which are to be listed, or take the old file away.",
+        "Choose with `--revisions newest` or `--revisions all` which ones the list has, or remove the old file.",
     ),
     "build.changed-revision": Rule(
         "An older revision was changed",
-        "The content of a revision that is listed beside a newer one is not what it was. A docid never changes its "
+        "The content of a revision has changed, and a newer revision is listed beside it. A docid never changes its "
         "content, and harvesters do not fetch it again.",
         "Put the old content back, and publish the change as a new revision.",
     ),
@@ -403,7 +461,7 @@ RULES: dict[str, Rule] = {
     ),
     "build.ending": Rule(
         "An EML document whose file has another ending",
-        "The name of the file ends in something else than .xml or .eml, often .xml.txt: editors on Windows add an "
+        "The name of the file does not end in .xml or .eml, but often in .xml.txt: editors on Windows add an "
         "ending, and Windows hides it.",
         "Rename the file. To see the ends of names in the Explorer of Windows: View, Show, File name extensions.",
     ),
@@ -419,7 +477,7 @@ RULES: dict[str, Rule] = {
     ),
     "build.list-instead": Rule(
         "A harvest list instead of a document",
-        "A harvest list was named as a document that is to be listed.",
+        "A harvest list was given as a document for the list.",
         "Name the documents themselves.",
     ),
     # -- xml.*, schema.*, eml.*: documents (validation/)
@@ -573,7 +631,7 @@ RULES: dict[str, Rule] = {
     "schema.bad-date": Rule(
         "Not a date",
         "A date is not written as YYYY-MM-DD (or YYYY where only the year is known), or does not exist.",
-        "Write the date so.",
+        "Write the date in this form.",
     ),
     "schema.bad-number": Rule(
         "Not a number",
@@ -588,12 +646,12 @@ RULES: dict[str, Rule] = {
     "schema.bad-url": Rule(
         "Not a URL, or a doubtful one",
         "A URL has characters that are not allowed in it, such as `[`, a second `#`, or a `%` that begins no code. "
-        "What the standard still takes, such as a colon without a port number after it, is a warning.",
+        "A form that the standard still accepts, such as a colon without a port number after it, is a warning.",
         "Write such characters percent-encoded: `%5B` for `[`, `%5D` for `]`, `%23` for `#`, `%25` for `%`.",
     ),
     "schema.bad-value": Rule(
         "A value of the wrong kind",
-        "A value has not the form that the schema wants here.",
+        "A value does not have the form that the schema requires here.",
         "Compare with the specification of the format, and correct the value.",
     ),
     "schema.unexpected-text": Rule(
@@ -660,7 +718,7 @@ RULES: dict[str, Rule] = {
     ),
     "eml.id-with-references": Rule(
         "An element with both id and references",
-        "What refers to another element may not have an id of its own; that would be circular.",
+        "An element that refers to another one must not have an id of its own: that would be circular.",
         "Remove the id, or replace `references` by the content.",
     ),
     "eml.annotation-without-id": Rule(
@@ -678,14 +736,23 @@ RULES: dict[str, Rule] = {
         "A reference and the element that it names have a different `system` attribute, or only one has it.",
         "Write the same system in both, or in neither.",
     ),
+    # -- pipeline.*: the ingestion pipeline (pipeline/)
+    "pipeline.unexpected": Rule(
+        "An unexpected error in the pipeline",
+        "A stage of the pipeline met something in the document that it did not expect.",
+        "The program's log has the details. The stage is tried again by itself after a day; please report the error.",
+        _OURS,
+        is_ours=True,
+    ),
     # -- target.*, site.*, harvest.*: the rest
     "validation.no-schema": Rule(
         "No schema for this format",
         "The site's documents are checked by the schema of their format (very-strict), and there is none here "
         "for the format that the root element names, or it names none: without an xmlns of its own it is in the "
-        "namespace of the OAI-PMH answer around it. Such documents are taken if they are well-formed. Each harvest "
+        "namespace of the OAI-PMH answer around it. Such documents are accepted if they are well-formed. Each harvest "
         "reports it once for each format.",
-        "Give a root element without an xmlns that of its format; otherwise you need to do nothing. The administrator "
+        "Give a root element without an xmlns the xmlns of its format; otherwise no action is needed. The "
+        "administrator "
         "can give the site the validation level strict.",
     ),
     "validation.too-expensive": Rule(
@@ -697,15 +764,17 @@ RULES: dict[str, Rule] = {
     ),
     "http.server-stopped": Rule(
         "The server stopped answering",
-        "A server failed several times in a row and was asked no more in this run; the rest was put off.",
-        "See whether the server is up. Nothing else is to be done: the documents are tried again in the next run.",
+        "The server failed several times in a row. It got no more requests in this run, and the other documents were "
+        "put off.",
+        "Check whether the server is up. No other action is needed: the documents are tried again in the next run.",
     ),
     "list.changed-content": Rule(
         "The document was changed, and its revision was not raised",
-        "At its URL the document has other bytes than the repository has under the same revision. Documents are not "
-        "fetched again while their revision stays: a few a night are looked at, so that this shows.",
-        "Raise the revision by one, in the list and in the document's packageId: then the change comes in. If nothing "
-        "was to change, put the document back as it was.",
+        "At its URL the document has other bytes than the repository has under the same revision. The harvester does "
+        "not fetch a document again while its revision stays. It checks a few documents each night to find such "
+        "changes.",
+        "Raise the revision by one, in the list and in the document's packageId: then the next harvest brings the "
+        "change in. If the change is a mistake, put the old document back.",
     ),
     "list.duplicate": Rule(
         "Listed more than once",
@@ -724,40 +793,42 @@ RULES: dict[str, Rule] = {
         "Put it back into the list, if it was left out by mistake. Nothing is deleted: the repository keeps it.",
     ),
     "records.missing": Rule(
-        "A record is in its repository's list no longer",
-        "A complete list of the repository does not name a record that it named before, and the repository did not say "
-        "that it was deleted. Nothing is deleted for that.",
-        "The repository's keeper should look whether the record was lost, or moved out of the set. If it was deleted, "
-        "the repository should say so, as it does for other records.",
+        "A record is no longer in its repository's list",
+        "A complete list of the repository does not name a record that it named before, and the repository did not "
+        "report it as deleted. Nothing is deleted.",
+        "The repository's keeper should check whether the record was lost, or moved out of the set. If it was "
+        "deleted, the repository should report that, as for other records.",
     ),
     "records.moved": Rule(
         "A record has moved to another site of its repository",
         "The repository reports a record as deleted in the list of one site, and names it in the list of another site. "
         "Nothing was deleted: the document goes when no site lists the record any more.",
-        "Nothing is to be done if the record was to move. If it was deleted, the repository should say so in all of "
-        "its sets.",
+        "No action is needed if the record was moved on purpose. If it was deleted, the repository should "
+        "report that in all of its sets.",
     ),
     "records.many-deletions": Rule(
-        "The repository says that more documents are deleted than may be at once",
-        "More of the site's documents than it may lose in one harvest (a tenth, or its `--max-loss`; 20 in any "
-        "case, but with 0 none) are deleted, if the repository is right. None of them was deleted.",
+        "The repository reports too many deletions at once",
+        "The repository reports more of the site's documents as deleted than one harvest may delete (a tenth, or its "
+        "`--max-loss`; 20 in any case, but with 0 none). None of them was deleted.",
         f"Ask the keeper of the repository. If it is right, the administrator confirms it: {todo('sites.confirm')}.",
     ),
     "records.deletions-wait": Rule(
         "Deletions wait for the list of another site",
         "Several sites belong to one source repository, and the list of one of them broke off or failed. The records "
         "that the repository reports as deleted at another site may have moved there.",
-        "Nothing is to be done if the next harvest reads all lists. A site that is not needed is switched off.",
+        "No action is needed if the next harvest reads all lists. A site that is not needed is switched off.",
     ),
     "list.same-content": Rule(
         "The new revision is the old one, byte for byte",
-        "The list names a higher revision, and its document has exactly the bytes of the one that the repository has.",
-        "Raise the revision only where the document changes. If it was to, look whether the right file is there.",
+        "The list names a higher revision, and its document has exactly the same bytes as the revision in the "
+        "repository.",
+        "Raise the revision only when the document changes. If it should have changed, check that the right file is "
+        "there.",
     ),
     "list.stale": Rule(
         "The list is behind the repository",
-        "The highest revision that the list names is below the one that the repository has: an old list was put back, "
-        "or a revision was counted down.",
+        "The highest revision that the list names is below the revision in the repository: an old list was put back, "
+        "or a revision was lowered.",
         "If the listed document is the newer one, give it the next revision after the repository's; if not, list the "
         "revision that the repository has.",
     ),
@@ -766,11 +837,12 @@ RULES: dict[str, Rule] = {
         "A document belongs to the site that first published it, or to which the administrator has transferred it, and "
         "another site lists the same document id.",
         "If it was transferred from your site, take it out of your list. Otherwise give the document an identifier of "
-        f"its own. Where it has moved to your site, the administrator transfers it with {todo('documents.transfer')}.",
+        f"its own. If it has moved to your site, the administrator transfers it with {todo('documents.transfer')}.",
     ),
     "target.exists": Rule(
         "The repository has this revision by now",
-        "Between the question what the repository holds and the upload, the same revision or a higher one got in; or "
+        "The same revision, or a higher one, was stored after the harvester had asked the repository for its "
+        "revisions; or "
         "the repository had it before the document was deleted there.",
         "List the document with the next revision, if it is newer.",
     ),
@@ -790,13 +862,13 @@ RULES: dict[str, Rule] = {
     "target.unconfirmed": Rule(
         "An upload was confirmed afterwards",
         "A run was interrupted while it sent the document. The next run asked the repository, which has it.",
-        "Nothing is to be done.",
+        "No action is needed.",
     ),
     "target.lower-revision": Rule(
         "A lower revision was not confirmed",
         "The revisions of a document go in in ascending order. The repository did not say whether a lower one had "
         "arrived, and so the higher ones were not sent.",
-        "Nothing is to be done: the next run looks whether it arrived, and goes on with those above it.",
+        "No action is needed: the next run checks whether it arrived, and sends the higher ones.",
     ),
     "target.other-content": Rule(
         "The repository has other content under this docid",
@@ -805,17 +877,17 @@ RULES: dict[str, Rule] = {
         "The administrator should compare the two. To replace what the repository has, raise the revision.",
     ),
     "target.settings": Rule(
-        "The target of the site cannot be used as the settings have it",
-        "The settings give the site a target that cannot be made from them.",
+        "The settings of the site's target cannot be used",
+        "The settings name a target for the site that cannot be set up.",
         f"The administrator corrects the section of the target; {todo('installation.check')} checks it.",
         for_contact=_OURS,
         is_ours=True,
     ),
     "target.away": Rule(
         "The repository did not answer",
-        "The target could not be reached, broke off, or answered that it cannot serve anybody at the moment. What was "
-        "not sent is tried again in the next run; what may have arrived is looked up first.",
-        "Nothing is to be done, unless it lasts: then the administrator asks the people who run the repository.",
+        "The target could not be reached, broke off, or answered that it cannot serve anybody at the moment. The next "
+        "run sends the other documents; first it looks up the documents that may have arrived.",
+        "No action is needed, unless it lasts: then the administrator asks the people who run the repository.",
         for_contact=_OURS,
     ),
     "target.tls": Rule(
@@ -827,7 +899,7 @@ RULES: dict[str, Rule] = {
     ),
     "target.moved": Rule(
         "The repository has moved",
-        "It answered with a redirect. No redirect is followed: nobody else is to be sent the harvester's login.",
+        "It answered with a redirect. No redirect is followed: nobody else may get the harvester's login.",
         "The administrator writes the new address into url in the target's settings.",
         for_contact=_OURS,
     ),
@@ -835,7 +907,7 @@ RULES: dict[str, Rule] = {
         "The repository does not let the harvester in",
         "The token, the certificate, or the user name and password are wrong or have expired, or may not do this.",
         "The administrator renews the login in the target's settings, or asks the people who run the repository for "
-        f"the right to write there; {todo('targets.check')} says how it stands.",
+        f"the right to write there; {todo('targets.check')} shows the state of the login.",
     ),
     "target.refused": Rule(
         "The repository refused the document",
@@ -845,7 +917,7 @@ RULES: dict[str, Rule] = {
     ),
     "target.answer": Rule(
         "The repository's answer was not understood",
-        "The address in the settings is not that of such a repository, or something in between answers in its place.",
+        "The address in the settings does not belong to such a repository, or another server answers in its place.",
         f"The administrator checks url in the target's settings; {todo('targets.check')} says what is there.",
         for_contact=_OURS,
     ),
@@ -859,7 +931,7 @@ RULES: dict[str, Rule] = {
         "The repository cannot have a document of this name",
         "Metacat's old interface takes only names like scope.identifier, with one point and without blanks, and "
         "revisions up to 2,147,483,647.",
-        "Give the document such a docid. The DataONE interface takes other names too.",
+        "Give the document a docid of this form. The DataONE interface takes other names too.",
     ),
     "target.unsupported": Rule(
         "The repository cannot do this",
@@ -876,21 +948,21 @@ RULES: dict[str, Rule] = {
     ),
     "copy.superseded": Rule(
         "The target has a higher revision, and not this one",
-        "Revisions go in in ascending order, and the target of the copy has a higher one already, be it from a harvest "
-        "or because this one was refused when it was its turn.",
-        "Nothing is to be done, unless the older revision is needed: it cannot be put below the other any more.",
+        "Revisions go in in ascending order, and the target of the copy has a higher one already, from a harvest, or "
+        "because this one was refused before.",
+        "No action is needed. An older revision cannot be put below a newer one.",
     ),
     "copy.unreadable": Rule(
         "A document could not be read from the target that it is copied from",
-        "The repository lists the document, but gives no bytes for it, or others than those of which it has kept the "
-        "length and the checksum.",
+        "The repository lists the document, but does not give its bytes, or gives bytes with another length or "
+        "checksum than it has stored.",
         "Look into that repository and its backups: the document is gone, or damaged. If its site still has it, the "
         "next harvest into the new target fetches it from there.",
     ),
     "target.folder-full": Rule(
         "There is no room in the folder",
         "The disk of the folder that documents are put into is full, or the harvester's user has no room left on it.",
-        "The administrator makes room there. What could not be stored is sent again by the next run.",
+        "The administrator makes room there. The next run sends the documents again.",
         for_contact=_OURS,
         is_ours=True,
     ),
@@ -899,7 +971,7 @@ RULES: dict[str, Rule] = {
         "The harvester's user may not write into the folder that documents are put into, or something in it, or its "
         "file system can only be read.",
         "The administrator lets the harvester's user write there, or mounts the file system so that it can be written. "
-        "What could not be stored is sent again by the next run.",
+        "The next run sends the documents again.",
         for_contact=_OURS,
         is_ours=True,
     ),
@@ -907,8 +979,8 @@ RULES: dict[str, Rule] = {
         "The folder is not the one that documents went into",
         "The folder has no marker (.metaharvest/folder.json), or another one, than when it was used before: its file "
         "system is not mounted, or the folder was cleared or replaced.",
-        "The administrator has the file system mounted. If the folder is meant to be used as it is now, "
-        f"{todo('targets.rebuild')} says so.",
+        "The administrator has the file system mounted. To use the folder as it is now, run "
+        f"{todo('targets.rebuild')}.",
         for_contact=_OURS,
         is_ours=True,
     ),
@@ -916,18 +988,86 @@ RULES: dict[str, Rule] = {
         "The index of the folder cannot be used",
         "The index (.metaharvest/index.db) is not there or damaged, or files were added to the folder, or taken away, "
         "by something else than the harvester: by hand, by git, or by restoring a copy of it.",
-        f"The administrator puts the files back, or builds the index again with {todo('targets.rebuild')}. What is "
-        "then missing is harvested again.",
+        f"The administrator puts the files back, or builds the index again with {todo('targets.rebuild')}. The next "
+        "harvest fetches missing documents again.",
         for_contact=_OURS,
         is_ours=True,
     ),
     "target.folder-link": Rule(
         "A file or folder is not what it should be",
-        "Where the file of a document belongs, or a folder on the way to it, there is a symbolic link, or something "
-        "else that is no file or folder. Links are not followed, so that no document leaves the folder.",
+        "A symbolic link, or something else that is not a file or folder, is in the place of a document's file or of "
+        "a folder on the way to it. Links are not followed, so that no document leaves the folder.",
         "The administrator moves it out of the way.",
         for_contact=_OURS,
         is_ours=True,
+    ),
+    # -- extraction.*: the text of files (pipeline/extraction/)
+    "extraction.encrypted": Rule(
+        "The PDF is encrypted",
+        "The PDF opens only with a password.",
+        "Publish the file without a password. Restrictions on printing and copying do not matter.",
+    ),
+    "extraction.no-text": Rule(
+        "The file has no text",
+        "The pages of the PDF are images, as a scanner makes them, or the page has no text of its own.",
+        "Run text recognition (OCR) over the file, and publish the result. The harvester does not recognise text.",
+    ),
+    "extraction.damaged": Rule(
+        "The file is damaged",
+        "The file is not complete, or it does not follow the rules of its format.",
+        "Open the file and save it again, or upload it again.",
+    ),
+    "extraction.too-expensive": Rule(
+        "The file takes too much time or memory",
+        "The reading of the file takes more than 30 seconds or 1 GB of memory, or ends the process that reads it. "
+        "Damaged files do this, and files that somebody made to do harm.",
+        "Print the file into a new PDF, and publish that.",
+    ),
+    "extraction.too-large": Rule(
+        "The file is too large",
+        "A PDF has more than 100 MB, another file more than 20 MB (XML: 50 MB), or the text more than 20 million "
+        "characters.",
+        "Publish a smaller version of the file, without images in high resolution.",
+    ),
+    "extraction.unknown-type": Rule(
+        "The file is of another type",
+        "The file is neither PDF nor HTML, plain text, JATS or TEI.",
+        "Publish the text as PDF as well.",
+    ),
+    "extraction.file-missing": Rule(
+        "The file is not in the store",
+        "The settings or the site keep no files, and the text of the file is not known. Or somebody deleted the file.",
+        "The administrator should check the folder of [pipeline]. "
+        f"{todo('pipeline.retry', stage='extraction')} lets the next run fetch such files again.",
+        for_contact=_OURS,
+        is_ours=True,
+    ),
+    "extraction.store-away": Rule(
+        "The store of files cannot be read",
+        "The folder of [pipeline], or the object store at `files`, cannot be read at the moment.",
+        "The administrator should check the folder or the store. The stage tries again by itself.",
+        for_contact=_OURS,
+        is_ours=True,
+    ),
+    "extraction.service-away": Rule(
+        "A service for references gives no answer",
+        "Crossref or GROBID, at the addresses in [pipeline], cannot be reached, is busy, or answers with something "
+        "else. The text and the references are stored without it.",
+        "The administrator should check the address. The stage tries again by itself after an hour, then less often.",
+        for_contact=_OURS,
+        is_ours=True,
+    ),
+    # -- cleaning.*: outputs from stored documents (pipeline/cleaning/)
+    "cleaning.not-xml": Rule(
+        "The pipeline cannot read the document",
+        "The stored document is not well-formed XML, or has a DOCTYPE with declarations. It was stored before the "
+        "harvester refused such documents, or it came from another program.",
+        "Correct the document at the site; the harvester fetches it again.",
+    ),
+    "cleaning.nothing-known": Rule(
+        "No title and no identifier",
+        "The document has neither in a place where its format has them, so that nobody can find or cite it.",
+        "Give the document a title. If it has one, it uses elements or a format that the harvester does not know.",
     ),
     # -- oai.*: OAI-PMH repositories (sources/oai_pmh/)
     "oai.not-oai": Rule(
@@ -940,59 +1080,60 @@ RULES: dict[str, Rule] = {
         "An answer with a DTD",
         "The repository's answer begins with <!DOCTYPE …>. Declarations in it can change what records say, so it is "
         "not read.",
-        "The repository's keeper has it answer without a DOCTYPE; OAI-PMH needs none.",
+        "The repository should answer without a DOCTYPE: OAI-PMH needs none.",
     ),
     "oai.error": Rule(
         "The repository refuses a request",
         "It answered with an error of the protocol, such as badArgument.",
-        f"Look whether the options of the site fit the repository: {todo('repositories.rehearse')} shows what it says.",
+        f"Check that the options of the site fit the repository: {todo('repositories.rehearse')} shows what it says.",
     ),
     "oai.no-format": Rule(
         "There is no such metadata format",
         "The repository's list of formats (ListMetadataFormats) does not have the site's prefix.",
         f"Choose one that is there: {todo('repositories.formats')} lists them.",
         for_contact="Offer this format again, if it is gone by mistake; otherwise write to the administrator of the "
-        "harvester in which one your records are to be taken.",
+        "harvester which one of them to use.",
     ),
     "oai.no-set": Rule(
         "There is no such set",
         "The repository's list of sets (ListSets) does not have a set that the site names.",
         f"Choose one that is there: {todo('repositories.sets')} lists them.",
         for_contact="Offer this set again, if it is gone by mistake; otherwise write to the administrator of the "
-        "harvester which sets are to be taken.",
+        "harvester which sets to use.",
     ),
     "oai.broken-off": Rule(
         "The list did not come to its end",
         "The repository stopped answering, repeated itself, or sent fewer records than it had announced.",
-        "What came was harvested, and the next harvest asks for the rest. If it happens every night, "
+        "The received records were harvested, and the next harvest asks for the rest. If it happens every night, "
         "report it to the repository's keeper.",
     ),
     "oai.cut-off": Rule(
         "An answer that breaks off",
         "The repository's program stopped in the middle of an answer, often because of one record.",
-        f"The repository's keeper looks into the log of the repository; {todo('repositories.rehearse')} says where.",
+        f"The repository's keeper should look into its log; {todo('repositories.rehearse')} says where.",
     ),
     "oai.page-failed": Rule(
-        "A page of the list could not be had",
+        "A page of the list could not be fetched",
         "The repository answers a page of its list with an error again and again, often because of one record. Its "
         "records were requested in smaller lists, and at last individually.",
         "The repository's keeper corrects the record that failed. If none failed, the page was too large.",
     ),
     "oai.record-failed": Rule(
-        "A record that cannot be had",
-        "The repository lists the record, and does not give it out.",
+        "A record that cannot be fetched",
+        "The repository lists the record, but does not deliver it.",
         "The repository's keeper corrects the record. All others of the list are harvested.",
     ),
     "oai.too-large": Rule(
         "A record, or an answer, that is too large",
-        "A record has more bytes, elements or namespaces than are read: max_document_bytes in the section [http] of "
+        "A record has more bytes, elements or namespaces than the harvester reads: max_document_bytes in the section "
+        "[http] of "
         "the settings, a million elements and attributes, 100 namespaces at its root element. Or an answer that is "
         "read as a whole has too much.",
         "The repository's keeper should divide the record, or link large data instead of writing it into the record. "
         "All other records are harvested.",
     ),
     "oai.too-long": Rule(
-        "A value that is longer than is kept",
+        "A value that is too long",
         "A setSpec has more than 1,024 characters, a record's about containers have more than 1 MB, or another "
         "value that the repository sends is far longer than needed. It was left out or cut; the message gives the "
         "number of values.",
@@ -1006,29 +1147,29 @@ RULES: dict[str, Rule] = {
     ),
     "oai.damaged-record": Rule(
         "A record that cannot be read",
-        "The record is not well-formed XML, or the answer has only parts of it. It was left out; all others of the "
-        "same answer were taken.",
+        "The record is not well-formed XML, or the answer has only parts of it. It was left out; all other records of "
+        "the same answer were accepted.",
         "The repository's keeper corrects the record, best where it is entered, and gives it a new datestamp.",
     ),
     "oai.damaged-text": Rule(
         "Characters of a record were replaced",
         "The record has bytes that are no UTF-8, or characters that XML does not have, often from a word processor.",
-        "The repository's keeper enters the text again: what stood there cannot be read.",
+        "The repository's keeper should enter the text again: the original characters are lost.",
     ),
     "oai.ill-formed": Rule(
         "Answers that are not well-formed XML",
         "The repository puts its answers together without checking them.",
-        "The repository's keeper has the answers checked; other harvesters may lose records by this without a word.",
+        "The repository's keeper should have the answers checked: other harvesters may silently lose records.",
     ),
     "oai.no-metadata": Rule(
         "A record without metadata",
-        "A record that is not said to be deleted has no metadata, or nothing in them.",
+        "A record has no metadata, or empty metadata, and is not marked as deleted.",
         'The repository\'s keeper gives it metadata, or has the header say status="deleted".',
     ),
     "oai.metadata-parts": Rule(
         "The metadata of a record are not one element",
         "OAI-PMH has one XML document as the metadata of a record: one element, with everything in it.",
-        "The repository's keeper has the record written so.",
+        "The repository's keeper should write the record in this way.",
     ),
     "oai.identifier": Rule(
         "An identifier that cannot be used",
@@ -1038,15 +1179,16 @@ RULES: dict[str, Rule] = {
     "oai.datestamp": Rule(
         "Datestamps that OAI-PMH does not have",
         "Datestamps are days, or seconds in UTC: 2026-11-20 or 2026-11-20T03:00:00Z.",
-        "The repository's keeper has them written so; harvesters that ask for changes may miss some otherwise.",
+        "The repository's keeper should use one of these forms: otherwise harvesters that ask for changes may miss "
+        "some.",
     ),
     "oai.clock": Rule(
         "The repository's clock cannot be right",
-        "The date of its answers (responseDate) is earlier than in a harvest before, or ahead of that of its web "
-        "server, or differs from it as a time zone does, where local time is written with a Z. The harvester asks for "
+        "The date of its answers (responseDate) is earlier than in an earlier harvest, or ahead of the date of its "
+        "web server, or differs from it by a time zone: then local time is written with a Z. The harvester asks for "
         "changes since that date, and would miss some of them; it listed everything, or changes from earlier on, "
         "instead.",
-        "The repository's keeper looks after the clock of its server, or of each of them if there are several.",
+        "The repository's keeper should correct the clock of the server, or of each server.",
     ),
     "oai.granularity": Rule(
         "Seconds are advertised and not accepted",
@@ -1057,12 +1199,12 @@ RULES: dict[str, Rule] = {
         "The repository lists nothing",
         "It was asked for all records of the site's format, sets and dates, and has none. Each harvest asks for all of "
         "them until it lists some.",
-        f"See whether the site asks for what was meant: {todo('repositories.sets')} and "
+        f"Check the format and the sets of the site: {todo('repositories.sets')} and "
         f"{todo('repositories.formats')} list what is there.",
     ),
     "oai.fewer": Rule(
         "The repository has fewer records than before",
-        "Asked how many records it has, the repository said fewer than are known, or than at the last full list. A "
+        "The repository reports fewer records than are known, or than at the last full list. A "
         "list of changes does not name records that were lost.",
         f"{todo('runs.full')} lists everything: it shows which records are missing. `--full-every 30` "
         "of the site does so every 30 days.",
@@ -1071,96 +1213,119 @@ RULES: dict[str, Rule] = {
     ),
     "oai.from": Rule(
         "The repository does not take `from` as it should",
-        "Asked for what has changed since the datestamp of its newest record, the repository does not list that "
-        "record, or lists records of long before. Each harvest of the site lists everything then.",
+        "The harvester asked for changes since the datestamp of the newest record. The repository did not list that "
+        "record, or listed much older ones. Each harvest of the site now lists everything.",
         "The repository's keeper should correct `from`: it includes its own moment and everything later, in UTC.",
     ),
     "oai.list-size": Rule(
         "The size of the list is not quite right",
         "Slightly fewer records came than completeListSize had announced, or records changed while the list was read; "
-        "where its pages moved for that, others were left out. A repository that sends fewer by the same number each "
-        "time counts records that it does not list.",
-        "You need to do nothing the first time: the same list is requested again.",
-        for_contact="You need to do nothing the first time: the same list is requested again. If it is reported each "
+        "if its pages moved because of that, others were left out. A repository that sends fewer by the same number "
+        "each time counts records that it does not list.",
+        "No action is needed the first time: the same list is requested again.",
+        for_contact="No action is needed the first time: the same list is requested again. If it is reported each "
         "time, let the repository announce as many records as it lists (completeListSize).",
     ),
     "oai.token": Rule(
         "An odd resumption token",
         "A list ended in a way that the protocol does not have.",
-        "See whether all records are there; the repository's keeper has the last token written as an empty element.",
+        "Check that all records are there. The repository's keeper should end the list with an empty token.",
     ),
     "oai.duplicates": Rule(
         "Records that come twice",
         "The same record came again in the same list: pages overlap, or the list moved while it was read.",
-        "The repository's keeper has its pages made from an order that does not change.",
+        "The repository's keeper should make the pages in an order that does not change.",
     ),
     "oai.protocol": Rule(
-        "Something that OAI-PMH has otherwise",
+        "Something that differs from OAI-PMH",
         "The repository says or does something that the protocol does not have, or leaves something out.",
         "The repository's keeper corrects it: other harvesters may fail on it.",
     ),
     "oai.repository-changed": Rule(
-        "The repository is not what it was",
-        "It has another name, base URL, granularity, way with deleted records, other formats or sets than at the last "
-        "harvest.",
-        "See whether that is meant, and whether the site's options still fit.",
-        for_contact="Nothing is to be done if it was meant, and what the administrator of the harvester has chosen is "
-        "still there; write to the administrator otherwise.",
+        "The repository has changed",
+        "It has another name, base URL, granularity, policy for deleted records, other formats or sets than at the "
+        "last harvest.",
+        "Check that the change is intended, and that the site's options still fit.",
+        for_contact="No action is needed if this is intended, and the formats and sets of your site are still there; "
+        "otherwise write to the administrator of the harvester.",
     ),
     "oai.split": Rule(
         "The site was split, as a site has one set now",
         "A site had several sets, and the upgrade has made a site of each set. The first one keeps the name, the log "
         "and the documents; the others are called NAME-SET. Each site lists all of its records once. Then it is known "
         "which documents belong to which site.",
-        "Nothing is to be done.",
+        "No action is needed.",
     ),
     "site.ca-file": Rule(
         "The site's own certificate authorities cannot be used",
         f"The file that {todo('sites.set_authorities')} named is not there, cannot be read, or has no certificates "
         "in PEM form.",
-        "The administrator puts the file right, or names another. The site's documents are tried again by themselves.",
+        "The administrator should correct the file, or name another one. The site's documents are tried again by "
+        "themselves.",
         for_contact=_OURS,
         is_ours=True,
     ),
     "site.row": Rule(
         "The registration of a site cannot be used",
         "A row of the schedule has a value that metaharvest does not understand, mostly written there by hand.",
-        f"The administrator puts it right with {todo('sites.edit')}, or switches the site off until then.",
+        f"The administrator should correct it with {todo('sites.edit')}, or switches the site off until then.",
         for_contact=_OURS,
         is_ours=True,
     ),
     "http.retry-after": Rule(
         "The server asked to be left alone",
-        "A server answered with Retry-After, and a longer time than the harvester waits within a run; it was left "
-        "alone, and the rest was put off.",
-        "You need to do nothing: the documents are tried again in the next run. If it happens every night, ask the "
+        "The server answered with Retry-After, and asked for a longer pause than the harvester makes within a run. It "
+        "got no further requests, and the other documents were put off.",
+        "No action is needed: the documents are tried again in the next run. If it happens every night, ask the "
         "operator of the web server to allow the harvester more requests.",
     ),
     "http.robots": Rule(
         "robots.txt forbids the harvester",
         "The robots.txt of the web server does not allow what the harvester asks for. Lists are made to be harvested, "
         "so it is asked for all the same, unless the settings say otherwise ([http] obey_robots).",
-        "Whoever runs the web server allows the harvester's User-Agent there, or leaves out this address.",
+        "The operator of the web server should allow the harvester's User-Agent in robots.txt, or remove this address "
+        "from it.",
     ),
     "harvest.run-deadline": Rule(
         "The run's deadline passed",
-        "The run took longer than the settings allow ([harvester] run_deadline). What was under way was finished, the "
-        "rest was put off, and sites that had not been begun were left to the next run.",
-        "Nothing is to be done for once. If it happens every night, the administrator should look which sites take "
-        "long, or raise the deadline.",
+        "The run took longer than the settings allow ([harvester] run_deadline). Documents under way were finished, "
+        "the others were put off, and sites that had not begun were left to the next run.",
+        "No action is needed for a single case. If it happens every night, the administrator should look for the sites "
+        "that take long, or raise the deadline.",
+        for_contact=_OURS,
+    ),
+    "harvest.next-day": Rule(
+        "The run of the next day began before all was done",
+        "Workers harvest the sites of a run together. They had not finished when the run of the next day was due. That "
+        "run took the sites over.",
+        "No action is needed for a single case: the next run continues. If it happens every day, the administrator "
+        f"should start more workers ({todo('workers.list')}), or see which sites take long.",
+        for_contact=_OURS,
+    ),
+    "harvest.workers-lost": Rule(
+        "Workers did not come to the end of the harvest of the site",
+        "Five workers began the harvest of this site, one after another, and each of them ended before its part was "
+        "done: the system stopped them, as it does where memory is short, or something at the site made them fail.",
+        f"The administrator should read what the workers wrote, and see the attempts ({todo('jobs.show')}) and the "
+        "memory of the machines. The next run tries the site again.",
         for_contact=_OURS,
     ),
     "harvest.site-deadline": Rule(
         "The deadline for one site passed",
-        "The harvest of this site took longer than the settings allow ([harvester] site_deadline). What was under way "
-        "was finished, the rest was put off.",
-        "Nothing is to be done for once. If it happens every night, see why the web server is slow, or ask the "
+        "The harvest of this site took longer than the settings allow ([harvester] site_deadline). Documents under "
+        "way were finished, the others were put off.",
+        "No action is needed for a single case. If it happens every night, see why the web server is slow, or ask the "
         "administrator for a later deadline.",
     ),
     "harvest.stopped": Rule(
         "The run was stopped",
-        "Somebody, or the system, stopped the run before it came to its end. What was under way was finished.",
-        "Nothing is to be done: the next run goes on with what was put off.",
+        "A person, or the system, stopped the run before its end. Documents under way were finished.",
+        "No action is needed: the next run continues with the rest.",
+    ),
+    "harvest.site-stopped": Rule(
+        "A person stopped the harvest of the site",
+        "A person stopped the harvest of this site before its end. Documents under way were finished.",
+        "No action is needed: the next run continues with the rest.",
     ),
     "harvest.clock": Rule(
         "The clock of the harvester may be wrong",
@@ -1181,7 +1346,7 @@ RULES: dict[str, Rule] = {
         "Not enough memory",
         "The system gave the harvester no more memory while it worked on this. Other sites are not affected.",
         "The next run tries again. If it happens every night, the administrator should "
-        "give the harvester more memory, or find out what is so large at this site.",
+        "give the harvester more memory, or find the large documents of this site.",
         for_contact=_OURS,
     ),
     "harvest.database-full": Rule(
@@ -1200,28 +1365,29 @@ RULES: dict[str, Rule] = {
     ),
     "harvest.helper-lost": Rule(
         "The harvester's own process ended",
-        "Documents are checked by worker processes beside the run's own. One ended before it was done with this "
-        "document: the system stopped it, as it does where memory is short, or the document made it fail.",
-        "Nothing is to be done for once: the document is tried again by itself. If it happens every night, the "
-        "administrator should see whether there is enough memory, and report the document to the developers.",
+        "Documents are checked by worker processes beside the run's own. One of them ended before it was done with "
+        "this document: the system stopped it, as systems do when memory is short, or the document made it fail.",
+        "No action is needed for a single case: the document is tried again by itself. If it happens every night, the "
+        "administrator should check whether there is enough memory, and report the document to the developers.",
         for_contact=_OURS,
     ),
     "harvest.no-helper": Rule(
         "The harvester could start no process of its own",
         "A site's own filters and its normalising run in processes beside the run's own, which are ended when they "
-        "take too long. The system let none be started, so that the documents of the site were put off.",
-        "The administrator should see whether there is enough memory, and how many processes the harvester's user may "
-        "have. The documents are tried again by the next run.",
+        "take too long. The system did not let any start, so the documents of the site were put off.",
+        "The administrator should check whether there is enough memory, and how many processes the harvester's user "
+        "may have. The documents are tried again by the next run.",
         for_contact=_OURS,
     ),
     "harvest.imported": Rule(
         "A finding of the Metacat Harvester",
-        f"It is in a log that was taken over with {todo('sites.import_log')}.",
-        "Nothing is to be done: what is still so, is found again by the next harvest.",
+        f"It is in a log that was imported with {todo('sites.import_log')}.",
+        "No action is needed: the next harvest finds again what is still wrong.",
     ),
     "harvest.surprise": Rule(
         "The harvester itself failed",
-        "Something happened that metaharvest did not expect. The site's outcomes so far stand; other sites went on.",
+        "Something happened that metaharvest did not expect. The outcomes of the site until then are kept, and other "
+        "sites continued.",
         "The administrator should report it to the developers, with the traceback that the log keeps. The site is "
         "harvested again in the next run.",
         for_contact=_OURS,
@@ -1249,16 +1415,20 @@ def render() -> str:
 GROUPS = {
     "copy": "Copying from one target into another",
     "build": "Making harvest lists",
+    "cleaning": "Outputs from stored documents",
     "eml": "EML: what makes a document valid beyond the schema",
+    "extraction": "The text of files",
     "filter": "Filters and normalising",
     "file": "Files of the harvester's own machine",
     "findings": "Findings",
+    "full-text": "Full text",
     "harvest": "The harvest",
     "http": "Fetching",
     "list": "Harvest lists",
+    "pipeline": "The pipeline",
     "records": "Records of repositories",
     "oai": "OAI-PMH repositories",
-    "schema": "Schemas: that of EML, and those of other formats",
+    "schema": "Schemas of EML and of other formats",
     "site": "Sites",
     "target": "The repository",
     "validation": "Checking",

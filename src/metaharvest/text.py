@@ -85,7 +85,11 @@ def unescaped(text: str) -> str:
         return text
 
 
-def whole_number(text: str, most: int) -> int | None:
+LARGEST_ID = 2**63 - 1
+"""The largest number of a row, on each database."""
+
+
+def whole_number(text: str, most: int = LARGEST_ID) -> int | None:
     """The number that `text` writes with ASCII digits; None if it writes none, or one above `most`.
 
     Python refuses numbers of more than 4,300 digits with an error of its own.

@@ -89,8 +89,13 @@ def test_a_page_is_read_in_the_order_of_an_index(
 ) -> None:
     with plans(filled.engine) as found, readers(filled.engine)() as session:
         assert len(list_entries(session, selection, 20, after)) == 20
-    assert len(found) == max(1, len(selection.document_types))
+    # A list of formats also reads the former ones.
+    former = [plan for plan in found if "catalogue_former_format" in plan]
+    assert len(former) == len(selection.document_types)
+    assert len(found) == max(1, 2 * len(former))
     for plan in found:
+        if plan in former:
+            continue
         # PostgreSQL takes the index of all documents, if every second one is in the list.
         assert any(f"ix_catalogue_document_{each}" in plan for each in (index, "changed")), plan
         assert "ix_catalogue_document_item" in plan

@@ -40,7 +40,7 @@ def test_what_the_demo_prints_can_be_pasted(folder: Path) -> None:
     said = paste(folder, "bin/metaharvest demo --nights 1 --folder demo")
     *lines, publishing = re.findall(r"^  (bin/metaharvest .*)$", said, re.MULTILINE)
     assert len(lines) == 3
-    assert shlex.split(publishing)[-2:] == ["serve", "--public"]
+    assert shlex.split(publishing)[-1:] == ["serve"]
     for line in lines:
         assert paste(folder, line)
 

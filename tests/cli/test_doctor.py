@@ -311,7 +311,7 @@ def test_a_harvester_that_is_not_started_any_more_is_a_problem(folder: Path) -> 
     sql(folder, "UPDATE harvest_run SET harvest_date = '2020-01-01'")
     sql(folder, "UPDATE harvest_site_schedule SET datenextharvest = '2020-01-02'")
     state, message = findings(folder)["schedule"]
-    assert (state, "2020-01-01, and 1 site waits: see" in message) == ("PROBLEM", True)
+    assert (state, "2020-01-01, and 1 site waits: check" in message) == ("PROBLEM", True)
 
 
 def test_reports_that_did_not_arrive_are_told(folder: Path) -> None:

@@ -13,13 +13,13 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from metaharvest.cli import cli
-from metaharvest.cli.diff import CSV_COLUMNS as DIFF_COLUMNS
 from metaharvest.cli.documents import CSV_COLUMNS
 from metaharvest.config.paths import data_folder
 from metaharvest.config.settings import load
 from metaharvest.database.engine import database_url, open_url, run_lock
 from metaharvest.demo.samples import SampleNetwork
 from metaharvest.reports.tables import DOCUMENT_COLUMNS, LOG_COLUMNS
+from metaharvest.services.tables import CHANGES_COLUMNS as DIFF_COLUMNS
 from support import schemas
 from support.cli import in_database, tell
 from support.databases import KINDS, Servers
@@ -42,7 +42,10 @@ CASES: dict[str, list[tuple[str, ...]]] = {
     "documents-show": [("documents", "show", "ren-basalt.17"), ("documents", "show", "ren-alder.1")],
     "filter-test": [("filter", "test", "filters.xml", "list.xml", "eml/discharge.xml")],
     "figures": [("figures", "--from", "2000-01-01"), ("figures", "--per", "site"), ("figures", "--per", "week")],
+    "year": [("year", "--from", "2000-01-01"), ("year", "--from", "1999-01-01", "--to", "1999-12-31")],
     "problems": [("problems",), ("problems", "--site", "alder-creek")],
+    "keys-list": [("keys", "list")],
+    "users-list": [("users", "list")],
     "normalize-test": [("normalize", "test", "normalize.xml", "list.xml", "eml/discharge.xml", "HARVEST_LOG.csv")],
     "list-add": [("list", "add", "new.xml", "eml/discharge.xml", "--base-url", "https://www.example.org/")],
     "list-build": [("list", "build", "eml", "--base-url", "https://www.example.org/", "--dry-run")],
@@ -62,8 +65,16 @@ CASES: dict[str, list[tuple[str, ...]]] = {
     "reports": [("reports",)],
     "run": [("run", "--site", "alder-creek", "--dry-run"), ("run", "--site", "alder-creek")],
     "runs": [("runs",)],
+    "decisions": [("decisions",), ("decisions", "--limit", "1")],
+    "registrations-list": [("registrations", "list")],
+    "registrations-show": [("registrations", "show", "1")],
+    "requests": [("requests",)],
+    "runs-now": [("runs", "now")],
     "runs-show": [("runs", "show", "1"), ("runs", "show", "2")],
+    "search": [("search", "discharge"), ("search", "--year", "1990..", "--sort", "year")],
     "sites-export": [("sites", "export")],
+    "sites-harvest": [("sites", "harvest", "alder-creek"), ("sites", "harvest", "alder-creek", "--failing")],
+    "sites-skip": [("sites", "skip", "alder-creek")],
     "sites-import": [("sites", "import", "sites.json"), ("sites", "import", "sites.json", "--dry-run")],
     "sites-import-metacat": [("sites", "import-metacat", "--csv", "schedule.csv", "--log")],
     "sites-list": [("sites", "list")],
@@ -78,6 +89,17 @@ CASES: dict[str, list[tuple[str, ...]]] = {
         ("target", "withdraw", "ren-alder.2", "--undo"),
     ],
     "target-transfer": [("target", "transfer", "--scope", "ren-alder", "--dry-run", "alder-creek")],
+    "works-look": [("works", "look")],
+    "works-show": [("works", "show", "ren-alder.5")],
+    "works-decide": [("works", "decide", "ren-alder.5", "ren-alder.1", "--different")],
+    "pipeline": [("pipeline",)],
+    "pipeline-run": [("pipeline", "run", "--stage", "cleaning")],
+    "pipeline-failures": [("pipeline", "failures"), ("pipeline", "failures", "--stage", "cleaning")],
+    # Last: while workers have a run, no other command may begin one.
+    "coordinate": [("coordinate",), ("coordinate",)],
+    "jobs": [("jobs",), ("jobs", "--state", "done")],
+    "jobs-show": [("jobs", "show", "1")],
+    "workers": [("workers",)],
 }
 """By schema: commands whose output is to be as it says."""
 
@@ -96,7 +118,9 @@ IN_TABLES = {
 def harvested_twice(folder: Path, database: str) -> None:
     """Two sample sites harvested on two nights, a transferred document, a broken site."""
     shelf = '[targets.shelf]\nkind = "folder"\nfolder = "shelf"\n'
-    (folder / "metaharvest.toml").write_text(settings_for(database) + shelf)
+    # Nobody listens there: workers find jobs without messages.
+    broker = '[workers]\nbroker = "amqp://guest@127.0.0.1:9/"\n'
+    (folder / "metaharvest.toml").write_text(settings_for(database) + shelf + broker)
     shutil.copytree(LIST.parent, folder / "eml")
     (folder / "filters.xml").write_text('<filters match="any"><filter xpath="//dataset"/></filters>')
     mapping = '<mapping xpath="//dataset/title"><newElement name="title"><newValue>x</newValue></newElement></mapping>'
@@ -119,8 +143,25 @@ def harvested_twice(folder: Path, database: str) -> None:
         network.night = 3
         tell(folder, "target", "transfer", "ren-alder.1", "basalt-flats")
         tell(folder, "run", "--force")
+    tell(folder, "pipeline", "run")
     tell(folder, "sites", "add", "broken", "--list-url", "https://b.example.org/l.xml", "--contact", "b@example.org")
     in_database(folder, "UPDATE harvest_site_schedule SET unit = 'fortnights' WHERE name = 'broken'")
+    in_database(
+        folder,
+        "INSERT INTO site_registration (kind, state, name, source_kind, url, address, mailbox, frequency, unit, host, "
+        "asked_at) VALUES ('site', 'waiting-for-proofs', 'frogs', 'harvest-list', 'https://f.example.org/l.xml', "
+        "'f@example.org', 'f@example.org', 1, 'days', 'f.example.org', '2026-11-20 03:00:00')",
+    )
+    in_database(
+        folder,
+        "INSERT INTO worker (name, host, pid, version, began_at, seen_at, job_id) "
+        "VALUES ('fir-1', 'fir', 12, '1.0', '2026-11-20 03:00:00', '2026-11-20 03:00:00', 1)",
+    )
+    in_database(
+        folder,
+        "INSERT INTO job_event (job_id, fence, step, worker, at) "
+        "VALUES (1, 1, 'started', 'fir-1', '2026-11-20 03:00:00')",
+    )
     tell(folder, "sites", "export", "-o", str(folder / "sites.json"))
 
 

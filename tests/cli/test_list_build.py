@@ -456,7 +456,7 @@ def test_two_files_with_one_docid_are_not_listed_but_one_that_was_listed_stays(s
     site.put("b.xml", "alder.3.1", "Something else")
     told = site.built(code=1)
     assert problems(told) == [("a.xml", "build.copy"), ("b.xml", "build.copy")]
-    assert "is that of b.xml, too: alder.3.1" in told["findings"][0]["message"]
+    assert "has the same docid as b.xml: alder.3.1" in told["findings"][0]["message"]
     assert "alder.3.1" not in site.listed()
     site.put("copy of rain.xml", "alder.2.1", "Something else")
     told = site.built("--exclude", "[ab].xml", code=1)

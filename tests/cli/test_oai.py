@@ -156,10 +156,15 @@ def test_a_sound_repository_is_validated_without_a_word_against_it(folder: Path)
 @pytest.mark.parametrize(
     ("odd", "code", "words", "remedy"),
     [
-        (Odd.SAME_TOKEN, 1, "after 20 of 30 records", "has each token lead to the records behind"),
-        (Odd.EMPTY_PAGES, 1, "10 pages in a row had no new records", "has each token lead to the records behind"),
-        (Odd.BLANK_TOKEN, 1, "The list ended in a full page", "the last page end with an empty resumptionToken"),
-        (Odd.SIZE_TOO_HIGH, 1, "announced a list of 60 records", "completeListSize be the number of records"),
+        (Odd.SAME_TOKEN, 1, "after 20 of 30 records", "let each token lead to the records after its page"),
+        (
+            Odd.EMPTY_PAGES,
+            1,
+            "10 pages in a row had no new records",
+            "let each token lead to the records after its page",
+        ),
+        (Odd.BLANK_TOKEN, 1, "The list ended in a full page", "end the last page with an empty resumptionToken"),
+        (Odd.SIZE_TOO_HIGH, 1, "announced a list of 60 records", "set completeListSize to the number of records"),
         (Odd.EMPTY_ANSWERS, 1, "The answer to ListRecords is empty.", "sees in its log why nothing was sent"),
         (Odd.OTHER_VERB, 1, "answered something else than ListRecords", "that a cache or proxy before it"),
         (Odd.HTML_PAGE, None, "is an HTML page titled 'Our repository'", ""),

@@ -12,7 +12,9 @@ from metaharvest.demo.samples import SampleNetwork
 from support.cli import tell
 
 PAGE = Path(__file__).parents[2] / "docs" / "questions.md"
-ROW = re.compile(r"^\| (?P<question>.+\?) \| `(?P<command>metaharvest [^`|]+)` \|$", re.MULTILINE)
+ROW = re.compile(
+    r"^\| (?P<question>.+\?) \| `(?P<command>metaharvest [^`|]+)` \| (?:–|`(?P<page>[^`|]+)`) \|$", re.MULTILINE
+)
 NIGHTS = ("2026-11-20", "2026-11-21", "2026-11-22")
 NO_ANSWER = ("The log has nothing of that", "There is no such document.", "0 documents", "No site was harvested")
 
@@ -52,6 +54,7 @@ def test_the_page_has_questions_of_all_kinds() -> None:
         "doctor",
         "problems",
         "figures",
+        "year",
         "export",
     }
 

@@ -2,9 +2,13 @@
 
 import json
 import os
+import re
 import signal
+import socket
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,9 +16,11 @@ import click
 import pytest
 
 from support.cli import attempt, initialize, process, tell
+from support.console import Browser
 from support.databases import on_one_database
 from support.harvester import Harvester, publish
 from support.http_server import HttpServer
+from support.waiting import wait_until
 
 
 @pytest.mark.quick
@@ -112,7 +118,7 @@ def test_the_demo_needs_no_configuration_and_says_where_everything_is(harvester:
     assert said.code == 0
     assert "Night 1" in said.out
     assert f"--config {folder / 'metaharvest.toml'} runs" in said.out
-    assert len(list((folder / "mail" / "new").iterdir())) == 7
+    assert len(list((folder / "mail" / "new").iterdir())) == 9  # with the two about the library
     assert len(list((folder / "html").iterdir())) == 7
     again = harvester("demo", "--folder", str(folder))
     assert again.code == 2
@@ -146,12 +152,12 @@ def test_a_folder_that_the_demo_cannot_use_is_told(tmp_path: Path, folder: str) 
 
 def test_the_demo_leaves_no_dates_in_the_future_and_can_be_harvested_again_while_it_serves(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
-    command = [sys.executable, "-m", "metaharvest", "demo", "--serve", "--folder", str(folder)]
+    command = [sys.executable, "-m", "metaharvest", "demo", "--serve", "--port", "0", "--folder", str(folder)]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, env=environment) as serving:
         assert serving.stdout is not None
         output = ""
-        while "until you press Ctrl-C" not in output:
+        while "Ctrl-C ends it." not in output:
             output += serving.stdout.readline()
         config = str(folder / "metaharvest.toml")
         checked = process(tmp_path, "--config", config, "doctor")
@@ -160,12 +166,35 @@ def test_the_demo_leaves_no_dates_in_the_future_and_can_be_harvested_again_while
         again = process(tmp_path, "--config", config, "run", "--force", "--dry-run", "--json")
         statuses = {site["site"]: site["status"] for site in json.loads(again.stdout)["sites"]}
         assert statuses["alder-creek"] == "succeeded"
+        link = re.search(r"http://\S+/console/link/\S+", output)
+        assert link
+        operator = Browser(link[0].partition("/console/")[0])
+        operator.open(link[0]).submit("Sign in")
+        operator.open("/console/actions/sites.harvest?name=fern-gorge").submit(
+            "Ask for the harvest of the site fern-gorge"
+        )
+        wait_until(lambda: requests_of(folder) == [("fern-gorge", "done")], 60)
         serving.send_signal(signal.SIGINT)
         assert serving.wait(30) == 0
     newest = process(tmp_path, "--config", config, "runs", "--json")
     days = [run["harvest_date"] for run in json.loads(newest.stdout)]
     today = datetime.now(UTC).date()
-    assert days == [str(today - timedelta(days=before)) for before in range(3)]
+    assert days == [str(today - timedelta(days=before)) for before in (0, 0, 0, 1, 2)]
+
+
+def requests_of(folder: Path) -> list[tuple[str, str]]:
+    """The site and the state of each request of people to the harvester."""
+    with closing(sqlite3.connect(folder / "metaharvest.db")) as connection:
+        return list(connection.execute("SELECT site_name, state FROM harvest_request"))
+
+
+def test_the_demo_says_that_its_port_is_taken_before_it_plays(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        said = process(tmp_path, "demo", "--serve", "--port", port)
+    assert said.returncode == 2
+    assert f"Port {port} cannot be used: Address already in use." in said.stderr
+    assert "Night" not in said.stdout
 
 
 @on_one_database

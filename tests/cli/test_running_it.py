@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import json
 import re
 import shutil
@@ -15,6 +16,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from metaharvest.cli import cli
+from metaharvest.config.settings import WorkersSettings
+from metaharvest.errors import SettingsError
 from support.cli import tell
 from support.harvester import SETTINGS, Harvester, publish
 from support.http_server import HttpServer
@@ -57,7 +60,15 @@ def test_shells_complete_commands(shell: str, tmp_path: Path) -> None:
     assert "plain,reports" in done.stdout
 
 
-UNITS = ["metaharvest.service", "metaharvest.timer", "metaharvest-daemon.service", "metaharvest-serve.service"]
+UNITS = [
+    "metaharvest.service",
+    "metaharvest.timer",
+    "metaharvest-daemon.service",
+    "metaharvest-serve.service",
+    "metaharvest-worker@.service",
+    "metaharvest-coordinate.service",
+    "metaharvest-coordinate.timer",
+]
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd-analyze is missing: install systemd")
@@ -90,6 +101,40 @@ def test_what_init_writes_as_a_unit_says_is_where_the_unit_may_write(unit: str, 
     if command[0] == "run":
         assert "no site was due" in tell(tmp_path, *command).out
     assert {file.name for file in tmp_path.iterdir()} <= {"metaharvest.toml", "metaharvest.db", "metaharvest.db.lock"}
+
+
+def commands_of_workers() -> Iterator[str]:
+    """The commands that units and supervisord start for workers, with their places filled in."""
+    for unit in ("metaharvest-worker@.service", "metaharvest-coordinate.service"):
+        yield from re.findall(r"^ExecStart=(.*)$", (PACKAGING / unit).read_text(encoding="utf-8"), re.MULTILINE)
+    yield supervised()["command"] % {"host_node_name": "fir", "process_num": 1}
+
+
+def supervised() -> configparser.SectionProxy:
+    """The section of the workers in the settings of supervisord."""
+    read = configparser.ConfigParser(interpolation=None)
+    read.read(PACKAGING / "supervisord.conf", encoding="utf-8")
+    return read["program:worker"]
+
+
+def test_units_and_supervisord_start_workers_by_commands_that_are_there(tmp_path: Path) -> None:
+    tell(tmp_path, "init")
+    for command in commands_of_workers():
+        program, *words = command.replace("/var/lib/metaharvest", str(tmp_path)).split()
+        assert program == "/opt/metaharvest/bin/metaharvest"
+        with pytest.raises(SettingsError, match=r"broker of \[workers\] is not set"):
+            tell(tmp_path, *words[2:])
+
+
+def test_a_worker_has_more_time_to_end_than_its_slice_takes() -> None:
+    longest = max(each.le for each in WorkersSettings.model_fields["slice"].metadata if hasattr(each, "le"))
+    unit = (PACKAGING / "metaharvest-worker@.service").read_text(encoding="utf-8")
+    [minutes] = re.findall(r"^TimeoutStopSec=(\d+)min$", unit, re.MULTILINE)
+    assert int(minutes) * 60 > longest
+    section = supervised()
+    assert section.getint("stopwaitsecs") > longest
+    assert section["stopsignal"] == "TERM"
+    assert not section.getboolean("stopasgroup")
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)

@@ -25,6 +25,7 @@ from metaharvest.demo.samples import LIST_NAME, WRITTEN_BASE_URL, SampleNetwork
 from support.cli import initialize, tell
 from support.example_web import example_web
 from support.lists import said
+from support.made_once import made_once
 from support.metacat_tables import DETAIL_LOG, LOG, SCHEDULE, write_csv
 from support.oai_server import OaiServer
 from support.shown_commands import HELP, PAGES, PROGRAM, ROOT, shown_commands
@@ -50,6 +51,7 @@ LIST_URL = "https://alder-creek.example.org/harvest-list.xml"
 
 FILLED_IN = {
     "NAME": "alder-creek",
+    "STAGE": "cleaning",
     "URL": LIST_URL,
     "BASEURL": "https://repository.example.org/oai",
     "EMAIL": "data@alder-creek.example.org",
@@ -67,6 +69,7 @@ FILLED_IN = {
     "ADDRESS": "other@example.org",
     "NETWORK": "10.0.0.0/8",
     "HOURS": "1",
+    "ROLE": "viewer",
     "RUN_ID": "1",
     "ID": "1",
     "N": "1",
@@ -130,6 +133,10 @@ MEANT = {
     "target copy": ["target copy embedded new"],
     "database copy": ["database copy --to sqlite:///copy.db"],
     'sites remove "Alder Creek"': ["sites remove alder-creek --yes"],
+    "runs remove RUN_ID": ["runs remove RUN_ID --yes"],
+    "users add anna@example.org --role steward --name Anna": ["users add bert@example.org --role steward --name Bert"],
+    "users remove anna@example.org": ["users remove bert@example.org"],
+    "keys revoke 3": ["keys add another --role viewer", "keys revoke 1"],
     "demo": ["demo --nights 1 --folder played"],
 }
 """Lines that leave something out, or name all there is -> what a reader would type."""
@@ -161,8 +168,25 @@ ELSEWHERE = {
     "sites edit NAME --filters": "needs a file of filters; test_filter.py",
     "sites edit NAME --normalize": "needs a file of normalising; test_normalize.py",
     "filter test": "needs a file of filters and a record; test_filter.py",
+    "demo --serve": "serves until it is stopped; test_run.py",
+    "runs stop": "of a run under way; test_requests.py",
+    "run --requested": "says nothing if nobody asks; test_requests.py",
+    "requests cancel": "of a request that waits; test_requests.py",
+    "keys add NAME": "a second key of one name is refused; test_users.py",
+    "runs remove": "of a run that nothing needs; test_confirmation_page.py, test_decisions.py",
+    "registrations show": "of a request of a stranger; test_registrations.py",
+    "registrations accept": "of a request of a stranger; test_registrations.py",
+    "registrations refuse": "of a request of a stranger; test_registrations.py",
+    "registrations mail": "of a request of a stranger; test_registrations.py",
     "reports open": "opens a browser; test_journal.py",
     "reports drop": "of reports that wait; test_journal.py",
+    "coordinate": "needs the address of a broker; test_json.py, test_distributed_runs.py",
+    "--config /var/lib/metaharvest/metaharvest.toml coordinate": "see coordinate",
+    "worker": "works until it is stopped",
+    "jobs show": "of a job; test_distributed_runs.py",
+    "jobs cancel": "of a job; test_distributed_runs.py",
+    "jobs retry": "of a job; test_distributed_runs.py",
+    "jobs priority": "of a job; test_distributed_runs.py",
     "database copy --to postgresql": "needs a server at db.example.org; test_copying.py copies to real servers",
 }
 """Pages and beginnings of lines -> where they are tried, or why not here."""
@@ -173,6 +197,7 @@ NOT_HERE = {
     "pip": "see python3",
     "docker": "needs its service, and fetches an image",
     "systemctl": "needs systemd as the first process; packaging/ is tried with systemd-analyze",
+    "rabbitmqctl": "needs a RabbitMQ server of its own",
     "createuser": "needs a PostgreSQL server of its own",
     "createdb": "needs a PostgreSQL server of its own",
     "git": "keeps versions of a folder that the program has filled: nothing of ours",
@@ -192,7 +217,7 @@ FINDS_SOMETHING = ("check", "doctor", "--config metaharvest.toml doctor", "list 
 
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
-NEVER_ENDS = re.compile(r"^daemon|^(--config \S+ )?serve --public|--watch")
+NEVER_ENDS = re.compile(r"^daemon|^(--config \S+ )?serve\b|--watch")
 
 
 def at_the_examples(repository: OaiServer, host: str, path: str) -> bytes | None:
@@ -212,7 +237,10 @@ def at_the_examples(repository: OaiServer, host: str, path: str) -> bytes | None
 @pytest.fixture(scope="module")
 def installations(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two folders: `new`, with settings alone, and `harvested`, with twelve nights behind it."""
-    folder = tmp_path_factory.mktemp("installations")
+    return made_once(tmp_path_factory, "installations", make_installations)
+
+
+def make_installations(folder: Path) -> None:
     for name in ("new", "harvested"):
         documents = folder / name / "eml"
         shutil.copytree(data_folder("sample_sites") / "alder-creek", documents)
@@ -233,9 +261,9 @@ def installations(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for night, day in enumerate(NIGHTS, start=1):
             network.night = night
             tell(harvested, "run", "--force", "--date", day)
+    tell(harvested, "pipeline", "run")
     for name in ("alder-creek", "basalt-flats", "elm-ridge"):
         tell(harvested, "sites", "edit", name, "--list-url", f"https://{name}.example.org/{LIST_NAME}")
-    return folder
 
 
 @pytest.fixture
@@ -295,7 +323,7 @@ def run(line: str) -> tuple[int, str]:
 def began_and_ended(line: str) -> tuple[int, str]:
     """The same of a command that goes on until it is stopped: as soon as it has said something."""
     # Tests run at the same time, and one port serves one process.
-    port = ["--port", "0"] if "serve --public" in line else []
+    port = ["--port", "0"] if re.search(r"^(--config \S+ )?serve\b", line) else []
     command = [sys.executable, "-u", "-m", "metaharvest", *shlex.split(line), *port]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         assert process.stdout is not None
@@ -325,6 +353,7 @@ WITH_COMMANDS = [page for page in dict.fromkeys(where for where, _ in shown_comm
     ("folder", "page"), [(page, page) for page in WITH_COMMANDS], ids=WITH_COMMANDS, indirect=["folder"]
 )
 @pytest.mark.timeout(600)
+@pytest.mark.long
 def test_what_is_shown_is_run_as_it_is_written(folder: Path, page: str) -> None:
     if page in BEGIN_WITH_NOTHING:
         initialize(folder)

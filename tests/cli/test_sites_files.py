@@ -46,7 +46,7 @@ def three_sites(harvester: Harvester) -> None:
         ("=cmd, \"of\" Böhmen", "--list-url", "https://fir.example.org/l.xml?b=1&a=2", "--contact", "a@x.org, b@x.org",
          "--every", "3", "--unit", "months", "--next", "2039-01-31", "--notify", "on-change",
          "--package-id-mismatch", "error", "--allow-network", "10.1.0.0/16", "--allow-network", "192.168.7.0/24",
-         "--validation", "very-strict", "--deletions", "note", "--max-loss", "0",
+         "--validation", "very-strict", "--deletions", "note", "--max-loss", "0", "--full-text", "text",
          "--ldapdn", "uid=fir,o=x", "--ldappwd", "env:FIR"),
         ("oak", "--oai", "https://oak.example.org/oai", "--unasked", "--contact", "oak@example.org", "--prefix", "eml",
          "--set", "fish:fresh", "--from", "2020-01-01", "--until", "2030-01-01",

@@ -84,7 +84,7 @@ def test_what_is_known_is_named_whole(tmp_path: Path) -> None:
     text = "\n".join(raised.value.problems)
     assert "[mail] file: there is no such key. Known are: backend, folder, host, " in text
     assert "[post]: there is no such section. Known are: harvester, " in text
-    assert "monitoring, web, targets, sites." in text
+    assert "monitoring, web, workers, pipeline, targets, sites." in text
     assert "METAHARVEST_HTTP__ in the environment: there is no such key. Known are: contact_url, " in text
     assert '[sites."a"] folder: there is no such key. Known are: file_folder, target.' in text
 

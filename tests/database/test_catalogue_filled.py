@@ -24,6 +24,7 @@ REVISIONS = [
     ("r.org/oai_dc/oai:r:1", 3, "2026-11-05 00:00:00"),
     ("s.1", 1, "2026-11-06 00:00:00"),
 ]
+CONTENTS = {"a.1": b"<x>", "a.2": b"<!DOCTYPE x SYSTEM 'x.dtd'><x/>", "a.3": b"<!DOCTYPE x [<!ENTITY e 'x'>]><x/>"}
 CHANGED = "SELECT document_id, changed_at FROM catalogue_document ORDER BY change_seq"
 
 
@@ -41,7 +42,7 @@ def fill(engine: Engine) -> None:
             engine,
             "INSERT INTO document_revision (document_id, revision, document_type, size, sha256, source_url, "
             "site_schedule_id, inserted_at, content) VALUES (?, ?, 'eml', 1, ?, 'u', 1, ?, ?)",
-            *(document_id, revision, f"{document_id}/{revision}", moment, b"x"),
+            *(document_id, revision, f"{document_id}/{revision}", moment, CONTENTS.get(document_id, b"<x/>")),
         )
 
 
@@ -90,6 +91,9 @@ def test_the_catalogue_has_what_the_embedded_target_had(servers: Servers, tmp_pa
             ("a.3", 1, "a.3/1", None, "a.3", "", False, 5),
             ("erased.1", 1, "", None, "erased.1", "", True, 6),
         ]
+        # The first is not well-formed, the second has declarations; the erased one has no content.
+        without_format = rows_of(engine, "SELECT document_id FROM catalogue_document WHERE document_type = ''")
+        assert {each[0] for each in without_format} == {"a.1", "a.3", "erased.1"}
         sets = rows_of(engine, "SELECT catalogue_document_id, set_spec FROM catalogue_set ORDER BY catalogue_set_id")
         assert sets == [(3, "a"), (3, "b:c")]
         with readers(engine)() as session:

@@ -91,7 +91,7 @@ def test_a_database_of_the_first_version_is_upgraded_with_what_it_holds(bare: En
     with bare.begin() as connection:
         config.attributes["connection"] = connection
         command.upgrade(config, "0001")
-    named(bare, "alder")
+        connection.execute(text("INSERT INTO harvest_site_schedule (name, documentlisturl) VALUES ('alder', 'x')"))
     with pytest.raises(SchemaMismatch, match="older than this program"):
         require_current(bare)
     upgrade(bare)

@@ -15,7 +15,7 @@ import pytest
 from lxml import etree
 
 from metaharvest.config.paths import data_folder
-from metaharvest.demo.samples import REPOSITORY, SAMPLE_SITES, SampleNetwork
+from metaharvest.demo.samples import LIBRARY, REPOSITORY, SAMPLE_SITES, SampleNetwork
 from metaharvest.errors import ListError
 from metaharvest.model import Level, ListedDocument
 from metaharvest.sources.harvest_list.source import read_list
@@ -181,7 +181,7 @@ def test_no_server_is_left_behind() -> None:
 
 def test_every_site_has_a_folder_but_the_one_whose_list_is_missing() -> None:
     folders = {path.name for path in FOLDER.iterdir() if path.is_dir()} - {"night-3"}
-    assert folders == {site.name for site in (*SAMPLE_SITES, REPOSITORY)} - {"dune-lake"}
+    assert folders == {site.name for site in (*SAMPLE_SITES, REPOSITORY, LIBRARY)} - {"dune-lake"}
 
 
 def test_the_second_night_is_the_first_again_and_the_third_changes_four_sites() -> None:

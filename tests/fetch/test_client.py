@@ -88,7 +88,7 @@ def refused(fetcher: Fetcher, url: str, rule: str, *, transient: bool = False, *
     began = time.monotonic()
     with pytest.raises(FetchError) as caught:
         fetcher.fetch(url, **options)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 15  # the servers never end, and some tests have one limit of 20
     (finding,) = caught.value.findings
     assert (finding.rule, caught.value.transient) == (rule, transient)
     assert rule in RULES
@@ -236,7 +236,7 @@ class TestAServerThatIsSlow:
                 fetcher.fetch(url)
         finally:
             signal.signal(signal.SIGINT, before)
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 15
 
 
 class TestAServerThatSendsTooMuch:
@@ -489,6 +489,33 @@ class TestARedirect:
         fetcher = fetcher_with(max_redirects=3)
         refused(fetcher, server.redirect("/loop", "/loop"), "http.redirects")
         assert len(server.requests) == 4
+
+    def test_the_caller_sees_each_redirect_and_may_refuse_it(
+        self, server: HttpServer, fetcher_with: MakeFetcher
+    ) -> None:
+        server.serve("/c", b"<eml/>")
+        server.redirect("/b", "/c")
+        seen: list[str] = []
+
+        async def look(url: str) -> None:
+            seen.append(url)
+            if url.endswith("/secret"):
+                raise RuntimeError("refused by the caller")
+
+        fetcher = fetcher_with()
+        assert fetcher.fetch(server.redirect("/a", "/b"), on_redirect=look)[1] == b"<eml/>"
+        assert seen == [server.url("/b"), server.url("/c")]
+        with pytest.raises(RuntimeError, match="refused by the caller"):
+            fetcher.fetch(server.redirect("/a", "/secret"), on_redirect=look)
+        assert server.asked("/secret") == []
+
+    def test_an_answer_has_its_type_and_all_its_links(self, server: HttpServer, fetcher_with: MakeFetcher) -> None:
+        head = (
+            OK
+            + b"Content-Type: text/html\r\nLink: </a>; rel=item\r\nlink: </b>; rel=item\r\nContent-Length: 2\r\n\r\nok"
+        )
+        response, _ = fetcher_with().fetch(server.route("/x", raw(head)))
+        assert (response.media_type, response.link) == ("text/html", "</a>; rel=item, </b>; rel=item")
 
     def test_as_often_as_allowed_is_followed(self, server: HttpServer, fetcher_with: MakeFetcher) -> None:
         server.serve("/c", b"<eml/>")

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from itertools import islice, product
 from typing import Any
 
@@ -21,7 +22,7 @@ _BOUNDED = 1_000
 _MOST_ROWS = 500
 _OTHER = 256
 _ALL = frozenset(range(_OTHER + 1))
-_parser: Any = re._parser  # type: ignore[attr-defined]
+_parser: Any = import_module("re._parser")
 _WORD, _DIGIT, _SPACE = (
     frozenset(code for code in range(_OTHER) if re.match(pattern, chr(code))) for pattern in (r"\w", r"\d", r"\s")
 )

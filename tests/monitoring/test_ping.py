@@ -147,7 +147,7 @@ def test_authorities_that_cannot_be_used_are_what_the_monitor_is_told_of(
     assert pings(monitor) == ["/2/failed/down"]
     monitored(harvester, f"http://127.0.0.1:{free_port()}/{{exit_code}}")
     said = harvester("run")
-    assert "could not be told that no run came to its end: " in said.err
+    assert "did not get the message that no run came to its end: " in said.err
     assert "not affected" not in said.err
 
 
@@ -174,7 +174,7 @@ def test_a_monitor_that_is_away_is_told_in_a_sentence_without_its_token_and_chan
     said = harvester("run", "--date", "2026-11-20")
     assert said.code == 0
     assert f"http://127.0.0.1:{port}/..." in said.err
-    assert "could not be told that the run ended: " in said.err
+    assert "did not get the message that the run ended: " in said.err
     assert "The run itself is not affected." in said.err
     assert TOKEN not in said.out + said.err
     assert set(harvester.held()) == {"a.1.1"}
@@ -276,4 +276,4 @@ def test_a_name_that_no_resolver_takes_is_left_to_the_proxy(harvester: Harvester
     text = harvester.config.read_text()
     harvester.config.write_text(text.replace("[http]\n", f'[http]\nproxy = "http://127.0.0.1:{free_port()}"\n'))
     said = harvester("run")
-    assert (said.code, "could not be told" in said.err, "Traceback" in said.err) == (0, True, False)
+    assert (said.code, "did not get the message" in said.err, "Traceback" in said.err) == (0, True, False)

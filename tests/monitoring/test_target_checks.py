@@ -208,7 +208,7 @@ def test_a_target_that_hangs_holds_up_nobody_for_ever_and_is_asked_no_more(
     with hanging() as target, harvester.opened(target=target) as opened, readers(harvester.engine)() as session:
         began = time.monotonic()
         checks = list(check_targets(opened.targets, read_sites(session), limit=0.2))
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 30  # the target hangs for 60
     assert [(check.state, check.message) for check in checks] == [
         ("OK", "It is there."),
         ("PROBLEM", "a remote repository: it has not answered within 0.2 seconds."),

@@ -6,21 +6,23 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import HarvestSiteSchedule, SiteProblem
+from metaharvest.database.models import HarvestRun, HarvestSiteRun, HarvestSiteSchedule, SiteProblem, SiteTotals
 from metaharvest.errors import MetaharvestError
+from metaharvest.journal.kept_totals import keep_totals, keep_totals_of_run
 from metaharvest.model import OutcomeKind
 from metaharvest.queries.figures import Figures, Per, figures
 from metaharvest.queries.problems import open_problems
+from metaharvest.queries.site_totals import Span
 from support.journal_rows import NOW, TODAY, JournalRows, new_database
 
 YEAR = date(2026, 1, 1), date(2026, 12, 31)
 
 
-@pytest.fixture
-def session() -> Iterator[Session]:
+@pytest.fixture(params=["site runs", "kept totals"])
+def session(request: pytest.FixtureRequest) -> Iterator[Session]:
     """Alder on two nights in two months, moss on one, with a retry; a list that failed; a night of another year."""
     engine = new_database()
     with Session(engine) as opened:
@@ -38,6 +40,8 @@ def session() -> Iterator[Session]:
         rows.document(run, site_run, "a.2", 1, OutcomeKind.INVALID)
         retry = rows.site_run(run, moss, kind="retry")
         rows.document(run, retry, "m.1", 1, OutcomeKind.INSERTED, size=10)
+        if request.param == "kept totals":
+            keep_totals(opened, [TODAY - timedelta(days=days) for days in (400, 30, 1)])
         yield opened
     engine.dispose()
 
@@ -65,6 +69,44 @@ def test_each_site_has_its_last_success(session: Session) -> None:
     alder, moss = figures(session, *YEAR, Per.SITE)
     assert (alder.site, alder.last_success, alder.failing) == ("alder", TODAY, 1)
     assert (moss.site, moss.last_success, moss.inserted) == ("moss", None, 1)
+
+
+def test_weeks_are_read_from_the_kept_totals(session: Session) -> None:
+    before = figures(session, *YEAR, Per.WEEK)
+    has_kept = session.query(SiteTotals).count() > 0
+    session.execute(update(HarvestSiteRun).values(inserted=50))
+    later = figures(session, *YEAR, Per.WEEK)
+    assert [each.inserted for each in later] == ([1, 1] if has_kept else [50, 150])
+    assert (later == before) == has_kept
+    for run_id in session.scalars(select(HarvestRun.run_id)).all():
+        keep_totals_of_run(session, run_id)
+    assert [each.inserted for each in figures(session, *YEAR, Per.WEEK)] == [50, 150]
+
+
+def test_the_site_runs_of_a_week_count_while_a_run_goes_on(session: Session) -> None:
+    session.execute(update(HarvestSiteRun).values(inserted=50))
+    session.execute(update(HarvestRun).where(HarvestRun.harvest_date == TODAY).values(status="running"))
+    assert figures(session, TODAY - timedelta(days=6), TODAY)[0].inserted == 150
+
+
+def test_a_period_that_cuts_a_week_reads_its_site_runs(session: Session) -> None:
+    session.execute(update(HarvestSiteRun).values(inserted=50))
+    [day] = figures(session, TODAY, TODAY)
+    assert (day.number_of_runs, day.harvests, day.inserted, day.last_success) == (1, 1, 100, TODAY)
+
+
+@pytest.mark.parametrize(
+    ("day", "first", "last"),
+    [
+        (date(2026, 11, 20), date(2026, 11, 16), date(2026, 11, 22)),
+        (date(2026, 11, 1), date(2026, 11, 1), date(2026, 11, 1)),
+        (date(2026, 10, 31), date(2026, 10, 26), date(2026, 10, 31)),
+        (date(2026, 12, 31), date(2026, 12, 28), date(2026, 12, 31)),
+        (date(2028, 2, 29), date(2028, 2, 28), date(2028, 2, 29)),
+    ],
+)
+def test_a_span_is_the_part_of_a_week_within_a_month(day: date, first: date, last: date) -> None:
+    assert Span.of(day) == Span(first, last)
 
 
 def test_a_period_without_a_harvest_has_figures_of_nothing(session: Session) -> None:

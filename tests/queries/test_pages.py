@@ -15,7 +15,7 @@ from metaharvest.model import Finding, OutcomeKind
 from metaharvest.queries.documents import DocumentFilter, document_rows
 from metaharvest.queries.log import LogFilter, log_entries
 from metaharvest.queries.outbox import newest_reports
-from metaharvest.queries.runs import newest_runs, run_record, with_trends
+from metaharvest.queries.runs import run_record, run_summaries, with_trends
 from metaharvest.queries.sites import registered_sites
 from metaharvest.queries.trends import harvests
 from support.journal_rows import NOW, TODAY, JournalRows
@@ -24,10 +24,10 @@ from support.journal_rows import NOW, TODAY, JournalRows
 def test_a_page_of_runs_begins_after_the_last_one(session: Session, rows: JournalRows) -> None:
     for _ in range(5):
         rows.run()
-    first = newest_runs(session, 2)
+    first = run_summaries(session, 2)
     rows.run()
-    second = newest_runs(session, 2, after=first[-1].run_id)
-    third = newest_runs(session, 2, after=second[-1].run_id)
+    second = run_summaries(session, 2, after=first[-1].run_id)
+    third = run_summaries(session, 2, after=second[-1].run_id)
     assert [[run.run_id for run in page] for page in (first, second, third)] == [[5, 4], [3, 2], [1]]
 
 
@@ -73,15 +73,16 @@ def test_transfers_before_the_first_run_are_on_the_last_page_of_the_log(session:
     assert [entry.message for entry in second] == [*["given"] * 4, "0"]
 
 
-def test_a_page_of_a_site_s_harvests_ends_before_the_first_one(session: Session, rows: JournalRows) -> None:
+def test_a_page_of_a_site_s_harvests_begins_after_the_last_one(session: Session, rows: JournalRows) -> None:
     alder = rows.site("alder")
     for night in range(5):
-        rows.site_run(rows.run(TODAY + timedelta(days=night)), alder)
+        rows.site_run(rows.run(TODAY + timedelta(days=night)), alder, kind="retry" if night == 3 else "scheduled")
     first = harvests(session, 1, 2)
     rows.site_run(rows.run(), alder)
-    second = harvests(session, 1, 2, after=first[0].site_run_id)
-    third = harvests(session, 1, 2, after=second[0].site_run_id)
-    assert [[each.run_id for each in page] for page in (first, second, third)] == [[4, 5], [2, 3], [1]]
+    second = harvests(session, 1, 2, after=first[-1].site_run_id)
+    third = harvests(session, 1, 2, after=second[-1].site_run_id)
+    assert [[each.run_id for each in page] for page in (first, second, third)] == [[5, 4], [3, 2], [1]]
+    assert [each.is_retry for each in first] == [False, True]
 
 
 @pytest.mark.parametrize("rule", [None, "eml.title"])

@@ -145,6 +145,17 @@ def test_the_run_its_host_and_its_version_are_named(session: Session, rows: Jour
     assert "started 2026-11-20 02:30:00 UTC, took 3 min 20 s" in text
 
 
+def test_the_page_of_the_run_is_named_if_the_console_has_an_address(
+    session: Session, rows: JournalRows, tmp_path: Path
+) -> None:
+    run, settings = rows.run(), settings_for(tmp_path)
+    assert "console" not in words_of(report_of(session, run, settings))
+    served = settings.model_copy(update={"web": settings.web.model_copy(update={"url": "https://example.org/h/"})})
+    report, page = report_of(session, run, served), f"https://example.org/h/console/runs/{run.run_id}"
+    assert f"The run in the console: {page}" in report.text
+    assert f'href="{page}"' in report.html
+
+
 def test_a_dead_run_found_at_the_start_is_told(session: Session, rows: JournalRows, tmp_path: Path) -> None:
     run = rows.run()
     rows.log(run, "RunInterrupted", "The run 41 never ended.")

@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 import trustme
 from sqlalchemy import Engine, select
-from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy.orm import Session
 
 from metaharvest import reports
 from metaharvest.config.settings import Settings
+from metaharvest.database.engine import Sessions
 from metaharvest.database.models import ReportDelivery, ReportOutbox
 from metaharvest.errors import MetaharvestError
 from metaharvest.model import OutcomeKind
@@ -74,7 +75,7 @@ def queue_reports(engine: Engine, settings: Settings, *contacts: str) -> list[in
 
 
 def deliver(engine: Engine, settings: Settings) -> reports.Deliveries:
-    return reports.deliver(sessionmaker(engine), settings, NOW + timedelta(minutes=5))
+    return reports.deliver(Sessions(engine), settings, NOW + timedelta(minutes=5))
 
 
 def states(engine: Engine) -> dict[str, tuple[str, int, str]]:
@@ -140,7 +141,7 @@ def test_a_recipient_who_is_put_off_for_days_is_given_up_with_the_last_answer(
     [report] = queue_reports(engine, settings, "full@example.org")
 
     def on_day(day: int, settings: Settings) -> tuple[int, int]:
-        ended = reports.deliver(sessionmaker(engine), settings, NOW + timedelta(days=day))
+        ended = reports.deliver(Sessions(engine), settings, NOW + timedelta(days=day))
         return ended.waiting, ended.refused
 
     assert [on_day(day, settings) for day in range(4)] == [(1, 0)] * 4

@@ -404,7 +404,7 @@ def test_a_long_table_is_gzipped_and_a_very_long_one_left_out(session: Session, 
 
     left_out = report_of(session, site_run, settings_with(gzip_csv_over=1000, drop_csv_over=2000, lines_per_group=4))
     assert list(parsed(left_out).iter_attachments()) == []
-    whom_to_ask = f"The administrators can send it to you; it is that of site run {site_run.site_run_id}."
+    whom_to_ask = f"The administrators can send it to you: it is the table of site run {site_run.site_run_id}."
     assert whom_to_ask in words_of(left_out)
     assert "attached table" not in words_of(left_out)
 

@@ -286,6 +286,17 @@ def test_no_more_revisions_are_copied_than_were_asked_for_and_the_same_command_g
 
 
 @only_sqlite
+def test_a_copy_that_no_answer_can_have_has_no_format_at_the_provider(
+    harvester: Harvester, repository: Repository
+) -> None:
+    repository.documents |= {"c.1.1": eml("c.1.1"), "c.2.1": b"<!DOCTYPE eml [<!ENTITY e 'x'>]>" + eml("c.2.1")}
+    assert outcome(copy(harvester, "new", "embedded")) == {"copied": 2}
+    types = dict(harvester.rows("SELECT document_id, document_type FROM catalogue_document"))
+    assert types["c.1"]
+    assert types["c.2"] == ""
+
+
+@only_sqlite
 def test_what_was_not_even_read_when_the_limit_was_reached_may_have_to_be_copied(
     harvester: Harvester, repository: Repository
 ) -> None:

@@ -118,6 +118,7 @@ def test_documents_may_be_copied_from_each_target_into_the_next_and_back(
     assert finds_all_there(harvester, server, "2026-11-24")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("target", ["files", "node", "metacat"])
 def test_a_copy_into_each_that_is_killed_loses_nothing_and_doubles_nothing(
     harvester: Harvester, server: HttpServer, node: MemberNode, metacat: Metacat, tmp_path: Path, target: str

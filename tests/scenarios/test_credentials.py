@@ -120,9 +120,9 @@ def test_credentials_are_used_and_shown_nowhere(harvester: Harvester, server: Ht
 def _columns_that_show_it(harvester: Harvester) -> Iterator[tuple[str, str]]:
     tables = inspect(harvester.engine)
     for table in tables.get_table_names():
-        for column in tables.get_columns(table):
-            name = column["name"]
-            for (value,) in harvester.rows(f"SELECT {name} FROM {table}"):
+        names = [column["name"] for column in tables.get_columns(table)]
+        for row in harvester.rows(f"SELECT {', '.join(names)} FROM {table}"):
+            for name, value in zip(names, row, strict=True):
                 text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
                 if shows(text):
                     yield table, name

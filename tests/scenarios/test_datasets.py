@@ -160,6 +160,36 @@ def test_a_reader_follows_the_records_of_a_source_repository(harvester: Harveste
 
 
 @on_one_database
+def test_a_file_is_on_the_disk_before_and_after_it_gets_its_name(
+    harvester: Harvester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Otherwise, a manifest could name a file that is lost when the machine fails."""
+    steps: list[tuple[str, int]] = []
+    sync, rename = os.fsync, Path.replace
+
+    def synced(descriptor: int) -> None:
+        steps.append(("sync", os.fstat(descriptor).st_ino))
+        sync(descriptor)
+
+    def renamed(path: Path, target: Path) -> Path:
+        steps.append((target.name, path.stat().st_ino))
+        return rename(path, target)
+
+    fill(harvester, 2)
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "replace", renamed)
+    folder = tmp_path / "dataset"
+    assert harvester("export", "dataset", str(folder), "--documents-per-file", "1").code == 0
+    names = [name for name, _ in steps if name != "sync"]
+    begun = "manifest.partial.json"
+    assert names == [begun, "part-00001.jsonl.gz", begun, "part-00002.jsonl.gz", begun, begun, "manifest.json"]
+    for number, (name, file) in enumerate(steps):
+        if name != "sync":
+            assert ("sync", file) in steps[:number]
+            assert steps[number + 1] == ("sync", folder.stat().st_ino)
+
+
+@on_one_database
 def test_hidden_sites_are_left_out(harvester: Harvester, server: HttpServer) -> None:
     harvester.add_site("elm", publish(server, "a.1.1"))
     harvester.add_site("oak", publish(server, "b.1.1", path="/oak.xml"))

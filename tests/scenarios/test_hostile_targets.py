@@ -230,7 +230,7 @@ def test_a_bomb_costs_little_and_holds_no_other_site_up(
     with GoodSite(documents=20) as good:
         harvester.add_site("good", good.list_url)
         cost = measured_run(harvester, good, "--date", NIGHT)
-        assert good.is_harvested(harvester)
+        assert good.is_harvested(harvester), cost
     assert (cost.peak_mb < 400, cost.gap < 8, cost.processor < 40) == (True, True, True), cost
     assert "Traceback" not in cost.err
     assert {docid: kind for docid, kind in harvester.outcomes(1).items() if docid.startswith("a.")} != {}

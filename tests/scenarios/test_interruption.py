@@ -283,3 +283,20 @@ def test_a_signal_ends_each_command_that_waits_for_a_server_with_130(
     assert process.returncode == 130, err
     assert "Stopped" in err
     assert "Traceback" not in err
+
+
+@on_one_database
+def test_a_run_that_dies_as_it_closes_does_not_make_the_next_one_repeat_its_sites(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    """The run has reported when it dies, so that only the row of its end is missing."""
+    harvester.add_site("site", publish(server, "a.1.1", also=[("a.2.1", server.url("/missing.xml"))]))
+    dies = "BEFORE UPDATE OF status ON harvest_run WHEN NEW.status <> 'running' BEGIN SELECT RAISE(ABORT, 'dies'); END"
+    harvester.rows(f"CREATE TRIGGER dies {dies}")
+    assert harvester("run", "--date", "2026-11-20").code != 0
+    harvester.rows("DROP TRIGGER dies")
+    assert harvester.rows("SELECT status FROM harvest_run") == [("running",)]
+    assert "HarvesterShutdown" not in harvester.operations(1)
+
+    assert harvester.run("2026-11-20")["sites"] == []
+    assert harvester.rows("SELECT attempts FROM harvest_document WHERE document_id = 'a.2'") == [(1,)]

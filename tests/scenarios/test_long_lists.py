@@ -66,6 +66,7 @@ def measured_run(harvester: Harvester) -> tuple[dict[str, Any], int]:
     return json.loads(printed), int(peak) // (1024 if sys.platform == "darwin" else 1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 def test_a_long_list_of_unchanged_documents_takes_bounded_memory(harvester: Harvester, long_list: Path) -> None:
     for _ in range(2):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 
@@ -26,8 +27,11 @@ def test_a_run_with_little_memory_ends_and_the_next_one_goes_on(
     harvester.add_site("large", server.serve("/large.xml", harvest_list(entries)))
     harvester.add_site("small", publish(server, "b.1.1", path="/small.xml"))
     command = f"ulimit -v {kilobytes}; exec {sys.executable} -m metaharvest --config {harvester.config} run"
-    subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=120, check=False)
-    assert harvester.rows("SELECT count(*) FROM harvest_run WHERE status = 'running'") == [(0,)]
+    ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=120, check=False)
+    # Without memory, libxml2 may crash: the next run closes such a run.
+    has_crashed = ended.returncode in (-signal.SIGSEGV, -signal.SIGABRT)
+    assert has_crashed or harvester.rows("SELECT count(*) FROM harvest_run WHERE status = 'running'") == [(0,)]
+    assert not harvester.rows("SELECT document_id, error_message FROM harvest_detail_log WHERE rule LIKE 'xml.%'")
     run = harvester.run(DAY, "--force")
     assert run["status"] == "succeeded", run
     assert set(harvester.held()) == {*docids, "b.1.1"}

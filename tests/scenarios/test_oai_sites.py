@@ -518,13 +518,13 @@ def test_a_missing_record_that_is_named_again_is_not_told_as_missing_any_more(ne
     network.harvest()
     del network.server.records["oai:test:4"], network.server.records["oai:test:5"]
     network.harvest("--full")
-    assert "A record is in its repository's list no longer (2)" in network.report()
-    assert "A record is in its repository's list no longer: 2 documents, such as" in network.report("admin")
+    assert "A record is no longer in its repository's list (2)" in network.report()
+    assert "A record is no longer in its repository's list: 2 documents, such as" in network.report("admin")
     network.server.now += timedelta(hours=12)
     network.server.put("oai:test:4", deleted=deleted)
     network.harvest()
     assert "Fixed since the last harvest: thank you" in network.report()
-    assert "A record is in its repository's list no longer (1), since 2030-01-02" in network.report()
+    assert "A record is no longer in its repository's list (1), since 2030-01-02" in network.report()
 
 
 THANKS = "thank you"
@@ -542,13 +542,13 @@ def test_nobody_is_thanked_where_the_site_asks_for_less(network: Network) -> Non
         del network.server.records[f"oai:test:{number}"]
     network.harvest("--full")
     told = network.report()
-    assert "A record is in its repository's list no longer (3)" in told
+    assert "A record is no longer in its repository's list (3)" in told
     assert "A record that cannot be read" in told
     network.harvester("sites", "edit", "repo", "--set", "few")
     assert network.harvest()["status"] == "succeeded"
     told = network.report()
     assert THANKS not in told
-    assert "list no longer" not in told
+    assert "no longer in its repository's list" not in told
     assert "A record that cannot be read" not in told
     assert network.harvester.rows("SELECT DISTINCT state FROM site_problem") == [("gone",)]
 
@@ -572,7 +572,7 @@ def test_records_that_stay_missing_are_not_told_as_fixed_where_too_many_are_miss
     for number in range(100, 130):
         network.server.put(f"oai:test:{number}")
     network.harvest("--full")
-    assert "no longer (31)" in network.report().partition(THANKS)[2]
+    assert "repository's list (31)" in network.report().partition(THANKS)[2]
 
 
 @pytest.mark.parametrize("by", ["sites confirm", "sites edit", "the repository"])
@@ -1023,7 +1023,7 @@ def test_a_stopped_run_goes_on_with_the_rest_of_the_list(network: Network) -> No
     started.append(process)
     process.communicate(timeout=60)
     network.server.tamper = None
-    assert "The run was stopped before it came to its end" in network.report()
+    assert "The run was stopped before its end" in network.report()
     network.night = 1
     assert network.harvest()["status"] == "succeeded"
     assert network.held() == ALL

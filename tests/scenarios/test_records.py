@@ -316,7 +316,7 @@ def test_deletions_that_wait_are_not_told_of_documents_of_another_site(nights: N
 def test_deletions_that_wait_are_only_noted_once_the_site_says_so(nights: Nights) -> None:
     delete_thirty(nights, page=20)
     nights.harvester("sites", "edit", "repo", "--deletions", "note")
-    assert "deletions of repo are only noted" in nights.harvester("sites", "confirm", "repo").out
+    assert "deletions of repo are only recorded" in nights.harvester("sites", "confirm", "repo").out
     assert nights.harvest() == {"status": "succeeded", "listed": 30, "deleted": 30}
     assert len(nights.holdings()) == 60
     assert nights.harvest() == {"status": "succeeded"}

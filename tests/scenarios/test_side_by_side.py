@@ -214,7 +214,7 @@ def test_a_signal_ends_the_waiting_for_connections(harvester: Harvester, hosts: 
         result = opened.run(RunRequest(TODAY), stop=stop)
     assert not lists.missed
     assert result.status == "interrupted"
-    assert result.cut_short.startswith("The run was stopped before it came to its end")
+    assert result.cut_short.startswith("The run was stopped before its end")
     documents = [request for request in hosts.requests if request.path.startswith("/site")]
     assert len(documents) == 1
     assert len(harvester.held()) == 1

@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from alembic import command
+from alembic.config import Config
 
+from metaharvest.config.paths import data_folder
 from support.databases import TestDatabase
 from support.oai_network import ALL, TOTALS, Network, is_list, lists
 from support.oai_server import OaiServer
@@ -44,6 +47,17 @@ def as_before(network: Network, *sets: str, site: str = "repo") -> None:
         checkpoint = json.loads(kept)
         checkpoint["asked"][-1][2] = list(sets)
         rows("UPDATE site_checkpoint SET checkpoint = ? WHERE site_schedule_id = ?", json.dumps(checkpoint), site_id)
+    downgrade(network)
+
+
+def downgrade(network: Network) -> None:
+    """Let the tables be as before the first migration that splits sites."""
+    config = Config()
+    config.set_main_option("script_location", str(data_folder("sql") / "migrations"))
+    with network.harvester.engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.downgrade(config, "0019")
+    rows = network.harvester.rows
     rows("ALTER TABLE harvest_document DROP COLUMN state")
     for name in ("treatment", "rechecks", "moved", "full_wanted", "kind", "windows", "token", "received", "announced"):
         rows(f"ALTER TABLE site_checkpoint DROP COLUMN {name}")
@@ -120,12 +134,7 @@ def test_a_site_with_several_sets_becomes_several_sites(network: Network) -> Non
     assert all(each["oai"] == expected for each in options)
     assert all((each["max_loss"], each["groups"], each["split_from"]) == (5, ["frogs"], "repo") for each in options)
     # Done again, nothing changes.
-    rows("ALTER TABLE harvest_document DROP COLUMN state")
-    for name in ("treatment", "rechecks", "moved", "full_wanted", "kind", "windows", "token", "received", "announced"):
-        rows(f"ALTER TABLE site_checkpoint DROP COLUMN {name}")
-    for table in ("catalogue_set", "catalogue_document", "catalogue_counter"):
-        rows(f"DROP TABLE {table}")
-    rows("UPDATE alembic_version SET version_num = '0014'")
+    downgrade(network)
     upgrade(network)
     assert (
         rows(f"SELECT {columns}, name, options FROM harvest_site_schedule WHERE source_kind = 'oai-pmh' ORDER BY 1")

@@ -101,7 +101,7 @@ def test_a_rehearsed_transfer_changes_nothing(network: Harvester) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("fern",), "Name what is to be transferred"),
+        (("fern",), "Name the documents to transfer"),
         (("--scope", "nothing", "fern"), "no document of the scope 'nothing'"),
         (("--scope", "knb-lter-gce", "nobody"), "There is no site named 'nobody'"),
         (("--from-file", "empty.txt", "fern"), "names no document"),

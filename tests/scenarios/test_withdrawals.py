@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
 import pytest
+from lxml import etree
 
 from support.databases import TestDatabase, on_one_database
 from support.harvester import Harvester, eml, harvest_list, publish
@@ -13,7 +15,9 @@ from support.http_server import HttpServer
 from support.mails import words_of
 from support.oai_network import Network
 from support.oai_server import OaiServer
+from support.provider import OAI, Served, asked, served
 
+OURS = "oai:catalogue.example.org:"
 SECRET = "Erika Musterfrau objects"
 BROKEN = b"<x>"
 
@@ -132,9 +136,12 @@ def test_a_folder_forgets_a_withdrawn_document(harvester: Harvester, server: Htt
     def with_secret() -> list[Path]:
         return [each for each in folder.rglob("*") if each.is_file() and SECRET.encode() in each.read_bytes()]
 
-    assert len(with_secret()) == 1
+    [stored] = with_secret()
+    # As a killed upload leaves it.
+    (folder / ".metaharvest" / "tmp" / "1-ab").write_bytes(stored.read_bytes())
     withdraw(harvester, "a.1", *(["--erase", "--yes"] if erased else []))
-    assert len(with_secret()) == (0 if erased else 1)
+    assert len(with_secret()) == (0 if erased else 2)
+    (folder / ".metaharvest" / "tmp" / "1-ab").unlink(missing_ok=True)
     run = harvester.run("2026-11-21")
     assert harvester.outcomes(run["run_id"]) == {"a.1.1": "filtered"}
     got = harvester("target", "get", "a.1")
@@ -195,3 +202,27 @@ def test_a_withdrawn_record_of_a_repository_does_not_come_back(tmp_path: Path, d
             assert len(harvester.held()) == 5
         finally:
             harvester.close()
+
+
+def test_readers_of_what_is_published_learn_of_a_withdrawal(harvested: Harvester) -> None:
+    """A harvester, a browser, and a reader of dataset files."""
+    [(last,)] = harvested.rows("SELECT change_seq FROM catalogue_counter")
+    withdraw(harvested, "a.1", "--erase", "--yes")
+    with asked(harvested) as ask:
+        for prefix in ("oai_dc", "eml-2.1.1"):
+            root = ask("ListRecords", metadataPrefix=prefix)
+            found = {each.findtext(f"{OAI}identifier"): each.get("status") for each in root.iter(f"{OAI}header")}
+            assert found == {f"{OURS}a.1": "deleted", f"{OURS}a.2": None}
+            assert SECRET.encode() not in etree.tostring(root)
+    with served(harvested) as server:
+        root_url = Served(server.base_url.removesuffix("/oai"))
+        for path in ("/documents/a.1", "/xml/a.1", "/xml/a.1?revision=1"):
+            status, _, content = root_url.get(path)
+            assert (status, SECRET.encode() in content) == (410, False)
+        assert b"a.1" not in root_url.get("/sitemap/0.xml")[2]
+    folder = harvested.folder / "dataset"
+    assert harvested("export", "dataset", str(folder), "--since", str(last)).code == 0
+    [line] = gzip.decompress((folder / "part-00001.jsonl.gz").read_bytes()).splitlines()
+    tombstone = json.loads(line)
+    assert (tombstone["document_id"], tombstone["is_deleted"], tombstone["title"]) == ("a.1", True, None)
+    assert SECRET not in line.decode()

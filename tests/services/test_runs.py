@@ -72,6 +72,17 @@ def test_a_metrics_file_that_cannot_be_written_is_a_note_and_no_failure(harveste
     assert "metrics_file: none/there.prom cannot be written" in note
 
 
+def test_an_error_of_the_pipeline_does_not_change_the_run(harvester: Harvester) -> None:
+    text = harvester.config.read_text(encoding="utf-8")
+    harvester.config.write_text(f'{text}[pipeline]\nenabled = true\nfolder = "full"\n', encoding="utf-8")
+    (harvester.folder / "full").write_bytes(b"no folder")
+    notes: list[str] = []
+    with harvester.opened() as opened:
+        assert runs.harvest(opened, runs.request(opened), note=notes.append).exit_code is ExitCode.DONE
+    [note] = notes
+    assert "pipeline" in note
+
+
 def test_a_dry_run_has_the_exit_code_of_the_command(harvester: Harvester, opened: Opened, server: HttpServer) -> None:
     harvester.add_site("alder", publish(server, "a.1.1", also=[("a.2.1", server.url("/gone.xml"))]))
     with opened.dry_run(runs.request(opened)) as rehearsed:

@@ -218,6 +218,7 @@ def test_init_can_be_killed_and_done_again(
     for number in range(1 + kills // 4):
         with servers.another(kind) as database:
             world = World(tmp_path / str(number), database)
+            world.popen = subprocess.Popen
             began = time.monotonic()
             process = world.start("init")
             with contextlib.suppress(subprocess.TimeoutExpired):

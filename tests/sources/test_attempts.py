@@ -42,7 +42,7 @@ def test_a_reason_to_stop_ends_the_attempts_after_the_pause() -> None:
     async def pause(seconds: float) -> None:
         pauses.append(seconds)
 
-    stop = Finding("harvest.stopped", "The run was stopped.", "Nothing is to be done.")
+    stop = Finding("harvest.stopped", "The run was stopped.", "No action is needed.")
     with pytest.raises(FetchError, match=r"\AIt answered 503\.\Z"):
         asyncio.run(in_attempts(ask, HTTP, Patient(stop, questions=0), pause=pause))
     assert (asked, pauses) == (1, [0.0])

@@ -18,6 +18,7 @@ from metaharvest.config.settings import load
 from metaharvest.database.engine import open_database
 from metaharvest.demo.samples import SampleNetwork
 from support.databases import empty_sqlite_file
+from support.fork_server import ForkedPopen
 from support.harvester import any_day, rows_of
 
 _PR_CAPBSET_DROP, _CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH = 24, 1, 2
@@ -62,16 +63,21 @@ def initialize(folder: Path) -> None:
 
 def process(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the command as a process of its own, in `folder`."""
-    return subprocess.run(
+    with ForkedPopen(
         [sys.executable, "-m", "metaharvest", *arguments],
         cwd=folder,
         env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
         stdin=subprocess.DEVNULL,
-        timeout=60,
-        check=False,
-    )
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        try:
+            out, err = running.communicate(timeout=60)
+        except BaseException:
+            running.kill()
+            raise
+        return subprocess.CompletedProcess(running.args, running.returncode, out, err)
 
 
 def process_as_others(*arguments: str) -> subprocess.CompletedProcess[str]:

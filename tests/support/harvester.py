@@ -6,7 +6,6 @@ import contextlib
 import io
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +14,6 @@ from datetime import date, datetime
 from decimal import Decimal
 from email import message_from_bytes, policy
 from email.message import EmailMessage
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +26,7 @@ from metaharvest.harvest.limits import RunLimits
 from metaharvest.services import harvester as services
 from metaharvest.sites.registry import add_site
 from support.databases import TestDatabase, open_sqlite_file
+from support.fork_server import ForkedPopen
 
 SETTINGS = """\
 [harvester]
@@ -37,6 +36,7 @@ administrators = ["steward@example.org"]
 sender = "harvester@example.org"
 [http]
 allow_networks = ["127.0.0.0/8"]
+door_networks = ["127.0.0.0/8"]
 connect_timeout = 20
 read_timeout = 30
 document_deadline = 60
@@ -117,13 +117,12 @@ class Harvester:
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start a command in a process of its own, which takes signals also where the tests ignore them."""
-        return subprocess.Popen(
+        return ForkedPopen(
             [sys.executable, "-m", "metaharvest", "--config", str(self.config), *any_day(arguments)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
-            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
         )
 
     def run(self, day: str, *arguments: str) -> dict[str, Any]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import io
-import socket
 import threading
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from email.message import Message
 from functools import cache
 from pathlib import Path
@@ -23,12 +23,16 @@ from lxml import etree
 from metaharvest.database.engine import readers, writers
 from metaharvest.model import FetchedDocument, ListedDocument, RecordOrigin
 from metaharvest.model.holdings import Deletion, Upload
+from metaharvest.model.roles import Role
 from metaharvest.services import harvester as services
+from metaharvest.services.harvester import utc_now
 from metaharvest.targets.embedded import EmbeddedTarget
+from metaharvest.web.api.dispatch import api_application
 from metaharvest.web.application import application
 from metaharvest.web.pages.routes import Pages
 from metaharvest.web.provider.provider import Provider
-from metaharvest.web.server import describe
+from metaharvest.web.readers import readers_of
+from metaharvest.web.server import describe, listen
 from support.catalogue import AT
 from support.harvester import Harvester
 
@@ -172,11 +176,13 @@ def asked(harvester: Harvester, **options: object) -> Iterator[Asked]:
 
 
 @contextmanager
-def opened_with(harvester: Harvester, options: Mapping[str, object]) -> Iterator[services.Harvester]:
+def opened_with(
+    harvester: Harvester, options: Mapping[str, object], clock: Callable[[], datetime] = utc_now
+) -> Iterator[services.Harvester]:
     with harvester.opened(engine=harvester.engine) as opened:
         web = type(opened.settings.web).model_validate({"token_key": "for tests", **options})
         settings = opened.settings.model_copy(update={"web": web})
-        with services.Harvester(settings, engine=harvester.engine) as changed:
+        with services.Harvester(settings, engine=harvester.engine, clock=clock) as changed:
             yield changed
 
 
@@ -205,12 +211,21 @@ def _in_lower_case(headers: Message) -> Mapping[str, str]:
 
 @contextmanager
 def served(harvester: Harvester, **options: object) -> Iterator[Served]:
-    """A provider of this installation behind a real server, in a thread."""
-    with opened_with(harvester, options) as opened, socket.create_server(("127.0.0.1", 0)) as listening:
+    """A provider of this installation behind a real server, in a thread; `options` replace settings of [web]."""
+    with served_at(utc_now, harvester, **options) as server:
+        yield server
+
+
+@contextmanager
+def served_at(clock: Callable[[], datetime], harvester: Harvester, **options: object) -> Iterator[Served]:
+    """The same with this clock."""
+    with opened_with(harvester, options, clock) as opened, listen("127.0.0.1", 0) as listening:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
         public, _ = describe(opened, url)
         provider = Provider(opened, public, opened.settings.web.lists_at_once)
-        answering = application(provider, Pages(opened, provider))
+        readers = readers_of(opened, provider)
+        api = api_application(opened, readers, least=Role.PUBLIC)
+        answering = application(provider, Pages(opened, provider, readers), api=api)
         server = uvicorn.Server(uvicorn.Config(answering, log_config=None, lifespan="off"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
+from support.fork_server import ForkedPopen
 from support.harvester import Harvester
 from support.http_server import Asking, HttpServer
 from support.ports import free_port
@@ -34,7 +35,8 @@ class ProviderProcess:
         """Start it, and wait until it serves. AssertionError with its words if it ends."""
         config, port = str(self._harvester.config), str(self.port)
         command = [sys.executable, "-m", "metaharvest", "--config", config, "serve", "--public", "--port", port]
-        self._process = subprocess.Popen(
+        start = subprocess.Popen if self._prefix else ForkedPopen
+        self._process = start(
             [*self._prefix, *command],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

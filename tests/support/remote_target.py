@@ -250,7 +250,7 @@ class RemoteTarget:
             docids = json.loads(body)
         split = (docid.rpartition(".") for docid in docids)
         for document_id, revision in sorted((document_id, int(revision)) for document_id, _, revision in split):
-            yield HeldRevision(document_id, revision)
+            yield HeldRevision(document_id, revision, "eml")
 
     def revisions(self, document_id: str) -> list[HeldRevision]:
         return [each for each in self.held() if each.document_id == document_id][::-1]

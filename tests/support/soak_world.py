@@ -18,6 +18,7 @@ from typing import Any
 from metaharvest.config.settings import load
 from metaharvest.database.engine import open_database, writers
 from metaharvest.sites.registry import add_site
+from support.fork_server import ForkedPopen
 from support.harvester import any_day, rows_of, settings_for
 from support.soak_network import BROKEN, SITES, Network
 
@@ -54,6 +55,8 @@ class World:
         self.config.write_text(SETTINGS + settings + settings_for(database), encoding="utf-8")
         self.engine = open_database(load(self.config, {}))
         self._errors = folder / "errors.txt"
+        self.popen: type[subprocess.Popen[bytes]] = ForkedPopen
+        """How its commands start."""
 
     def close(self) -> None:
         self.engine.dispose()
@@ -66,7 +69,7 @@ class World:
         # A new file: processes that a killed run left behind may still write into the old one.
         self._errors.unlink(missing_ok=True)
         with self._errors.open("wb") as errors:
-            return subprocess.Popen(
+            return self.popen(
                 [sys.executable, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

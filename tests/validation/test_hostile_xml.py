@@ -190,6 +190,13 @@ def test_a_hundred_thousand_attributes_are_told_soon(
     assert time.process_time() - began < 3
 
 
+@pytest.mark.parametrize(("number", "column"), [(20_000, 1), (20_001, None)])
+def test_an_element_of_very_many_attributes_is_found_by_its_line_alone(number: int, column: int | None) -> None:
+    """Python's own parser makes a list of all attributes, and no other thread of a server gets a turn meanwhile."""
+    [finding] = of_document(b"<x " + b" ".join(b"a%d='1'" % each for each in range(number)) + b"/>")
+    assert (finding.line, finding.column) == (1, column)
+
+
 def test_a_million_elements_are_accepted_and_more_are_not() -> None:
     def with_elements(number: int) -> bytes:
         return eml(
@@ -245,3 +252,29 @@ def test_hostile_documents_take_little_memory(code: str, megabytes: int) -> None
     done = subprocess.run([sys.executable, "-c", MEASURE + code], cwd=folder, capture_output=True, check=True)
     print(done.stdout)
     assert all(int(taken) < megabytes for taken in done.stdout.split()), done.stdout
+
+
+@pytest.mark.parametrize(
+    ("megabytes", "work"),
+    [
+        (30, 'wellformed.parse(b"<a>" + b"<a/>" * 900_000 + b"</a>", parser)'),
+        (2, "schemas.compile_schema(list(schemas.VERSIONS.values())[-1])"),
+    ],
+    ids=["parse", "compile a schema"],
+)
+def test_a_document_is_not_blamed_if_the_process_has_too_little_memory(megabytes: int, work: str) -> None:
+    code = f"""if True:
+        import resource
+        from pathlib import Path
+        from metaharvest.validation import schemas, wellformed
+        parser = wellformed.new_parser()
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        most = pages * resource.getpagesize() + {megabytes} * 1_000_000
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+        try:
+            {work}
+        except MemoryError:
+            print("no memory")
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
+    assert (done.stdout, done.returncode) == ("no memory\n", 0), done.stderr

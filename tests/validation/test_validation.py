@@ -137,3 +137,18 @@ def test_whatever_the_bytes_there_is_a_verdict_with_whole_sentences(
 @given(st.binary(max_size=200))
 def test_bytes_that_are_no_document_are_refused(content: bytes) -> None:
     assert not check(content).acceptable
+
+
+def test_a_thread_that_dies_without_memory_leaves_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("metaharvest.validation._OwnThread.run", lambda thread: None)
+    with pytest.raises(MemoryError):
+        check(eml("2.2.0", f"<!--{'x' * 60_000}-->"))
+
+
+def test_an_error_in_a_thread_of_its_own_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_arguments: object) -> Verdict:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Validator, "_verdict", fail)
+    with pytest.raises(ZeroDivisionError):
+        check(eml("2.2.0", f"<!--{'x' * 60_000}-->"))

@@ -88,8 +88,6 @@ def test_a_browser_gets_a_page_with_forms(server: Served) -> None:
     assert texts(checked(server.get(question)[2]), "identifier") == []
     assert len(texts(checked(server.get(question.replace("=site", "="))[2]), "identifier")) == 30
     assert server.get("?verb=Identify", Accept="text/html")[1]["content-type"].startswith("text/xml")
-    root = server.request(urllib.request.Request(server.base_url.removesuffix("oai"), headers={"Accept": "text/html"}))
-    assert root[2] == body
 
 
 def test_an_internal_error_is_no_empty_list(harvester: Harvester, caplog: pytest.LogCaptureFixture) -> None:

@@ -9,8 +9,15 @@ from lxml import etree
 
 from metaharvest.catalogue.provenance import Provenance
 from metaharvest.model import RecordOrigin
+from metaharvest.transform.embedding import (
+    NotEmbeddable,
+    embedded,
+    embedded_document,
+    root_of,
+    why_not_embeddable,
+)
 from metaharvest.web.provider.about import PROVENANCE, RIGHTS, about_containers
-from metaharvest.web.provider.embedding import NotEmbeddable, described_root, dublin_core_of, embedded, root_of
+from metaharvest.web.provider.dublin_core import described_root, dublin_core_of
 
 ENVELOPE = b'<r xmlns="http://www.openarchives.org/OAI/2.0/" xmlns:xsi="urn:other"><metadata>%s</metadata></r>'
 ODD = [
@@ -27,6 +34,17 @@ ODD = [
     b"<a b='&#9;&#10;&quot;&lt;' c=\"'\">&amp;lt;&gt;</a>",
     b"<a" + b" " * 5000 + b"><b  c = 'd' /></a >",
     b"<a.b-c_d/>",
+    b"<a b=' xmlns=\"urn:b\" > '><c/></a>",
+    b"<a b='>' xmlns = 'urn:a'><c/></a>",
+    b"<?xml version='1.0' encoding='UTF-8'?><a b='>'/>",
+    b"<a/><?pi?>",
+    b"<!DOCTYPE a SYSTEM 'a.dtd'><a><b xmlns='urn:b'/></a>",
+    b"<?xml version='1.0' encoding='UTF-8'?>\r\n<a b='1\r\n2' xmlns='urn:a'>\r\n</a>\r\n",
+    b"<?xml version='1.0' encoding='utf-8' standalone='yes'?><a/> ",
+    "\ufeff<a>\u00fc</a>".encode(),
+    "<a>\u00fc</a>".encode("utf-16"),
+    b"<?xml version='1.0' encoding='UTF-7'?><a>+APw-</a>",
+    "<\u00fc b='\u00fc'>\u00fc</\u00fc>".encode(),
 ]
 
 
@@ -35,10 +53,11 @@ def canonical(root: etree._Element) -> bytes:
 
 
 def assert_same(content: bytes) -> None:
-    answer = etree.fromstring(ENVELOPE % embedded(root_of(content)))
-    [metadata] = answer[0]
-    metadata.tail = None
-    assert canonical(metadata) == canonical(etree.fromstring(content))
+    for part in (embedded_document(content), embedded(root_of(content))):
+        answer = etree.fromstring(ENVELOPE % part)
+        [metadata] = answer[0]
+        metadata.tail = None
+        assert canonical(metadata) == canonical(etree.fromstring(content))
 
 
 @pytest.mark.parametrize("content", ODD)
@@ -72,14 +91,28 @@ def test_made_up_documents_keep_their_meaning(text: str) -> None:
         b"<!DOCTYPE a [<!ENTITY e SYSTEM '/etc/passwd'>]><a>&e;</a>",
         b"<!DOCTYPE a [<!ATTLIST a b CDATA 'c'>]><a/>",
         b"<!DOCTYPE a SYSTEM 'a.dtd'><a>&e;</a>",
-        b"<!DOCTYPE a SYSTEM 'a.dtd'><a/>",
+        "<?xml version='1.0' encoding='UTF-16'?><!DOCTYPE a SYSTEM 'a.dtd'><a/>".encode("utf-16"),
         b"<a>",
         b"",
     ],
 )
-def test_documents_with_a_dtd_or_are_damaged_cannot_be_embedded(content: bytes) -> None:
+def test_documents_with_declarations_or_that_are_damaged_cannot_be_embedded(content: bytes) -> None:
+    assert why_not_embeddable(content)
     with pytest.raises(NotEmbeddable):
         root_of(content)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"<!DOCTYPE a><a b='1'>x</a>",
+        b"<?xml version='1.0'?>\n<!DOCTYPE a SYSTEM 'a.dtd'>\n<a b='1'>x</a>",
+        b'<!DOCTYPE a PUBLIC "-//A" "http://e.org/a.dtd"><a b="1">x</a>',
+    ],
+)
+def test_a_doctype_that_only_names_a_dtd_is_left_out(content: bytes) -> None:
+    assert why_not_embeddable(content) == ""
+    assert etree.tostring(etree.fromstring(embedded_document(content))) == b'<a xmlns="" b="1">x</a>'
 
 
 PAGE = "https://catalogue.example.org/documents/x"
@@ -91,7 +124,7 @@ PAGE = "https://catalogue.example.org/documents/x"
         (b"<x>" + b"<y/>" * 499_998 + b"</x>", True),
         (b"<x>" + b"<y/>" * 500_000 + b"</x>", False),
         (b"<x>" + b" " * 10_000_000 + b"</x>", False),
-        (b"<!DOCTYPE x><x/>", False),
+        (b"<!DOCTYPE x [<!ENTITY e 'x'>]><x/>", False),
     ],
     ids=["large", "too many tags", "too many bytes", "DTD"],
 )

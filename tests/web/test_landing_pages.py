@@ -21,7 +21,8 @@ from sqlalchemy.orm import Session
 from metaharvest.catalogue import parts
 from metaharvest.catalogue.selection import Hidden
 from metaharvest.web.pages import file_cache
-from metaharvest.web.provider.provider import Busy, Provider
+from metaharvest.web.provider.provider import Provider
+from metaharvest.web.turns import Busy
 from support.databases import on_one_database
 from support.harvester import Harvester
 from support.provider import Served, dc, delete, document, record, served, store
@@ -113,6 +114,7 @@ def test_links_for_programs(browser: Browser) -> None:
         f'profile="{DATACITE}"',
         f'<{browser.root}/xml/frogs/oai_dc/oai:frogs.org:2>; rel="describedby"; type="application/xml"; '
         'profile="http://www.openarchives.org/OAI/2.0/oai_dc/"',
+        f'<{browser.root}/resourcesync/capabilitylist.xml>; rel="resourcesync"',
     ]
 
 
@@ -129,13 +131,26 @@ def test_the_record_as_xml_is_a_file(browser: Browser) -> None:
     assert headers["content-type"] == "application/xml"
     assert headers["content-disposition"] == 'attachment; filename="alder.1.xml"'
     assert "sandbox" in headers["content-security-policy"]
-    assert headers["link"] == f'<{browser.root}/documents/alder.1>; rel="describes"; type="text/html"'
+    assert headers["link"].startswith(f'<{browser.root}/documents/alder.1>; rel="describes"; type="text/html", ')
     assert browser.get("/xml/alder.1?revision=2")[2] == content
 
 
 def test_a_revision_that_is_not_there(browser: Browser) -> None:
     for revision in ("0", "3", "x", "9" * 5000, ""):
         assert browser.get(f"/xml/alder.1?revision={revision}")[0] == 404
+
+
+def test_the_start_page(browser: Browser) -> None:
+    page = browser.page("/")
+    assert "This repository has 3 metadata documents." in page.text_content()
+    addresses = page.xpath("//main//a/@href")
+    assert addresses == ["./status", "./oai", "./resourcesync/capabilitylist.xml", "./sitemap.xml"]
+    for address in addresses:
+        assert browser.get(address.removeprefix("."))[0] == 200
+    for path in ("/documents/alder.1", "/status"):
+        assert {"oai", "status", ""} <= {
+            each.replace("../", "./").removeprefix("./") for each in browser.page(path).xpath("//a/@href")
+        }
 
 
 def test_what_was_withdrawn_is_gone(browser: Browser) -> None:
@@ -161,7 +176,7 @@ def test_a_revision_of_a_hidden_site_is_not_public(browser: Browser, filled: Har
 
 def test_sitemaps_lead_to_every_page(browser: Browser) -> None:
     robots = browser.get("/robots.txt")[2].decode()
-    assert robots.endswith(f"Sitemap: {browser.root}/sitemap.xml\n")
+    assert f"\nSitemap: {browser.root}/sitemap.xml\n" in robots
     index = etree.fromstring(browser.get("/sitemap.xml")[2])
     found = []
     for part in _locations(index):

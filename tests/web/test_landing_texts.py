@@ -107,7 +107,7 @@ def test_schema_org() -> None:
             ]
         },
         "publisher": [{"@type": "Organization", "name": "Alder Press"}],
-        "datePublished": "in print",
+        "datePublished": "2026-11-20",
         "license": "https://creativecommons.org/licenses/by/4.0/",
         "spatialCoverage": [{"@type": "Place", "geo": {"@type": "GeoShape", "box": "44 -123 45 -122"}}],
         "temporalCoverage": ["2020/2021-06"],
@@ -135,11 +135,15 @@ def test_signposting() -> None:
         '<https://schema.org/AboutPage>; rel="type"',
         '<https://schema.org/Dataset>; rel="type"',
         '<https://c.example.org/xml/alder.1>; rel="describedby"; type="application/xml"; profile="urn:eml"',
+        '<https://c.example.org/resourcesync/capabilitylist.xml>; rel="resourcesync"',
         '<https://creativecommons.org/licenses/by/4.0/>; rel="license"',
         '<https://orcid.org/0000-0001-2345-678X>; rel="author"',
         '<https://alder.example.org/frogs.csv>; rel="item"',
     ]
-    assert record_links("alder.1", "https://c.example.org") == f'<{PAGE}>; rel="describes"; type="text/html"'
+    assert record_links("alder.1", "https://c.example.org").split(", ") == [
+        f'<{PAGE}>; rel="describes"; type="text/html"',
+        '<https://c.example.org/resourcesync/capabilitylist.xml>; rel="resourcesync"',
+    ]
 
 
 def test_a_header_of_links_is_short_and_in_ascii() -> None:

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from metaharvest.catalogue.publication import ItemDocument
 from metaharvest.catalogue.selection import CatalogueEntry
+from metaharvest.model.namespaces import OAI_DC
 from metaharvest.web.provider import sets
-from metaharvest.web.provider.formats import OAI_DC, format_of_type
+from metaharvest.web.provider.formats import format_of_type
 from metaharvest.web.provider.identifiers import Item, domain_of, possible_items, public_identifiers
 
 DOMAIN = "catalogue.example.org"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import update
@@ -13,8 +14,8 @@ from metaharvest.catalogue.change_feed import COMMIT_LAG
 from metaharvest.database.models import CatalogueDocument, HarvestSiteSchedule
 from metaharvest.errors import SettingsError
 from metaharvest.services import harvester as services
-from metaharvest.web.provider.provider import Busy
 from metaharvest.web.server import describe
+from metaharvest.web.turns import Busy
 from support.databases import on_one_database
 from support.harvester import Harvester, eml
 from support.journal_rows import JournalRows
@@ -280,16 +281,73 @@ def test_a_page_has_no_more_bytes_than_allowed_but_one_record(harvester: Harvest
 
 
 @on_one_database
-def test_a_document_that_cannot_be_embedded_is_left_out_and_logged(
-    harvester: Harvester, caplog: pytest.LogCaptureFixture
-) -> None:
-    store(harvester, document("a.1", b"<!DOCTYPE x><x/>"), document("a.2", b"<x"), document("a.3", eml("a.3.1")))
+def test_a_document_that_cannot_be_embedded_has_no_record_in_its_own_format(harvester: Harvester) -> None:
+    damaged = replace(document("a.1", b"<x"), is_embeddable=False)
+    store(
+        harvester,
+        damaged,
+        document("a.2", b"<!DOCTYPE x SYSTEM 'x.dtd'><x xmlns='urn:x'/>"),
+        document("a.3", eml("a.3.1")),
+    )
     with asked(harvester, page_records=1) as ask:
-        assert ask.identifiers(metadataPrefix="eml-2.1.1") == [f"{OURS}a.3"]
-        assert "The document a.1, revision 1, is not published: it has a DTD." in caplog.text
+        for verb in ("ListIdentifiers", "ListRecords"):
+            assert ask.identifiers(verb, metadataPrefix="eml-2.1.1") == [f"{OURS}a.2", f"{OURS}a.3"]
+            assert len(ask.identifiers(verb, metadataPrefix="oai_dc")) == 3
+        assert texts(ask("ListMetadataFormats", identifier=f"{OURS}a.1"), "metadataPrefix") == ["oai_dc"]
         root = ask("GetRecord", identifier=f"{OURS}a.1", metadataPrefix="eml-2.1.1")
         assert codes(root) == ["cannotDisseminateFormat"]
-        assert len(ask.identifiers(metadataPrefix="oai_dc")) == 3
+
+
+def statuses(ask: Asked, prefix: str, verb: str = "ListRecords") -> dict[str, str | None]:
+    """The status of each record in a format."""
+    headers = [header for page in ask.pages(verb, metadataPrefix=prefix) for header in page.iter(f"{OAI}header")]
+    found = {header.findtext(f"{OAI}identifier") or "": header.get("status") for header in headers}
+    assert len(found) == len(headers)
+    return found
+
+
+def test_a_record_in_a_new_format_is_deleted_in_the_former_one(filled: Harvester) -> None:
+    alder, newest = f"{OURS}alder.1", "https://eml.ecoinformatics.org/eml-2.2.0"
+    store(
+        filled,
+        document("birch.1", eml("birch.1.1")),
+        document("alder.1", b"<e:eml xmlns:e='urn:e'/>", newest, revision=2),
+    )
+    with asked(filled, page_records=1) as ask:
+        for verb in ("ListIdentifiers", "ListRecords"):
+            assert statuses(ask, "eml-2.1.1", verb) == {alder: "deleted", f"{OURS}birch.1": None}
+            assert statuses(ask, "eml-2.2.0", verb) == {alder: None}
+        first = ask("ListRecords", metadataPrefix="eml-2.1.1")
+        assert [each.get("completeListSize") for each in first.iter(f"{OAI}resumptionToken")] == ["2"]
+        root = ask("GetRecord", identifier=alder, metadataPrefix="eml-2.1.1")
+        assert [each.get("status") for each in root.iter(f"{OAI}header")] == ["deleted"]
+        prefixes = texts(ask("ListMetadataFormats", identifier=alder), "metadataPrefix")
+        assert prefixes == ["oai_dc", "eml-2.1.1", "eml-2.2.0"]
+        assert ask.identifiers(metadataPrefix="oai_dc", set="site:alder~20creek").count(alder) == 1
+    store(filled, document("alder.1", b"<e:eml xmlns:e='urn:e'/>", revision=3))
+    with asked(filled) as ask:
+        assert statuses(ask, "eml-2.1.1") == {alder: None, f"{OURS}birch.1": None}
+        assert statuses(ask, "eml-2.2.0") == {alder: "deleted"}
+    store(filled, replace(document("alder.1", b"<eml", revision=4), is_embeddable=False))
+    with asked(filled) as ask:
+        assert statuses(ask, "eml-2.1.1")[alder] == "deleted"
+        assert ask.identifiers(metadataPrefix="oai_dc").count(alder) == 1
+
+
+def test_a_format_stays_while_another_document_of_the_item_has_it(filled: Harvester) -> None:
+    """The source repository has the format DataCite under two prefixes."""
+    other = record("oai:frogs.org:2", IN_DATACITE, prefix="oai_datacite", kind=DATACITE, site=2)
+    mods = "http://www.loc.gov/mods/v3"
+    store(filled, other)
+    store(filled, record("oai:frogs.org:2", b"<mods xmlns='urn:m'/>", prefix="datacite", kind=mods, site=2, revision=2))
+    with asked(filled) as ask:
+        assert statuses(ask, "datacite") == {"oai:frogs.org:2": None}
+        assert statuses(ask, "mods") == {"oai:frogs.org:2": None}
+    delete(filled, other)
+    filled.rows("UPDATE catalogue_former_format SET changed_at = '2001-01-01 00:00:00.000000'")
+    with asked(filled) as ask:
+        assert statuses(ask, "datacite") == {"oai:frogs.org:2": "deleted"}
+        assert codes(ask("ListRecords", metadataPrefix="datacite", until="2001-01-02")) == ["noRecordsMatch"]
 
 
 def test_what_is_hidden_is_not_there(filled: Harvester) -> None:
@@ -402,16 +460,15 @@ def test_a_list_whose_rest_has_changed_ends_with_it(harvester: Harvester) -> Non
 
 @on_one_database
 def test_the_last_page_says_how_many_records_came(harvester: Harvester) -> None:
-    """Harvesters compare: a record that has left the list is no loss, nor is one that cannot be embedded."""
-    contents = [dc("x"), b"<!DOCTYPE x><x/>", *[dc("x")] * 4]
-    store(harvester, *(record(f"oai:f.org:{number}", each) for number, each in enumerate(contents)))
+    """Harvesters compare: a record that has left the list is no loss."""
+    store(harvester, *(record(f"oai:f.org:{number}", dc("x")) for number in range(6)))
     with asked(harvester, page_records=2) as ask:
         pages = ask.pages(metadataPrefix="oai_dc")
         first = next(pages)
         harvester.rows("UPDATE catalogue_document SET changed_at = '2999-01-01 00:00:00.000000' WHERE change_seq = 3")
         tokens = [page.find(f".//{OAI}resumptionToken") for page in (first, *pages)]
-        assert [each.get("cursor") for each in tokens if each is not None] == ["0", "1", "3"]
-        assert [each.get("completeListSize") for each in tokens if each is not None] == ["6", "6", "4"]
+        assert [each.get("cursor") for each in tokens if each is not None] == ["0", "2", "4"]
+        assert [each.get("completeListSize") for each in tokens if each is not None] == ["6", "6", "5"]
 
 
 @on_one_database
@@ -422,10 +479,13 @@ def test_a_replica_that_is_behind_moves_the_response_date_back(harvester: Harves
         assert present - type(present).fromisoformat(said) >= COMMIT_LAG + timedelta(seconds=60)
 
 
-def test_the_response_date_is_before_every_change_that_is_not_committed(ask: Asked) -> None:
+def test_the_response_date_is_before_every_change_that_is_not_committed(
+    ask: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    present = datetime(2026, 11, 20, 2, 30, tzinfo=UTC)
+    monkeypatch.setattr(ask.provider._harvester, "now", lambda: present)
     [said] = texts(ask("Identify"), "responseDate")
-    present = ask.provider._harvester.now()
-    assert timedelta(0) <= present - COMMIT_LAG - type(present).fromisoformat(said) < timedelta(seconds=5)
+    assert datetime.fromisoformat(said) == present - COMMIT_LAG
 
 
 def test_a_list_of_a_period_whose_rest_has_changed_ends(harvester: Harvester) -> None:
@@ -441,13 +501,12 @@ def test_a_list_of_a_period_whose_rest_has_changed_ends(harvester: Harvester) ->
 @on_one_database
 def test_more_lists_and_records_than_allowed_are_put_off(filled: Harvester) -> None:
     with asked(filled, lists_at_once=1) as ask:
-        assert ask.provider._lists.acquire()
-        with pytest.raises(Busy):
-            ask("ListRecords", metadataPrefix="oai_dc")
-        with pytest.raises(Busy):
-            ask("GetRecord", metadataPrefix="oai_dc", identifier="oai:frogs.org:1")
-        ask("Identify")
-        ask.provider._lists.release()
+        with ask.provider.turn():
+            with pytest.raises(Busy):
+                ask("ListRecords", metadataPrefix="oai_dc")
+            with pytest.raises(Busy):
+                ask("GetRecord", metadataPrefix="oai_dc", identifier="oai:frogs.org:1")
+            ask("Identify")
         ask("ListRecords", metadataPrefix="oai_dc")
         ask("GetRecord", metadataPrefix="oai_dc", identifier="oai:frogs.org:1")
 

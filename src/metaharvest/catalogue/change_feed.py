@@ -18,7 +18,7 @@ from sqlalchemy import bindparam, event, insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, SessionTransaction
 
-from metaharvest.database.models import Base, CatalogueCounter, CatalogueDocument
+from metaharvest.database.models import Base, CatalogueCounter, CatalogueDocument, CatalogueFormerFormat
 
 COMMIT_LAG = timedelta(seconds=10)
 """The longest time from the time of a change to the end of its commit. Half of it is for the commit itself."""
@@ -28,6 +28,7 @@ _KEY_OF_NUMBERS = "metaharvest.catalogue.numbers"
 """The key in Session.info for the numbers that the present transaction took."""
 
 _DOCUMENTS = Base.metadata.tables[CatalogueDocument.__tablename__]
+_FORMER = Base.metadata.tables[CatalogueFormerFormat.__tablename__]
 _COUNTER = Base.metadata.tables[CatalogueCounter.__tablename__]
 _ROW = _COUNTER.c.counter_id == 1
 _TAKE = update(_COUNTER).where(_ROW).values(change_seq=_COUNTER.c.change_seq + bindparam("number"))
@@ -35,6 +36,16 @@ _TAKEN = select(_COUNTER.c.change_seq, _COUNTER.c.changed_at).where(_ROW)
 _STAMP = update(_COUNTER).where(_ROW).values(changed_at=bindparam("now"))
 _STAMP_AGAIN = (
     update(_DOCUMENTS).where(_DOCUMENTS.c.change_seq >= bindparam("first")).values(changed_at=bindparam("now"))
+)
+_STAMP_FORMER_AGAIN = (
+    update(_FORMER)
+    .where(
+        _FORMER.c.changed_at >= bindparam("taken_at"),
+        _FORMER.c.catalogue_document_id.in_(
+            select(_DOCUMENTS.c.catalogue_document_id).where(_DOCUMENTS.c.change_seq >= bindparam("first"))
+        ),
+    )
+    .values(changed_at=bindparam("now"))
 )
 _CHANGES = (
     select(*_DOCUMENTS.c["change_seq", "document_id", "document_type", "revision", "deleted", "changed_at"])
@@ -113,7 +124,9 @@ def _stamp_again(session: Session) -> None:
     taken, now = _numbers_of(session), datetime.now(UTC).replace(microsecond=0)
     if taken is not None and now - taken.at > _LONGEST_WRITE and not session.in_nested_transaction():
         session.connection().execute(_STAMP, {"now": now})
-        session.connection().execute(_STAMP_AGAIN, {"first": taken.first, "now": now})
+        again = {"first": taken.first, "now": now}
+        session.connection().execute(_STAMP_AGAIN, again)
+        session.connection().execute(_STAMP_FORMER_AGAIN, {"taken_at": taken.at, **again})
 
 
 def repair_times(session: Session, limit: datetime, now: datetime) -> int:
@@ -123,6 +136,7 @@ def repair_times(session: Session, limit: datetime, now: datetime) -> int:
     """
     second = now.replace(microsecond=0)
     session.execute(update(_COUNTER).where(_COUNTER.c.changed_at > limit).values(changed_at=second))
+    session.execute(update(_FORMER).where(_FORMER.c.changed_at > limit).values(changed_at=second))
     wrong = update(_DOCUMENTS).where(_DOCUMENTS.c.changed_at > limit)
     return session.connection().execute(wrong.values(changed_at=second)).rowcount
 

@@ -11,7 +11,7 @@ from sqlalchemy import RowMapping, and_, func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.current import DOCUMENTS
-from metaharvest.catalogue.selection import Hidden, published
+from metaharvest.catalogue.selection import Hidden, is_gone, published
 from metaharvest.database.models import (
     Base,
     CatalogueCounter,
@@ -29,7 +29,7 @@ _SITES = Base.metadata.tables[HarvestSiteSchedule.__tablename__]
 _COUNTER = Base.metadata.tables[CatalogueCounter.__tablename__]
 _CHANGES = (
     select(
-        *DOCUMENTS.c["change_seq", "changed_at", "deleted", "document_id", "revision", "item_identifier", "origin"],
+        *DOCUMENTS.c["change_seq", "changed_at", "document_id", "revision", "item_identifier", "origin"],
         *DOCUMENTS.c["document_type", "title", "sha256"],
         _SITES.c.name.label("site"),
         *_REVISIONS.c["document_revision_id", "size", "source_url"],
@@ -91,7 +91,8 @@ def number_of_changes(session: Session, after_seq: int, hidden: Hidden) -> int:
 
 def changed_documents(session: Session, after_seq: int, limit: int, hidden: Hidden) -> Sequence[ChangedDocument]:
     """The next documents after this number of a change, in commit order, at most `limit`; deleted ones, too."""
-    query = _CHANGES.where(DOCUMENTS.c.change_seq > after_seq, *published(DOCUMENTS, hidden)).limit(limit)
+    later = (DOCUMENTS.c.change_seq > after_seq, *published(DOCUMENTS, hidden))
+    query = _CHANGES.add_columns(is_gone(DOCUMENTS, hidden).label("deleted")).where(*later).limit(limit)
     return [_document(row) for row in session.execute(query).mappings()]
 
 

@@ -19,6 +19,7 @@ _CURRENT = (
     select(
         *DOCUMENTS.c["catalogue_document_id", "deleted", "document_id", "revision", "sha256"],
         _SITES.c.site_schedule_id,
+        DOCUMENTS.c.document_type,
     )
     .outerjoin(_SITES, _SITES.c.site_schedule_id == DOCUMENTS.c.site_schedule_id)
     .where(DOCUMENTS.c.document_id.in_(bindparam("documents", expanding=True)))
@@ -56,13 +57,14 @@ class Current:
 
     number: int
     deleted: bool
+    document_type: str
     holding: Holding
 
 
 def current_documents(session: Session, document_ids: Collection[str]) -> Mapping[str, Current]:
     """These documents, deleted ones too, by document id."""
     rows = session.connection().execute(_CURRENT, {"documents": list(document_ids)})
-    return {row[2]: Current(row[0], bool(row[1]), _holding(row)) for row in rows}
+    return {row[2]: Current(row[0], bool(row[1]), row[6], _holding(row)) for row in rows}
 
 
 def held_documents(session: Session, document_ids: Collection[str]) -> Mapping[str, Holding]:

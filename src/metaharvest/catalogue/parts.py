@@ -10,7 +10,7 @@ from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.current import DOCUMENTS
-from metaharvest.catalogue.selection import Hidden, published
+from metaharvest.catalogue.selection import Hidden, is_gone, published
 
 _NUMBER = DOCUMENTS.c.catalogue_document_id
 
@@ -46,5 +46,5 @@ def documents_after(session: Session, hidden: Hidden, after: int, size: int) -> 
 
 def _part(after: int, hidden: Hidden, size: int) -> Select[*tuple[Any, ...]]:
     columns = DOCUMENTS.c["catalogue_document_id", "document_id", "changed_at"]
-    conditions = [after < _NUMBER, DOCUMENTS.c.deleted.is_(False), *published(DOCUMENTS, hidden)]
+    conditions = [after < _NUMBER, ~is_gone(DOCUMENTS, hidden), *published(DOCUMENTS, hidden)]
     return select(*columns).where(*conditions).order_by(_NUMBER).limit(size)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, delete, insert, select, update
 from sqlalchemy.orm import Session
@@ -39,8 +38,7 @@ _LISTED = (
 _TOMBSTONES = Base.metadata.tables[DocumentTombstone.__tablename__]
 
 
-@dataclass(frozen=True, slots=True)
-class Provenance:
+class Provenance(NamedTuple):
     """The origin of a revision. `altered`: it was normalised."""
 
     origin: RecordOrigin
@@ -59,9 +57,12 @@ def provenance_of(session: Session, document_id: str, revision: int) -> Provenan
 
 def provenance_from(values: Sequence[Any], sets: Sequence[str] = ()) -> Provenance:
     """The provenance with these values of PROVENANCE, and these sets."""
-    *texts, about, altered = values
-    containers = tuple(each.encode() for each in json.loads(about))
-    origin = RecordOrigin(**dict(zip(_TEXTS, texts, strict=True)), sets=tuple(sets), about=containers)
+    base_url, identifier, prefix, datestamp, response_date, namespace, digest, about, altered = values
+    # Most records have no containers.
+    containers = () if about == "[]" else tuple(each.encode() for each in json.loads(about))
+    origin = RecordOrigin(
+        base_url, identifier, prefix, datestamp, response_date, namespace, digest, tuple(sets), containers
+    )
     return Provenance(origin, bool(altered))
 
 

@@ -2,48 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, bindparam, func, select
+from sqlalchemy import ColumnElement, and_, bindparam, case, exists, func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.current import DOCUMENTS
+from metaharvest.catalogue.former_formats import FORMER
 from metaharvest.catalogue.provenance import ORIGIN_OF_CURRENT, PROVENANCE, Provenance, provenance_from
-from metaharvest.catalogue.selection import CatalogueEntry, Hidden, published
+from metaharvest.catalogue.selection import (
+    WITHHELD,
+    CatalogueEntry,
+    Hidden,
+    Position,
+    Selection,
+    Statement,
+    list_rows,
+    published,
+    set_specs,
+    sets_of,
+)
 from metaharvest.database.models import Base, CatalogueSet, DocumentOrigin, DocumentRevision
 
 _REVISIONS = Base.metadata.tables[DocumentRevision.__tablename__]
 _ORIGINS = Base.metadata.tables[DocumentOrigin.__tablename__]
 _SETS = Base.metadata.tables[CatalogueSet.__tablename__]
 _IS_CURRENT = and_(_REVISIONS.c.document_id == DOCUMENTS.c.document_id, _REVISIONS.c.revision == DOCUMENTS.c.revision)
+_NUMBER = DOCUMENTS.c.catalogue_document_id
 _ID = DOCUMENTS.c.document_id
 _OF_ITEMS = (
-    select(*DOCUMENTS.c["catalogue_document_id", "item_identifier", "origin", "site_schedule_id"], _ORIGINS.c.altered)
+    select(*DOCUMENTS.c["catalogue_document_id", "item_identifier", "origin"], _ORIGINS.c.altered)
     .outerjoin(_ORIGINS, ORIGIN_OF_CURRENT)
     .where(DOCUMENTS.c.item_identifier.in_(bindparam("items", expanding=True)))
 )
-_STORED = (
-    select(
-        DOCUMENTS.c.catalogue_document_id,
-        *_REVISIONS.c["document_revision_id", "size"],
-        _ORIGINS.c.document_id,
-        *PROVENANCE,
-    )
-    .join(_REVISIONS, _IS_CURRENT)
-    .outerjoin(_ORIGINS, ORIGIN_OF_CURRENT)
-    .where(DOCUMENTS.c.catalogue_document_id.in_(bindparam("documents", expanding=True)))
+_OTHER = DOCUMENTS.alias("other")
+_IS_SHARED = (
+    exists()
+    .where(_OTHER.c.item_identifier == DOCUMENTS.c.item_identifier, _OTHER.c.catalogue_document_id != _NUMBER)
+    .correlate(DOCUMENTS)
 )
+_WIDTH = len(CatalogueEntry._fields)
+_WITHHELD = select(WITHHELD.c.catalogue_document_id).limit(1)
 _CONTENTS = select(*_REVISIONS.c["document_revision_id", "content"]).where(
     _REVISIONS.c.document_revision_id.in_(bindparam("revisions", expanding=True))
 )
 _NOTHING = Hidden()
 
 
-@dataclass(frozen=True, slots=True)
-class ItemDocument:
+class ItemDocument(NamedTuple):
     """A document of an item: the origin of the item, and its identifier there. `altered`: it was normalised."""
 
     item_identifier: str
@@ -51,57 +59,135 @@ class ItemDocument:
     altered: bool
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRevision:
-    """A current revision: its number in the table, its size in bytes, and its provenance.
+class StoredRevision(NamedTuple):
+    """A current revision: its number in the table, its size in bytes, its provenance, and its bytes, if they were read.
 
-    The provenance is None for a document of a harvest list as received. It is without sets: sets_of() has those of the
-    document.
+    The provenance is None for a document of a harvest list as received. It is without sets.
     """
 
     number: int
     size: int
     provenance: Provenance | None
+    content: bytes | None
+
+
+class PublishedDocument(NamedTuple):
+    """A document as a list has it. `altered`: it was normalised. `is_alone`: no other document has its item identifier.
+
+    `sets` are its sets at its source repository. The revision is None if it was not asked for, or was erased.
+    """
+
+    entry: CatalogueEntry
+    altered: bool
+    is_alone: bool
+    sets: tuple[str, ...]
+    revision: StoredRevision | None
+
+
+def listed_documents(
+    session: Session, selection: Selection, limit: int, after: Position | None, most_bytes: int | None = None
+) -> Sequence[PublishedDocument]:
+    """The next documents of a list, as list_entries() has them.
+
+    With their revisions, if `most_bytes` is a number; larger ones are without their bytes.
+    """
+    extended = _with_header if most_bytes is None else _with_revision
+    rows = list_rows(session, selection, {"limit": limit, "most_bytes": most_bytes or 0}, after, extended)
+    return _listed(session, [(CatalogueEntry._make(row[:_WIDTH]), row[_WIDTH:]) for row in rows])
+
+
+def listed_document(session: Session, entry: CatalogueEntry) -> PublishedDocument:
+    """This document with its current revision, without the bytes."""
+    query = _with_revision(select().select_from(DOCUMENTS)).where(DOCUMENTS.c.catalogue_document_id == entry.number)
+    row = session.execute(query, {"most_bytes": 0}).one()
+    return _listed(session, [(entry, tuple(row))])[0]
 
 
 def documents_of_items(session: Session, item_identifiers: Collection[str], hidden: Hidden) -> Sequence[ItemDocument]:
     """The published documents, of any origin, of these items, in the order of their numbers; deleted ones, too."""
-    rows: Sequence[Any] = session.connection().execute(_OF_ITEMS, {"items": list(item_identifiers)}).all()
+    query = _OF_ITEMS.where(*published(DOCUMENTS, hidden)) if hidden != _NOTHING else _OF_ITEMS
+    rows: Sequence[Any] = session.connection().execute(query, {"items": list(item_identifiers)}).all()
     # Compared here too: MariaDB ignores spaces at the end.
     return [
         ItemDocument(item, origin, bool(altered))
-        for _, item, origin, site, altered in sorted(rows, key=itemgetter(0))
-        if item in item_identifiers and site not in hidden.sites and origin not in hidden.origins
+        for _, item, origin, altered in sorted(rows, key=itemgetter(0))
+        if item in item_identifiers
     ]
 
 
-def stored_revisions(session: Session, entries: Collection[CatalogueEntry]) -> Mapping[int, StoredRevision]:
-    """The current revisions of these documents, by number; one whose content was erased is left out."""
-    rows: Sequence[Any] = session.connection().execute(_STORED, {"documents": [each.number for each in entries]}).all()
-    return {
-        document: StoredRevision(number, size, None if of is None else provenance_from(values))
-        for document, number, size, of, *values in rows
-    }
-
-
-def contents(session: Session, revisions: Collection[StoredRevision]) -> Mapping[int, bytes]:
+def contents(session: Session, revisions: Iterable[StoredRevision]) -> Mapping[int, bytes]:
     """The bytes of these revisions, by their number in the table."""
-    rows = session.connection().execute(_CONTENTS, {"revisions": [each.number for each in revisions]}).all()
-    return dict(tuple(row) for row in rows)
+    found: dict[int, bytes] = {}
+    left: list[int] = []
+    for each in revisions:
+        if each.content is None:
+            left.append(each.number)
+        else:
+            found[each.number] = each.content
+    rows: Sequence[Any] = session.connection().execute(_CONTENTS, {"revisions": left}).all() if left else ()
+    return {**found, **dict(map(tuple, rows))}
+
+
+def _with_header(query: Statement) -> Statement:
+    """The statement for documents with the other values of PublishedDocument, without the revision."""
+    query = query.add_columns(_IS_SHARED, *_ORIGINS.c["document_id", "altered", "sets"])
+    return query.outerjoin(_ORIGINS, ORIGIN_OF_CURRENT)
+
+
+def _with_revision(query: Statement) -> Statement:
+    """The same with the revision; `most_bytes` is a value of the statement."""
+    content = case((_REVISIONS.c.size <= bindparam("most_bytes"), _REVISIONS.c.content))
+    columns = *_REVISIONS.c["document_revision_id", "size"], content, *PROVENANCE
+    return _with_header(query).add_columns(*columns).outerjoin(_REVISIONS, _IS_CURRENT)
+
+
+def _listed(session: Session, found: Sequence[tuple[CatalogueEntry, Sequence[Any]]]) -> Sequence[PublishedDocument]:
+    # The origin of an erased document is gone, and its sets stay.
+    erased = [entry.number for entry, values in found if values[1] is None and entry.origin is not None]
+    known = sets_of(session, erased) if erased else {}
+    return [
+        PublishedDocument(
+            entry,
+            bool(altered),
+            not is_shared,
+            known.get(entry.number, ()) if sets is None else set_specs(sets),
+            _revision(origin, revision) if revision and revision[0] is not None else None,
+        )
+        for entry, (is_shared, origin, altered, sets, *revision) in found
+    ]
+
+
+def _revision(origin: str | None, values: Sequence[Any]) -> StoredRevision:
+    number, size, content, *provenance = values
+    return StoredRevision(number, size, None if origin is None else provenance_from(provenance), content)
 
 
 def document_types(session: Session) -> Sequence[str]:
-    """The document types of all documents, sorted."""
-    return list(_distinct(session, DOCUMENTS.c.document_type))
+    """The document types that documents have or had, sorted."""
+    return sorted({*_distinct(session, DOCUMENTS.c.document_type), *_distinct(session, FORMER.c.document_type)})
 
 
 def origins(session: Session, hidden: Hidden = _NOTHING) -> Sequence[str]:
     """The origins of all documents that are not hidden, sorted."""
     found = [each for each in _distinct(session, DOCUMENTS.c.origin) if each not in hidden.origins]
-    if not hidden.sites:
+    if not hidden.sites and not hidden.withheld:
         return found
     own = select(DOCUMENTS.c.origin).where(*published(DOCUMENTS, hidden)).limit(1)
     return [each for each in found if session.scalar(own.where(DOCUMENTS.c.origin == each)) is not None]
+
+
+def has_withheld(session: Session) -> bool:
+    """True if the catalogue has withheld documents."""
+    return session.scalar(_WITHHELD) is not None
+
+
+def retracted_sites(session: Session) -> Collection[int]:
+    """The numbers of the sites with retracted documents: their sets are known, and have these as deletions."""
+    rows = select(DOCUMENTS.c.site_schedule_id).join(
+        WITHHELD, WITHHELD.c.catalogue_document_id == DOCUMENTS.c.catalogue_document_id
+    )
+    found = session.scalars(rows.where(WITHHELD.c.retracted, DOCUMENTS.c.site_schedule_id.is_not(None)).distinct())
+    return [each for each in found if each is not None]
 
 
 def has_origin(session: Session, origin: str) -> bool:
@@ -111,10 +197,12 @@ def has_origin(session: Session, origin: str) -> bool:
 
 
 def has_several_formats(session: Session) -> bool:
-    """True if the catalogue has the records of any origin in several formats.
+    """True if the catalogue has, or had, the records of any origin in several formats.
 
     The document id of a record is its origin, prefix and identifier: only the first and the last one are compared.
     """
+    if session.scalar(select(FORMER.c.catalogue_document_id).limit(1)) is not None:
+        return True
     for origin in origins(session):
         # Document ids that begin with `origin/`: `0` follows `/`.
         of_origin = select(_ID).where(f"{origin}/" <= _ID, f"{origin}0" > _ID).limit(1)

@@ -8,13 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy import ColumnElement, bindparam, delete, select, update
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue import provenance
 from metaharvest.catalogue.change_feed import take_numbers
 from metaharvest.catalogue.current import DOCUMENTS, Current, current_documents
+from metaharvest.catalogue.former_formats import note_formats
 from metaharvest.catalogue.held_revisions import revisions_of
+from metaharvest.catalogue.moving import THIS_DOCUMENT, move
+from metaharvest.catalogue.selection import LONGEST_SET
+from metaharvest.catalogue.withholding import settle
 from metaharvest.database.models import Base, CatalogueSet, DocumentRevision
 from metaharvest.database.rows import insert_rows
 from metaharvest.model import ListedDocument
@@ -22,11 +26,9 @@ from metaharvest.model.holdings import Deletion, Upload
 from metaharvest.text import shown_url
 
 _LONGEST_TYPE = 255
-_LONGEST_SET = 800
 
 _REVISIONS = Base.metadata.tables[DocumentRevision.__tablename__]
 _SETS = Base.metadata.tables[CatalogueSet.__tablename__]
-_THIS = update(DOCUMENTS).where(DOCUMENTS.c.catalogue_document_id == bindparam("this"))
 _MOVE_TO_SITE = update(_REVISIONS).where(
     _REVISIONS.c.document_id == bindparam("this"), _REVISIONS.c.revision == bindparam("highest")
 )
@@ -44,10 +46,16 @@ def store(session: Session, uploads: Sequence[Upload], known: Mapping[str, Curre
     taken = take_numbers(session, len(newest))
     same = {"changed_at": taken.at, "deleted": False}
     new: list[dict[str, object]] = []
-    changed: list[dict[str, object]] = []
+    changed: list[dict[str, Any]] = []
     sets: dict[int, Sequence[str]] = {}
+    sites: dict[int, int] = {}
+    formats: dict[int, tuple[str, str]] = {}
     for seq, (document_id, upload) in enumerate(newest.items(), taken.first):
         before, values = known.get(document_id), _values(upload)
+        if before and before.document_type != values["document_type"]:
+            formats[before.number] = (before.document_type, str(values["document_type"]))
+        if upload.site_id:
+            sites[before.number if before else seq] = upload.site_id
         if before is None:
             new.append({"catalogue_document_id": seq, "document_id": document_id, "change_seq": seq, **values})
         else:
@@ -57,9 +65,15 @@ def store(session: Session, uploads: Sequence[Upload], known: Mapping[str, Curre
     if new:
         insert_rows(connection, DOCUMENTS, new, same)
     if changed:
-        connection.execute(_THIS, changed)
+        connection.execute(THIS_DOCUMENT, changed)
         _forget_sets(session, [each.number for each in known.values()])
+    if formats:
+        note_formats(session, formats, taken.at)
+        for row in changed:
+            if row["origin"] is not None and row["this"] in formats:
+                _move_other_formats(session, row["this"])
     _write_sets(session, sets)
+    settle(session, sites, first_new=taken.first)
 
 
 def delete_document(session: Session, deletion: Deletion, document: Current) -> None:
@@ -84,7 +98,7 @@ def restore(session: Session, document_id: str) -> None:
     provenance.remove_tombstones(session, [document_id])
     document = current_documents(session, [document_id]).get(document_id)
     if document and document.deleted and revisions_of(session, document_id):
-        _move(session, [document.number], deleted=False)
+        move(session, [document.number], deleted=False)
 
 
 def restamp(session: Session, documents: Sequence[ListedDocument]) -> None:
@@ -96,7 +110,7 @@ def restamp(session: Session, documents: Sequence[ListedDocument]) -> None:
         if others := {number: sets for number, sets in changed.items() if sets is not None}:
             _forget_sets(session, list(others))
             _write_sets(session, others)
-        _move(session, list(changed))
+        move(session, list(changed))
 
 
 def transfer(session: Session, document_ids: Sequence[str], site_id: int) -> None:
@@ -105,27 +119,25 @@ def transfer(session: Session, document_ids: Sequence[str], site_id: int) -> Non
     if moved := [each for each in found if not each.deleted and each.holding.site_id != site_id]:
         rows = [{"this": each.holding.document_id, "highest": each.holding.revision} for each in moved]
         session.connection().execute(_MOVE_TO_SITE.values(site_schedule_id=site_id), rows)
-        _move(session, [each.number for each in moved], site_schedule_id=site_id)
+        move(session, [each.number for each in moved], site_schedule_id=site_id)
+        settle(session, {each.number: site_id for each in moved})
 
 
 def _delete(session: Session, document: Current, **values: Any) -> None:
-    """Mark a document as deleted. The other formats of its record count as changed: one of them may take its place."""
-    this = DOCUMENTS.c.catalogue_document_id == document.number
+    """Mark a document as deleted."""
+    move(session, [document.number], deleted=True, **values)
+    _move_other_formats(session, document.number, DOCUMENTS.c.deleted.is_(False))
+
+
+def _move_other_formats(session: Session, number: int, *conditions: ColumnElement[bool]) -> None:
+    """Note a change of the other formats of a record: one of them may take the place of the document."""
+    this = DOCUMENTS.c.catalogue_document_id == number
     item = select(*DOCUMENTS.c["origin", "item_identifier"]).where(this).subquery()
     others = select(DOCUMENTS.c.catalogue_document_id).where(
         DOCUMENTS.c.item_identifier == item.c.item_identifier, DOCUMENTS.c.origin == item.c.origin, ~this
     )
-    _move(session, [document.number], deleted=True, **values)
-    if numbers := session.scalars(others.where(DOCUMENTS.c.deleted.is_(False))).all():
-        _move(session, numbers)
-
-
-def _move(session: Session, numbers: Sequence[int], **values: Any) -> None:
-    """Set these values of the documents with these numbers, and note the change."""
-    taken = take_numbers(session, len(numbers))
-    same = {"changed_at": taken.at, **values}
-    rows = [{"this": number, "change_seq": seq, **same} for seq, number in enumerate(numbers, taken.first)]
-    session.connection().execute(_THIS, rows)
+    if numbers := session.scalars(others.where(*conditions)).all():
+        move(session, numbers)
 
 
 def _forget_sets(session: Session, numbers: Sequence[int]) -> None:
@@ -137,7 +149,7 @@ def _write_sets(session: Session, sets: Mapping[int, Sequence[str]]) -> None:
         {"catalogue_document_id": number, "set_spec": each}
         for number, specs in sets.items()
         for each in dict.fromkeys(specs)
-        if each.isascii() and len(each) <= _LONGEST_SET
+        if each.isascii() and len(each) <= LONGEST_SET
     ]
     if rows:
         insert_rows(session.connection(), _SETS, rows)
@@ -153,7 +165,7 @@ def _values(upload: Upload) -> dict[str, object]:
     return {
         "item_identifier": item,
         "origin": origin,
-        "document_type": document.document_type[:_LONGEST_TYPE],
+        "document_type": document.document_type[:_LONGEST_TYPE] if upload.is_embeddable else "",
         "revision": document.revision,
         "sha256": fetched.sha256,
         "title": upload.title,

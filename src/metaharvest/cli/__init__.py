@@ -28,8 +28,9 @@ from metaharvest.cli.failures import print_error_object
 from metaharvest.cli.invocation import Invocation
 from metaharvest.cli.json_lines import print_failure
 from metaharvest.cli.signals import handled
+from metaharvest.cli.thread_starts import limit_thread_starts
 from metaharvest.config.secret_references import MaskingFormatter, masked
-from metaharvest.errors import HarvestError, MetaharvestError
+from metaharvest.errors import MetaharvestError
 from metaharvest.services.exit_codes import ExitCode, exit_code_of
 from metaharvest.text import clean, shown_url
 
@@ -52,11 +53,23 @@ _COMMANDS = {
     "list": "Make harvest lists, change, check and compare them.",
     "oai": "Look at OAI-PMH repositories, rehearse their harvest, find others.",
     "daemon": "Run again and again, on machines without cron.",
+    "coordinate": "Let workers harvest: open the run of the day, make jobs, end the run.",
+    "worker": "Work on jobs, beside workers on other machines.",
+    "workers": "List the workers.",
+    "jobs": "List the jobs of workers, show one, cancel one.",
+    "pipeline": "Clean, find, read, compare and index the documents; show how far it is.",
+    "changes": "Give the changed documents to another program, in order.",
+    "works": "Show the outputs that are the same, and decide about pairs.",
     "log": "Read the log.",
     "documents": "Show how documents stand, over all sites; a document's history.",
+    "search": "Find outputs by words: titles, authors, subjects, full texts.",
     "problems": "Count the open problems by rule, over all sites.",
-    "runs": "List the runs, or show one.",
+    "runs": "List the runs, show one, stop the one under way.",
+    "requests": "List the requests of people to the harvester.",
+    "registrations": "Decide about the requests of people outside.",
+    "decisions": "List who has changed what.",
     "figures": "Show the totals of all sites in a period.",
+    "year": "Show how a year went: shares, repairs, silent sites.",
     "diff": "Show what changed between two runs.",
     "reports": "List, show, resend and deliver reports.",
     "contacts": "Remove the address of a person.",
@@ -64,7 +77,9 @@ _COMMANDS = {
     "filter": "Try the filters of a site on documents.",
     "normalize": "Try the normalising of a site on documents.",
     "target": "Look into targets, check them, copy from one to another.",
-    "serve": "Publish the documents by OAI-PMH and on landing pages.",
+    "serve": "Serve the console; publish the documents by OAI-PMH and on landing pages.",
+    "users": "Add people to the console, list, change and remove them.",
+    "keys": "Make, list and revoke keys of the API.",
     "database": "Copy everything into another database.",
     "doctor": "Report what is missing or overdue.",
     "completion": "Complete commands in your shell.",
@@ -170,6 +185,7 @@ def main(
 
     `limits` and `engine` are for tests: arguments of the command's Harvester (see services/harvester.py).
     """
+    limit_thread_starts()
     gc.set_threshold(_OBJECTS_BEFORE_COLLECTION, *gc.get_threshold()[1:])
     # Python would look for cycles once more at its end, although the memory is freed anyway.
     atexit.register(gc.freeze)
@@ -212,7 +228,7 @@ def _exit_code(arguments: list[str], invocation: Callable[[Path | None], Invocat
         print_failure(STOPPED)
         return print_error_object(arguments, error, ExitCode.INTERRUPTED, STOPPED)
     except MetaharvestError as error:
-        said = clean(masked(_sentences(error)))
+        said = clean(masked("\n".join(error.sentences)))
         print_failure(said)
         return print_error_object(arguments, error, exit_code_of(error), said)
     except BrokenPipeError:
@@ -231,13 +247,6 @@ def _run(arguments: list[str], invocation: Callable[[Path | None], Invocation]) 
     _require_text(arguments)
     returned = cli(arguments, prog_name="metaharvest", standalone_mode=False, obj=invocation)
     return returned if isinstance(returned, int) else 0
-
-
-def _sentences(error: MetaharvestError) -> str:
-    """The message of an error, with its remedy if there is one."""
-    if not isinstance(error, HarvestError):
-        return str(error)
-    return "\n".join(f"{finding.message} {finding.remedy}".rstrip() for finding in error.findings)
 
 
 def _require_text(arguments: Sequence[str]) -> None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metaharvest.cli.browser import new_page, opened
-from metaharvest.cli.json_keys import as_mapping
 from metaharvest.cli.printing import json_text, print_json
+from metaharvest.queries.json_keys import as_mapping
 from metaharvest.text import clean, one_line
 
 if TYPE_CHECKING:

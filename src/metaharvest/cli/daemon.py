@@ -1,18 +1,22 @@
 """`metaharvest daemon`: run again and again, on machines without cron.
 
+Between two runs it looks for requests of people every few seconds, and harvests requested sites at once.
+
 Each run is the same as `metaharvest run`, with the present settings in the file of the start. It is reported in one
 line; `metaharvest runs show RUN_ID` has its table. A failed run does not prevent the next one. After SIGHUP
-the settings are read at once, which matters for the time zone, and shows if they are usable.
+the settings are read at once: the time zone follows them, and a mistake in them is logged.
 """
 
 from __future__ import annotations
 
 import logging
 import math
+import os
 import signal
+import socket
 import threading
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
@@ -29,8 +33,16 @@ from metaharvest.text import clean
 if TYPE_CHECKING:
     from schedule import Job, Scheduler
 
-_LONGEST_SLEEP = 30.0
-"""Seconds after which the clock is read again: it may have been set, or the machine may have slept."""
+_LONGEST_SLEEP = 5.0
+"""The seconds between two looks for requests of people. The clock is read again, too: it may have been set."""
+
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+_PAUSE_AFTER_REQUESTS = timedelta(seconds=10)
+"""The time from one run of requested sites to the next: a run that fails is not repeated at once."""
+
+_NOTED_EVERY = timedelta(seconds=30)
+"""The time after which the daemon notes again that it is there."""
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +92,8 @@ def _hours(_context: click.Context, _parameter: click.Parameter, value: float) -
 def command(invocation: Invocation, every: float, at: tuple[time, ...], delay: float, max_runs: int) -> None:
     """Run again and again: at once, then every 24 hours; or at times of day.
 
+    Between two runs, sites that people ask for (`sites harvest`) are harvested within seconds.
+
     SIGTERM and Ctrl-C end it: between runs with exit code 0; in the middle of a run with 130, and the next run
     continues its work. SIGHUP: the settings are read again.
 
@@ -95,7 +109,10 @@ def command(invocation: Invocation, every: float, at: tuple[time, ...], delay: f
     same = Invocation(settings.file and settings.file.absolute(), invocation.limits, invocation.engine)
     plan = _Plan(same, period, at, settings.harvester.zone)
     with handled(signal.default_int_handler, signal.SIGTERM), handled(plan.ask_to_read_again, signal.SIGHUP):
-        plan.run_for_ever(datetime.now(UTC) + timedelta(hours=delay), max_runs)
+        try:
+            plan.run_for_ever(datetime.now(UTC) + timedelta(hours=delay), max_runs)
+        finally:
+            plan.forget()
 
 
 class _Plan:
@@ -107,6 +124,9 @@ class _Plan:
         self._at = at
         self._zone = zone
         self._asked = threading.Event()
+        self._ended = _LONG_AGO
+        self._noted = (_LONG_AGO, _LONG_AGO)
+        self._no_request_before = _LONG_AGO
 
     def ask_to_read_again(self, _number: int, _frame: object) -> None:
         """The handler of SIGHUP: at once between two runs, otherwise after the run."""
@@ -122,19 +142,26 @@ class _Plan:
         runs = 0
         while True:
             try:
-                self._wait(scheduler, job, start, began)
+                is_time = self._wait(scheduler, job, start, began)
             except KeyboardInterrupt:
                 print_note("Stopped between two runs.")
                 return
+            if not is_time:
+                print_note("A run of the sites that people asked for begins.")
+                _run(self._invocation, requested=True)
+                self._no_request_before = datetime.now(UTC) + _PAUSE_AFTER_REQUESTS
+                self._noted = (_LONG_AGO, _LONG_AGO)
+                continue
             began = datetime.now(UTC)
             print_note(f"A run begins at {began.astimezone(self._zone):%Y-%m-%d %H:%M %Z}.")
             scheduler.run_pending()
+            self._ended = datetime.now(UTC)
             runs += 1
             if runs == max_runs:
                 return
 
-    def _wait(self, scheduler: Scheduler, job: Job, start: datetime, began: datetime | None) -> None:
-        """Wait for the next moment; after SIGHUP, calculate it again."""
+    def _wait(self, scheduler: Scheduler, job: Job, start: datetime, began: datetime | None) -> bool:
+        """Wait for the next moment; after SIGHUP, calculate it again. False: a person asks for a harvest before it."""
         while True:
             if self._asked.is_set():
                 self._asked.clear()
@@ -145,14 +172,44 @@ class _Plan:
             job.next_run = moment.astimezone().replace(tzinfo=None)
             print_note(f"The next run is at {moment.astimezone(self._zone):%Y-%m-%d %H:%M %Z}.")
             while (seconds := scheduler.idle_seconds or 0) > 0:
+                if self._is_requested(moment):
+                    return False
                 if self._asked.wait(min(seconds, _LONGEST_SLEEP)):
                     break
             else:
-                return
+                return True
+
+    def _is_requested(self, next_run: datetime) -> bool:
+        """True if a person asks for a harvest. Note now and then that the daemon is there, and when it runs next."""
+        from metaharvest.errors import MetaharvestError
+        from metaharvest.services import requests
+
+        now = datetime.now(UTC)
+        try:
+            with closing(Invocation(self._invocation.config, engine=self._invocation.engine)) as fresh:
+                if self._noted[0] != next_run or now - self._noted[1] >= _NOTED_EVERY:
+                    requests.note_daemon(fresh.harvester, socket.gethostname(), os.getpid(), next_run, str(self._zone))
+                    self._noted = (next_run, now)
+                return now >= self._no_request_before and requests.is_harvest_waiting(fresh.harvester)
+        except MetaharvestError as error:
+            log.debug("Requests could not be read: %s", error)  # the next run reports it
+            return False
+
+    def forget(self) -> None:
+        """Delete the note that the daemon is there."""
+        from metaharvest.errors import MetaharvestError
+        from metaharvest.services import requests
+
+        with (
+            suppress(MetaharvestError),
+            closing(Invocation(self._invocation.config, engine=self._invocation.engine)) as fresh,
+        ):
+            requests.forget_daemon(fresh.harvester, socket.gethostname(), os.getpid())
 
     def _next(self, start: datetime, began: datetime | None) -> datetime:
         if began is not None:
-            return next_time(began, datetime.now(UTC), self._period, self._at, self._zone)
+            # A planned time that passes during a requested run is not missed: that run leaves due sites alone.
+            return next_time(began, self._ended, self._period, self._at, self._zone)
         return next_at(start, self._at, self._zone) if self._at else start
 
     def _read_again(self) -> None:
@@ -167,13 +224,13 @@ class _Plan:
             print_note("The settings were read again.")
 
 
-def _run(invocation: Invocation) -> None:
+def _run(invocation: Invocation, *, requested: bool = False) -> None:
     """One run, with the present settings; a failure is logged, not passed on."""
     from metaharvest.errors import MetaharvestError
 
     try:
         with closing(Invocation(invocation.config, invocation.limits, invocation.engine)) as fresh:
-            harvest_now(fresh.harvester)
+            harvest_now(fresh.harvester, requested=requested)
     except MetaharvestError as error:
         print_failure(clean(f"This run failed: {error}"))
     except Exception:

@@ -67,7 +67,7 @@ def copy(invocation: Invocation, url: str, password: str, as_json: bool) -> None
     click.echo(f'url = "{url}"')
     if password:
         click.echo(f'password = "{password}"')
-    click.echo(f"\nThen look whether all is well: {invocation.start} doctor")
+    click.echo(f"\nThen check whether all is well: {invocation.start} doctor")
 
 
 @command.command("repair-dates")

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import shlex
+import socket
+import subprocess
+import sys
 import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,13 +17,20 @@ from typing import TYPE_CHECKING
 import click
 
 from metaharvest.cli.invocation import called_as
+from metaharvest.cli.printing import print_line
 from metaharvest.errors import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from metaharvest.demo.samples import SampleNetwork
     from metaharvest.services.harvester import Harvester
 
+_HOST = "127.0.0.1"
+_BROKER = "amqp://guest:guest@127.0.0.1:5672//"
+_WORD = "saltation"
+"""A word in the full text of one paper of the library."""
+_WORKERS = ("worker-1", "worker-2")
 _NIGHTS = {1: "the first harvest", 2: "a night with nothing new", 3: "sites have raised revisions and repaired errors"}
 
 
@@ -28,36 +41,83 @@ _NIGHTS = {1: "the first harvest", 2: "a night with nothing new", 3: "sites have
     type=click.Path(path_type=Path, file_okay=False),
     help="Where to put everything: a new or empty folder. Default: a new one in the temporary folder.",
 )
-@click.option("--serve", is_flag=True, help="Keep the sample sites up afterwards, until Ctrl-C, to try more commands.")
-def command(nights: int, folder: Path | None, serve: bool) -> None:
+@click.option("--workers", is_flag=True, help="Let two workers harvest the last night; RabbitMQ must be there.")
+@click.option("--serve", is_flag=True, help="Serve the console and the sample sites afterwards, until Ctrl-C.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8000,
+    show_default=True,
+    help="The port of the console, with --serve; 0: any free port.",
+)
+def command(nights: int, folder: Path | None, workers: bool, serve: bool, port: int) -> None:
     """Harvest a small network of sample sites, served on loopback: needs no configuration.
 
     It plays three nights: the first harvest, a night with nothing new, and one in which sites raised revisions and
-    repaired errors. The last night is today. Everything is kept in a folder. With --serve the sample
-    sites stay up, so that the folder's settings can be used for more harvests and rehearsals.
+    repaired errors. The last night is today. Then it harvests a library of papers, and finds one by a word of its full
+    text. Everything is kept in a folder. With --serve the sample sites stay up, and
+    so do the console and a daemon: the buttons of the console, and the commands with the folder's settings, harvest the
+    sites again. With --workers, two worker processes and a coordinator harvest the last night, over RabbitMQ on this
+    machine.
     """
+    from metaharvest.cli.serve import require_libraries, serve_until_signal
     from metaharvest.cli.signals import stop_on_signal
     from metaharvest.demo.nights import new_installation, register_samples, write_pages
     from metaharvest.demo.samples import SampleNetwork
 
+    if serve:
+        require_libraries()
+        _require_port(port)
     folder = _empty_folder(folder)
-    with new_installation(folder) as harvester:
+    url = f"http://{_HOST}:{port}" if serve and port else ""
+    with new_installation(folder, url, _BROKER if workers else "") as harvester:
+        if workers:
+            _require_broker(harvester)
         first_night = harvester.today() - timedelta(days=nights - 1)
         with SampleNetwork() as network:
             register_samples(harvester, network, first_night)
             for night in range(1, nights + 1):
                 network.night = night
                 click.secho(f"\nNight {night}: {_NIGHTS.get(night, 'and on it goes')}", bold=True)
-                _harvest(harvester, first_night + timedelta(days=night - 1))
+                if workers and night == nights:
+                    _harvest_by_workers(harvester, folder)
+                else:
+                    _harvest(harvester, first_night + timedelta(days=night - 1))
             pages = list(write_pages(harvester, folder / "html"))
+            if not workers:
+                _show_pipeline(harvester, network)
             start = f"{called_as()} --config {shlex.quote(str(folder / 'metaharvest.toml'))}"
             _say_where(folder, pages, start)
             if not serve:
-                click.echo("\nThe sample sites are no longer served; `demo --serve` keeps them up for more harvests.")
+                _say_how_to_serve(start)
                 return
             _say_what_to_try(start)
-            with stop_on_signal("Stopped.") as stop:
-                stop.wait()
+            with stop_on_signal("Stopped."), _daemon(folder):
+                serve_until_signal(harvester, _HOST, port, with_console=True)
+
+
+def _require_port(port: int) -> None:
+    """Raises SettingsError if the port cannot be used, before the three nights are played."""
+    try:
+        socket.create_server((_HOST, port)).close()
+    except OSError as error:
+        # Python adds the address to the words of the system.
+        reason = str(error.strerror).partition(" (while")[0]
+        raise SettingsError(f"Port {port} cannot be used: {reason}. Choose another one with --port.") from error
+
+
+@contextmanager
+def _daemon(folder: Path) -> Iterator[None]:
+    """A daemon that harvests the sites for which the console asks."""
+    command = [sys.executable, "-m", "metaharvest", "--config", str(folder / "metaharvest.toml")]
+    with (
+        (folder / "daemon.log").open("wb") as log,
+        subprocess.Popen([*command, "daemon", "--at", "03:00"], stdout=log, stderr=subprocess.STDOUT) as process,
+    ):
+        try:
+            yield
+        finally:
+            process.terminate()
 
 
 def _empty_folder(folder: Path | None) -> Path:
@@ -76,24 +136,91 @@ def _empty_folder(folder: Path | None) -> Path:
     return folder.resolve()
 
 
-def _harvest(harvester: Harvester, today: date) -> None:
+def _harvest(harvester: Harvester, today: date, *names: str) -> None:
     from metaharvest.cli.progress import shown_progress
     from metaharvest.cli.runs import print_run
     from metaharvest.queries.runs import run_record
     from metaharvest.services.runs import RunRequest
 
     with shown_progress() as progress:
-        result = harvester.run(RunRequest(today), progress)
+        result = harvester.run(RunRequest(today, names), progress)
     with harvester.reading() as session:
         print_run(run_record(session, result.run_id))
 
 
+def _show_pipeline(harvester: Harvester, network: SampleNetwork) -> None:
+    """Harvest the library of papers, run the pipeline, and find a paper by a word of its full text."""
+    from metaharvest.cli.pipeline import print_totals
+    from metaharvest.demo.nights import register_library
+    from metaharvest.demo.samples import LIBRARY
+    from metaharvest.services import pipeline, works
+    from metaharvest.services.search import OutputSearch, Question
+
+    click.secho("\nThe pipeline: from a record to a paper that can be found", bold=True)
+    try:
+        pipeline.require_libraries()
+    except SettingsError as error:
+        click.echo(f"It is left out. {error}")
+        return
+    register_library(harvester, network)
+    _harvest(harvester, harvester.today(), LIBRARY.name)
+    print_totals(pipeline.run(harvester))
+    search = OutputSearch(harvester)
+    for found in search.search(Question(_WORD)).outputs:
+        document_id = found["document_id"]
+        click.echo(f"\nThe word {_WORD} is in the full text of: {found['title']} ({found['year']})")
+        for pair in works.show(harvester, document_id).pairs:
+            other = pair.second if pair.first.document_id == document_id else pair.first
+            print_line(f"{pair.answer}: {other.title} ({other.year}). {pair.reason}", indent=2)
+        for each in search.recommend(document_id, 2):
+            print_line(f"related: {each['title']} ({each['year']}). Both have: {', '.join(each['shares'])}", indent=2)
+
+
+def _require_broker(harvester: Harvester) -> None:
+    """Raises MetaharvestError if the broker cannot be used."""
+    from metaharvest.workers.broker import application, wake
+
+    wake(application(harvester))
+
+
+def _harvest_by_workers(harvester: Harvester, folder: Path) -> None:
+    """Let worker processes harvest the sites that are due today, and show their jobs."""
+    from metaharvest.cli.jobs import print_jobs
+    from metaharvest.cli.runs import print_run
+    from metaharvest.queries.runs import run_record
+    from metaharvest.services import jobs
+
+    command = [sys.executable, "-m", "metaharvest", "--config", str(folder / "metaharvest.toml"), "worker", "--name"]
+    with ExitStack() as stack:
+        for name in _WORKERS:
+            output = stack.enter_context((folder / f"{name}.log").open("wb"))
+            worker = stack.enter_context(subprocess.Popen([*command, name], stdout=output, stderr=output))
+            stack.callback(worker.terminate)
+        run_id = jobs.coordinate(harvester).run_id or 0
+        click.echo(f"The workers {' and '.join(_WORKERS)} harvest.")
+        while jobs.is_under_way(harvester):
+            time.sleep(0.5)
+    print_jobs(jobs.listed(harvester, jobs.JobFilter(run_id=run_id), 50))
+    with harvester.reading() as session:
+        print_run(run_record(session, run_id))
+
+
 def _say_what_to_try(start: str) -> None:
     click.echo(
-        "\nThe sample sites are served until you press Ctrl-C. In another terminal, try:\n"
+        "\nThe sample sites and the console are served until you press Ctrl-C. The buttons of the console harvest the "
+        "sites again.\nIn another terminal, try:\n"
         f"  {start} run --force --dry-run     rehearses another night\n"
         f"  {start} run --site basalt-flats   harvests one site again\n"
-        f"  {start} doctor                    says what is missing or overdue"
+        f"  {start} doctor                    says what is missing or overdue\n"
+    )
+
+
+def _say_how_to_serve(start: str) -> None:
+    click.echo(
+        f"\nOpen the console on all of this, at http://{_HOST}:8000/console/, until you press Ctrl-C; the command\n"
+        "prints a link that signs you in. It also publishes the documents, by OAI-PMH and on landing pages:\n"
+        f"  {start} serve\n"
+        "\nThe sample sites are no longer served; `demo --serve` keeps them up, and the console harvests them again."
     )
 
 
@@ -107,7 +234,5 @@ def _say_where(folder: Path, pages: Sequence[Path], start: str) -> None:
         f"\nLook around:\n"
         f"  {start} runs\n"
         f"  {start} log --site basalt-flats\n"
-        f"  {start} target list\n"
-        "\nPublish it by OAI-PMH and on landing pages, at http://127.0.0.1:8000/oai, until you press Ctrl-C:\n"
-        f"  {start} serve --public"
+        f"  {start} target list"
     )

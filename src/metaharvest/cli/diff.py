@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from metaharvest.queries.changes import ChangedDocument, ChangedSite, Changes
     from metaharvest.queries.trends import Harvest
 
-_OF_DOCUMENT = (
-    "change", "docid", "document_id", "revision", "outcome", "rule", "line", "message", "outcome_before", "rule_before",
-)  # fmt: skip
-CSV_COLUMNS = ("site", "site_id", *_OF_DOCUMENT)
 _TITLES = {
     "newly_failing": "Newly failing",
     "still_failing": "Still failing",
@@ -59,17 +55,11 @@ def command(invocation: Invocation, first: int, second: int, site: str | None, a
     if as_json:
         print_json(found)
     elif as_csv:
-        from metaharvest.reports import table_csv
+        from metaharvest.services.tables import changes_csv
 
-        print_csv(table_csv(CSV_COLUMNS, _cells(found)))
+        print_csv(changes_csv(found))
     else:
         _print(found)
-
-
-def _cells(found: Changes) -> Iterator[Sequence[object]]:
-    for site in found.sites:
-        for document in site.documents:
-            yield [site.site, site.site_id, *(getattr(document, column) for column in _OF_DOCUMENT)]
 
 
 def _print(found: Changes) -> None:

@@ -10,8 +10,10 @@ import click
 from metaharvest.cli.printing import print_json
 from metaharvest.errors import (
     DatabaseError,
+    IndexUnavailable,
     LockHeld,
     MetaharvestError,
+    NoIndex,
     RunLost,
     ScheduleError,
     SettingsError,
@@ -27,6 +29,7 @@ _KINDS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str],
     (LockHeld, "locked"),
     ((DatabaseError, RunLost), "database"),
     (TargetError, "target"),
+    ((NoIndex, IndexUnavailable), "index"),
     (MetaharvestError, "request"),
     (OSError, "file"),
 )

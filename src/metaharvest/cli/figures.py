@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from metaharvest.cli.invocation import Invocation, day
+from metaharvest.cli.invocation import Invocation, day, period
 from metaharvest.cli.printing import print_csv, print_fields, print_json
 from metaharvest.cli.tables import Column, print_table, table_options
 
@@ -55,10 +55,7 @@ def command(
 
     if as_json and as_csv:
         raise click.UsageError("Use one of --json and --csv.")
-    last = end or invocation.harvester.today()
-    first = begin or last.replace(month=1, day=1)
-    if first > last:
-        raise click.UsageError(f"--from {first} is after --to {last}.")
+    first, last = period(invocation, begin, end)
     with invocation.harvester.reading() as session:
         found = figures(session, first, last, Per(per) if per else None)
     if as_json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 import shlex
 import shutil
 import sys
@@ -43,9 +44,10 @@ class Invocation:
     def harvester(self) -> Harvester:
         """The harvester of the settings file, with valid settings. Raises SettingsError."""
         from metaharvest.config.settings import load
+        from metaharvest.model.requests import Actor
         from metaharvest.services.harvester import Harvester
 
-        return Harvester(load(self.config), engine=self.engine, limits=self.limits)
+        return Harvester(load(self.config), engine=self.engine, limits=self.limits, actor=Actor(login()))
 
     @property
     def start(self) -> str:
@@ -78,11 +80,20 @@ def called_as() -> str:
 
 
 def login() -> str:
-    """The user name of the person at this terminal, for the log; empty if the machine has none."""
+    """The user name of the person at this terminal, also behind sudo; empty if the machine has none."""
     try:
-        return getpass.getuser()
+        return os.environ.get("SUDO_USER") or getpass.getuser()
     except (KeyError, OSError):
         return ""
+
+
+def period(invocation: Invocation, begin: date | None, end: date | None) -> tuple[date, date]:
+    """The first and the last day of a period; by default from 1 January to today."""
+    last = end or invocation.harvester.today()
+    first = begin or last.replace(month=1, day=1)
+    if first > last:
+        raise click.UsageError(f"--from {first} is after --to {last}.")
+    return first, last
 
 
 def day(_context: click.Context, _parameter: click.Parameter, text: str | None) -> date | None:

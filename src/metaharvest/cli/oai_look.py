@@ -47,7 +47,7 @@ def identify(question: Question) -> int:
     shown = {name: ", ".join(value) if isinstance(value, list) else value for name, value in answers.items()}
     print_fields({name.replace("_", " "): value for name, value in shown.items()})
     for finding in findings:
-        print_line(f"{finding.level.value}: {finding.message} {finding.remedy}")
+        print_line(f"{finding.level.value}: {finding.with_remedy}")
     return 0
 
 
@@ -110,7 +110,7 @@ def list_(question: Question, limit: int) -> int:
         print_line("The repository has no such records.")
     if found.broken_off is None:
         return 0
-    print_line(f"{found.broken_off.message} {found.broken_off.remedy}", err=True)
+    print_line(found.broken_off.with_remedy, err=True)
     return 1
 
 

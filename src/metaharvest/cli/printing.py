@@ -8,14 +8,12 @@ import sys
 import tempfile
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import closing
-from dataclasses import is_dataclass
-from datetime import date, datetime
-from decimal import Decimal
+from datetime import datetime
 from typing import IO
 
 import click
 
-from metaharvest.cli.json_keys import as_mapping
+from metaharvest.queries.json_keys import as_json
 from metaharvest.text import clean, one_line
 
 _MOST_CHARACTERS = 2000
@@ -61,7 +59,7 @@ def json_text(value: object, indent: int | None = None) -> str:
     In ASCII if stdout does not have every character; characters that control a terminal are escaped.
     """
     encoding = codecs.lookup(getattr(sys.stdout, "encoding", None) or "utf-8").name
-    text = json.dumps(value, ensure_ascii=encoding != "utf-8", indent=indent, default=_as_json)
+    text = json.dumps(value, ensure_ascii=encoding != "utf-8", indent=indent, default=as_json)
     return text if clean(text) == text else "".join(map(_escaped, text))
 
 
@@ -93,12 +91,3 @@ def cell_text(value: object) -> str:
 def _escaped(character: str) -> str:
     """The escape of a character in JSON on a terminal."""
     return character if clean(character) == character else f"\\u{ord(character):04x}"
-
-
-def _as_json(value: object) -> object:
-    """A value of a type that JSON lacks. A sum, which is a Decimal on some databases, stays a number."""
-    if is_dataclass(value):
-        return as_mapping(value)
-    if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else float(value)
-    return value.isoformat() if isinstance(value, date) else str(value)

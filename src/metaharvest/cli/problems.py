@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -41,20 +41,18 @@ def command(invocation: Invocation, site: str | None, as_json: bool, as_csv: boo
       metaharvest problems
       metaharvest problems --site basalt-flats --csv
     """
-    from metaharvest.queries.problems import RuleTotal, open_problems
+    from metaharvest.queries.problems import open_problems
 
     if as_json and as_csv:
         raise click.UsageError("Use one of --json and --csv.")
     with invocation.harvester.reading() as session:
         found = open_problems(session, site)
-    rows = [asdict(each) for each in found]
     if as_json:
-        print_json(rows)
+        print_json([asdict(each) for each in found])
     elif as_csv:
-        from metaharvest.reports import table_csv
+        from metaharvest.services.tables import problems_csv
 
-        names = [each.name for each in fields(RuleTotal)]
-        print_csv(table_csv(names, ([row[name] for name in names] for row in rows)))
+        print_csv(problems_csv(found))
     elif not found:
         click.echo(f"Nothing is wrong at {'any site' if site is None else one_line(site)}.")
     else:

@@ -163,15 +163,16 @@ def _queue_refused(invocation: Invocation, since: date | None) -> str:
 
 @command.command("drop")
 @click.argument("report_id", type=click.IntRange(min=1))
+@click.option("--reason", metavar="TEXT", default="", help="The reason, for `metaharvest decisions`.")
 @click.pass_obj
-def drop(invocation: Invocation, report_id: int) -> None:
+def drop(invocation: Invocation, report_id: int, reason: str) -> None:
     """Drop a report: it is not sent again, and `doctor` no longer names it.
 
     Example: metaharvest reports drop 12
     """
     from metaharvest.services import reports
 
-    dropped = reports.drop(invocation.harvester, report_id, login())
+    dropped = reports.drop(invocation.harvester, report_id, login(), reason)
     number = dropped.waiting + dropped.refused
     if number:
         deliveries = "1 delivery was" if number == 1 else f"{number} deliveries were"

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from metaharvest.cli.invocation import Invocation, day, usage_errors
-from metaharvest.cli.json_keys import as_mapping
 from metaharvest.cli.json_lines import print_note
 from metaharvest.cli.printing import print_json, print_line
 from metaharvest.cli.signals import stop_on_signal
 from metaharvest.model import OutcomeKind, SiteRunStatus
+from metaharvest.queries.json_keys import as_mapping
 from metaharvest.text import clean
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 @click.option("--site", "names", metavar="NAME", multiple=True, help="Only this site, due or not. May be repeated.")
 @click.option("--force", is_flag=True, help="All enabled sites, due or not.")
 @click.option("--full", is_flag=True, help="Repositories list all that they have, not only what has changed.")
+@click.option("--requested", is_flag=True, help="Only sites that people asked for; nothing if there are none.")
 @click.option("--dry-run", is_flag=True, help="Rehearse: fetch and check everything, write nothing anywhere.")
 @click.option("--date", "today", metavar="YYYY-MM-DD", callback=day, help="Take this day for today.")
 @click.option("--force-date", is_flag=True, help="Take a --date that is more than 7 days from the clock.")
@@ -36,6 +37,7 @@ def command(
     names: tuple[str, ...],
     force: bool,
     full: bool,
+    requested: bool,
     dry_run: bool,
     today: date | None,
     force_date: bool,
@@ -50,11 +52,26 @@ def command(
     75 another run is under way; 130 stopped by a signal.
     """
     from metaharvest.cli.progress import shown_progress
-    from metaharvest.services import runs
+    from metaharvest.services import requests, runs
 
     harvester = invocation.harvester
+    if requested and dry_run:
+        raise click.UsageError("--requested takes requests, and --dry-run changes nothing: use one of the two.")
     with usage_errors():
-        request = runs.request(harvester, names, force=force, full=full, day=today, any_day=dry_run or force_date)
+        request = runs.request(
+            harvester,
+            names,
+            force=force,
+            full=full,
+            day=today,
+            any_day=dry_run or force_date,
+            requested=requested,
+        )
+    if requested and not requests.is_harvest_waiting(harvester):
+        # Cron may ask each minute: it mails what a command prints.
+        if as_json:
+            print_json(None)
+        return 0
     if dry_run:
         return _rehearse(harvester, request, as_json, strict)
     with stop_on_signal() as stop:
@@ -67,8 +84,8 @@ def command(
     return done.exit_code
 
 
-def harvest_now(harvester: Harvester) -> None:
-    """One run of the sites that are due, as cron would start it, with one line about it on stderr.
+def harvest_now(harvester: Harvester, *, requested: bool = False) -> None:
+    """One run of the due sites, as cron would start it, or of the requested ones, with one line about it on stderr.
 
     Raises KeyboardInterrupt if a signal stopped the run, after the work in progress is finished.
     """
@@ -76,9 +93,10 @@ def harvest_now(harvester: Harvester) -> None:
     from metaharvest.services import runs
 
     with stop_on_signal() as stop:
-        done = runs.harvest(harvester, runs.request(harvester), progress=shown_progress(), stop=stop, note=print_note)
+        request = runs.request(harvester, requested=requested)
+        done = runs.harvest(harvester, request, progress=shown_progress(), stop=stop, note=print_note)
         _print_event(harvester, done)
-    if stop.is_set():
+    if stop.by_signal:
         raise KeyboardInterrupt
 
 

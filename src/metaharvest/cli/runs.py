@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import sys
 from typing import TYPE_CHECKING
 
 import click
 
-from metaharvest.cli.invocation import ROWS, Invocation
-from metaharvest.cli.json_keys import as_mapping
+from metaharvest.cli.invocation import ROWS, Invocation, usage_errors
 from metaharvest.cli.printing import print_fields, print_json, print_line, stamp
 from metaharvest.cli.tables import Column, print_table, table_options, wide_option
 from metaharvest.model import OutcomeKind, RunStatus
+from metaharvest.queries.json_keys import as_mapping
 
 if TYPE_CHECKING:
     from datetime import date
 
     from sqlalchemy.orm import Session
 
+    from metaharvest.queries.live import LiveRun, UpcomingRun
     from metaharvest.queries.runs import RunRecord, SiteRunRecord
 
 _RANKS = (8, 2, 6, 4, 5, 7, 9, 3)
@@ -51,13 +52,14 @@ def show(invocation: Invocation, run_id: int, as_json: bool) -> None:
     `trend` is the number of failed documents in each of the site's last harvests, up to this one.
     """
     from metaharvest.queries.runs import run_record, with_trends
+    from metaharvest.services.json_documents import run_document
 
     with invocation.harvester.reading() as session:
-        record = with_trends(session, run_record(session, run_id))
-    if as_json:
-        sites = [{**as_mapping(site), "trend": site.trend} for site in record.sites]
-        print_json({**as_mapping(record), "sites": sites, "totals": record.totals})
-        return
+        found = run_record(session, run_id)
+        if as_json:
+            print_json(run_document(session, found))
+            return
+        record = with_trends(session, found)
     print_run(record)
     if record.sites:
         click.echo()
@@ -68,12 +70,112 @@ def show(invocation: Invocation, run_id: int, as_json: bool) -> None:
     click.echo(f"\nWhat happened: metaharvest log --run {run_id}")
 
 
+@command.command("now")
+@wide_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.pass_obj
+def now(invocation: Invocation, as_json: bool) -> None:
+    """Show the run under way, with live numbers by site; and the next run."""
+    from metaharvest.queries.live import live_run, upcoming_run
+
+    harvester = invocation.harvester
+    with harvester.reading() as session:
+        running = live_run(session, harvester.now())
+        coming = upcoming_run(session, harvester.now(), harvester.today())
+    if as_json:
+        following = {"next_at" if name == "at" else name: value for name, value in as_mapping(coming).items()}
+        print_json({"run": running, "next": {**following, "when": coming.when}})
+        return
+    if running is None:
+        click.echo("No run is under way.")
+    else:
+        _print_live(running)
+    for sentence in _next_run(coming):
+        print_line(sentence)
+
+
+@command.command("stop")
+@click.option("--site", "name", metavar="NAME", help="Stop the harvest of this site alone.")
+@click.pass_obj
+def stop(invocation: Invocation, name: str | None) -> None:
+    """Stop the run under way, or the harvest of one site in it.
+
+    Documents under way are finished; the rest is left to the next run.
+    """
+    from metaharvest.cli.requests import print_asked
+    from metaharvest.services import requests
+
+    with usage_errors():
+        asked = requests.ask_stop(invocation.harvester, name)
+    print_asked(asked)
+
+
+@command.command("remove")
+@click.argument("run_id", type=click.IntRange(min=1))
+@click.option("--reason", metavar="TEXT", help="The reason, for `metaharvest decisions`.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def remove(invocation: Invocation, run_id: int, reason: str | None, yes: bool) -> None:
+    """Delete an old run: its log, its site runs, its reports. The documents stay."""
+    from metaharvest.services import runs
+
+    if not yes and not sys.stdin.isatty():
+        raise click.UsageError(f"Nobody is here to ask: add --yes to delete run {run_id}. It cannot be undone.")
+    if not yes:
+        click.confirm(f"Delete run {run_id} with its log and its reports? It cannot be undone.", abort=True)
+    with usage_errors():
+        done = runs.remove(invocation.harvester, run_id, reason or "")
+    click.echo(done.sentence)
+
+
+def _print_live(run: LiveRun) -> None:
+    from metaharvest.model.requests import LivePhase
+    from metaharvest.reports.phrasing import duration, rate
+
+    left = "" if run.seconds_left is None else f", about {duration(run.seconds_left)} left"
+    print_line(
+        f"Run {run.run_id} ({run.harvest_date}) is under way for {duration(run.seconds)}{left}: "
+        f"{run.done:,} of {run.listed:,} documents, {run.errors:,} errors."
+    )
+    if run.is_silent:
+        print_line(f"It has not written since {stamp(run.heartbeat_at)} UTC: its process {run.pid} may have ended.")
+    if run.stops:
+        print_line("It stops: documents under way are finished.")
+    ended, waiting = run.number(LivePhase.ENDED), run.number(LivePhase.WAITING)
+    print_line(f"Sites: {len(run.sites) - ended - waiting} under way, {waiting} waiting, {ended} ended.")
+    rows = [
+        [
+            *(site.site, "stops" if site.stops else site.phase, site.listed, site.done, site.errors or ""),
+            rate(site.documents_per_second) if site.documents_per_second else "",
+            *(duration(site.seconds), "" if site.seconds_left is None else duration(site.seconds_left)),
+        ]
+        for site in run.sites
+        if site.phase not in (LivePhase.ENDED, LivePhase.WAITING)
+    ]
+    if rows:
+        print_table(["site", "phase", "listed", "done", "errors", "a second", "for", "left"], rows)
+
+
+def _next_run(coming: UpcomingRun) -> list[str]:
+    from metaharvest.reports.phrasing import counted
+
+    named = f": {', '.join(coming.sites[:_NAMED])}" if coming.sites else ""
+    more = f", and {len(coming.sites) - _NAMED:,} more" if len(coming.sites) > _NAMED else ""
+    sentences = [f"Due {coming.when}: {counted(len(coming.sites), 'site')}{named}{more}."]
+    if coming.requested:
+        sentences.append(f"Asked for: {', '.join(coming.requested)}.")
+    if coming.left_out:
+        sentences.append(f"Left out of the next run: {', '.join(coming.left_out)}.")
+    return sentences
+
+
 def _list(invocation: Invocation, limit: int, as_json: bool) -> None:
     from metaharvest.queries.runs import newest_runs
     from metaharvest.queries.trends import status_in_words
+    from metaharvest.services.json_documents import run_row
 
     with invocation.harvester.reading() as session:
-        rows = [_row(record) for record in newest_runs(session, limit)]
+        rows = [run_row(record) for record in newest_runs(session, limit)]
         failing = [] if as_json else _failing_now(session, invocation.harvester.today())
     if as_json:
         print_json(rows)
@@ -113,27 +215,17 @@ def _trend_row(site: SiteRunRecord) -> list[object]:
     return [site.site, site.failing or "", in_words(site.trend), took, phases(seconds, "its server")]
 
 
-def _row(record: RunRecord) -> dict[str, object]:
-    dates = {name: getattr(record, name) for name in ("run_id", "harvest_date", "started_at", "ended_at")}
-    took = {"took": _took(record), "took_seconds": record.took_seconds}
-    return {**dates, **took, "status": record.status, "rehearsal": record.is_rehearsal, **asdict(record.totals)}
-
-
 def _fields(record: RunRecord) -> dict[str, object]:
+    from metaharvest.services.json_documents import took_in_words
+
     totals = record.totals
     return {
         "started": f"{stamp(record.started_at)} UTC",
         "ended": f"{stamp(record.ended_at)} UTC" if record.ended_at else "not yet",
-        "took": _took(record),
+        "took": took_in_words(record),
         "host": f"{record.host}, process {record.pid}",
         "documents": ", ".join(f"{getattr(totals, name):,} {name}" for name in _COUNTS),
     }
-
-
-def _took(record: RunRecord) -> str:
-    from metaharvest.reports.phrasing import duration
-
-    return duration(record.took.total_seconds()) if record.took is not None else ""
 
 
 def print_run(record: RunRecord) -> None:

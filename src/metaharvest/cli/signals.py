@@ -30,6 +30,7 @@ def stop_on_signal(at_once: str = "") -> Iterator[StopSignal]:
     stop = StopSignal()
 
     def ask_to_stop(_number: int, _frame: object) -> None:
+        stop.by_signal = True
         stop.set()
         for number in _STOPPING:
             signal.signal(number, lambda _number, _frame: _end_at_once(at_once))

@@ -11,7 +11,7 @@ import click
 
 from metaharvest.cli.invocation import day
 from metaharvest.cli.printing import print_line
-from metaharvest.model import Deletions, Level, ListMethod, Notify, Site, Unit, ValidationLevel
+from metaharvest.model import Deletions, FullText, Level, ListMethod, Notify, Site, Unit, ValidationLevel
 
 if TYPE_CHECKING:
     from datetime import date
@@ -30,6 +30,7 @@ _REMOVED_BY = {
     **dict.fromkeys(_REMOVABLE, (_NONE, "")),
     "full_every": (_NONE,),
     "package_id_mismatch": (AS_SETTINGS,),
+    "full_text": (AS_SETTINGS,),
 }
 """The values that can be removed, and the words that remove them."""
 
@@ -39,6 +40,7 @@ _TYPES: Mapping[str, Callable[[str], object]] = {
     "package_id_mismatch": Level,
     "validation": ValidationLevel,
     "deletions": Deletions,
+    "full_text": FullText,
     "method": ListMethod,
     "ca_file": Path,
     "filters": Path,
@@ -137,6 +139,12 @@ def _schedule_options(default: Callable[[object], str]) -> list[Decorator]:
         click.option(
             "--next", "next_harvest", metavar="YYYY-MM-DD", callback=day, help=f"The next harvest.{default('today')}"
         ),
+        click.option(
+            "--public/--not-public",
+            default=None,
+            help="Publish the documents of the site with `serve` and `export dataset`, or keep them out of both."
+            f"{default('public')}",
+        ),
         click.option("--notify", type=_choice(Notify), help=f"When the contacts get a report.{default('always')}"),
     ]
 
@@ -175,7 +183,7 @@ def _own_options(default: Callable[[object], str]) -> list[Decorator]:
         click.option(
             "--deletions",
             type=_choice(Deletions),
-            help=f"What is done about a record that its repository says is deleted.{default(Deletions.TELL)}",
+            help=f"What happens to a record that its repository reports as deleted.{default(Deletions.TELL)}",
         ),
         click.option(
             "--max-loss",
@@ -183,6 +191,12 @@ def _own_options(default: Callable[[object], str]) -> list[Decorator]:
             metavar="PERCENT",
             help="How many of its documents may be deleted in one harvest without being confirmed: 20 in any case, but "
             f"none with 0.{default(10)}",
+        ),
+        click.option(
+            "--full-text",
+            type=_choice(FullText, AS_SETTINGS),
+            help="What the pipeline does with the files of its outputs: keep them, keep only their text, or look for "
+            f"none.{default(AS_SETTINGS)}",
         ),
         click.option(
             "--add-to-group",

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from metaharvest.cli.invocation import Invocation, usage_errors
-from metaharvest.cli.json_keys import as_mapping
 from metaharvest.cli.printing import print_fields, print_json, print_line
 from metaharvest.cli.site_options import (
-    AS_SETTINGS,
     allow_duplicate_option,
     registration_options,
     values_of,
@@ -23,7 +20,8 @@ from metaharvest.cli.site_options import (
 from metaharvest.cli.sites_files import export_sites, import_sites
 from metaharvest.cli.sites_import import import_metacat
 from metaharvest.cli.tables import Column, print_table, table_options, wide_option
-from metaharvest.model import Unit
+from metaharvest.errors import RequestError
+from metaharvest.queries.json_keys import as_mapping
 from metaharvest.text import clean, shown_url
 
 if TYPE_CHECKING:
@@ -125,7 +123,7 @@ def _print_answer(answer: RepositoryAnswer, *, with_contacts: bool = False) -> N
         return
     print_line(f"{identity.name or 'The repository'} answers, in OAI-PMH {identity.version}.")
     for finding in answer.warnings:
-        print_line(f"warning: {finding.message} {finding.remedy}", err=True)
+        print_line(f"warning: {finding.with_remedy}", err=True)
     if answer.needs_full_lists:
         print_line(
             f"It does not name all deleted records (deletedRecord: {identity.deleted_record}): only a full list shows "
@@ -185,7 +183,7 @@ def edit(
         if answer := sites.ask_again(harvester, edited):
             _print_answer(answer)
             for finding in answer.problems:
-                print_line(f"warning: {finding.message} {finding.remedy}", err=True)
+                print_line(f"warning: {finding.with_remedy}", err=True)
             if answer.problems:
                 print_line(f"The next harvest of {edited.site.name} fails if that stays so.", err=True)
 
@@ -235,6 +233,60 @@ def disable(invocation: Invocation, name: str) -> None:
     click.echo(f"{name} is switched off: it is not harvested until `metaharvest sites enable` switches it on.")
 
 
+@command.command("harvest")
+@click.argument("name")
+@click.option("--everything", is_flag=True, help="The whole list again, not only its changes.")
+@click.option("--failing", is_flag=True, help="Only the documents that fail now.")
+@click.option(
+    "--priority",
+    type=click.IntRange(0, 100),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="The highest comes first.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.pass_obj
+def harvest(invocation: Invocation, name: str, everything: bool, failing: bool, priority: int, as_json: bool) -> None:
+    """Ask for the harvest of a site, due or not.
+
+    The daemon, the next run, or `run --requested` harvests it; `run --site NAME` harvests it at once.
+    """
+    from metaharvest.cli.requests import print_asked
+    from metaharvest.services import requests
+
+    if everything and failing:
+        raise click.UsageError("Use one of --everything and --failing.")
+    scopes = requests.HarvestScope
+    scope = scopes.EVERYTHING if everything else scopes.FAILING if failing else scopes.DUE
+    with usage_errors():
+        asked = requests.ask_harvest(invocation.harvester, name, scope, priority=priority)
+    print_asked(asked, as_json)
+
+
+@command.command("skip")
+@click.argument("name")
+@click.option("--undo", is_flag=True, help="Take it back: the next run harvests the site if it is due.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.pass_obj
+def skip(invocation: Invocation, name: str, undo: bool, as_json: bool) -> None:
+    """Leave a site out of the next run. It stays due: the run after that harvests it."""
+    from metaharvest.cli.requests import print_asked
+    from metaharvest.services import requests
+
+    with usage_errors():
+        if not undo:
+            print_asked(requests.skip_tonight(invocation.harvester, name), as_json)
+            return
+        cancelled = requests.harvest_tonight(invocation.harvester, name)
+        if cancelled is None:
+            raise RequestError(f"{name} is not left out of the next run.")
+    if as_json:
+        print_json({**as_mapping(cancelled), "is_new": False, "waits_for": cancelled.sentence})
+    else:
+        print_line(f"{name} is no longer left out of the next run.")
+
+
 @command.command("remove")
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -266,7 +318,7 @@ def confirm(invocation: Invocation, name: str) -> None:
 
     number = sites.confirm(invocation.harvester, name)
     if number is None:
-        click.echo(f"Nothing is to be confirmed: deletions of {name} are only noted.")
+        click.echo(f"There is nothing to confirm: deletions of {name} are only recorded.")
         return
     if not number:
         click.echo(f"Nothing of {name} waits to be confirmed.")
@@ -315,6 +367,7 @@ def list_sites(
       metaharvest sites list --failing --kind oai-pmh
     """
     from metaharvest.queries.sites import SiteFilter, registered_sites
+    from metaharvest.services.json_documents import site_document, site_in_form
 
     if overdue and state not in (None, "overdue"):
         raise click.UsageError(f"A site that is {state} is not overdue: use one of --overdue and --state.")
@@ -322,9 +375,9 @@ def list_sites(
     today = invocation.harvester.today()
     with invocation.harvester.reading() as session:
         known = registered_sites(session, today)
-    sites = [_in_form(site) for site in known if wanted.takes(site, today)]
+    sites = [site_in_form(site) for site in known if wanted.takes(site, today)]
     if as_json:
-        print_json([_as_mapping(site) for site in sites])
+        print_json([site_document(site) for site in sites])
         return
     if known and not sites:
         click.echo("There is no such site.")
@@ -348,11 +401,12 @@ def list_sites(
 def show(invocation: Invocation, name: str, as_json: bool) -> None:
     """Show all registered values of a site, and the results of its last harvests."""
     from metaharvest.queries.sites import registered_site, registered_values
+    from metaharvest.services.json_documents import site_document, site_in_form
 
     with invocation.harvester.reading() as session:
-        site = _in_form(registered_site(session, name, invocation.harvester.today()))
+        site = site_in_form(registered_site(session, name, invocation.harvester.today()))
     if as_json:
-        print_json(_as_mapping(site))
+        print_json(site_document(site))
         return
     print_fields({label.replace("_", " "): value for label, value in registered_values(site).items()})
     _print_harvests(invocation, site)
@@ -420,16 +474,3 @@ def _when(site: Site) -> str:
     state = "" if site.enabled else "switched off; "
     next_harvest = site.next_harvest or "as soon as possible"
     return f"{state}next harvest {next_harvest}, then {frequency(site.frequency, site.unit)}"
-
-
-def _in_form(site: RegisteredSite) -> RegisteredSite:
-    """A site for output: its frequency in words, and the values that come from the settings."""
-    from metaharvest.reports.phrasing import frequency
-
-    words = site.frequency if site.is_broken else frequency(site.every, Unit(site.unit or ""))
-    return replace(site, frequency=words, package_id_mismatch=site.package_id_mismatch or AS_SETTINGS)
-
-
-def _as_mapping(site: RegisteredSite) -> dict[str, object]:
-    """A site by the keys of JSON: only a broken row has its options."""
-    return {key: value for key, value in as_mapping(site).items() if key != "options" or site.is_broken}

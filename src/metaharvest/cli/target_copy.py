@@ -190,7 +190,7 @@ def _print(request: CopyRequest, result: CopyResult, shown: list[NotCopied], tab
         click.echo()
     for revision in reported[:_SHOWN]:
         finding = revision.finding
-        print_line(f"{revision.docid}: {finding.message} {finding.remedy} [{finding.rule}]")
+        print_line(f"{revision.docid}: {finding.with_remedy} [{finding.rule}]")
     more = sum(ended.get(each, 0) for each in PROBLEMS) - len(reported[:_SHOWN])
     if more > 0:
         where = f"{table} has all of them" if table else "--csv FILE writes a table of all"

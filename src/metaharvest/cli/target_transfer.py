@@ -57,7 +57,7 @@ def transfer(
 
     names = [*document_ids, *(_names(file) if file else ())]
     if not names and not scopes:
-        raise click.UsageError("Name what is to be transferred: documents before the site, --scope or --from-file.")
+        raise click.UsageError("Name the documents to transfer: before the site, with --scope, or with --from-file.")
     wanted = documents.TransferRequest(tuple(names), site, login(), scopes, dry_run)
     made = documents.transfer(invocation.harvester, wanted)
     if as_json:

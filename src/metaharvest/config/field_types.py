@@ -72,6 +72,16 @@ def check_ping_address(url: str) -> str:
     return url
 
 
+def _check_broker(value: str) -> str:
+    """The address of a broker, or a reference to it: it has a password."""
+    if not value or is_reference(value):
+        return value
+    parts = url_parts(value)
+    if not parts or parts.scheme not in ("amqp", "amqps"):
+        raise ValueError(f"it must be an address that begins with amqp:// or amqps://, or {HOW_TO_REFER}")
+    return value
+
+
 def _check_ping_url(value: str) -> str:
     if is_reference(value):
         return value
@@ -122,6 +132,14 @@ def _check_web_address(url: str) -> str:
     return url.rstrip("/")
 
 
+def _check_search_server(url: str) -> str:
+    """The address of a search server. It may have a user name and password, and messages do not show it."""
+    parts = url_parts(url)
+    if url and (not parts or parts.scheme not in ("http", "https") or not re.fullmatch("[!-~]*", url)):
+        raise ValueError("it must be a web address, like https://search.example.org:9200")
+    return url
+
+
 def _check_domain(name: str) -> str:
     if name and not re.fullmatch(OAI_DOMAIN, name):
         raise ValueError("it must be a domain, like catalogue.example.org")
@@ -165,8 +183,10 @@ ZoneName = Annotated[str, AfterValidator(_check_zone)]
 DatabaseUrl = Annotated[str, AfterValidator(check_database_url)]
 ProxyUrl = Annotated[str, AfterValidator(_check_proxy)]
 WebAddress = Annotated[str, AfterValidator(_check_web_address)]
+SearchServer = Annotated[str, AfterValidator(_check_search_server)]
 WebAddresses = Annotated[tuple[WebAddress, ...], BeforeValidator(_split)]
 Domain = Annotated[str, AfterValidator(_check_domain)]
+Broker = Annotated[str, AfterValidator(_check_broker)]
 PingUrl = Annotated[str, AfterValidator(_check_ping_url)]
 TargetKind = Annotated[str, AfterValidator(_check_target_kind)]
 SecretReference = Annotated[str, AfterValidator(check_reference)]

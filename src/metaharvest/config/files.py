@@ -77,7 +77,10 @@ def is_open_to_all(path: Path) -> bool:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Put `content` at `path`, as a whole or not at all. Raises OSError if another thing than a file is there."""
+    """Write `content` to `path`, as a whole or not at all, even if the machine fails.
+
+    Raises OSError if `path` is something other than a file.
+    """
     require_folder(path.parent)
     if path.is_symlink():
         raise OSError(errno.ELOOP, "it is a link; name the file itself", str(path))
@@ -87,9 +90,21 @@ def replace_file(path: Path, content: bytes) -> None:
     try:
         with new.open("xb") as file:
             file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
         new.replace(path)
     finally:
         new.unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make sure that the names in a folder are on the disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def make_folder(folder: Path, mode: int = 0o777) -> None:

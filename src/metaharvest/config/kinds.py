@@ -1,8 +1,9 @@
-"""The kinds of targets and sources: those of this program, and those that other distributions add.
+"""The kinds of targets, sources, jobs and stages: of this program, and of other distributions that add some.
 
-A distribution adds a kind by an entry point in the group `metaharvest.targets` or `metaharvest.sources`: its name is
-the kind, and its object makes the target or source. `metaharvest.targets.lookup` and `metaharvest.sources.lookup`
-describe the call. A kind of this program cannot be replaced.
+A distribution adds a kind by an entry point in the group `metaharvest.targets`, `metaharvest.sources`,
+`metaharvest.jobs` or `metaharvest.stages`: its name is the kind, and its object makes the target or source, or is the
+kind of jobs or the stage. `metaharvest.targets.lookup`, `metaharvest.sources.lookup`, `metaharvest.services.job_kinds`
+and `metaharvest.pipeline.stage` describe it. A kind of this program cannot be replaced.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Kinds:
         return kind in self.built_in or kind in _installed(self.group, tuple(sys.path))
 
     def names(self) -> list[str]:
-        """All kinds, those of this program first."""
+        """All kinds, first the kinds of this program."""
         return [*self.built_in, *sorted(_installed(self.group, tuple(sys.path)).keys() - set(self.built_in))]
 
     def load(self, kind: str) -> Any:
@@ -48,6 +49,8 @@ class Kinds:
 
 TARGETS = Kinds("metaharvest.targets", ("embedded", "none", "dataone", "metacat", "folder"))
 SOURCES = Kinds("metaharvest.sources", ("harvest-list", "oai-pmh"))
+JOBS = Kinds("metaharvest.jobs", ("harvest_site", "close_run", "deliver", "pipeline"))
+STAGES = Kinds("metaharvest.stages", ("cleaning", "full-text", "extraction", "duplicates", "index"))
 
 
 @lru_cache(maxsize=8)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def data_folder(name: str) -> Path:
-    """The folder `sql`, `templates` or `sample_sites` of this installation; FileNotFoundError if it is missing."""
+    """The folder `sql`, `templates`, `sample_sites` or `docs` of this installation. Raises FileNotFoundError."""
     package = Path(__file__).resolve().parent.parent
     for candidate in (package / "data" / name, package.parent.parent / name):
         if candidate.is_dir():

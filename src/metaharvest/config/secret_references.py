@@ -153,7 +153,7 @@ def _in_keyring(reference: str, where: str) -> str:
     except Exception as error:  # a keyring backend is other people's code and may raise anything
         raise SettingsError(
             f"The secret {reference} cannot be read from the keyring ({type(error).__name__}): "
-            "see whether it is unlocked for the harvester's user."
+            "check whether it is unlocked for the harvester's user."
         ) from error
     if secret is None:
         how = f"`keyring set '{service}' '{username}'` puts it there"

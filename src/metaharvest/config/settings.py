@@ -1,9 +1,9 @@
 """The settings: one commented TOML file with environment variables over it, read and checked once, then passed in.
 
-Every key except those of a site can be set from the environment as `METAHARVEST_SECTION__KEY`; a list is given there
-comma-separated or as JSON. Relative paths are relative to the settings file (without one, to the working directory).
-Secrets are references (see `secret_references.py`), resolved when they are used and never shown. `field_types.py`
-checks single values.
+Every key, except the keys of a site, can be set from the environment as `METAHARVEST_SECTION__KEY`; a list is given
+there comma-separated or as JSON. Relative paths are relative to the settings file (without one, to the working
+directory). Secrets are references (see `secret_references.py`), resolved when they are used and never shown.
+`field_types.py` checks single values.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import time
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 from zoneinfo import ZoneInfo
@@ -32,6 +33,8 @@ FILE_NAME = "metaharvest.toml"
 PREFIX = "METAHARVEST_"
 """The beginning of the environment variables that are settings."""
 
+
+_MAY_HOLD_SECRETS = ("url", "proxy", "ping_url", "broker", "search", "token", "token_key", "oidc_client_secret")
 
 _MOST_BYTES = 16_777_216
 """The largest size of a settings file, in bytes: one that names ten thousand sites has half a megabyte."""
@@ -104,6 +107,7 @@ class HttpSettings(_Section):
     retry_wait: field_types.SecondsOrNone = 1
     retry_wait_limit: field_types.SecondsOrNone = 60
     allow_networks: field_types.Networks = ()
+    door_networks: field_types.Networks = ()
     proxy: field_types.ProxyUrl = ""
     proxy_password: field_types.SecretReference = ""
     ca_file: field_types.LocalPath | None = None
@@ -156,7 +160,9 @@ class WebSettings(_Section):
     `url` is the address at which people outside reach it; if it is empty, the address of the process. `domain` is the
     domain in identifiers. `token_key` signs resumption tokens; it may be a reference. `hidden` are names of sites and
     origins that are not published. `page_bytes` is the size of documents in a page. `replica_lag` is the number of
-    seconds by which the database may be behind the database of the harvest.
+    seconds by which the database may be behind the database of the harvest. `trusted_header` has the address of the
+    person in requests that come from `trusted_networks`. `oidc_issuer` is a provider of OpenID Connect; the secret of
+    the client is a reference. `oidc_label` is the name of the provider on the page to sign in.
     """
 
     url: field_types.WebAddress = ""
@@ -170,6 +176,50 @@ class WebSettings(_Section):
     page_bytes: field_types.Positive = 4_194_304
     replica_lag: field_types.SecondsOrNone = 0
     lists_at_once: Annotated[int, Field(ge=1, le=1000)] = 4
+    proxies: field_types.Networks = ()
+    trusted_header: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]*$", max_length=100)] = ""
+    trusted_networks: field_types.Networks = ()
+    oidc_issuer: field_types.WebAddress = ""
+    oidc_client_id: str = ""
+    oidc_client_secret: field_types.SecretReference = ""
+    oidc_label: Annotated[str, Field(max_length=60)] = "OpenID Connect"
+
+
+class WorkersSettings(_Section):
+    """The workers of many machines: the address of their broker (RabbitMQ), which may be a reference.
+
+    `run_at` is the time of day, in the harvester's time zone, from which on the coordinator opens the run of the day.
+    `slice` is the number of seconds after which a worker ends its work on a site at the next checkpoint. `jobs` is the
+    number of jobs that a worker has at a time; slow ones do not count.
+    """
+
+    broker: field_types.Broker = ""
+    run_at: time = time(0)
+    slice: Annotated[float, Field(ge=1, le=600)] = 600
+    jobs: Annotated[int, Field(ge=1, le=128)] = 32
+
+
+class PipelineSettings(_Section):
+    """The ingestion pipeline; `enabled`: it runs at the end of each run.
+
+    `folder` is the folder of files, texts and the index; `files` is a URL of fsspec for the files, "" for the folder.
+    `full_text`: the pipeline looks for files; `keep_files`: it keeps them, unless a site says otherwise. `largest_file`
+    is in bytes. `crossref` and `grobid` are the addresses of services, `mail` is the address in requests to Crossref.
+    `search` is the address of an OpenSearch server; without one, the index is in the folder. `seconds` limits the
+    pipeline at the end of a run; 0: no limit.
+    """
+
+    enabled: bool = False
+    folder: field_types.LocalPath = Path("pipeline")
+    files: str = ""
+    full_text: bool = True
+    keep_files: bool = True
+    largest_file: field_types.Positive = 104_857_600
+    crossref: field_types.WebAddress = ""
+    grobid: field_types.WebAddress = ""
+    mail: str = ""
+    search: field_types.SearchServer = ""
+    seconds: field_types.SecondsOrNone = 14_400
 
 
 class SiteSettings(_Section):
@@ -195,6 +245,8 @@ class Settings(_Section):
     reports: ReportsSettings = ReportsSettings()
     monitoring: MonitoringSettings = MonitoringSettings()
     web: WebSettings = WebSettings()
+    workers: WorkersSettings = WorkersSettings()
+    pipeline: PipelineSettings = PipelineSettings()
     sites: dict[str, SiteSettings] = {}
     targets: NamedTargets = {}
     folder: Path = Path()
@@ -397,7 +449,7 @@ def _sentence(error: dict[str, Any], where: str, variables: Mapping[tuple[str, s
     if error["type"] == "value_error" and isinstance(error.get("input"), dict):
         # An error about a section as a whole, whose values must not all be shown.
         return f"{where}: {f'{header[:-1]}.{key}]' if key else header}: {message}."
-    hidden = "password" in key or key in ("url", "proxy", "ping_url", "token", "token_key")
+    hidden = "password" in key or key in _MAY_HOLD_SECRETS
     return f"{place} = {NOT_SHOWN if hidden else repr(error.get('input'))}: {message}."
 
 

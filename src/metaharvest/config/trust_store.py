@@ -1,4 +1,4 @@
-"""Trusted certificate authorities: those of the operating system, and further ones in PEM files.
+"""Trusted certificate authorities: of the operating system, and in PEM files.
 
 `metaharvest.fetch` decides which of them each request uses.
 """

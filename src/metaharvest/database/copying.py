@@ -37,8 +37,24 @@ from sqlalchemy.exc import DataError, IntegrityError, StatementError
 from metaharvest.config.files import require_folder
 from metaharvest.database import dialects
 from metaharvest.database.engine import create_file, database_errors, run_lock, shown_database, upgrade
-from metaharvest.database.models import Base, HarvestOperation, HarvestSiteSchedule
+from metaharvest.database.models import (
+    ApiCall,
+    ApiKey,
+    AuditEntry,
+    Base,
+    ConsoleLink,
+    ConsoleSession,
+    ConsoleUser,
+    DaemonState,
+    HarvestOperation,
+    HarvestRequest,
+    HarvestSiteSchedule,
+    HostLease,
+    SiteProgress,
+    SiteRegistration,
+)
 from metaharvest.database.numbers import last_number, set_last_number
+from metaharvest.database.pipeline_models import PIPELINE_TABLES
 from metaharvest.database.rows import insert_rows
 from metaharvest.errors import DatabaseUnavailable, LockHeld, MetaharvestError
 from metaharvest.model.actions import todo
@@ -52,8 +68,14 @@ _BYTES_AT_ONCE = 8_000_000
 _MODULUS = 1_000_003
 """Sums of remainders, as a sum of large numbers may exceed the numbers of a database."""
 
+_CHANGED_BY_PEOPLE = (
+    ApiCall, ApiKey, AuditEntry, ConsoleLink, ConsoleSession, ConsoleUser, DaemonState, HarvestRequest, HostLease,
+    SiteProgress, SiteRegistration,
+)  # fmt: skip
 _OPERATIONS = HarvestOperation.__tablename__
 _SCHEDULE = HarvestSiteSchedule.__tablename__
+_COPIED_AGAIN = (*(each.__tablename__ for each in _CHANGED_BY_PEOPLE), *PIPELINE_TABLES)
+"""The tables that people and the pipeline change between runs: a resumed copy copies them again."""
 _MARK = Table(
     "metaharvest_copy",
     MetaData(),
@@ -95,7 +117,7 @@ def _target_lock(target: Engine) -> Iterator[None]:
         with run_lock(target):
             yield
     except LockHeld as error:
-        raise LockHeld(f"{error} Is it the database that is to be copied, by another name?") from error
+        raise LockHeld(f"{error} Is it the source database under another name?") from error
 
 
 def _place(engine: Engine) -> str:
@@ -119,7 +141,7 @@ def _copy(source: Engine, target: Engine, report: Callable[[CopiedTable], None])
         if (number := last_number(source, table)) is not None:
             set_last_number(target, table, number)
         done = _count(target, table)
-        kept = 0 if table.name in (_OPERATIONS, _SCHEDULE) else before
+        kept = 0 if table.name in (_OPERATIONS, _SCHEDULE, *_COPIED_AGAIN) else before
         copied.append(CopiedTable(table.name, wanted[table.name]["rows"], done, kept))
         report(copied[-1])
     _require_same(source, target, wanted)
@@ -161,7 +183,8 @@ def _require_ours(target: Engine, source: Engine) -> None:
 
 def _begin(target: Engine, source: str, wanted: dict[str, Totals]) -> None:
     """Begin a copy. The rows of an earlier attempt stay if it had the same source; otherwise they are deleted."""
-    totals = json.dumps(wanted, sort_keys=True)
+    compared = {name: totals for name, totals in wanted.items() if name not in _COPIED_AGAIN}
+    totals = json.dumps(compared, sort_keys=True)
     with _writing(target) as connection:
         if connection.scalar(select(_MARK.c.totals)) == totals:
             return
@@ -195,10 +218,11 @@ def _copy_table(source: Engine, target: Engine, table: Table) -> None:
     if table.name == _OPERATIONS:
         _replace_operations(source, target, table)
         return
-    [key] = table.primary_key.columns
+    # The first column orders the pages: a page has all rows with its last value.
+    key = next(iter(table.primary_key.columns))
     with _writing(target) as connection:
-        if table.name == _SCHEDULE:
-            # People change it between runs: the rows of an earlier attempt may be out of date.
+        if table.name in (_SCHEDULE, *_COPIED_AGAIN):
+            # People change them between runs: the rows of an earlier attempt may be out of date.
             connection.execute(delete(table))
         after = connection.scalar(select(func.max(key)))
     for rows in _pages(source, table, key, after):

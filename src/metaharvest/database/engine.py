@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sqlalchemy import URL, Connection, Engine, create_engine, insert, inspect, make_url, select, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, TimeoutError
-from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy.orm import Session
 
 from metaharvest.config.files import create_private, make_folder
 from metaharvest.config.paths import data_folder
@@ -26,7 +26,7 @@ from metaharvest.errors import DatabaseError, DatabaseUnavailable, LockHeld, Sch
 from metaharvest.model.actions import todo
 from metaharvest.text import shown_url
 
-SCHEMA_VERSION = "0019"
+SCHEMA_VERSION = "0031"
 """The newest migration in sql/migrations; the database must be at it."""
 
 _NO_ROOM_BYTES = 1_000_000
@@ -34,7 +34,22 @@ _NO_ROOM_BYTES = 1_000_000
 SAYS_MORE = f"; {todo('installation.check')} says more."
 """The end of the sentence about a database that cannot be used; the check itself leaves it out."""
 
-Sessions = sessionmaker[Session]
+
+class Sessions:
+    """Makes sessions. A `sessionmaker` makes a class first, which takes longer than a short transaction."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def __call__(self) -> Session:
+        """A session without a transaction."""
+        return Session(self._engine, expire_on_commit=False)
+
+    @contextmanager
+    def begin(self) -> Iterator[Session]:
+        """A session with a transaction, which is committed at the end."""
+        with self() as session, session.begin():
+            yield session
 
 
 def database_url(settings: Settings) -> URL:
@@ -76,12 +91,12 @@ def open_url(url: URL, place: str = "[database] url") -> Engine:
 
 def readers(engine: Engine) -> Sessions:
     """Sessions for reading."""
-    return sessionmaker(engine, expire_on_commit=False)
+    return Sessions(engine)
 
 
 def writers(engine: Engine) -> Sessions:
     """Sessions for writing: on SQLite each takes the write lock when it begins, so that it does not fail later."""
-    return sessionmaker(engine.execution_options(sqlite_begin="BEGIN IMMEDIATE"), expire_on_commit=False)
+    return Sessions(engine.execution_options(sqlite_begin="BEGIN IMMEDIATE"))
 
 
 def upgrade(engine: Engine) -> None:
@@ -235,11 +250,12 @@ def _closed_folder(engine: Engine, error: BaseException) -> str:
 
 
 @contextmanager
-def run_lock(engine: Engine) -> Iterator[locks.HeldLock]:
+def run_lock(engine: Engine, *, beside_workers: bool = False) -> Iterator[locks.HeldLock]:
     """Hold the lock that only one run at a time can have; the end of the process releases it, however it ends.
 
     On a server the lock belongs to a connection of its own, which may be lost: code that writes under the lock asks
-    `still_held()` before each commit. Raises LockHeld if another process has the lock, DatabaseUnavailable.
+    `still_held()` before each commit. Raises LockHeld if another process has the lock, or if workers harvest the sites
+    of a run, unless `beside_workers`; DatabaseUnavailable.
     """
     with database_errors(engine):
         lock = locks.take_lock(engine)
@@ -247,9 +263,35 @@ def run_lock(engine: Engine) -> Iterator[locks.HeldLock]:
         holder = _holder(engine) or ", or documents are being copied (`target copy`)"
         raise LockHeld(f"Another run is under way on {shown_database(engine)}{holder}.")
     try:
+        if not beside_workers:
+            _require_no_workers(engine)
         yield lock
     finally:
         lock.release()
+
+
+@contextmanager
+def pipeline_lock(engine: Engine) -> Iterator[None]:
+    """Hold the lock that only one process which runs the pipeline can have. Raises LockHeld, DatabaseUnavailable."""
+    with database_errors(engine):
+        lock = locks.take_lock(engine, "pipeline")
+    if lock is None:
+        raise LockHeld(f"Another process runs the pipeline on {shown_database(engine)}. Try again when it is done.")
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _require_no_workers(engine: Engine) -> None:
+    """Raises LockHeld if workers harvest the sites of a run. Tables of an older program know no such runs."""
+    open_runs = select(HarvestRun.run_id).where(HarvestRun.status == "running", HarvestRun.distributed.is_(True))
+    with suppress(DatabaseError), database_errors(engine), readers(engine)() as session:
+        if run_id := session.scalar(open_runs.limit(1)):
+            raise LockHeld(
+                f"Workers harvest the sites of run {run_id} on {shown_database(engine)}: {todo('jobs.list')} shows "
+                f"their work, {todo('runs.stop')} stops it."
+            )
 
 
 def _holder(engine: Engine) -> str:

@@ -1,4 +1,4 @@
-"""The run lock, which only one run at a time can hold, and the lock under which tables are created or upgraded.
+"""The run lock, which only one run at a time can hold, the lock of the pipeline, and the lock for upgrades of tables.
 
 SQLite has a lock file next to the database; PostgreSQL has advisory locks; MariaDB and MySQL have GET_LOCK. Each is
 released when the process that holds it ends, however it ends. `engine.py` uses the locks, and has the sentences for
@@ -43,14 +43,17 @@ class HeldLock(Protocol):
         """Release it; a lock that was lost is left alone."""
 
 
-def take_lock(engine: Engine) -> HeldLock | None:
-    """The run lock of this database; None if another process has it. Raises DBAPIError, DatabaseUnavailable."""
+def take_lock(engine: Engine, purpose: str = "run") -> HeldLock | None:
+    """The lock of this database for a purpose; None if another process has it. Raises DBAPIError, DatabaseUnavailable.
+
+    The purposes are `run` and `pipeline`.
+    """
     if engine.dialect.name == "sqlite":
-        return _FileLock.take(f"{engine.url.database}.lock")
+        return _FileLock.take(f"{engine.url.database}.{'' if purpose == 'run' else f'{purpose}.'}lock")
     with ExitStack() as unless_taken:
         connection = unless_taken.enter_context(_lasting_connection(engine))
         for left in reversed(range(_TRIES)):
-            if lock := _SessionLock.take(connection):
+            if lock := _SessionLock.take(connection, purpose):
                 unless_taken.pop_all()
                 return lock
             if left:
@@ -124,8 +127,8 @@ class _SessionLock:
         threading.Thread(target=self._keep_alive, name="run-lock", daemon=True).start()
 
     @classmethod
-    def take(cls, connection: Connection) -> _SessionLock | None:
-        statements = _LockStatements(connection)
+    def take(cls, connection: Connection, purpose: str) -> _SessionLock | None:
+        statements = _LockStatements(connection, purpose)
         if not connection.scalar(statements.take, statements.names):
             return None
         connection.execute(statements.guard)
@@ -162,12 +165,13 @@ class _SessionLock:
 class _LockStatements:
     """The SQL of a session lock: take it, let a dead machine lose it, check it, release it."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, purpose: str) -> None:
         self.names: Mapping[str, object]
         if connection.dialect.name == "postgresql":
             # An advisory lock holds for one database; the schema distinguishes two installations in it.
             schema = connection.scalar(text("SELECT current_schema()"))
-            self.names = {"what": _number("metaharvest"), "where": _number(str(schema))}
+            program = "metaharvest" if purpose == "run" else f"metaharvest {purpose}"
+            self.names = {"what": _number(program), "where": _number(str(schema))}
             self.take = text("SELECT pg_try_advisory_lock(:what, :where)")
             self.guard: TextClause = text(
                 "SELECT set_config('tcp_keepalives_idle', '60', false), "
@@ -180,7 +184,7 @@ class _LockStatements:
             )
             self.release = text("SELECT pg_advisory_unlock(:what, :where)")
             return
-        self.names = {"name": server_wide_name(connection, "run")}
+        self.names = {"name": server_wide_name(connection, purpose)}
         self.take = text("SELECT GET_LOCK(:name, 0)")
         self.guard = text(f"SET SESSION wait_timeout = {_DEAD_AFTER_SECONDS}")
         self.ask = text("SELECT IS_USED_LOCK(:name) = CONNECTION_ID()")

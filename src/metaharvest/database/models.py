@@ -1,4 +1,4 @@
-"""The tables. Names are those of the original Harvester if it had them, in lower case, so that unquoted SQL works.
+"""The tables. They keep the names of the original Harvester, in lower case, so that unquoted SQL works.
 
 Dates are dates in the configured time zone; timestamps are UTC. Identifiers compare exactly (binary collation).
 harvest_site_schedule may hold any value, as other people change it with SQL of their own: it is read only through
@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from datetime import date, datetime
 
-from sqlalchemy import ForeignKey, Index, UniqueConstraint, false, true
+from sqlalchemy import ForeignKey, Index, UniqueConstraint, false, text, true
 from sqlalchemy.orm import Mapped, mapped_column
 from sqlalchemy.types import BigInteger, String
 
 from metaharvest.database.base import BYTES, DOUBLE, KEY, TABLE, TEXT, TEXTS, Identifier
 from metaharvest.database.base import Base as Base
+from metaharvest.database.pipeline_models import PipelineStep as PipelineStep  # brings the tables of the pipeline
 
 
 class HarvestSiteSchedule(Base):
-    """A row for each registered site."""
+    """A row for each registered site. `public`: its documents are published."""
 
     __tablename__ = "harvest_site_schedule"
 
@@ -36,6 +37,7 @@ class HarvestSiteSchedule(Base):
     contact_email: Mapped[str | None] = mapped_column(TEXT)
     notify: Mapped[str] = mapped_column(String(16), default="always", server_default="always")
     enabled: Mapped[bool] = mapped_column(default=True, server_default=true())
+    public: Mapped[bool] = mapped_column(default=True, server_default=true())
     options: Mapped[str | None] = mapped_column(TEXT)
     list_etag: Mapped[str | None] = mapped_column(TEXT)
     list_last_modified: Mapped[str | None] = mapped_column(String(100))
@@ -43,7 +45,11 @@ class HarvestSiteSchedule(Base):
 
 
 class HarvestRun(Base):
-    """A row for each execution of the harvester. `heartbeat_at` is for people to read; no decision depends on it."""
+    """A row for each execution of the harvester. `heartbeat_at` is for people to read; no decision depends on it.
+
+    `distributed`: workers harvest its sites, and `host` and `pid` are those of the coordinator that opened it.
+    `due_sites_of` is the day whose due sites have jobs in such a run; null: only requested sites have jobs.
+    """
 
     __tablename__ = "harvest_run"
 
@@ -55,6 +61,8 @@ class HarvestRun(Base):
     host: Mapped[str] = mapped_column(String(255))
     pid: Mapped[int]
     heartbeat_at: Mapped[datetime]
+    distributed: Mapped[bool] = mapped_column(default=False, server_default=false())
+    due_sites_of: Mapped[date | None]
 
 
 IS_HARVEST = HarvestRun.status != "imported"
@@ -69,10 +77,15 @@ class HarvestSiteRun(Base):
     """
 
     __tablename__ = "harvest_site_run"
+    __table_args__ = (
+        Index("ix_harvest_site_run_site", "site_schedule_id", "site_run_id"),
+        Index("ix_harvest_site_run_site_status", "site_schedule_id", "status", "site_run_id"),
+        TABLE,
+    )
 
     site_run_id: Mapped[int] = mapped_column(KEY, primary_key=True)
     run_id: Mapped[int] = mapped_column(ForeignKey("harvest_run.run_id"), index=True)
-    site_schedule_id: Mapped[int] = mapped_column(KEY, index=True)
+    site_schedule_id: Mapped[int] = mapped_column(KEY)
     site_name: Mapped[str] = mapped_column(String(100), index=True)
     kind: Mapped[str] = mapped_column(String(16))
     rehearsal: Mapped[bool] = mapped_column(default=False, server_default=false())
@@ -105,6 +118,33 @@ IS_REAL = HarvestSiteRun.rehearsal.is_(False)
 """True if a site run is no rehearsal: only such site runs say how a site stands."""
 
 
+class SiteTotals(Base):
+    """The totals of a site over a span, the days of one week within one month, from `first_day` on.
+
+    They are written at the end of each run, so that figures of a year need not read each site run. Retries count for
+    documents only, rehearsals not at all. `failing` and `last_success` are from the last harvest that did not fail
+    as a whole; null if there was none. `went_well` counts the harvests that succeeded without errors.
+    """
+
+    __tablename__ = "site_totals"
+    __table_args__ = (UniqueConstraint("first_day", "site_schedule_id"), TABLE)
+
+    site_totals_id: Mapped[int] = mapped_column(KEY, primary_key=True)
+    first_day: Mapped[date]
+    site_schedule_id: Mapped[int] = mapped_column(KEY)
+    runs: Mapped[int] = mapped_column(BigInteger)
+    harvests: Mapped[int] = mapped_column(BigInteger)
+    failed_harvests: Mapped[int] = mapped_column(BigInteger)
+    went_well: Mapped[int] = mapped_column(BigInteger)
+    inserted: Mapped[int] = mapped_column(BigInteger)
+    updated: Mapped[int] = mapped_column(BigInteger)
+    deleted: Mapped[int] = mapped_column(BigInteger)
+    bytes: Mapped[int] = mapped_column(BigInteger)
+    seconds: Mapped[float] = mapped_column(DOUBLE)
+    failing: Mapped[int | None] = mapped_column(BigInteger)
+    last_success: Mapped[date | None]
+
+
 class HarvestOperation(Base):
     """The operation codes: the meaning and the level of each."""
 
@@ -123,6 +163,7 @@ class HarvestLog(Base):
     __table_args__ = (
         Index("ix_harvest_log_site_run_document", "site_run_id", "document_id"),
         Index("ix_harvest_log_run", "run_id", "site_run_id"),
+        Index("ix_harvest_log_document", "document_id"),
         TABLE,
     )
 
@@ -159,7 +200,7 @@ class HarvestDetailLog(Base):
     document_url: Mapped[str | None] = mapped_column(TEXT)
     document_type: Mapped[str | None] = mapped_column(TEXT)
     error_message: Mapped[str] = mapped_column(TEXT)
-    rule: Mapped[str] = mapped_column(String(64))
+    rule: Mapped[str] = mapped_column(String(64), index=True)
     line_number: Mapped[int | None] = mapped_column(BigInteger)
     column_number: Mapped[int | None] = mapped_column(BigInteger)
     xpath: Mapped[str | None] = mapped_column(TEXT)
@@ -180,6 +221,8 @@ class SiteProblem(Base):
     __table_args__ = (
         UniqueConstraint("site_schedule_id", "fingerprint", name="uq_site_problem"),
         Index("ix_site_problem_state", "site_schedule_id", "state"),
+        Index("ix_site_problem_rule", "state", "rule", "site_schedule_id"),
+        Index("ix_site_problem_ended_on", "ended_on"),
         TABLE,
     )
 
@@ -219,6 +262,15 @@ class HarvestDocument(Base):
         UniqueConstraint("site_schedule_id", "document_id", "revision", name="uq_harvest_document"),
         Index("ix_harvest_document_retry", "next_attempt", "site_schedule_id"),
         Index("ix_harvest_document_look", "site_schedule_id", "looked_at"),
+        Index("ix_harvest_document_document", "document_id", "site_schedule_id"),
+        Index("ix_harvest_document_state", "state", "site_schedule_id"),
+        Index(
+            "ix_harvest_document_failing",
+            "site_schedule_id",
+            "failing_since",
+            sqlite_where=text("failing_since IS NOT NULL"),
+            postgresql_where=text("failing_since IS NOT NULL"),
+        ),
         TABLE,
     )
 
@@ -386,7 +438,8 @@ class CatalogueDocument(Base):
     `catalogue_document_id` is the number of the change that brought the document. `origin` is the name of its source
     repository, and `item_identifier` its identifier there, percent-encoded as in document ids; all formats of a record
     have the same two. A document of a harvest list has no origin, and its document id as the identifier.
-    `document_type` is cut after 255 characters, `title` after 300. `site_schedule_id` is the site that it belongs to.
+    `document_type` is cut after 255 characters, `title` after 300. It is empty for a document that cannot be a part
+    of an answer of the provider: see Upload. `site_schedule_id` is the site that it belongs to.
     A deleted document stays, with the revision that it had.
 
     `change_seq` is the number of its last change, `changed_at` the time, in whole seconds: see CatalogueCounter.
@@ -398,7 +451,7 @@ class CatalogueDocument(Base):
         Index("ix_catalogue_document_changed", "changed_at", "catalogue_document_id"),
         Index("ix_catalogue_document_type", "document_type", "changed_at", "catalogue_document_id"),
         Index("ix_catalogue_document_origin", "origin", "changed_at", "catalogue_document_id"),
-        Index("ix_catalogue_document_site", "site_schedule_id", "changed_at", "catalogue_document_id"),
+        Index("ix_catalogue_document_site", "site_schedule_id", "changed_at", "catalogue_document_id", "deleted"),
         TEXTS,
     )
 
@@ -416,6 +469,20 @@ class CatalogueDocument(Base):
     change_seq: Mapped[int] = mapped_column(BigInteger, unique=True)
 
 
+class CatalogueFormerFormat(Base):
+    """A document type that a document of the catalogue no longer has: its record in this format is deleted."""
+
+    __tablename__ = "catalogue_former_format"
+    __table_args__ = (
+        Index("ix_catalogue_former_format_type", "document_type", "changed_at", "catalogue_document_id"),
+        TEXTS,
+    )
+
+    catalogue_document_id: Mapped[int] = mapped_column(KEY, primary_key=True, autoincrement=False)
+    document_type: Mapped[str] = mapped_column(String(255), primary_key=True)
+    changed_at: Mapped[datetime]
+
+
 class CatalogueSet(Base):
     """A set of the source repository that a document of the catalogue is in.
 
@@ -428,6 +495,19 @@ class CatalogueSet(Base):
     catalogue_set_id: Mapped[int] = mapped_column(KEY, primary_key=True)
     catalogue_document_id: Mapped[int] = mapped_column(KEY, index=True)
     set_spec: Mapped[str] = mapped_column(Identifier)
+
+
+class CatalogueWithheld(Base):
+    """A document of the catalogue that is not published: its site is not public, or was not when it was removed.
+
+    `retracted`: it was published before, so that harvesters see it as deleted. They do not see the others at all.
+    """
+
+    __tablename__ = "catalogue_withheld"
+    __table_args__ = TEXTS
+
+    catalogue_document_id: Mapped[int] = mapped_column(KEY, primary_key=True, autoincrement=False)
+    retracted: Mapped[bool]
 
 
 class CatalogueCounter(Base):
@@ -503,3 +583,322 @@ class FolderMarker(Base):
     path_sha256: Mapped[str] = mapped_column(String(64), primary_key=True)
     path: Mapped[str] = mapped_column(TEXT)
     folder_id: Mapped[str] = mapped_column(String(64))
+
+
+class AuditEntry(Base):
+    """A decision of a person: who, by which way, what, before and after. Rows are never purged.
+
+    `action` is an id of model/actions.py, or a plain one of the same form. `before_values` and `after_values` are JSON
+    objects with the values that changed, without secrets. Only `contacts forget` changes rows: it replaces an address.
+    """
+
+    __tablename__ = "audit_entry"
+    __table_args__ = (
+        Index("ix_audit_entry_site", "site_schedule_id", "audit_entry_id"),
+        Index("ix_audit_entry_actor", "actor", "audit_entry_id"),
+        TABLE,
+    )
+
+    audit_entry_id: Mapped[int] = mapped_column(KEY, primary_key=True)
+    at: Mapped[datetime] = mapped_column(index=True)
+    actor: Mapped[str] = mapped_column(String(320))
+    via: Mapped[str] = mapped_column(String(16))
+    action: Mapped[str] = mapped_column(String(64))
+    subject_kind: Mapped[str] = mapped_column(String(32))
+    subject: Mapped[str] = mapped_column(TEXT)
+    site_schedule_id: Mapped[int | None] = mapped_column(KEY)
+    before_values: Mapped[str | None] = mapped_column(TEXT)
+    after_values: Mapped[str | None] = mapped_column(TEXT)
+    reason: Mapped[str | None] = mapped_column(TEXT)
+
+
+class HarvestRequest(Base):
+    """A request of a person: harvest a site, stop a run or a site, leave a site out of the next run.
+
+    `scope` is the HarvestScope of a harvest. `run_id` is the run that took the request; for a stop the run to stop.
+    `attempts` is the number of runs that took it. `open_key` names the request while it is open, and is null
+    afterwards: its unique index prevents a second open request for the same thing. `sentence` says how it ended.
+    """
+
+    __tablename__ = "harvest_request"
+    __table_args__ = (Index("ix_harvest_request_state", "state", "kind"), TABLE)
+
+    request_id: Mapped[int] = mapped_column(KEY, primary_key=True)
+    kind: Mapped[str] = mapped_column(String(16))
+    site_schedule_id: Mapped[int | None] = mapped_column(KEY, index=True)
+    site_name: Mapped[str | None] = mapped_column(String(100))
+    scope: Mapped[str | None] = mapped_column(String(16))
+    priority: Mapped[int] = mapped_column(default=0, server_default="0")
+    asked_by: Mapped[str] = mapped_column(String(320))
+    asked_via: Mapped[str] = mapped_column(String(16))
+    asked_at: Mapped[datetime]
+    state: Mapped[str] = mapped_column(String(16))
+    sentence: Mapped[str | None] = mapped_column(TEXT)
+    run_id: Mapped[int | None] = mapped_column(KEY, index=True)
+    taken_at: Mapped[datetime | None]
+    ended_at: Mapped[datetime | None]
+    attempts: Mapped[int] = mapped_column(default=0, server_default="0")
+    open_key: Mapped[str | None] = mapped_column(String(64), unique=True)
+
+
+class SiteProgress(Base):
+    """The live numbers of a site in the run under way, written every 2 seconds, and deleted at the end of the run.
+
+    `phase` is a LivePhase. `errors` are documents that failed in this run.
+    """
+
+    __tablename__ = "site_progress"
+    __table_args__ = TEXTS
+
+    site_schedule_id: Mapped[int] = mapped_column(KEY, primary_key=True, autoincrement=False)
+    run_id: Mapped[int] = mapped_column(KEY)
+    site_name: Mapped[str] = mapped_column(String(100))
+    phase: Mapped[str] = mapped_column(String(16))
+    listed: Mapped[int] = mapped_column(BigInteger)
+    done: Mapped[int] = mapped_column(BigInteger)
+    errors: Mapped[int] = mapped_column(BigInteger)
+    began_at: Mapped[datetime | None]
+    updated_at: Mapped[datetime]
+
+
+class HostLease(Base):
+    """A host to which the process `holder` sends requests, if several processes harvest: no other process does.
+
+    The lease ends at `lease_until` by the clock of the database; `holder` is null after the host was given back.
+    Another process waits since `wanted_at`. `servers` is JSON: servers that want to be left alone, or are not reached.
+    """
+
+    __tablename__ = "host_lease"
+    __table_args__ = TEXTS
+
+    host: Mapped[str] = mapped_column(Identifier, primary_key=True)
+    holder: Mapped[str | None] = mapped_column(String(255))
+    lease_until: Mapped[datetime]
+    wanted_at: Mapped[datetime | None]
+    servers: Mapped[str | None] = mapped_column(TEXT)
+
+
+class DaemonState(Base):
+    """The daemon that was seen last, in one row: its next run, and when it was seen.
+
+    `zone` is the time zone of its times of day.
+    """
+
+    __tablename__ = "daemon_state"
+    __table_args__ = TEXTS
+
+    daemon_id: Mapped[int] = mapped_column(KEY, primary_key=True, autoincrement=False)
+    host: Mapped[str] = mapped_column(String(255))
+    pid: Mapped[int]
+    next_run_at: Mapped[datetime | None]
+    zone: Mapped[str] = mapped_column(String(64))
+    seen_at: Mapped[datetime]
+
+
+class ConsoleUser(Base):
+    """A person with a role in the console: viewer, steward or operator. A contact of a site needs no row.
+
+    `address` is in lower case. `issuer` and `subject` come from OpenID Connect, at the first sign-in that way.
+    """
+
+    __tablename__ = "console_user"
+    __table_args__ = (UniqueConstraint("issuer", "subject", name="uq_console_user_subject"), TABLE)
+
+    user_id: Mapped[int] = mapped_column(KEY, primary_key=True)
+    address: Mapped[str] = mapped_column(String(320), unique=True)
+    name: Mapped[str] = mapped_column(String(200))
+    role: Mapped[str] = mapped_column(String(16))
+    created_at: Mapped[datetime]
+    disabled_at: Mapped[datetime | None]
+    issuer: Mapped[str | None] = mapped_column(String(255))
+    subject: Mapped[str | None] = mapped_column(String(255))
+
+
+class ConsoleSession(Base):
+    """A browser that is signed in with an address, until `expires_at`. The hash of its cookie is stored.
+
+    The role of the address is read at each request.
+    """
+
+    __tablename__ = "console_session"
+
+    session_id: Mapped[int] = mapped_column(KEY, primary_key=True)
+    token_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    address: Mapped[str] = mapped_column(String(320), index=True)
+    created_at: Mapped[datetime]
+    last_seen_at: Mapped[datetime]
+    expires_at: Mapped[datetime] = mapped_column(index=True)
+    user_agent: Mapped[str] = mapped_column(String(300))
+
+
+class ConsoleLink(Base):
+    """A link that signs in the person with this address, once. Its hash is stored."""
+
+    __tablename__ = "console_link"
+    __table_args__ = (Index("ix_console_link_address", "address", "created_at"), TABLE)
+
+    link_id: Mapped[int] = mapped_column(KEY, primary_key=True)
+    token_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    address: Mapped[str] = mapped_column(String(320))
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime] = mapped_column(index=True)
+    spent_at: Mapped[datetime | None]
+
+
+class ApiKey(Base):
+    """A key with which a program calls the API, in a role. Its hash is stored."""
+
+    __tablename__ = "api_key"
+
+    api_key_id: Mapped[int] = mapped_column(KEY, primary_key=True)
+    name: Mapped[str] = mapped_column(String(100))
+    key_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    role: Mapped[str] = mapped_column(String(16))
+    created_by: Mapped[str] = mapped_column(String(320))
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime | None]
+    last_used_at: Mapped[datetime | None]
+    revoked_at: Mapped[datetime | None]
+
+
+class ApiCall(Base):
+    """A call of the API with an Idempotency-Key, and its answer. It is kept for a day."""
+
+    __tablename__ = "api_call"
+    __table_args__ = (UniqueConstraint("api_key_id", "idempotency_key", name="uq_api_call"), TABLE)
+
+    api_call_id: Mapped[int] = mapped_column(KEY, primary_key=True)
+    api_key_id: Mapped[int] = mapped_column(KEY)
+    idempotency_key: Mapped[str] = mapped_column(String(255))
+    fingerprint: Mapped[str] = mapped_column(String(64))
+    called_at: Mapped[datetime] = mapped_column(index=True)
+    status: Mapped[int | None]
+    answer: Mapped[str | None] = mapped_column(TEXT)
+
+
+class SiteRegistration(Base):
+    """A request of a person outside: a new site, or a change of a site that needs a proof or a steward's decision.
+
+    sites/registrations/policy.py has kinds and states. `url` and `host` are the requested ones, `summary` is the
+    result of the rehearsal. `address_token` was mailed to `address`, `source_token` to `source_mailed_to`: only their
+    SHA-256 is stored. `list_token` is for a comment in the list, which everybody may read. `mailbox` is the address as
+    it is counted. `address_mails` and `source_mails` count the mails with links, `mail_problem` says why the last mail
+    was not sent. `source_contacts` are the addresses that the source names, as JSON. `list_looks` counts the requests
+    for the comment. `reason` is the reason of a refusal, or the former
+    address if the address changes.
+    """
+
+    __tablename__ = "site_registration"
+
+    registration_id: Mapped[int] = mapped_column(KEY, primary_key=True)
+    kind: Mapped[str] = mapped_column(String(16))
+    state: Mapped[str] = mapped_column(String(24), index=True)
+    site_schedule_id: Mapped[int | None] = mapped_column(KEY, index=True)
+    name: Mapped[str] = mapped_column(String(100))
+    source_kind: Mapped[str] = mapped_column(String(32))
+    url: Mapped[str] = mapped_column(TEXT)
+    prefix: Mapped[str | None] = mapped_column(String(255))
+    set_spec: Mapped[str | None] = mapped_column(TEXT)
+    address: Mapped[str] = mapped_column(String(255))
+    mailbox: Mapped[str] = mapped_column(String(255), index=True)
+    frequency: Mapped[int]
+    unit: Mapped[str] = mapped_column(String(16))
+    host: Mapped[str] = mapped_column(String(255), index=True)
+    asked_at: Mapped[datetime] = mapped_column(index=True)
+    summary: Mapped[str | None] = mapped_column(TEXT)
+    address_token: Mapped[str | None] = mapped_column(String(64), index=True)
+    address_mails: Mapped[int] = mapped_column(default=0, server_default="0")
+    address_proved_at: Mapped[datetime | None]
+    list_token: Mapped[str | None] = mapped_column(String(64))
+    list_looks: Mapped[int] = mapped_column(default=0, server_default="0")
+    source_contacts: Mapped[str | None] = mapped_column(TEXT)
+    source_token: Mapped[str | None] = mapped_column(String(64), index=True)
+    source_mailed_to: Mapped[str | None] = mapped_column(String(255), index=True)
+    source_mailed_at: Mapped[datetime | None]
+    source_mails: Mapped[int] = mapped_column(default=0, server_default="0")
+    source_proved_at: Mapped[datetime | None]
+    source_proof: Mapped[str | None] = mapped_column(String(16))
+    mail_problem: Mapped[str | None] = mapped_column(TEXT)
+    decided_at: Mapped[datetime | None]
+    decided_by: Mapped[str | None] = mapped_column(String(255))
+    reason: Mapped[str | None] = mapped_column(TEXT)
+
+
+class Job(Base):
+    """A unit of work that a worker claims: the harvest of the sites of one origin, the end of a run, a delivery.
+
+    `work` is JSON, as the kind needs it. `open_key` names the job while it is open, `host_key` its host while a worker
+    has it, and both are null afterwards: their unique indices prevent a second job for the same thing, and a second
+    worker for the same host. A worker has the job until `lease_until` by the clock of the database; `fence` grows with
+    each claim, and a worker whose number is older may write nothing. `worker` has it, or had it last. `is_to_end`: the
+    worker ends at its next checkpoint. `attempts` counts the claims since the last one that ended by itself, `slices`
+    those that did.
+    """
+
+    __tablename__ = "job"
+    __table_args__ = (Index("ix_job_run", "run_id", "state"), TABLE)
+
+    job_id: Mapped[int] = mapped_column(KEY, primary_key=True)
+    kind: Mapped[str] = mapped_column(String(32))
+    run_id: Mapped[int | None] = mapped_column(KEY)
+    subject: Mapped[str] = mapped_column(String(255))
+    work: Mapped[str] = mapped_column(TEXT)
+    host: Mapped[str] = mapped_column(String(255))
+    priority: Mapped[int]
+    state: Mapped[str] = mapped_column(String(16))
+    not_before: Mapped[datetime]
+    open_key: Mapped[str | None] = mapped_column(String(255), unique=True)
+    host_key: Mapped[str | None] = mapped_column(String(255), unique=True)
+    worker: Mapped[str | None] = mapped_column(String(255))
+    fence: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+    lease_until: Mapped[datetime | None]
+    is_to_end: Mapped[bool] = mapped_column(default=False, server_default=false())
+    attempts: Mapped[int] = mapped_column(default=0, server_default="0")
+    slices: Mapped[int] = mapped_column(default=0, server_default="0")
+    made_at: Mapped[datetime]
+    began_at: Mapped[datetime | None]
+    ended_at: Mapped[datetime | None] = mapped_column(index=True)
+    seconds: Mapped[float] = mapped_column(DOUBLE, default=0, server_default="0")
+    cpu_seconds: Mapped[float] = mapped_column(DOUBLE, default=0, server_default="0")
+    memory_bytes: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+    sentence: Mapped[str | None] = mapped_column(TEXT)
+
+
+Index("ix_job_next", Job.state, Job.priority.desc(), Job.job_id)
+"""Jobs in the order in which workers claim them."""
+
+
+class JobEvent(Base):
+    """A step in the life of a job: the claim (`fence`) that it belongs to, its worker, and a sentence if it has one."""
+
+    __tablename__ = "job_event"
+    __table_args__ = TABLE
+
+    job_event_id: Mapped[int] = mapped_column(KEY, primary_key=True)
+    job_id: Mapped[int] = mapped_column(KEY, index=True)
+    fence: Mapped[int] = mapped_column(BigInteger)
+    step: Mapped[str] = mapped_column(String(16))
+    worker: Mapped[str] = mapped_column(String(255))
+    at: Mapped[datetime]
+    sentence: Mapped[str | None] = mapped_column(TEXT)
+
+
+class Worker(Base):
+    """A worker process: seen every few seconds. `jobs` is the number of its jobs, `job_id` the oldest of them.
+
+    `is_ending`: it finishes its slices, and takes no further job.
+    """
+
+    __tablename__ = "worker"
+    __table_args__ = TABLE
+
+    worker_id: Mapped[int] = mapped_column(KEY, primary_key=True)
+    name: Mapped[str] = mapped_column(String(255), unique=True)
+    host: Mapped[str] = mapped_column(String(255))
+    pid: Mapped[int]
+    version: Mapped[str] = mapped_column(String(32))
+    began_at: Mapped[datetime]
+    seen_at: Mapped[datetime]
+    job_id: Mapped[int | None] = mapped_column(KEY)
+    jobs: Mapped[int] = mapped_column(default=0, server_default="0")
+    is_ending: Mapped[bool] = mapped_column(default=False, server_default=false())

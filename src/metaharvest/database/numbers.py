@@ -10,7 +10,7 @@ def last_number(engine: Engine, table: Table) -> int | None:
 
     None if its keys are no numbers, or not given by the database.
     """
-    [key] = table.primary_key.columns
+    key = next(iter(table.primary_key.columns))
     if not isinstance(key.type, Integer) or key.autoincrement is False:
         return None
     with engine.connect() as connection:

@@ -6,6 +6,7 @@ OPERATIONS: dict[str, tuple[str, str]] = {
     "HarvesterStartup": ("info", "A run began"),
     "HarvesterShutdown": ("info", "A run ended"),
     "RunInterrupted": ("error", "A run did not come to its end"),
+    "RequestTaken": ("info", "The run took a request of a person"),
     "SiteError": ("error", "A site could not be harvested at all"),
     "TargetError": ("error", "The target stopped answering"),
     "GetHarvestListSuccess": ("debug", "The harvest list was fetched"),
@@ -42,4 +43,4 @@ OPERATIONS: dict[str, tuple[str, str]] = {
     "LogPurged": ("info", "Old log rows were deleted"),
     "LogNotPurged": ("warning", "Old log rows were kept, as the clock may be wrong"),
 }
-"""Operation code -> (level, explanation): those of the original Harvester, and further ones for new operations."""
+"""Operation code -> (level, explanation): the codes of the original Harvester, and codes of new operations."""

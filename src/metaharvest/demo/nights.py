@@ -9,7 +9,8 @@ from pathlib import Path
 
 from metaharvest.config.paths import data_folder
 from metaharvest.config.settings import FILE_NAME, load
-from metaharvest.demo.samples import REPOSITORY, SAMPLE_SITES, SampleNetwork
+from metaharvest.demo.samples import LIBRARY, REPOSITORY, SAMPLE_SITES, SampleNetwork
+from metaharvest.model.kinds import FullText
 from metaharvest.queries.outbox import rendered_reports
 from metaharvest.services.harvester import Harvester
 from metaharvest.services.installation import prepare_database
@@ -29,13 +30,24 @@ sender = "harvester@example.org"
 [http]
 contact_url = "https://example.org/harvester"
 allow_networks = ["127.0.0.0/8"]
+door_networks = ["127.0.0.0/8"]
+
+[web]
+token_key = "of the demo, no secret"
 """
+_WITH_PIPELINE = "\n[pipeline]\nenabled = true\n"
 
 
-def new_installation(folder: Path) -> Harvester:
-    """Write settings into an empty folder and create the database they name; its harvester, to be closed."""
+def new_installation(folder: Path, url: str = "", broker: str = "") -> Harvester:
+    """Write settings into an empty folder and create the database they name; its harvester, to be closed.
+
+    `url`: the address of the console, for the links in mails. `broker`: the address of the broker of workers; without
+    workers, the pipeline is enabled.
+    """
     file = folder / FILE_NAME
-    file.write_text(_SETTINGS, encoding="utf-8")
+    more = f'url = "{url}"\n' if url else ""
+    more += f'\n[workers]\nbroker = "{broker}"\n' if broker else _WITH_PIPELINE
+    file.write_text(_SETTINGS + more, encoding="utf-8")
     settings = load(file, {})
     prepare_database(settings)
     return Harvester(settings)
@@ -69,7 +81,20 @@ def _repository(network: SampleNetwork, first_night: date) -> SiteValues:
         filters=files / "filters.xml",
         normalize=files / "normalize.xml",
         origin=REPOSITORY.name,
+        full_text=FullText.NONE,  # the links of its records lead to example.org
     )
+
+
+def register_library(harvester: Harvester, network: SampleNetwork) -> None:
+    """Register the sample library, whose papers have full texts."""
+    values = SiteValues(
+        name=LIBRARY.name,
+        base_url=network.oai_url(LIBRARY.name),
+        contacts=(LIBRARY.contact,),
+        next_harvest=harvester.today(),
+        origin=LIBRARY.name,
+    )
+    register(harvester, values, unasked=True)
 
 
 def write_pages(harvester: Harvester, folder: Path) -> Iterator[Path]:

@@ -19,9 +19,9 @@ from metaharvest.config.paths import data_folder
 from metaharvest.model import Unit
 
 LIST_NAME = "harvest-list.xml"
-CONTENT_TYPES = {".xml": "application/xml", ".html": "text/html"}
+CONTENT_TYPES = {".xml": "application/xml", ".html": "text/html", ".pdf": "application/pdf"}
 WRITTEN_BASE_URL = "http://localhost:8000"
-"""The base URL in the harvest lists as they are stored; it is served as the server's own base URL."""
+"""The base URL in harvest lists and repositories as they are stored; it is served as the server's own base URL."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,10 @@ SAMPLE_SITES = (
 
 REPOSITORY = SampleSite("gravel-bar", "archive@gravel-bar.example.org", 1, Unit.DAYS, 0)
 """The site of the sample network that is an OAI-PMH repository, with filters and normalising."""
+
+
+LIBRARY = SampleSite("heron-library", "library@heron.example.org", 1, Unit.DAYS, 0)
+"""The OAI-PMH repository of papers with full texts, for the pipeline. It comes after the nights."""
 
 
 class SampleNetwork:
@@ -83,15 +87,18 @@ class SampleNetwork:
         """A source repository's response tonight to the query of an OAI-PMH request. Raises FileNotFoundError."""
         from metaharvest.demo.repository import answer
 
-        static = self._find(f"{site_name}/repository.xml").read_bytes()
+        static = self._served(self._find(f"{site_name}/repository.xml").read_bytes())
         return answer(static, dict(parse_qsl(query)), self.oai_url(site_name), self.night)
 
     def file(self, path: str) -> bytes:
         """The content of `path`, such as `alder-creek/rain.xml`, tonight. Raises FileNotFoundError."""
         content = self._find(path).read_bytes()
         if path.rpartition("/")[2] == LIST_NAME:
-            return content.replace(WRITTEN_BASE_URL.encode(), self.base_url.encode())
+            return self._served(content)
         return content
+
+    def _served(self, content: bytes) -> bytes:
+        return content.replace(WRITTEN_BASE_URL.encode(), self.base_url.encode())
 
     def __enter__(self) -> SampleNetwork:
         self._thread.start()

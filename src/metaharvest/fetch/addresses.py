@@ -45,6 +45,16 @@ def busy(address: WebAddress, http: HttpSettings, waited: float) -> Finding:
     )
 
 
+def aborted(address: WebAddress) -> Finding:
+    """The database could not confirm in time that this process may still send requests to the host."""
+    return Finding(
+        "http.busy",
+        f"The request for {shown_url(address.url)} was aborted: the database could not confirm that no other process "
+        f"of the harvester asks {address.host} at the same time.",
+        "The harvester tries again by itself.",
+    )
+
+
 def overloaded(address: WebAddress, waited: float) -> Finding:
     """There was no room for another document for this number of seconds."""
     return Finding(

@@ -1,7 +1,7 @@
 """A circuit breaker: after several failures in a row a server gets no more requests.
 
-Between the failures it gets pauses, those of a retry, so that a server that was away for a moment is not given up for
-the night.
+Between the failures it gets the pauses of a retry, so that a server that was away for a moment is not given up for the
+night.
 """
 
 from __future__ import annotations
@@ -52,6 +52,11 @@ class CircuitBreaker:
         """The server is well; once given up, it stays so for this run."""
         if not self.is_open:
             self.failures, self._pause_until = 0, 0.0
+
+    def resume(self, failures: int, failed_before: float, pause: float) -> None:
+        """Continue after this number of failures in a row; `failed_before` and `pause` are in seconds."""
+        now = time.monotonic()
+        self.failures, self.counted, self._pause_until = failures, now - failed_before, now + pause
 
     def give_pause(self, number: int) -> None:
         """Give the server the pause of the retry number `number` (from 1); shorter pauses are extended."""

@@ -21,21 +21,24 @@ import asyncio
 import io
 import time
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
+from copy import copy
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import BinaryIO, Protocol, Self
 from urllib.parse import quote
 
 from metaharvest import __version__
 from metaharvest.config.settings import HttpSettings
-from metaharvest.errors import FetchError, NotAsked
+from metaharvest.errors import FetchError, NotAsked, RequestEnded
 from metaharvest.fetch import error_messages, local_files
-from metaharvest.fetch.addresses import busy, overloaded, redirected, started
+from metaharvest.fetch.addresses import aborted, busy, overloaded, redirected, started
 from metaharvest.fetch.error_messages import Circumstances
 from metaharvest.fetch.exchange import Exchange, Limits, Policy, Query, StopReason
 from metaharvest.fetch.health import HostHealth
+from metaharvest.fetch.held_hosts import HeldHosts, HostLeases
 from metaharvest.fetch.limits import FairLimiter, HostLimiter, WaitedTooLong, Waiting
 from metaharvest.fetch.memory import MemoryBudget
 from metaharvest.fetch.multi import CurlMulti
@@ -43,18 +46,22 @@ from metaharvest.fetch.robots import Robots
 from metaharvest.fetch.transfer import CurlHandle
 from metaharvest.fetch.trust import Trust
 from metaharvest.fetch.url import WebAddress, is_allowed, literal_address
-from metaharvest.model import ListVersion, Network
+from metaharvest.model import Finding, ListVersion, Network
 from metaharvest.text import shown_url
 
 _ACCEPT = "application/xml, text/xml;q=0.9, */*;q=0.5"
+
+SECONDS_AFTER_STOP = 4.0
+"""The time that requests under way still have after their site, or the run, was stopped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
     """A whole, successful answer. `url` is the final URL, without credentials.
 
-    `size` (bytes) and `sha256` (hexadecimal) are those of the document after decompression, `seconds` is the time that
-    the server took for the whole exchange. `date` is the time of its clock, as it wrote it.
+    `size` (bytes) and `sha256` (hexadecimal) belong to the document after decompression, `seconds` is the time that
+    the server took for the whole exchange. `date` is the time of its clock, as it wrote it. `media_type` is the header
+    Content-Type, `link` the header Link.
     """
 
     url: str
@@ -65,6 +72,22 @@ class Response:
     etag: str | None
     last_modified: str | None
     date: str = ""
+    media_type: str = ""
+    link: str = ""
+
+
+class Stops(Protocol):
+    """The stop of a site by a person, or of the whole run."""
+
+    def calling(self, call: Callable[[], object]) -> AbstractContextManager[None]:
+        """Call `call` in the present event loop at the stop, at once if it has come."""
+
+    def stop_reason(self) -> Finding | None:
+        """Why nothing new may begin; None before the stop."""
+
+
+OnRedirect = Callable[[str], Awaitable[None]]
+"""Is called with the address of each redirect before it is requested; what it raises ends the request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +109,7 @@ class _Question:
     gives_way: bool = True
     query: Query | None = None
     is_aside: bool = False
+    on_redirect: OnRedirect | None = None
 
 
 class Fetcher:
@@ -95,7 +119,9 @@ class Fetcher:
     documents are under way at a time, lists not counted; no site takes more of these places than it leaves free. The
     authorities in `http.ca_file` (relative to the working directory) are trusted in addition to the system's. Raises
     SettingsError if that file cannot be used. `lists` are the turns of those who read the list of a repository, each by
-    its base URL: one request at a time. `robots` knows what servers would rather not be asked for.
+    its base URL: one request at a time. `robots` knows what servers would rather not be asked for. With `leases`, other
+    processes harvest at the same time: this one sends requests to a host while it holds its lease. `accept` is the
+    header Accept.
     """
 
     def __init__(
@@ -106,19 +132,22 @@ class Fetcher:
         administrator: str | None,
         at_once: int = 128,
         memory: MemoryBudget | None = None,
+        leases: HostLeases | None = None,
+        accept: str = _ACCEPT,
     ) -> None:
         self.http = self._http = http
         self._health = HostHealth(http)
         self._trust = Trust(http.ca_file)
         self._waiting = Waiting()
         self._hosts = HostLimiter(http.connections_per_host, self._waiting)
+        self._held = HeldHosts(leases, self._health, self._waiting) if leases else None
         self.lists = HostLimiter(1, self._waiting)
         self._again = asyncio.Lock()
         self._under_way = FairLimiter(at_once, self._waiting)
         self.memory = memory or MemoryBudget()
         self.user_agent = user_agent(name, http.contact_url)
         self.robots = Robots(self.fetch, http, "metaharvest")
-        headers = [f"User-Agent: {self.user_agent}", f"Accept: {_ACCEPT}"]
+        headers = [f"User-Agent: {self.user_agent}", f"Accept: {accept}"]
         self._administrator = ""
         if administrator and administrator.isascii() and administrator.isprintable():
             self._administrator = administrator
@@ -126,6 +155,7 @@ class Fetcher:
         self._policy = Policy(http.connect_timeout, http.read_timeout, http.proxy, tuple(headers))
         self._multi = CurlMulti()
         self._idle: dict[Path | None, list[CurlHandle]] = {}
+        self._stops: Stops | None = None
         self._plain: set[str] = set()
         self._asked_plain: set[str] = set()
 
@@ -141,6 +171,7 @@ class Fetcher:
         query: Query | None = None,
         known: ListVersion | None = None,
         is_aside: bool = False,
+        on_redirect: OnRedirect | None = None,
     ) -> tuple[Response, bytes]:
         """The document at `url`. While it arrives it counts in `memory`; from then on the caller has to count it.
 
@@ -148,9 +179,11 @@ class Fetcher:
         `file_folder`: file: URLs may name a file below it. `patience`: seconds to wait for a free connection, and for
         free memory, never longer than http.list_deadline. `site_id`: its site; sites take turns. `query`: the query of
         the request, also after a redirect. `is_aside`: Retry-After counts for this request only. `known`: if the server
-        says that this is still the version, the response has the status 304, and no bytes come.
+        says that this is still the version, the response has the status 304, and no bytes come. `on_redirect`: see
+        OnRedirect.
 
-        Raises FetchError; NotAsked if its server could not be reached lately, or if nothing came free in time.
+        Raises FetchError, and the errors of `on_redirect`; NotAsked if its server could not be reached lately, or if
+        nothing came free in time.
         """
         limits = Limits(self._http.document_deadline, self._http.max_document_bytes)
         networks = (*self._http.allow_networks, *allow_networks)
@@ -168,6 +201,7 @@ class Fetcher:
             site_id=site_id,
             query=query,
             is_aside=is_aside,
+            on_redirect=on_redirect,
         )
         try:
             return await self._follow(url, question), buffer.getvalue()
@@ -206,16 +240,24 @@ class Fetcher:
         )
         return await self._follow(url, question)
 
+    def until_stopped(self, stops: Stops) -> Fetcher:
+        """The same client for one site: its requests end some seconds after the site is stopped, by RequestEnded."""
+        its = copy(self)
+        its._stops = stops
+        return its
+
     def end_waiting(self) -> None:
         """End all waiting for connections at the end of the run: callers that wait, or would have to, get NotAsked."""
         self._waiting.end()
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections, and let other processes send requests to their hosts."""
         for handles in self._idle.values():
             for handle in handles:
                 handle.close()
         self._multi.close()
+        if self._held:
+            await self._held.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -257,7 +299,8 @@ class Fetcher:
                 form=question.query.form if question.query else "",
                 plain=is_again or here.host in self._plain,
             )
-            await self._exchange(exchange, question, given)
+            async with self._until_stopped(given.spent):
+                await self._exchange(exchange, question, given)
             location = exchange.location
             if location is None and exchange.is_lost_in_coding and self._may_help(exchange):
                 is_again = True
@@ -272,7 +315,31 @@ class Fetcher:
                 return response
             spent += exchange.seconds
             here = redirected(here, location, spent, question.query)
+            if question.on_redirect:
+                await question.on_redirect(here.url)
         raise FetchError(error_messages.too_many_redirects(here.url, given), seconds=spent)
+
+    @asynccontextmanager
+    async def _until_stopped(self, spent: float) -> AsyncIterator[None]:
+        """The body ends a few seconds after the stop, so that most answers under way still come."""
+        stops = self._stops
+        if stops is None:
+            yield
+            return
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(None) as timeout:
+
+                def end() -> None:
+                    with suppress(RuntimeError):  # the request has ended in this very moment
+                        timeout.reschedule(loop.time() + SECONDS_AFTER_STOP)
+
+                with stops.calling(end):
+                    yield
+        except TimeoutError as error:
+            if (why := stops.stop_reason()) is None:
+                raise
+            raise RequestEnded(why, "", seconds=spent) from error
 
     def _may_help(self, exchange: Exchange) -> bool:
         """True if a request without compression may help.
@@ -297,7 +364,10 @@ class Fetcher:
             self._require_willing(address, given.spent, question.is_list)
             exchange.began = self._health.asked(address)
             try:
-                await self._transfer(exchange, question.ca_file)
+                async with self._held.while_held(host) if self._held else nullcontext():
+                    await self._transfer(exchange, question.ca_file)
+            except WaitedTooLong as error:
+                raise NotAsked(aborted(address), host, seconds=given.spent, retry_after=1.0) from error
             finally:
                 self._health.ended(address)
         finally:
@@ -314,7 +384,7 @@ class Fetcher:
         """
         patience = question.patience
         try:
-            await self._hosts.acquire(host, patience, to_the_end=question.is_list)
+            await self._begin(host, question)
         except WaitedTooLong as error:
             raise NotAsked(busy(address, self._http, patience), host, seconds=spent) from error
         if question.is_list:
@@ -329,15 +399,33 @@ class Fetcher:
                 self._under_way.release(question.site_id)
                 raise
         except BaseException as error:
-            self._hosts.release(host)
+            self._end(host)
             if isinstance(error, WaitedTooLong):
                 raise NotAsked(overloaded(address, patience), "", seconds=spent) from error
             raise
 
+    async def _begin(self, host: str, question: _Question) -> None:
+        """Wait for a connection to the host, and until this process holds the host. Raises WaitedTooLong."""
+        await self._hosts.acquire(host, question.patience, to_the_end=question.is_list)
+        if self._held is None:
+            return
+        # If robots.txt could not be requested, it would not be obeyed.
+        patience = self._http.list_deadline if question.is_aside else question.patience
+        try:
+            await self._held.acquire(host, patience, to_the_end=question.is_list)
+        except BaseException:
+            self._hosts.release(host)
+            raise
+
+    def _end(self, host: str) -> None:
+        if self._held:
+            self._held.release(host)
+        self._hosts.release(host)
+
     def _release(self, host: str, question: _Question) -> None:
         if not question.is_list:
             self._under_way.release(question.site_id)
-        self._hosts.release(host)
+        self._end(host)
 
     async def _transfer(self, exchange: Exchange, ca_file: Path | None) -> None:
         """Perform the exchange with a handle that is returned if it is still good: after an exception it may be bad."""
@@ -376,6 +464,8 @@ class Fetcher:
             etag=exchange.headers.get("etag") or None,
             last_modified=exchange.headers.get("last-modified") or None,
             date=exchange.headers.get("date", ""),
+            media_type=exchange.headers.get("content-type", ""),
+            link=exchange.headers.get("link", ""),
         )
 
 

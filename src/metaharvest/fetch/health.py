@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
@@ -18,6 +18,7 @@ from metaharvest.errors import FetchError, NotAsked
 from metaharvest.fetch.breaker import FAILURES_IN_A_ROW, CircuitBreaker
 from metaharvest.fetch.url import DEFAULT_PORTS, WebAddress
 from metaharvest.model import Finding, Level
+from metaharvest.model.servers import ServerTrouble
 
 _SERVER = re.compile(r"https?://([A-Za-z0-9.-]+(?::[0-9]+)?)(?:[/?#]|\Z)")
 """A usual URL: to split every URL completely takes some percent of a night."""
@@ -33,6 +34,37 @@ class HostHealth:
         self._http = http
         self._resting: dict[str, float] = {}
         self._unreached: dict[str, CircuitBreaker] = {}
+        self.on_change: Callable[[str], None] = lambda host: None
+        """Called with the name of a host whose trouble has changed."""
+
+    def trouble_of(self, host: str) -> list[ServerTrouble]:
+        """The trouble of the servers on this host, each by its port."""
+        now = time.monotonic()
+        found = []
+        for server in self._servers_of(host):
+            rest = max(self._resting.get(server, 0.0) - now, 0.0)
+            breaker = self._unreached.get(server)
+            if breaker and breaker.failures:
+                found.append(ServerTrouble(server, rest, breaker.failures, now - breaker.counted, breaker.pause))
+            elif rest:
+                found.append(ServerTrouble(server, rest))
+        return found
+
+    def replace_trouble(self, host: str, troubles: Sequence[ServerTrouble]) -> None:
+        """Go on from the trouble that another process had with this host; the pauses known here hold as well."""
+        for server in self._servers_of(host):
+            self._unreached.pop(server, None)
+        now = time.monotonic()
+        for trouble in troubles:
+            if trouble.rest:
+                self._resting[trouble.server] = max(self._resting.get(trouble.server, 0.0), now + trouble.rest)
+            if trouble.failures:
+                breaker = self._unreached[trouble.server] = CircuitBreaker(FAILURES_IN_A_ROW, self._http)
+                breaker.resume(trouble.failures, trouble.failed_before, trouble.pause)
+
+    def _servers_of(self, host: str) -> list[str]:
+        servers = {*self._resting, *self._unreached}
+        return sorted(each for each in servers if each == host or each.startswith(f"{host}:"))
 
     def require_awake(self, address: WebAddress, spent: float) -> None:
         """Raises NotAsked if the host of `address` still has a pause; `spent`: see FetchError.seconds."""
@@ -43,7 +75,7 @@ class HostHealth:
         if left > 0:
             until = datetime.now(UTC) + timedelta(seconds=left)
             message = f"The server {host} asked to be left alone until {until:%Y-%m-%d %H:%M:%S} UTC (Retry-After)."
-            remedy = "Nothing is to be done: the harvester tries again by itself."
+            remedy = "No action is needed: the harvester tries again by itself."
             finding = Finding("http.retry-after", message, remedy, Level.WARNING)
             raise NotAsked(finding, host, seconds=spent, retry_after=left)
 
@@ -52,7 +84,7 @@ class HostHealth:
         if not (breaker := self._unreached.get(host := _name(address))):
             return
         message = f"The server {host} could not be reached {breaker.failures} times in a row and was not asked again."
-        remedy = "Look whether the server is up; the documents are tried again by themselves."
+        remedy = "Check whether the server is up; the documents are tried again by themselves."
         finding = Finding("http.server-stopped", message, remedy, Level.WARNING)
         if breaker.is_open:
             raise NotAsked(finding, host, seconds=0.0)
@@ -72,8 +104,9 @@ class HostHealth:
 
     def reached(self, address: WebAddress) -> None:
         """The host accepted a request."""
-        if self._unreached:
-            self._unreached.pop(_name(address), None)
+        if self._unreached and (server := _name(address)) in self._unreached:
+            del self._unreached[server]
+            self.on_change(address.host.rstrip("."))
 
     def not_reached(self, address: WebAddress, began: float) -> None:
         """The host got no request: no address, no connection.
@@ -84,11 +117,13 @@ class HostHealth:
         if began >= breaker.counted and not breaker.is_open:
             breaker.failed()
             breaker.give_pause(breaker.failures)
+            self.on_change(address.host.rstrip("."))
 
     def rest(self, address: WebAddress, seconds: float) -> None:
         """Give the host a pause of this length."""
         host = _name(address)
         self._resting[host] = max(self._resting.get(host, 0.0), time.monotonic() + seconds)
+        self.on_change(address.host.rstrip("."))
 
 
 class ServerHealth:
@@ -128,7 +163,7 @@ class ServerHealth:
             return
         server = f"The server {host}" if host else "The disk with the site's files"
         message = f"{server} failed {self._threshold} times in a row and was not asked again."
-        remedy = "Look whether the server is up; the documents are tried again by themselves."
+        remedy = "Check whether the server is up; the documents are tried again by themselves."
         finding = Finding("http.server-stopped", message, remedy, Level.WARNING)
         raise NotAsked(finding, host, seconds=0.0, retry_after=None if breaker.is_open else pause)
 

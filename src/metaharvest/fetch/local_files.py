@@ -86,7 +86,7 @@ def _judged(url: str, folder: Path | None) -> tuple[Path, Path]:
         home = folder.resolve(strict=True)
     except OSError as error:
         message = f"The folder of {shown_url(url)} cannot be read now: {_reason(error)}."
-        remedy = "The harvester's administrator has to see whether the disk is there, and file_folder is right."
+        remedy = "The harvester's administrator has to check whether the disk is there, and file_folder is right."
         raise _error("file.unreadable", message, remedy, transient=True) from error
     # Not Path.resolve(), which raises for links that go in a circle.
     path = Path(os.path.realpath(named))

@@ -66,11 +66,13 @@ class CurlMulti:
 
     def _look_who_is_silent(self) -> None:
         """End the transfers of servers that have been silent for longer than the read time-out."""
-        for handle, result in self._under_way.values():
-            if not result.done() and handle.stop_for_silence():
-                result.set_result((pycurl.E_ABORTED_BY_CALLBACK, ""))
-        is_idle = not self._under_way
-        self._look = None if is_idle else self._loop.call_later(_LOOK_SECONDS, self._look_who_is_silent)
+        try:
+            for handle, result in self._under_way.values():
+                if not result.done() and handle.stop_for_silence():
+                    result.set_result((pycurl.E_ABORTED_BY_CALLBACK, ""))
+        finally:  # also without memory: otherwise no later look would come
+            is_idle = not self._under_way
+            self._look = None if is_idle else self._loop.call_later(_LOOK_SECONDS, self._look_who_is_silent)
 
     def _on_socket(self, event: int, socket: int, _multi: object, _data: object) -> None:
         """libcurl waits for another event of this socket than before."""

@@ -89,7 +89,7 @@ _ROOM = re.compile(r"\s+")
 def service(status: int, headers: Mapping[str, str], title: str | None, page: bytes) -> str | None:
     """The service that sent this page instead of a document; "" for one without a name; None: no service sent it.
 
-    `title` is that of an HTML page, None for anything else.
+    `title` is the title of an HTML page, None for anything else.
     """
     named = next((name for header, name in _HEADERS.items() if header in headers), None)
     if named:

@@ -217,7 +217,10 @@ class CurlHandle:
                 continue
             name, colon, value = text.partition(":")
             if colon:
-                exchange.headers[name.rstrip().lower()] = value.lstrip()
+                name, value = name.rstrip().lower(), value.lstrip()
+                # A server may send several of these: together they are one list (RFC 8288, section 3).
+                before = exchange.headers.get(name) if name == "link" else None
+                exchange.headers[name] = f"{before}, {value}" if before else value
 
     def _received(self, data: bytes) -> int | None:
         exchange = self._exchange

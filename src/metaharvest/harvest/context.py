@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
@@ -19,7 +19,9 @@ from metaharvest.harvest.site_target import RunTargets, SiteTarget
 from metaharvest.harvest.tasks import in_thread
 from metaharvest.journal.journal import Clock, Journal
 from metaharvest.journal.log_rows import LogRow
-from metaharvest.model import SameOrigin, Site, SiteRun
+from metaharvest.model import SameOrigin, Site, SiteRun, SiteRunKind
+from metaharvest.model.requests import LivePhase
+from metaharvest.sites.rows import BrokenSite
 from metaharvest.sources.base import DocumentSource
 from metaharvest.validation import ProcessingPolicy
 
@@ -42,8 +44,18 @@ class Progress:
     def documents_ended(self, name: str, number: int) -> None:
         """`number` more documents have their outcome."""
 
+    def document_failed(self, name: str) -> None:
+        """A document has an outcome that is an error."""
+
+    def site_closes(self, name: str) -> None:
+        """All documents of the site have their outcomes; its totals and its report are made."""
+
     def site_ended(self, name: str) -> None:
         """The site's harvest ended."""
+
+    def in_phase(self, name: str, phase: LivePhase) -> AbstractContextManager[None]:
+        """A context in which a document of the site is in this phase."""
+        return nullcontext()
 
 
 READERS_AT_ONCE = 2
@@ -61,7 +73,8 @@ class RunContext:
 
     `site_names` are the names of the registered sites by id. `same_origin` are the other sites of the site's origin,
     among which it has its `turn`. Sites `to_retry` have documents to try again, sites `to_look_at` have documents whose
-    spot check is due. `batch`: see RunLimits. `full`: source repositories list all of their records. `policy`: how
+    spot check is due. `batch`: see RunLimits. `full`: source repositories list all of their records.
+    `used_seconds`: the time that earlier slices of the site took. `policy`: how
     the site's documents are filtered, normalised and checked. `reading_turns` are for work that takes the processor.
     """
 
@@ -79,6 +92,7 @@ class RunContext:
     batch: int
     to_look_at: Collection[int] = ()
     full: bool = False
+    used_seconds: float = 0.0
     policy: ProcessingPolicy = field(default_factory=ProcessingPolicy)
     same_origin: SameOrigin = field(default_factory=SameOrigin)
     turn: Turn = field(default_factory=lambda: Turn(OriginTurns(1)))
@@ -89,6 +103,25 @@ class RunContext:
         """A short session for reading, in any thread. Raises DatabaseError."""
         with database_errors(self.engine), readers(self.engine)() as session:
             yield session
+
+
+Chosen = tuple[Site | BrokenSite, SiteRunKind]
+"""A site to harvest, or to report as broken, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The chosen sites of one origin for a worker; all registered `sites`, and those with documents `to_retry`.
+
+    `full`: the sites whose source repositories list all of their records. `used_seconds`: the time that earlier slices
+    took.
+    """
+
+    chosen: Sequence[Chosen]
+    sites: Collection[Site | BrokenSite]
+    to_retry: Collection[int]
+    full: frozenset[int]
+    used_seconds: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,17 +17,29 @@ from metaharvest.model import Finding, Level
 
 STOPPED = Finding(
     "harvest.stopped",
-    "The run was stopped before it came to its end.",
-    "Nothing is to be done: the next run goes on with it.",
+    "The run was stopped before its end.",
+    "No action is needed: the next run continues it.",
+    Level.WARNING,
+)
+
+
+SITE_STOPPED = Finding(
+    "harvest.site-stopped",
+    "A person stopped the harvest of this site before its end.",
+    "No action is needed: the next run continues it.",
     Level.WARNING,
 )
 
 
 class StopSignal(threading.Event):
-    """Set from any thread, or from a signal handler, when a run must begin nothing new."""
+    """Set from any thread, or from a signal handler, when a run must begin nothing new.
+
+    `by_signal`: a signal to the process set it, not a person's request.
+    """
 
     def __init__(self) -> None:
         super().__init__()
+        self.by_signal = False
         self._calls: list[Callable[[], object]] = []
 
     def set(self) -> None:
@@ -53,6 +65,19 @@ class StopSignal(threading.Event):
             self._calls.remove(call_soon)
 
 
+@contextmanager
+def stopped_after(seconds: float) -> Iterator[StopSignal]:
+    """A stop signal that is set after this time, unless the body ends before."""
+    stop = StopSignal()
+    timer = threading.Timer(seconds, stop.set)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield stop
+    finally:
+        timer.cancel()
+
+
 @dataclass(eq=False, slots=True)
 class Moment:
     """The moment (time.monotonic) when a deadline passes, and the finding about it."""
@@ -66,7 +91,7 @@ class Deadlines:
     """The stop signal and the deadlines: moments after which nothing new begins; `of_site` is the site's own.
 
     Before each step, callers call stop_reason() or deadline_reason(). `reasons` keeps the results, for cut_short().
-    `given_up` returns another reason to give the site up.
+    `given_up` returns another reason to give the site up. `site_stop`: a person stopped the site.
     """
 
     stop: StopSignal
@@ -74,6 +99,7 @@ class Deadlines:
     of_site: Moment | None = None
     reasons: set[Finding] = field(default_factory=set)
     given_up: Callable[[], Finding | None] = lambda: None
+    site_stop: StopSignal = field(default_factory=StopSignal)
 
     def after_run(self, seconds: float) -> Deadlines:
         """The deadlines with the one for the whole run, this time from now; 0: none."""
@@ -85,16 +111,23 @@ class Deadlines:
         )
         return self._with(seconds, Finding("harvest.run-deadline", message, remedy, Level.WARNING))
 
-    def after_site(self, seconds: float) -> Deadlines:
-        """The deadlines with the one for one site's part, this time from now; 0: none."""
+    def after_site(self, seconds: float, used: float = 0.0) -> Deadlines:
+        """The deadlines with the one for one site's part, this time from now; 0: none. `used`: time that has passed."""
         setting = f"[harvester] site_deadline = {seconds:.10g}, in seconds"
         message = f"The deadline for one site ({setting}) passed before all was done."
         remedy = (
-            "The next run goes on with it. If this happens every night, look why the web server is slow, or ask the "
-            "harvester's administrator for a later deadline."
+            "The next run goes on with it. If this happens every night, find out why the web server is slow, or ask "
+            "the harvester's administrator for a later deadline."
         )
-        made = self._with(seconds, Finding("harvest.site-deadline", message, remedy, Level.WARNING))
+        left = max(0.001, seconds - used) if seconds else 0
+        made = self._with(left, Finding("harvest.site-deadline", message, remedy, Level.WARNING))
         return replace(made, of_site=made.moments[-1] if seconds else None)
+
+    def after_questions(self, seconds: float) -> Deadlines:
+        """The deadlines with the one for a person's questions to a site, this time from now; 0: none."""
+        message = f"The server did not answer all questions within {seconds:.10g} seconds."
+        remedy = "Ask again later. If this happens again, check if the server is slow, or if its lists have no end."
+        return self._with(seconds, Finding("harvest.site-deadline", message, remedy, Level.WARNING))
 
     @contextmanager
     def site_waits(self) -> Iterator[None]:
@@ -114,12 +147,12 @@ class Deadlines:
         return STOPPED
 
     def deadline_reason(self) -> Finding | None:
-        """Note and return the finding about the deadline that has passed, if one has."""
+        """Note and return the finding about the deadline that has passed, or about the stop of the site."""
         now = time.monotonic()
         passed = next((each.finding for each in self.moments if now >= each.at), None)
         if passed is not None:
             self.reasons.add(passed)
-        return passed or self.given_up()
+        return passed or (SITE_STOPPED if self.site_stop.is_set() else self.given_up())
 
     def cut_short(self) -> Finding | None:
         """Why documents were deferred or given up: the signal, or one of these deadlines; None: all was done."""
@@ -129,10 +162,16 @@ class Deadlines:
         """Seconds until the nearest deadline, infinite if there is none."""
         return min((each.at for each in self.moments), default=inf) - time.monotonic()
 
+    @contextmanager
+    def calling(self, call: Callable[[], object]) -> Iterator[None]:
+        """Call `call` in the present event loop as soon as the run or the site is stopped."""
+        with self.stop.calling(call), self.site_stop.calling(call):
+            yield
+
     async def sleep(self, seconds: float) -> None:
         """Wait for this time, but not beyond the nearest deadline; a signal ends the wait."""
         woken = asyncio.Event()
-        with self.stop.calling(woken.set):
+        with self.calling(woken.set):
             try:
                 async with asyncio.timeout(max(0.0, min(seconds, self.left()))):
                     await woken.wait()

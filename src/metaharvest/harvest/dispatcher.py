@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 from urllib.parse import urlsplit
@@ -19,16 +19,19 @@ from metaharvest.config.settings import HttpSettings, Settings
 from metaharvest.database.engine import database_errors, readers
 from metaharvest.errors import DatabaseError, RunLost, ScheduleError, SettingsError
 from metaharvest.fetch.client import Fetcher
+from metaharvest.fetch.held_hosts import HostLeases
 from metaharvest.fetch.limits import FairLimiter, FairPlace, Waiting
 from metaharvest.fetch.memory import MemoryBudget
 from metaharvest.harvest.checks.checker import Checker
-from metaharvest.harvest.context import Progress, RunContext
+from metaharvest.harvest.context import Chosen, Group, Progress, RunContext
 from metaharvest.harvest.deadlines import Deadlines
+from metaharvest.harvest.event_loop import RunLoop
 from metaharvest.harvest.limits import RunLimits
+from metaharvest.harvest.live import LiveProgress, SiteStops, Watch
 from metaharvest.harvest.origin_turns import OriginTurns
 from metaharvest.harvest.site import harvest_site
 from metaharvest.harvest.site_target import RunTargets
-from metaharvest.harvest.tasks import held_for, in_thread, side_by_side
+from metaharvest.harvest.tasks import held_for, in_background, in_thread, side_by_side
 from metaharvest.journal.internal_errors import is_no_memory
 from metaharvest.journal.journal import Clock, Journal
 from metaharvest.ledger.spot_check_rows import sites_to_look_at
@@ -36,14 +39,14 @@ from metaharvest.model import Finding, SameOrigin, Site, SiteRunKind
 from metaharvest.sites.origin_names import sites_of_one_origin
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.sources.lookup import SourceFor
+from metaharvest.targets.base import Target
 from metaharvest.targets.interruption import interrupted_by
 from metaharvest.targets.lookup import Targets
 from metaharvest.targets.nothing import NoTarget
 
 log = logging.getLogger(__name__)
 
-Chosen = tuple[Site | BrokenSite, SiteRunKind]
-"""A site to harvest, or to report as broken, and why."""
+HarvestGroup = Callable[[Group], Coroutine[None, None, None]]
 
 READING_THREADS = 8
 """Threads that read lists, the ledger and the target's holdings; fewer than the connections to the database."""
@@ -51,7 +54,10 @@ READING_THREADS = 8
 
 @dataclass(frozen=True, slots=True)
 class Dispatcher:
-    """Harvests sites for one run; `http` is the network policy."""
+    """Harvests sites for one run; `http` is the network policy.
+
+    `full`: the sites whose source repositories list all of their records. `leases`: other processes ask the same hosts.
+    """
 
     settings: Settings
     http: HttpSettings
@@ -63,7 +69,10 @@ class Dispatcher:
     clock: Clock
     deadlines: Deadlines
     limits: RunLimits
-    full: bool = False
+    full: frozenset[int] = frozenset()
+    leases: HostLeases | None = None
+    site_stops: SiteStops = field(default_factory=SiteStops)
+    noted_away: list[Target] = field(default_factory=list)
 
     def harvest(
         self, chosen: Sequence[Chosen], sites: Collection[Site | BrokenSite], to_retry: Collection[int]
@@ -75,10 +84,14 @@ class Dispatcher:
         not_begun: list[list[str]] = []
 
         async def harvest() -> None:
-            not_begun.append(await self._harvest(chosen, sites, to_retry))
+            async with self._context(sites, to_retry, {site.name: site.site_id for site, _ in chosen}) as ctx:
+                origins = sites_of_one_origin(sites, self.settings.target_of)
+                enabled = frozenset(site.site_id for site in sites if site.enabled)
+                not_begun.append(await self._harvest_all(chosen, origins, enabled, ctx))
 
         try:
-            asyncio.run(harvest())
+            with asyncio.Runner(loop_factory=RunLoop) as runner:
+                runner.run(harvest())
         except RuntimeError as error:
             # To end its own threads, the event loop starts one: that fails if there is no memory for it.
             if not (not_begun and is_no_memory(error)):
@@ -86,9 +99,33 @@ class Dispatcher:
             log.warning("The event loop could not end its threads: %s", error)
         return not_begun[0]
 
-    async def _harvest(
-        self, chosen: Sequence[Chosen], sites: Collection[Site | BrokenSite], to_retry: Collection[int]
-    ) -> list[str]:
+    def serve(self, lead: Callable[[HarvestGroup], Coroutine[None, None, None]]) -> None:
+        """Run `lead`, which harvests groups of sites by the function that it gets, side by side.
+
+        Raises what `lead` raises.
+        """
+
+        async def serve() -> None:
+            async with self._context((), (), {}) as ctx:
+                try:
+                    await lead(partial(self._harvest_group, ctx))
+                except BaseException:
+                    self.journal.abandon()
+                    raise
+                finally:
+                    self.journal.on_stored(lambda size: None)
+
+        with asyncio.Runner(loop_factory=RunLoop) as runner:
+            runner.run(serve())
+
+    @asynccontextmanager
+    async def _context(
+        self, sites: Collection[Site | BrokenSite], to_retry: Collection[int], chosen: Mapping[str, int]
+    ) -> AsyncIterator[RunContext]:
+        """The context of all sites that are harvested in it: client, checks, targets; people can watch and stop them.
+
+        `chosen` are the numbers of the first sites by name.
+        """
         harvester = self.settings.harvester
         administrator = next(iter(harvester.administrators), None)
         with RunTargets(self.targets, readers(self.engine)) as targets:
@@ -99,6 +136,7 @@ class Dispatcher:
                     administrator=administrator,
                     at_once=harvester.workers,
                     memory=MemoryBudget(self.limits.memory),
+                    leases=self.leases,
                 ) as fetcher,
                 Checker(
                     self.settings.validation, self.limits.check, partial(reports.make_ready, self.settings)
@@ -112,6 +150,7 @@ class Dispatcher:
                         loop.call_soon_threadsafe(fetcher.memory.give_back, size)
 
                 self.journal.on_stored(stored)
+                progress = LiveProgress(self.progress, chosen, self.clock)
                 ctx = RunContext(
                     self.settings,
                     self.engine,
@@ -119,22 +158,68 @@ class Dispatcher:
                     targets,
                     fetcher,
                     checker,
-                    self.progress,
+                    progress,
                     self.clock,
                     {site.site_id: site.name for site in sites},
                     to_retry,
                     self.deadlines,
                     self.limits.batch,
                     await in_thread(self._to_look_at),
-                    self.full,
                 )
+                watch = Watch(self.journal, progress, self.deadlines.stop, self.site_stops, self.limits.watch_seconds)
                 with self.deadlines.stop.calling(fetcher.end_waiting):
-                    origins = sites_of_one_origin(sites, self.settings.target_of)
-                    enabled = frozenset(site.site_id for site in sites if site.enabled)
-                    not_begun = await self._harvest_all(chosen, origins, enabled, ctx)
-                for target, findings in targets.given_up:
-                    await self.journal.target_away(target, findings)
-                return not_begun
+                    async with in_background(watch.keep()):
+                        yield ctx
+                await self._note_targets_away(targets)
+
+    async def _note_targets_away(self, targets: RunTargets) -> None:
+        """Note each target that stopped answering, once."""
+        for target, findings in targets.given_up:
+            if target not in self.noted_away:
+                self.noted_away.append(target)
+                await self.journal.target_away(target, findings)
+
+    async def _harvest_group(self, ctx: RunContext, group: Group) -> None:
+        """Harvest the sites of one origin, in turns."""
+        assert isinstance(ctx.progress, LiveProgress)
+        ctx.progress.add({site.name: site.site_id for site, _ in group.chosen})
+        ctx = replace(
+            ctx,
+            site_names={site.site_id: site.name for site in group.sites},
+            to_retry=group.to_retry,
+            to_look_at=await in_thread(self._to_look_at),
+            used_seconds=group.used_seconds,
+        )
+        origins = sites_of_one_origin(group.sites, self.settings.target_of)
+        enabled = frozenset(site.site_id for site in group.sites if site.enabled)
+        turns = OriginTurns(len(group.chosen))
+        async with side_by_side() as tasks:
+            for site, kind in group.chosen:
+                its = replace(ctx, full=site.site_id in group.full)
+                tasks.create_task(self._in_turn(site, kind, its, turns, origins, enabled))
+        await self._note_targets_away(ctx.targets)
+
+    async def _in_turn(
+        self,
+        site: Site | BrokenSite,
+        kind: SiteRunKind,
+        ctx: RunContext,
+        turns: OriginTurns,
+        origins: Mapping[int, frozenset[int]],
+        enabled: frozenset[int],
+    ) -> bool:
+        """Harvest the site when it is its turn among the sites of its origin; False if there is no time to begin."""
+        has_list = kind is not SiteRunKind.RETRY
+        async with turns.turn(site.name if has_list else "") as turn:
+            if self.site_stops.of(site.site_id).is_set():
+                ctx.progress.site_ended(site.name)
+            elif ctx.deadlines.stop_reason():
+                return False
+            else:
+                others = origins.get(site.site_id, frozenset()) - {site.site_id}
+                same_origin = SameOrigin(others, others & enabled)
+                await self._harvest_one(site, kind, replace(ctx, same_origin=same_origin, turn=turn))
+        return True
 
     def _to_look_at(self) -> Collection[int]:
         """The sites with due spot checks: one question for all sites, as few have any."""
@@ -155,17 +240,11 @@ class Dispatcher:
         not_begun: list[str] = []
 
         async def harvest(site: Site | BrokenSite, kind: SiteRunKind, turns: OriginTurns) -> None:
-            has_list = kind is not SiteRunKind.RETRY
-            async with turns.turn(site.name if has_list else "") as turn:
-                if ctx.deadlines.stop_reason():
-                    not_begun.append(site.name)
-                else:
-                    others = origins.get(site.site_id, frozenset()) - {site.site_id}
-                    same_origin = SameOrigin(others, others & enabled)
-                    await self._harvest_one(site, kind, replace(ctx, same_origin=same_origin, turn=turn))
+            if not await self._in_turn(site, kind, ctx, turns, origins, enabled):
+                not_begun.append(site.name)
 
         async def harvest_origin(sites: Sequence[Chosen]) -> None:
-            host, turns = _host_of(sites[0][0]), OriginTurns(len(sites))
+            host, turns = host_of(sites[0][0]), OriginTurns(len(sites))
             async with (
                 held_for(FairPlace(with_slow_ones, host), inf),
                 held_for(FairPlace(at_once, host), self.limits.site_seconds),
@@ -176,7 +255,7 @@ class Dispatcher:
 
         try:
             async with side_by_side() as tasks:
-                for sites in _by_origin(chosen, origins):
+                for sites in by_origin(chosen, origins):
                     tasks.create_task(harvest_origin(sites))
         except BaseException:
             self.journal.abandon()
@@ -208,9 +287,11 @@ class Dispatcher:
         return False
 
     async def _harvest_or_retry(self, site: Site, kind: SiteRunKind, ctx: RunContext) -> None:
-        deadlines = ctx.deadlines.after_site(self.settings.harvester.site_deadline)
+        deadlines = ctx.deadlines.after_site(self.settings.harvester.site_deadline, ctx.used_seconds)
         given_up = partial(ctx.journal.no_room_for, site.site_id)
-        ctx = replace(ctx, deadlines=replace(deadlines, given_up=given_up))
+        site_stop = self.site_stops.of(site.site_id)
+        deadlines = replace(deadlines, given_up=given_up, site_stop=site_stop)
+        ctx = replace(ctx, deadlines=deadlines, full=ctx.full or site.site_id in self.full)
         ctx.progress.site_began(site.name)
         site = self.settings.applied_to(site)
         if self._goes_nowhere(site):
@@ -218,7 +299,7 @@ class Dispatcher:
                 return  # failed documents are retried once there is a target
             site, ctx = site.for_rehearsal(), replace(ctx, same_origin=ctx.same_origin.for_rehearsal())
         try:
-            source = self.source(site, ctx.fetcher)
+            source = self.source(site, ctx.fetcher.until_stopped(ctx.deadlines))
         except ScheduleError as error:
             finding = Finding("site.row", str(error))
             await ctx.journal.site_broken(
@@ -233,7 +314,7 @@ class Dispatcher:
         ctx.progress.site_ended(site.name)
 
 
-def _by_origin(chosen: Sequence[Chosen], origins: Mapping[int, frozenset[int]]) -> Iterable[list[Chosen]]:
+def by_origin(chosen: Sequence[Chosen], origins: Mapping[int, frozenset[int]]) -> Iterable[list[Chosen]]:
     """The sites of each origin together, in the order of the first of each."""
     groups: dict[frozenset[int], list[Chosen]] = {}
     for site, kind in chosen:
@@ -241,7 +322,7 @@ def _by_origin(chosen: Sequence[Chosen], origins: Mapping[int, frozenset[int]]) 
     return groups.values()
 
 
-def _host_of(site: Site | BrokenSite) -> str:
+def host_of(site: Site | BrokenSite) -> str:
     """The host of a site's list; without one, a name of the site's own."""
     try:
         host = None if isinstance(site, BrokenSite) else urlsplit(site.list_url).hostname

@@ -37,6 +37,7 @@ from metaharvest.model import (
     ValidationLevel,
     Verdict,
 )
+from metaharvest.model.requests import LivePhase
 from metaharvest.sources.attempts import in_attempts
 from metaharvest.targets.base import Upload
 from metaharvest.validation import ProcessingPolicy
@@ -168,6 +169,8 @@ class SiteDocuments:
             note = replace(note, restamping=in_journal)
         await self._ctx.journal.record(note)
         self._ctx.progress.documents_ended(self._site_run.site.name, 1)
+        if outcome.kind.is_error:
+            self._ctx.progress.document_failed(self._site_run.site.name)
         return outcome
 
     async def _outcome_of(self, todo: Todo, waits: bool) -> tuple[Outcome, FetchedDocument | None]:
@@ -207,7 +210,8 @@ class SiteDocuments:
                 return no_fetch
             began, seconds, url = time.monotonic(), 0.0, todo.intent.document.url
             try:
-                fetched = await self._source.fetch(todo.intent.document, self._ctx.deadlines.left())
+                with self._ctx.progress.in_phase(self._site_run.site.name, LivePhase.FETCHING):
+                    fetched = await self._source.fetch(todo.intent.document, self._ctx.deadlines.left())
                 seconds = fetched.seconds or 0.0
                 self.servers.answered(url)
                 return fetched
@@ -279,7 +283,8 @@ class SiteDocuments:
         began = time.monotonic()
         try:
             try:
-                outcome, fetched = await self._outcome_of_check(intent, fetched)
+                with self._ctx.progress.in_phase(self._site_run.site.name, LivePhase.CHECKING):
+                    outcome, fetched = await self._outcome_of_check(intent, fetched)
                 memory.take(len(fetched.content) - size, site_id)
                 size = len(fetched.content)
             except FiltersGivenUp as error:
@@ -298,7 +303,8 @@ class SiteDocuments:
             async with self._target.sending:
                 if self._target.health.given_up:
                     return self._deferred(todo, self._target.health.given_up[0]), None
-                outcome = await self._sent(todo, outcome, fetched)
+                with self._ctx.progress.in_phase(self._site_run.site.name, LivePhase.STORING):
+                    outcome = await self._sent(todo, outcome, fetched)
             self._phases.sending += time.monotonic() - began
             return outcome, None
         finally:
@@ -423,7 +429,7 @@ def wanted(intent: Intent) -> OutcomeKind:
 ARRIVED = Finding(
     "target.unconfirmed",
     "An earlier run was interrupted while it sent this document; the central repository has it.",
-    "Nothing is to be done.",
+    "No action is needed.",
     Level.WARNING,
 )
 """The finding about a pending upload that arrived."""
@@ -431,7 +437,7 @@ ARRIVED = Finding(
 WAITS = Finding(
     "target.lower-revision",
     "It is unknown whether a lower revision arrived in the central repository, so that no higher one was sent.",
-    "Nothing is to be done: the next run looks whether it arrived, and goes on.",
+    "No action is needed: the next run checks whether it arrived, and goes on.",
     Level.WARNING,
 )
 """The finding about a revision that waits for a lower one."""

@@ -53,5 +53,8 @@ class RunLimits:
     memory: int = 64_000_000
     """Bytes of fetched documents that may wait to be checked and stored; above it, no further one is fetched."""
 
+    watch_seconds: float = 2.0
+    """Seconds after which a run looks for the stops of people again, and writes its live numbers."""
+
     group: GroupLimits = field(default_factory=GroupLimits)
     check: CheckLimits = field(default_factory=CheckLimits)

@@ -15,7 +15,7 @@ close the run, purge, deliver
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING
 
@@ -29,9 +29,11 @@ from metaharvest.harvest.deadlines import Deadlines, StopSignal
 from metaharvest.harvest.limits import RunLimits
 from metaharvest.journal.journal import Clock, Journal
 from metaharvest.journal.runs import finished_before
+from metaharvest.journal.taken_requests import NO_REQUESTS, TakenRequests
 from metaharvest.ledger import retries
 from metaharvest.model import RunStatus, Site, SiteRunKind, SiteRunStatus
 from metaharvest.model.actions import todo
+from metaharvest.model.requests import HarvestScope
 from metaharvest.sites.due import due_since, is_due
 from metaharvest.sites.registry import read_sites
 from metaharvest.sites.rows import BrokenSite
@@ -39,21 +41,22 @@ from metaharvest.sources.lookup import SourceFor, source_for
 from metaharvest.targets.lookup import Targets
 
 if TYPE_CHECKING:
-    from metaharvest.harvest.context import Progress
-    from metaharvest.harvest.dispatcher import Chosen
+    from metaharvest.harvest.context import Chosen, Progress
 
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
     """The request for a run: the day to use as today; sites by name, due or not; or all enabled ones.
 
-    `full`: source repositories are asked for all their records, not only for changes.
+    `full`: source repositories are asked for all their records, not only for changes. `requested`: only the sites that
+    people asked for.
     """
 
     today: date
     names: tuple[str, ...] = ()
     force: bool = False
     full: bool = False
+    requested: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +99,16 @@ def run_once(
         sites = _read_schedule(engine)
         _check_names(sites, request.names)
         with Journal(engine, settings, targets, clock, request.today, lock, limits.group) as journal:
-            chosen, to_retry = _chosen(engine, sites, request, journal)
+            asked = _take_requests(journal, request, sites)
+            chosen, to_retry = _chosen(engine, sites, request, journal, asked)
             cut_short = ""
             if chosen:
                 # Imported here: a night with nothing due needs neither a client nor a validator.
                 from metaharvest.harvest.dispatcher import Dispatcher
 
+                full = frozenset(site.site_id for site in sites) if request.full else asked.everything
                 dispatcher = Dispatcher(
-                    settings, http, engine, journal, targets, source, progress, clock, deadlines, limits, request.full
+                    settings, http, engine, journal, targets, source, progress, clock, deadlines, limits, full
                 )
                 not_begun = dispatcher.harvest(chosen, sites, to_retry)
                 if why := deadlines.cut_short():
@@ -126,14 +131,25 @@ def choose(
     to_retry: Collection[int],
     interrupted: Mapping[int, SiteRunKind],
     finished: Mapping[int, SiteRunStatus],
+    asked: TakenRequests = NO_REQUESTS,
 ) -> Iterator[Chosen]:
-    """The sites that this run harvests, and why: named, due, left unfinished, or with documents to retry. Pure.
+    """The sites that this run harvests, and why: asked for, named, due, left unfinished, or with documents to retry.
+
+    Pure. A site that is left out tonight is harvested if a person asks for it.
 
     A broken row cannot say when it is due: every run reports it, until a person corrects it or switches it off. If an
     interrupted run had `finished` some sites today, the run that goes on with it does not repeat or report them.
     """
     for site in sites:
-        if request.names:
+        scope = asked.harvests.get(site.site_id)
+        if scope is HarvestScope.FAILING and not isinstance(site, BrokenSite) and not _is_planned(site, request):
+            if site.site_id in to_retry:
+                yield site, SiteRunKind.RETRY
+        elif scope is not None:
+            yield site, SiteRunKind.NAMED
+        elif request.requested or site.site_id in asked.left_out:
+            continue
+        elif request.names:
             if site.name in request.names:
                 yield site, SiteRunKind.NAMED
         elif not site.enabled:
@@ -153,25 +169,49 @@ def choose(
             yield site, SiteRunKind.RETRY
 
 
+def _take_requests(journal: Journal, request: RunRequest, sites: Collection[Site | BrokenSite]) -> TakenRequests:
+    """Take the requests of people that this run is for: of the named sites, or all."""
+    named = {site.site_id for site in sites if site.name in request.names} if request.names else None
+    names = {site.site_id: site.name for site in sites if site.enabled}
+    return journal.take_requests(names, named, leaves_out=not (request.names or request.requested))
+
+
 def _chosen(
-    engine: Engine, sites: Collection[Site | BrokenSite], request: RunRequest, journal: Journal
+    engine: Engine, sites: Collection[Site | BrokenSite], request: RunRequest, journal: Journal, asked: TakenRequests
 ) -> tuple[list[Chosen], Collection[int]]:
-    """The sites of this run, the longest due first, and the numbers of sites with documents to try again.
+    """The sites of this run, and the numbers of sites with documents to try again.
+
+    Sites that people asked for come first, then the site that is due the longest.
 
     If there is no time for all sites, other sites are left out in the next night.
     """
     with database_errors(engine), readers(engine)() as session:
         to_retry = retries.sites_to_retry(session, request.today)
         finished = finished_before(session, journal.run_id, request.today)
-    chosen = choose(sites, request, to_retry, journal.left_unfinished, finished)
-    return sorted(chosen, key=lambda each: _due_since(each[0])), to_retry
+    chosen = choose(sites, request, to_retry, journal.left_unfinished, finished, asked)
+    order = {site_id: number for number, site_id in enumerate(asked.harvests)}
+    in_order = sorted(chosen, key=lambda each: (order.get(each[0].site_id, len(order)), due_day(each[0])))
+    return [(afresh(site) if site.site_id in asked.everything else site, kind) for site, kind in in_order], to_retry
+
+
+def afresh(site: Site | BrokenSite) -> Site | BrokenSite:
+    """The site without the version of its list, so that its whole list is harvested."""
+    return replace(site, list_version=None) if isinstance(site, Site) else site
+
+
+def _is_planned(site: Site | BrokenSite, request: RunRequest) -> bool:
+    """True if this run harvests the site anyway."""
+    if request.requested:
+        return False
+    return site.name in request.names if request.names else request.force or _is_due(site, request.today)
 
 
 def _is_due(site: Site | BrokenSite, today: date) -> bool:
     return isinstance(site, BrokenSite) or is_due(site, today)
 
 
-def _due_since(site: Site | BrokenSite) -> date:
+def due_day(site: Site | BrokenSite) -> date:
+    """The day since when the site is due, for the order of sites; a site that was never harvested comes first."""
     return (due_since(site) if isinstance(site, Site) else None) or date.min
 
 

@@ -16,6 +16,7 @@ from metaharvest.errors import (
     HarvestError,
     ListError,
     NotWritten,
+    RequestEnded,
     RunLost,
     TargetError,
     TransformError,
@@ -57,9 +58,15 @@ async def harvest_site(site: Site, kind: SiteRunKind, source: Source | PagedSour
                     async with held_for(ctx.reading_turns, READING_TURN_SECONDS):
                         await in_thread(partial(staged.fill, _in_time(listing.documents, ctx)))
             except FetchError as error:
+                if ctx.deadlines.site_stop.is_set() or isinstance(error, RequestEnded):
+                    await ctx.journal.site_stopped(site_run)
+                    return True
                 await ctx.journal.list_failed(site_run, _code(source, error, "GetHarvestListError"), error.findings)
                 return False
             except ListError as error:
+                if ctx.deadlines.site_stop.is_set():
+                    await ctx.journal.site_stopped(site_run)
+                    return True
                 if any(finding.rule in NOT_OFFERED for finding in error.findings):
                     ctx.turn.has_no_list()
                 await ctx.journal.list_failed(
@@ -74,6 +81,7 @@ async def harvest_site(site: Site, kind: SiteRunKind, source: Source | PagedSour
                 tally = await _harvest_listed(harvest, listing, staged)
                 await look_again(harvest)
             ctx.progress.documents_ended(site.name, staged.left_out)
+            ctx.progress.site_closes(site.name)
         duplicates = staged.left_out + tally.duplicates
         version = listing.version if isinstance(listing, Listing) else None
         listed = tally.listed + staged.left_out
@@ -83,7 +91,10 @@ async def harvest_site(site: Site, kind: SiteRunKind, source: Source | PagedSour
         )
     except ListBrokenOff as error:
         tally = error.tally
-        await ctx.journal.broken_off(site_run, tally.listed, tally.unchanged, tally.duplicates, error.row)
+        if ctx.deadlines.site_stop.is_set():
+            await ctx.journal.site_stopped(site_run, tally.listed, tally.unchanged, tally.duplicates)
+        else:
+            await ctx.journal.broken_off(site_run, tally.listed, tally.unchanged, tally.duplicates, error.row)
     except (DatabaseError, RunLost):
         raise
     except TargetError as error:

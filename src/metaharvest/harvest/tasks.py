@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from math import inf
 from typing import Protocol, TypeVar
@@ -48,6 +48,19 @@ async def side_by_side() -> AsyncIterator[asyncio.TaskGroup]:
         errors = list(_leaves(group))
         gravest = next((error for error in errors if isinstance(error, DatabaseError | RunLost)), errors[0])
         raise gravest from gravest.__cause__
+
+
+@asynccontextmanager
+async def in_background(work: Coroutine[object, object, None]) -> AsyncIterator[None]:
+    """Do this work beside the body; it is cancelled at the end of the body, and an error of it is only logged."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        [ended] = await asyncio.gather(task, return_exceptions=True)
+        if isinstance(ended, Exception):
+            log.error("The work in the background failed", exc_info=ended)
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

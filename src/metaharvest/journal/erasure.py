@@ -13,15 +13,19 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from metaharvest.database.batches import batches
 from metaharvest.database.models import (
+    ApiKey,
+    AuditEntry,
     Base,
     DocumentTransfer,
     DocumentWithdrawal,
     HarvestDetailLog,
     HarvestLog,
+    HarvestRequest,
     HarvestSiteRun,
     HarvestSiteSchedule,
     ReportDelivery,
     ReportOutbox,
+    SiteRegistration,
 )
 from metaharvest.errors import ScheduleError
 from metaharvest.mail.redaction import REMOVED, address_pattern, without_address, without_document
@@ -43,6 +47,18 @@ _TEXTS: Sequence[InstrumentedAttribute[str | None]] = (
     DocumentTransfer.transferred_by,
     DocumentWithdrawal.reason,
     DocumentWithdrawal.withdrawn_by,
+    AuditEntry.actor,
+    AuditEntry.subject,
+    AuditEntry.before_values,
+    AuditEntry.after_values,
+    AuditEntry.reason,
+    ApiKey.created_by,
+    HarvestRequest.asked_by,
+    HarvestRequest.sentence,
+    SiteRegistration.summary,
+    SiteRegistration.mail_problem,
+    SiteRegistration.decided_by,
+    SiteRegistration.reason,
 )
 """The columns in which an address may stand among other words."""
 

@@ -17,8 +17,8 @@ _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
 
 
 _MORE_MEMORY = (
-    "The next run tries again. The administrator should give the harvester more memory, or find out what is so large "
-    "at this site."
+    "The next run tries again. The administrator should give the harvester more memory, or find the large "
+    "documents of this site."
 )
 _REFUSED = (
     "Only this is lost. The administrator should find out which value of this site is too long or too large for "
@@ -56,9 +56,7 @@ def internal_error(error: Exception, what: str) -> Finding:
         message = f"{what}: there is not enough memory for it on this machine."
         return Finding("harvest.no-memory", message, _MORE_MEMORY)
     if isinstance(error, NotWritten):
-        return Finding(
-            "harvest.not-written", f"{what}: the database refused what was to be written: {error}.", _REFUSED
-        )
+        return Finding("harvest.not-written", f"{what}: the database refused the rows: {error}.", _REFUSED)
     return Finding(
         "harvest.surprise",
         f"{what}: {type(error).__name__}: {one_line(masked(str(error)))}",

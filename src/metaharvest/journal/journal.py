@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import Self, TypeVar
@@ -20,7 +20,18 @@ from sqlalchemy.orm import Session
 from metaharvest.config.settings import Settings
 from metaharvest.database.locks import HeldLock
 from metaharvest.errors import DatabaseError, DatabaseUnavailable, NotWritten, RunLost
-from metaharvest.journal import list_notes, list_shrinkage, outcomes, purge, runs, site_runs, spot_check_notes
+from metaharvest.journal import (
+    list_notes,
+    list_shrinkage,
+    live,
+    outcomes,
+    purge,
+    rights,
+    runs,
+    site_runs,
+    spot_check_notes,
+    taken_requests,
+)
 from metaharvest.journal.internal_errors import internal_error
 from metaharvest.journal.list_notes import ListNote
 from metaharvest.journal.log_rows import NO_SITE, LogRow, Stamp, whose, write_log
@@ -28,6 +39,7 @@ from metaharvest.journal.named_targets import named_targets
 from metaharvest.journal.outcomes import OutcomeNote, Settled, settled_rows, write_settled
 from metaharvest.journal.phases import Phases
 from metaharvest.journal.site_runs import Closing, Opening
+from metaharvest.journal.taken_requests import TakenRequests, TakenStops
 from metaharvest.journal.writer import GroupLimits, Writer
 from metaharvest.ledger.entries import LedgerEntry
 from metaharvest.ledger.rows import delete_entries, note_pending
@@ -47,6 +59,8 @@ from metaharvest.model import (
 )
 from metaharvest.model.actions import Remedy
 from metaharvest.problems import follow
+from metaharvest.reports import NamedTargets
+from metaharvest.requests import taking
 from metaharvest.sites.clock_checks import REPAIR, is_steady, long_pause
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.targets import owners
@@ -88,18 +102,24 @@ class Journal:
         lock: HeldLock,
         limits: GroupLimits,
     ) -> None:
+        named = named_targets(targets)
+        opened = runs.open_run(engine, settings, named, clock(), today)
+        self._prepare(settings, named, clock, today, opened.run_id)
+        self.left_unfinished, self.reports_not_made = opened.unfinished, opened.reports_not_made
+        self._writer = Writer(engine, rights.by_lock(engine, lock, self.run_id, clock), self._write_notes, limits)
+
+    def _prepare(self, settings: Settings, named: NamedTargets, clock: Clock, today: date, run_id: int) -> None:
         self._settings = settings
-        self._named_targets = named_targets(targets)
+        self._named_targets = named
         self._clock = clock
         self._is_whole = True
         self._is_stopped = False
         self._open_sites: set[int] = set()
+        self._is_stopped_by_person = False
         self.today = today
         self._is_by_the_clock = today == clock().astimezone(settings.harvester.zone).date()
-        self.run_id, self.left_unfinished, self.reports_not_made = runs.open_run(
-            engine, settings, self._named_targets, clock(), today
-        )
-        self._writer = Writer(engine, lock, clock, self.run_id, self._write_notes, limits)
+        self.run_id = run_id
+        self.reports_not_made = 0
 
     def __enter__(self) -> Self:
         return self
@@ -110,17 +130,41 @@ class Journal:
     # -- the run
 
     def close_run(self) -> RunStatus:
-        """Log HarvesterShutdown, purge old rows and close the run; its status, which follows from its site runs."""
+        """Purge old rows, log HarvesterShutdown and close the run; its site runs decide about the returned status.
 
-        def shut_down(session: Session) -> RunStatus:
+        One transaction writes the row HarvesterShutdown and the status: a run with this row is closed.
+        """
+        self._purge()
+
+        def close(session: Session) -> RunStatus:
             status = runs.run_status(session, self.run_id, self._is_whole, self._is_stopped)
             self._log(session, LogRow("HarvesterShutdown", f"The run ended: {status}."))
+            is_stopped = self._is_stopped_by_person
+            taken_requests.end(session, self._stamp(), is_stopped=is_stopped, is_whole=self._is_whole)
+            live.forget(session)
+            runs.close_run(session, self.run_id, status, self._clock())
             return status
 
-        status = self._now(shut_down)
-        self._purge()
-        self._now(lambda session: runs.close_run(session, self.run_id, status, self._clock()))
-        return status
+        return self._now(close)
+
+    def take_requests(
+        self, enabled: Mapping[int, str], named: Collection[int] | None, *, leaves_out: bool
+    ) -> TakenRequests:
+        """Take the requests of people: see `taken_requests.take`."""
+        return self._now(
+            lambda session: taken_requests.take(session, self._stamp(), enabled, named, leaves_out=leaves_out)
+        )
+
+    async def beat(self, progress: Sequence[live.SiteNumbers]) -> TakenStops:
+        """Write the live numbers of sites that have changed; take the stops of people."""
+
+        def write(session: Session) -> TakenStops:
+            live.write(session, self.run_id, progress, self._clock())
+            return taken_requests.take_stops(session, self._stamp())
+
+        stops = await self._soon(write)
+        self._is_stopped_by_person = self._is_stopped_by_person or stops.whole_run
+        return stops
 
     def cut_short(self, why: Finding, not_begun: Sequence[str]) -> str:
         """Note the reason why the run ends early, and the sites that were not begun; return the findings about it."""
@@ -178,6 +222,7 @@ class Journal:
         rows = self._purged(purge.log_rows, limit, purge.CHUNK)
         gone = self._purged(purge.reports, limit, purge.REPORTS)
         self._now(lambda session: follow.purge(session, limit))
+        self._now(lambda session: taking.purge(session, limit))
         if rows or gone:
             message = f"{rows:,} log rows and {gone:,} delivered reports from before {limit} were deleted."
             self._now(lambda session: self._log(session, LogRow("LogPurged", message)))
@@ -257,6 +302,15 @@ class Journal:
         finding = internal_error(error, "The harvester itself failed on this site")
         row = LogRow("SiteError", finding.message, (finding,))
         await self._end(Closing(site_run, (row,), status=SiteRunStatus.FAILED, reason=finding.message))
+
+    async def site_stopped(
+        self, site_run: SiteRun, listed: int | None = None, unchanged: int = 0, duplicates: int = 0
+    ) -> None:
+        """Close a site run that was stopped before its list was read to the end: the site stays due."""
+        why = "The harvest of this site was stopped; the next run goes on with it."
+        rows = (*site_runs.rows_without_documents(site_run.site, unchanged, duplicates), LogRow("DocDeferred", why))
+        status = SiteRunStatus.STOPPED
+        await self._end(Closing(site_run, rows, listed, unchanged, duplicates, status=status, reason=why))
 
     async def broken_off(self, site_run: SiteRun, listed: int, unchanged: int, duplicates: int, row: LogRow) -> None:
         """Close a site run with an incomplete list: the outcomes of its documents stay, and so do the site's dates."""

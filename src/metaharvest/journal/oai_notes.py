@@ -93,7 +93,7 @@ def left_out(number: int, announced: int | None, name: str, *, asks_again: bool)
             "Some records came on more than one page: the list changed while it was read, or has no fixed order. If "
             f"records moved between its pages, {others} left out."
         )
-    remedy = "Nothing is to be done: the next harvest asks for the same list once more."
+    remedy = "No action is needed: the next harvest asks for the same list once more."
     if not asks_again:
         remedy = Remedy(
             "It was asked for twice. The administrator asks for all records ({}), at a time when few of them change.",
@@ -107,7 +107,7 @@ def empty(site: Site, known: int) -> list[LogRow]:
     asked = f"The repository was asked for {_all_records(site)}, and listed none"
     if not known:
         message = f"{asked}. The next harvest asks for all of them again."
-        remedy = "If there should be some, see whether the format, the set and the dates of the site are those meant."
+        remedy = "If there should be some, check the format, the set and the dates of the site."
         return doubtful((Finding(EMPTY, message, remedy, Level.WARNING),))
     records = "1 record was" if known == 1 else f"{known:,} records were"
     message = f"{asked}; {records} there before. Nothing was deleted."
@@ -163,8 +163,8 @@ def deletions_wait(number: int, names: Sequence[str]) -> Finding:
         f"The repository says that {documents} deleted. {lists} {quoted} did not come to "
         f"{'its' if len(names) == 1 else 'their'} end and may name them by now. Nothing was deleted.",
         Remedy(
-            "Nothing is to be done if the next harvest reads all lists. If not, the repository's keeper looks why. The "
-            "administrator switches off a site that is not needed ({}).",
+            "No action is needed if the next harvest reads all lists. If not, the repository's keeper should find out "
+            "why. The administrator switches off a site that is not needed ({}).",
             todo("sites.disable"),
         ),
         Level.WARNING,
@@ -180,7 +180,7 @@ def many_deletions(number: int, held: int, name: str) -> Finding:
         "than the site may lose in one harvest, none was deleted.",
         Remedy(
             "The keeper of the repository should say whether that is right. If it is, the administrator of the "
-            "harvester confirms the deletions ({}), and the next harvest makes them. If not, nothing is to be done "
+            "harvester confirms the deletions ({}), and the next harvest makes them. If not, no action is needed "
             "until the repository lists the records again.",
             todo("sites.confirm", name=name),
         ),

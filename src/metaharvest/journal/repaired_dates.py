@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.change_feed import repair_times
 from metaharvest.database.models import IS_REAL, Base, HarvestRun, HarvestSiteRun
+from metaharvest.journal.kept_totals import move_totals
 from metaharvest.ledger.rows import move_dates
 from metaharvest.model import SiteRunStatus
 from metaharvest.sites.registry import read_sites_harvested_after, set_next_harvest
@@ -40,6 +41,8 @@ def repair_dates(session: Session, now: datetime, today: date) -> dict[str, int]
         for what, (name, columns) in values.items():
             rows = [_move(session, Base.metadata.tables[name], column, limit, value) for column in columns]
             repaired[what] = max(repaired.get(what, 0), *rows)
+    if repaired.get("runs") or repaired.get("site runs"):
+        move_totals(session, today + _GRACE, today)
     return {what: number for what, number in repaired.items() if number}
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from datetime import date, datetime
 
 from sqlalchemy import Engine, exists, func, or_, select, update
@@ -14,43 +15,96 @@ from metaharvest import reports
 from metaharvest.config.settings import Settings
 from metaharvest.database.engine import database_errors, writers
 from metaharvest.database.models import IS_HARVEST, IS_REAL, HarvestLog, HarvestRun, HarvestSiteRun
+from metaharvest.journal import live, taken_requests
+from metaharvest.journal.kept_totals import keep_totals_of_run
 from metaharvest.journal.log_rows import NO_SITE, LogRow, Stamp, write_log
 from metaharvest.journal.outcomes import is_lost
 from metaharvest.journal.site_runs import not_reported, report_queued
 from metaharvest.model import RunStatus, SiteRunKind, SiteRunStatus
 
 
+@dataclass(frozen=True, slots=True)
+class OpenedRun:
+    """A run that was opened: its number; the unfinished sites, by number, with the kind of their site run; and the
+    number of reports of dead runs that could not be made.
+    """
+
+    run_id: int
+    unfinished: Mapping[int, SiteRunKind]
+    reports_not_made: int
+
+
 def open_run(
     engine: Engine, settings: Settings, named_targets: reports.NamedTargets, now: datetime, today: date
-) -> tuple[int, dict[int, SiteRunKind], int]:
-    """Open a run, log HarvesterStartup and close dead runs.
-
-    Returns the number of the run; the unfinished sites, by number, with the kind of their site run; and the number of
-    reports of dead runs that could not be made.
-    """
+) -> OpenedRun:
+    """Open a run, log HarvesterStartup and close dead runs."""
     with database_errors(engine), writers(engine).begin() as session:
-        dead = session.scalars(select(HarvestRun).where(HarvestRun.status == RunStatus.RUNNING)).all()
-        run = HarvestRun(
-            harvest_date=today,
-            started_at=now,
-            status=RunStatus.RUNNING.value,
-            host=socket.gethostname(),
-            pid=os.getpid(),
-            heartbeat_at=now,
-        )
-        session.add(run)
-        session.flush()
-        stamp = Stamp(run.run_id, today, now)
-        write_log(session, [(LogRow("HarvesterStartup", "The run began."), NO_SITE)], stamp)
-        closed = [LogRow("RunInterrupted", _close_dead(session, old, now)) for old in dead]
-        write_log(session, [(row, NO_SITE) for row in closed], stamp)
-        session.flush()
-        not_made = sum(not _report(session, old.run_id, settings, named_targets, stamp) for old in dead)
-        left = select(HarvestSiteRun.site_schedule_id, HarvestSiteRun.kind).where(
-            HarvestSiteRun.status == SiteRunStatus.INTERRUPTED.value
-        )
-        unfinished = {site_id: SiteRunKind(kind) for site_id, kind in session.execute(left)}
-        return run.run_id, unfinished, not_made
+        return open_run_in(session, settings, named_targets, now, today)
+
+
+def open_run_in(
+    session: Session,
+    settings: Settings,
+    named_targets: reports.NamedTargets,
+    now: datetime,
+    today: date,
+    *,
+    distributed: bool = False,
+) -> OpenedRun:
+    """The same in a transaction. `distributed`: workers harvest its sites."""
+    dead = session.scalars(select(HarvestRun).where(HarvestRun.status == RunStatus.RUNNING)).all()
+    run = HarvestRun(
+        harvest_date=today,
+        started_at=now,
+        status=RunStatus.RUNNING.value,
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        heartbeat_at=now,
+        distributed=distributed,
+    )
+    session.add(run)
+    session.flush()
+    stamp = Stamp(run.run_id, today, now)
+    live.forget(session)
+    write_log(session, [(LogRow("HarvesterStartup", "The run began."), NO_SITE)], stamp)
+    closed = [LogRow("RunInterrupted", _close_dead(session, old, now)) for old in dead]
+    write_log(session, [(row, NO_SITE) for row in closed], stamp)
+    taken_requests.give_back(session, [old.run_id for old in dead], stamp)
+    session.flush()
+    for old in dead:
+        keep_totals_of_run(session, old.run_id)
+    not_made = sum(not _report(session, old.run_id, settings, named_targets, stamp) for old in dead)
+    left = select(HarvestSiteRun.site_schedule_id, HarvestSiteRun.kind).where(
+        HarvestSiteRun.status == SiteRunStatus.INTERRUPTED.value
+    )
+    unfinished = {site_id: SiteRunKind(kind) for site_id, kind in session.execute(left)}
+    return OpenedRun(run.run_id, unfinished, not_made)
+
+
+def leave_open(session: Session, run_id: int, site_ids: Collection[int], now: datetime) -> None:
+    """Leave the open site runs of these sites to the next slice of their job."""
+    _interrupt(session, run_id, now, site_ids)
+
+
+def ended_site_runs(session: Session, run_id: int, site_ids: Collection[int]) -> dict[int, HarvestSiteRun]:
+    """The site runs of these sites that have ended in this run, by number."""
+    its = (
+        HarvestSiteRun.run_id == run_id,
+        HarvestSiteRun.site_schedule_id.in_(site_ids),
+        HarvestSiteRun.status.not_in((SiteRunStatus.RUNNING.value, SiteRunStatus.INTERRUPTED.value)),
+    )
+    return {each.site_run_id: each for each in session.scalars(select(HarvestSiteRun).where(*its))}
+
+
+def was_whole(session: Session, run_id: int) -> bool:
+    """True if workers did all that this run had to do: nothing was cut short, no target stopped answering."""
+    codes = ("RunInterrupted", "TargetError")
+    cut_short = select(HarvestLog.harvest_log_id).where(
+        HarvestLog.run_id == run_id, HarvestLog.harvest_operation_code.in_(codes)
+    )
+    is_open = (SiteRunStatus.RUNNING.value, SiteRunStatus.INTERRUPTED.value)
+    left = select(HarvestSiteRun.site_run_id).where(HarvestSiteRun.run_id == run_id, HarvestSiteRun.status.in_(is_open))
+    return session.scalar(cut_short.limit(1)) is None and session.scalar(left.limit(1)) is None
 
 
 def report_run(
@@ -66,11 +120,13 @@ def report_run(
 def run_status(session: Session, run_id: int, is_whole: bool, is_stopped: bool) -> RunStatus:
     """The status of a run: failed if no site could be harvested at all, succeeded if each one succeeded.
 
-    A run that was cut short has not done all of its work. `is_stopped`: a signal cut it short.
+    A run that was cut short has not done all of its work. `is_stopped`: a signal, or a person, cut it short. A site
+    that a person stopped does not count.
     """
     if is_stopped:
         return RunStatus.INTERRUPTED
-    statuses = session.scalars(select(HarvestSiteRun.status).where(HarvestSiteRun.run_id == run_id)).all()
+    its = (HarvestSiteRun.run_id == run_id, HarvestSiteRun.status != SiteRunStatus.STOPPED.value)
+    statuses = session.scalars(select(HarvestSiteRun.status).where(*its)).all()
     if all(status == SiteRunStatus.SUCCEEDED for status in statuses):
         return RunStatus.SUCCEEDED if is_whole else RunStatus.WITH_ERRORS
     harvested = (SiteRunStatus.SUCCEEDED, SiteRunStatus.WITH_ERRORS)
@@ -80,6 +136,7 @@ def run_status(session: Session, run_id: int, is_whole: bool, is_stopped: bool) 
 def close_run(session: Session, run_id: int, status: RunStatus, now: datetime) -> None:
     """Write the end of the run; from then on it may write nothing more."""
     session.execute(update(HarvestRun).where(HarvestRun.run_id == run_id).values(status=status.value, ended_at=now))
+    keep_totals_of_run(session, run_id)
 
 
 def finished_before(session: Session, run_id: int, today: date) -> dict[int, SiteRunStatus]:
@@ -117,13 +174,12 @@ def _close_dead(session: Session, run: HarvestRun, now: datetime) -> str:
     return f"The run {run.run_id}, begun {began}, never ended.{sites}"
 
 
-def _interrupt(session: Session, run_id: int, now: datetime) -> list[str]:
-    """Leave the open site runs of a run to the next run; return the sites' names."""
-    left = session.scalars(
-        select(HarvestSiteRun).where(
-            HarvestSiteRun.run_id == run_id, HarvestSiteRun.status == SiteRunStatus.RUNNING.value
-        )
-    ).all()
+def _interrupt(session: Session, run_id: int, now: datetime, site_ids: Collection[int] | None = None) -> list[str]:
+    """Leave the open site runs of a run, or of these sites in it, to be taken up again; return the sites' names."""
+    its = [HarvestSiteRun.run_id == run_id, HarvestSiteRun.status == SiteRunStatus.RUNNING.value]
+    if site_ids is not None:
+        its.append(HarvestSiteRun.site_schedule_id.in_(site_ids))
+    left = session.scalars(select(HarvestSiteRun).where(*its)).all()
     for site_run in left:
         site_run.status, site_run.ended_at = SiteRunStatus.INTERRUPTED.value, now
         site_run.failure_reason = "The run was interrupted; the next run takes it up."

@@ -20,11 +20,13 @@ from metaharvest.database.models import (
     Base,
     HarvestDetailLog,
     HarvestLog,
+    HarvestRun,
     HarvestSiteRun,
 )
 from metaharvest.database.rows import insert_numbered
 from metaharvest.journal import totals
 from metaharvest.journal.internal_errors import internal_error
+from metaharvest.journal.kept_totals import keep_totals
 from metaharvest.journal.log_rows import LogRow, Stamp, Whose, whose, write_log
 from metaharvest.journal.outcomes import is_lost
 from metaharvest.journal.phases import UNKNOWN, Phases
@@ -96,18 +98,24 @@ class Closing:
 
 def open_all(session: Session, openings: Sequence[Opening], stamp: Stamp) -> list[SiteRun]:
     """Open the site runs, or resume those that a dead run left."""
-    # A rehearsal is not resumed: its number is that of no row.
+    # A rehearsal is not resumed: no row has its number.
     left = {
         row.site_schedule_id: row
         for row in session.scalars(_INTERRUPTED, {"sites": [opening.site.site_id for opening in openings]})
     }
     forget_rehearsed(session, [opening.site for opening in openings])
     new = [opening for opening in openings if opening.site.site_id not in left]
+    days_before = _days(session, [row.run_id for row in left.values()])
     numbers = {
         opening.site.site_id: _take_up(session, left[opening.site.site_id], opening, stamp)
         for opening in openings
         if opening.site.site_id in left
     }
+    keep_totals(
+        session,
+        days_before,
+        select(_SITE_RUNS.c.site_schedule_id).where(_SITE_RUNS.c.site_run_id.in_(numbers.values())),
+    )
     if new:
         rows = [_new_columns(opening) for opening in new]
         same = {"run_id": stamp.run_id, "status": SiteRunStatus.RUNNING.value, "started_at": stamp.now}
@@ -189,6 +197,12 @@ def _take_up(session: Session, left: HarvestSiteRun, opening: Opening, stamp: St
     return left.site_run_id
 
 
+def _days(session: Session, run_ids: Sequence[int]) -> set[date]:
+    """The days of these runs."""
+    query = select(HarvestRun.harvest_date).where(HarvestRun.run_id.in_(run_ids))
+    return set(session.scalars(query)) if run_ids else set()
+
+
 def _known_lists(session: Session, openings: Sequence[Opening]) -> dict[int, tuple[ListVersion, int]]:
     """By site, the version of the list that the ledger mirrors, and the number of documents in it."""
     versions = {opening.site.site_id: opening.site.list_version for opening in openings}
@@ -245,7 +259,7 @@ def rows_without_documents(site: Site, unchanged: int, duplicates: int) -> tuple
         remedy = "Name each document once, and give a newer document a higher revision."
         if site.options.oai is not None:
             rule, what = "oai.duplicates", "a record that the list has named before; its newest version counts."
-            remedy = "Nothing is to be done, unless the repository names records twice that it has once."
+            remedy = "No action is needed, unless the repository names records twice that it has once."
         message = f"{duplicates:,} more {entries} {what}"
         rows.append(LogRow("DocDuplicate", message, (Finding(rule, message, remedy, Level.WARNING),)))
     return tuple(rows)

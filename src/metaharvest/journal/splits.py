@@ -40,7 +40,7 @@ def begun(session: Session, site: Site) -> list[LogRow]:
         f"{', '.join(named)}{more}. Each of them lists all of its records once."
     )
     remedy = (
-        f"Nothing is to be done: the dates, contacts, options and settings of '{first}' hold for all of them. No "
+        f"No action is needed: the dates, contacts, options and settings of '{first}' hold for all of them. No "
         "document changes, and none is missing before all of these sites have listed all of their records."
     )
     return oai_notes.doubtful((Finding(SPLIT, message, remedy, Level.WARNING),))

@@ -14,10 +14,9 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Protocol, Self, TypeVar
 
-from sqlalchemy import Engine, bindparam, update
+from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from metaharvest.database.dialects import (
@@ -28,10 +27,7 @@ from metaharvest.database.dialects import (
     reason_of,
 )
 from metaharvest.database.engine import database_errors, writers
-from metaharvest.database.locks import HeldLock
-from metaharvest.database.models import HarvestRun
 from metaharvest.errors import DatabaseError, NotWritten, RunLost
-from metaharvest.model import RunStatus
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +38,9 @@ _FURTHER_TRIES = 3
 
 _Value = TypeVar("_Value")
 _Answer = TypeVar("_Answer")
+
+MayWrite = Callable[[Session], bool]
+"""True if the writer is still the one that may write. It may raise RunLost with a sentence of its own."""
 
 Write = Callable[[Session, Sequence[_Value]], Sequence[_Answer]]
 """Writes all values of its kind at once, with an answer for each. It may be called again if the transaction failed."""
@@ -88,7 +87,9 @@ class _Request:
 
 
 class Writer:
-    """Writes for one run, `run_id`, which holds `lock`. `write_notes` writes a group of notes.
+    """Writes for one run as long as `may_write` is true. `write_notes` writes a group of notes.
+
+    `may_write` is called in each transaction, before anything is written.
 
     `stored` is called in the writer's thread with the bytes of documents that a commit has stored.
 
@@ -103,16 +104,12 @@ class Writer:
     def __init__(
         self,
         engine: Engine,
-        lock: HeldLock,
-        clock: Callable[[], datetime],
-        run_id: int,
+        may_write: MayWrite,
         write_notes: Callable[[Session, Sequence[Any]], None],
         limits: GroupLimits,
     ) -> None:
         self._engine = engine
-        self._lock = lock
-        self._clock = clock
-        self._run_id = run_id
+        self._may_write = may_write
         self._write_notes = write_notes
         self._limits = limits
         self._sessions = writers(engine)
@@ -181,23 +178,25 @@ class Writer:
                 self._serve(notes, requests)
             except Exception as error:
                 # If the thread ended, everybody would wait. Some notes may be lost, and with them the run.
-                log.exception("The journal could not be written")
                 message = f"The journal could not be written: {type(error).__name__}: {error}"
                 self._failure = self._failure or DatabaseError(message)
                 self._fail([request for request in requests if not request.answer.done()], error)
                 self._wake.set()
+                log.exception("The journal could not be written")
 
     def _gather(self, notes: list[Note], requests: list[_Request]) -> None:
         """Move waiting values into the next transaction, in their order, up to the limits."""
         size = 0
         while self._queue and len(notes) < self._limits.notes and size < self._limits.size:
-            item = self._queue.popleft()
+            item = self._queue[0]
             if isinstance(item, _Request):
                 requests.append(item)
+                self._queue.popleft()
                 # From here on it cannot be cancelled any more.
                 if not item.answer.set_running_or_notify_cancel():
                     requests.pop()
             else:
+                self._queue.popleft()
                 notes.append(item)
                 size += item.size
         self._taken += size
@@ -308,17 +307,9 @@ class Writer:
     def _transaction(self) -> Iterator[Session]:
         """A transaction that commits only if the run is still ours."""
         with database_errors(self._engine), self._sessions.begin() as session:
-            still_ours = session.execute(_STILL_OURS, {"run": self._run_id, "now": self._clock()})
-            if still_ours.rowcount != 1 or not self._holds_lock():  # type: ignore[attr-defined]
-                raise RunLost(_LOST)
+            if not self._may_write(session):
+                raise RunLost(LOST)
             yield session
-
-    def _holds_lock(self) -> bool:
-        try:
-            with database_errors(self._engine):
-                return self._lock.still_held()
-        except DatabaseError as error:
-            raise RunLost(f"{_LOST} {error}") from error
 
 
 def _behind(error: Exception) -> BaseException:
@@ -326,10 +317,4 @@ def _behind(error: Exception) -> BaseException:
     return error.__cause__ or error
 
 
-_LOST = "This run has lost its lock, or another run has taken over; the next run goes on with what is left."
-_STILL_OURS = (
-    update(HarvestRun)
-    .where(HarvestRun.run_id == bindparam("run"), HarvestRun.status == RunStatus.RUNNING.value)
-    .values(heartbeat_at=bindparam("now"))
-    .execution_options(synchronize_session=False)
-)
+LOST = "This run has lost its lock, or another run has taken over; the next run goes on with what is left."

@@ -24,10 +24,7 @@ DEFAULT_MAX_LOSS = 10
 ALWAYS_DELETED = 20
 """This number of deletions never needs a confirmation, except at a site that may lose none."""
 
-_IS_TO_BE_CONFIRMED = (
-    _LEDGER.c.state == DocumentState.TO_CONFIRM.value,
-    _LEDGER.c.next_attempt.is_not(None),  # it always is; the condition lets the database use an index
-)
+_IS_TO_BE_CONFIRMED = (_LEDGER.c.state == DocumentState.TO_CONFIRM.value,)
 
 
 def most_unconfirmed(max_loss: int | None, held: int) -> int:

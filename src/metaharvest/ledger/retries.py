@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import date
 
-from sqlalchemy import ColumnElement, Integer, and_, exists, func, literal_column, or_, select
+from sqlalchemy import ColumnElement, and_, exists, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.models import Base, HarvestDocument, HarvestLog
@@ -25,9 +25,7 @@ def numbers_failing(session: Session, site_ids: Sequence[int] | None = None) -> 
     A document is failing if it was not accepted, or was put off.
     """
     site_id = HarvestDocument.site_schedule_id
-    # For all sites, do not use an index: SQLite would look up each row individually, which takes thirty times as long.
-    by = site_id + literal_column("0", Integer) if site_ids is None else site_id
-    query = select(by, func.count(), func.min(HarvestDocument.failing_since)).group_by(by)
+    query = select(site_id, func.count(), func.min(HarvestDocument.failing_since)).group_by(site_id)
     if site_ids is not None:
         query = query.where(site_id.in_(site_ids))
     rows = session.execute(query.where(HarvestDocument.failing_since.is_not(None)))

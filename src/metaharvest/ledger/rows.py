@@ -12,7 +12,7 @@ from metaharvest.database.batches import batches
 from metaharvest.database.models import Base, HarvestDocument, SiteCheckpoint
 from metaharvest.database.rows import insert_rows
 from metaharvest.ledger.entries import VALUES, LedgerEntry, Values
-from metaharvest.ledger.states import of_outcome
+from metaharvest.ledger.states import DELETION_WAITS, of_outcome
 from metaharvest.model import DocumentState, FetchedDocument, ListedDocument, Outcome, OutcomeKind, SiteRun
 
 _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
@@ -184,10 +184,21 @@ def note_withdrawal(session: Session, document_id: str, site_ids: Collection[int
 
 
 def ask_again(session: Session, document_id: str, site_ids: Collection[int], today: date) -> None:
-    """Note that this document, which was withdrawn, is to be tried again."""
+    """Let the next run try this document again, which was withdrawn."""
     here = update(_LEDGER).where(_LEDGER.c.document_id == document_id, _LEDGER.c.site_schedule_id.in_(site_ids))
     again = {"outcome": OutcomeKind.DEFERRED.value, "next_attempt": today, "state": DocumentState.DEFERRED.value}
     session.execute(here.values(**again))
+
+
+def try_failing_again(session: Session, site_ids: Collection[int], today: date) -> set[int]:
+    """Let all failing documents of these sites be tried again today; return the sites that have some."""
+    failing = (
+        _LEDGER.c.site_schedule_id.in_(site_ids),
+        _LEDGER.c.failing_since.is_not(None),
+        _LEDGER.c.state.not_in(DELETION_WAITS),
+    )
+    session.execute(update(_LEDGER).where(*failing).values(next_attempt=today))
+    return set(session.scalars(select(_LEDGER.c.site_schedule_id).where(*failing).distinct()))
 
 
 def forget_sites(session: Session, site_ids: Collection[int]) -> None:
@@ -217,15 +228,24 @@ def move_dates(session: Session, after: date, today: date) -> int:
     return moved
 
 
-def copy_rows(session: Session, connection: Connection, *, with_records: bool) -> None:
-    """Copy the rows of documents that failed into another database. `with_records`: the rows of records as well."""
+def copy_rows(
+    session: Session, connection: Connection, *, with_records: bool, site_ids: Collection[int] | None = None
+) -> None:
+    """Copy the rows of documents that failed into another database. `with_records`: the rows of records as well.
+
+    `site_ids`: only the rows of these sites.
+    """
     which = [_LEDGER.c.next_attempt.is_not(None), _LEDGER.c.failing_since.is_not(None)]
     if with_records:
         which.append(_LEDGER.c.datestamp.is_not(None))
-    rows = session.execute(select(_LEDGER).where(or_(*which)).execution_options(yield_per=_COPIED_AT_ONCE)).mappings()
+    query, standings = select(_LEDGER).where(or_(*which)), select(_CHECKPOINTS)
+    if site_ids is not None:
+        query = query.where(_LEDGER.c.site_schedule_id.in_(site_ids))
+        standings = standings.where(_CHECKPOINTS.c.site_schedule_id.in_(site_ids))
+    rows = session.execute(query.execution_options(yield_per=_COPIED_AT_ONCE)).mappings()
     for chunk in rows.partitions(_COPIED_AT_ONCE):
         connection.execute(insert(_LEDGER), [dict(row) for row in chunk])
-    if with_records and (standing := [dict(row) for row in session.execute(select(_CHECKPOINTS)).mappings()]):
+    if with_records and (standing := [dict(row) for row in session.execute(standings).mappings()]):
         connection.execute(insert(_CHECKPOINTS), standing)
 
 

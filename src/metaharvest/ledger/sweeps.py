@@ -63,7 +63,7 @@ class Progress:
 
 
 def progress_of(session: Session, site_id: int, treatment: str) -> Progress:
-    """The progress of the site's sweep. `treatment` is that of sweeps from before it was kept."""
+    """The progress of the site's sweep. `treatment` is for sweeps that were stored without one."""
     row = session.get(SiteCheckpoint, site_id)
     if row is None:
         return Progress()

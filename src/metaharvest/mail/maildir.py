@@ -10,7 +10,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from metaharvest.config.files import make_folder, require_folder
+from metaharvest.config.files import make_folder, require_folder, sync_folder
 from metaharvest.config.paths import nearest_there
 from metaharvest.mail.delivery import Attempt, Letter
 from metaharvest.mail.message import safe_file_name
@@ -50,7 +50,7 @@ class Maildir:
                     written += 1
             except OSError as error:
                 stopped = [self._stopped(error)]
-            _sync(self._folder / "new")
+            sync_folder(self._folder / "new")
         except OSError as error:
             return [self._stopped(error)]
         return [Attempt("sent", there=name in there) for name in names[:written]] + stopped
@@ -97,12 +97,3 @@ def _name(letter: Letter) -> str:
     digest = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:32]
     domain = safe_file_name(letter.message_id.strip("<>").rpartition("@")[2])
     return f"{int(letter.created_at.timestamp())}.{digest}.{domain}"
-
-
-def _sync(folder: Path) -> None:
-    """Make sure that the names in a folder are on the disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

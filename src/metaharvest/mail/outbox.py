@@ -197,7 +197,8 @@ def deliver(
     finally:
         backend.close()
     round_.settle(round_.refusals.close_round())
-    waiting = _number_waiting(session_factory)
+    with session_factory() as session:
+        waiting = number_waiting(session)
     return Deliveries(round_.sent, waiting, round_.refused, round_.there, former, round_.in_doubt)
 
 
@@ -335,9 +336,9 @@ def _waiting_reports(session_factory: Callable[[], Session], due: ColumnElement[
         return list(session.scalars(query.order_by(ReportDelivery.report_id)))
 
 
-def _number_waiting(session_factory: Callable[[], Session]) -> int:
-    with session_factory() as session:
-        return session.scalars(select(func.count()).where(ReportDelivery.status == "queued")).one()
+def number_waiting(session: Session) -> int:
+    """The number of deliveries that wait."""
+    return session.scalars(select(func.count()).where(ReportDelivery.status == "queued")).one()
 
 
 def _parcels(

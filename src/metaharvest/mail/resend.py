@@ -35,7 +35,7 @@ def resend(session: Session, report_id: int, settings: Settings, to: Sequence[st
     _require(session, report_id)
     known = session.scalars(select(ReportDelivery).where(ReportDelivery.report_id == report_id)).all()
     deliveries = {row.recipient.casefold(): row for row in known}
-    recipients = tuple(dict.fromkeys(to or _entitled(session, report_id, settings)))
+    recipients = tuple(dict.fromkeys(to or entitled(session, report_id, settings)))
     wanted = {address.casefold() for address in recipients}
     former = [] if to else [row for key, row in deliveries.items() if key not in wanted]
     for row in former:
@@ -74,13 +74,13 @@ def resend_refused(session: Session, settings: Settings, since: datetime | None)
     for report_id, rows in refused.items():
         by_hand = [row.recipient for row in rows if row.by_hand]
         try:
-            entitled = list(_entitled(session, report_id, settings))
+            present = list(entitled(session, report_id, settings))
         except MetaharvestError:
-            entitled = []
-        if not by_hand and not entitled:
+            present = []
+        if not by_hand and not present:
             without.append(report_id)
             continue
-        number += _resend_missing(session, report_id, rows, [*by_hand, *entitled])
+        number += _resend_missing(session, report_id, rows, [*by_hand, *present])
     session.flush()
     return ResentRefused(len(refused) - len(without), number, tuple(without))
 
@@ -130,7 +130,7 @@ def _require(session: Session, report_id: int) -> None:
         raise MetaharvestError(f"There is no report number {report_id}. {todo('reports.list')} lists the reports.")
 
 
-def _entitled(session: Session, report_id: int, settings: Settings) -> Sequence[str]:
+def entitled(session: Session, report_id: int, settings: Settings) -> Sequence[str]:
     """The present recipients of such reports. Raises MetaharvestError if there are none."""
     query = (
         select(HarvestSiteRun.site_schedule_id)
@@ -139,13 +139,13 @@ def _entitled(session: Session, report_id: int, settings: Settings) -> Sequence[
     )
     site_id = session.scalar(query)
     if site_id is None:
-        entitled, why = settings.harvester.administrators, "No administrators are named in [harvester]"
+        recipients, why = settings.harvester.administrators, "No administrators are named in [harvester]"
     else:
         site = read_site(session, site_id)
-        entitled = site.contacts if isinstance(site, Site) else ()
+        recipients = site.contacts if isinstance(site, Site) else ()
         is_gone = site is None
         why = "Its site is registered no longer" if is_gone else "The row of its site in the schedule cannot be read"
-    if not entitled:
+    if not recipients:
         resend = todo("reports.resend", report_id=report_id)
         raise MetaharvestError(f"{why}, so that nobody gets such reports now. Name a recipient: {resend}.")
-    return entitled
+    return recipients

@@ -24,6 +24,7 @@ from metaharvest.model.kinds import WOULD_BE as WOULD_BE
 from metaharvest.model.kinds import Action as Action
 from metaharvest.model.kinds import Deletions as Deletions
 from metaharvest.model.kinds import DocumentState as DocumentState
+from metaharvest.model.kinds import FullText as FullText
 from metaharvest.model.kinds import Level as Level
 from metaharvest.model.kinds import ListMethod as ListMethod
 from metaharvest.model.kinds import Notify as Notify
@@ -70,6 +71,11 @@ class Finding:
         """True if this finding alone keeps a document or a list out."""
         return self.level is Level.ERROR
 
+    @property
+    def with_remedy(self) -> str:
+        """The message, and the remedy if there is one."""
+        return f"{self.message} {self.remedy}".rstrip()
+
 
 def limited(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """The first MAX_FINDINGS findings, and one with the number of the others and their highest level."""
@@ -109,7 +115,8 @@ class SiteOptions:
 
     `ca_file` has certificates to trust for this site alone, beside the others; a relative path as in the settings, like
     `filters` and `normalize`, the files that leave documents out and add elements to others. `max_loss` is the share of
-    a site's documents, in percent, that may be deleted in one harvest without a confirmation. `groups` are names that a
+    a site's documents, in percent, that may be deleted in one harvest without a confirmation. `full_text`: what the
+    pipeline does with files. `groups` are names that a
     steward gives to several sites. `split_from`: an upgrade has split the site of this name, which had several sets,
     and this is a part of it; the first part has that name still.
     """
@@ -122,6 +129,7 @@ class SiteOptions:
     normalize: Path | None = None
     deletions: Deletions | None = None
     max_loss: int | None = None
+    full_text: FullText | None = None
     groups: tuple[str, ...] = ()
     split_from: str | None = None
     oai: OaiOptions | None = None
@@ -141,6 +149,7 @@ class Site:
     """One registered source of documents: a checked row of harvest_site_schedule.
 
     `ldap_name` and `ldap_password`, a reference to a secret, are the site's login at a target that asks for one.
+    `public`: its documents are published.
     `file_folder` is the folder below which the settings allow it file: URLs, as `Settings.applied_to` adds it.
     """
 
@@ -156,6 +165,7 @@ class Site:
     source_kind: str = "harvest-list"
     notify: Notify = Notify.ALWAYS
     enabled: bool = True
+    public: bool = True
     options: SiteOptions = field(default_factory=SiteOptions)
     list_version: ListVersion | None = None
     ldap_name: str | None = None
@@ -181,7 +191,7 @@ class Site:
 class SameOrigin:
     """The other registered sites of a site's origin: of its source repository and format, with its target.
 
-    `enabled` are those of them that are switched on.
+    `enabled` are the ones that are switched on.
     """
 
     others: frozenset[int] = frozenset()
@@ -227,9 +237,9 @@ class RecordOrigin:
     """The origin of a record of a source repository, as a provenance container has it (OAI-PMH guidelines).
 
     `datestamp` and `response_date` are as the repository wrote them, the latter from the answer with the record;
-    `namespace` is that of the metadata, `about` the containers of that name, serialised. `digest` is the SHA-256 of the
-    received metadata in exclusive canonical XML; empty if there is none, or none was wanted. `title` is the title in
-    the metadata, on one line.
+    `namespace` is the namespace of the metadata, `about` the containers of that name, serialised. `digest` is the
+    SHA-256 of the received metadata in exclusive canonical XML; empty if there is none, or none was wanted. `title` is
+    the title in the metadata, on one line.
     """
 
     base_url: str
@@ -300,7 +310,7 @@ class Holding:
 class Intent:
     """The decision about a listed document. `findings` are the reasons, if nothing will be fetched.
 
-    `held_sha256` is that of the highest revision that the target holds, if it is known.
+    `held_sha256` is the SHA-256 of the highest revision that the target holds, if it is known.
     """
 
     document: ListedDocument
@@ -320,7 +330,7 @@ class Verdict:
     """The result of the checks of a fetched document: acceptable if no finding is an error.
 
     `filtered` names the filter of the site that left it out. `content`: the normalised document, which goes into the
-    target in its place. `title` is that of the document, as far as it could be read.
+    target in its place. `title` is the title of the document, as far as it could be read.
     """
 
     findings: tuple[Finding, ...] = ()

@@ -23,6 +23,10 @@ ACTIONS: dict[str, tuple[str, str]] = {
     # -- runs and their log
     "runs.start": ("run", "harvest the sites that are due"),
     "runs.full": ("run --site NAME --full", "fetch the whole list of the site NAME"),
+    "runs.requested": ("run --requested", "harvest the sites that people asked for"),
+    "runs.stop": ("runs stop", "stop the run under way"),
+    "runs.stop_site": ("runs stop --site NAME", "stop the harvest of the site NAME"),
+    "runs.remove": ("runs remove RUN_ID", "delete the run RUN_ID with its log"),
     "runs.list": ("runs", "list the runs"),
     "runs.show": ("runs show RUN_ID", "show the run RUN_ID"),
     "log.of_site": ("log --site NAME", "show the log of the site NAME"),
@@ -44,6 +48,24 @@ ACTIONS: dict[str, tuple[str, str]] = {
     "sites.enable": ("sites enable NAME", "switch on the site NAME"),
     "sites.disable": ("sites disable NAME", "switch off the site NAME"),
     "sites.confirm": ("sites confirm NAME", "confirm the deletions of the site NAME"),
+    "sites.harvest": ("sites harvest NAME", "ask for the harvest of the site NAME"),
+    "sites.skip": ("sites skip NAME", "leave the site NAME out of the next run"),
+    "sites.remove": ("sites remove NAME", "remove the site NAME from the schedule"),
+    "jobs.list": ("jobs", "list the jobs of workers"),
+    "jobs.show": ("jobs show JOB_ID", "show the job JOB_ID"),
+    "jobs.cancel": ("jobs cancel JOB_ID", "cancel the job JOB_ID"),
+    "jobs.retry": ("jobs retry JOB_ID", "let the job JOB_ID be tried now"),
+    "jobs.priority": ("jobs priority JOB_ID NUMBER", "change the priority of the job JOB_ID"),
+    "workers.list": ("workers", "list the workers"),
+    "workers.start": ("worker", "start a worker on this machine"),
+    "workers.coordinate": ("coordinate", "let workers harvest the sites that are due"),
+    "pipeline.show": ("pipeline", "show how far the pipeline has come"),
+    "pipeline.run": ("pipeline run", "run the pipeline"),
+    "pipeline.failures": ("pipeline failures", "list the documents that failed in the pipeline"),
+    "pipeline.rebuild": ("pipeline rebuild-index", "make the search index again"),
+    "pipeline.retry": ("pipeline retry STAGE", "let the documents that failed at the stage STAGE be tried again"),
+    "requests.list": ("requests", "list the requests to the harvester"),
+    "requests.cancel": ("requests cancel REQUEST_ID", "take the request REQUEST_ID back"),
     "sites.export": ("sites export", "write all sites into a file"),
     "sites.import": ("sites import FILE", "register the sites in FILE"),
     "sites.import_log": ("sites import-metacat --log", "import sites and log from a Metacat Harvester"),
@@ -54,6 +76,8 @@ ACTIONS: dict[str, tuple[str, str]] = {
     "documents.transfer": ("target transfer DOCUMENT NAME", "transfer the document DOCUMENT to the site NAME"),
     "documents.withdraw": ("target withdraw DOCUMENT --reason TEXT", "withdraw the document DOCUMENT"),
     "documents.readmit": ("target withdraw DOCUMENT --undo", "take back the withdrawal of the document DOCUMENT"),
+    # -- the console and the API
+    "keys.add": ("keys add NAME --role ROLE", "make the key NAME with the role ROLE"),
     # -- targets
     "targets.check": ("target check", "check the targets"),
     "targets.list": ("target list", "list the documents of the target"),
@@ -115,6 +139,12 @@ class Todo:
     def label(self) -> str:
         """The action in words, as on a button: `confirm the deletions of the site alder`."""
         return _PLACEHOLDER.sub(lambda found: self.values.get(found[0].lower(), found[0]), ACTIONS[self.id][1])
+
+    @property
+    def missing(self) -> list[str]:
+        """The names of its values that are missing."""
+        words = [word.lower() for word in ACTIONS[self.id][0].split() if word.isupper()]
+        return [word for word in words if word not in self.values]
 
     @property
     def is_for_everybody(self) -> bool:

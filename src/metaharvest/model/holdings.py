@@ -12,7 +12,8 @@ from metaharvest.model import FetchedDocument, ListedDocument
 class Upload:
     """A checked document for the target, from the site with this number (0: not from a site).
 
-    Documents of the other sites of `same_origin` belong to this site, too. `title`: see Verdict.
+    Documents of the other sites of `same_origin` belong to this site, too. `title`: see Verdict. `is_embeddable`: an
+    answer of the provider can have it; only a copy, which nobody has checked, may not be.
     """
 
     fetched: FetchedDocument
@@ -20,6 +21,7 @@ class Upload:
     at: datetime
     same_origin: frozenset[int] = frozenset()
     title: str = ""
+    is_embeddable: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,10 +42,18 @@ class ValidationLevel(StrEnum):
 
 
 class Deletions(StrEnum):
-    """What happens to a record that its source repository deleted: it is deleted in the target, or only noted."""
+    """What happens to a record that its source repository deleted: it is deleted in the target, or only recorded."""
 
     TELL = "tell"
     NOTE = "note"
+
+
+class FullText(StrEnum):
+    """What the pipeline does with the files of a site: it keeps them, or their text only, or looks for none."""
+
+    KEEP = "keep"
+    TEXT = "text"
+    NONE = "none"
 
 
 class ListMethod(StrEnum):
@@ -72,6 +80,7 @@ class SiteRunStatus(StrEnum):
     LIST_FAILED = "list-failed"
     INCOMPLETE = "incomplete"
     INTERRUPTED = "interrupted"
+    STOPPED = "stopped"
     FAILED = "failed"
 
 
@@ -158,7 +167,7 @@ class DocumentState(StrEnum):
 WOULD_BE: Mapping[OutcomeKind, str] = {
     OutcomeKind.INSERTED: "would be inserted; nothing was uploaded",
     OutcomeKind.UPDATED: "would be updated; nothing was uploaded",
-    OutcomeKind.DELETED: "would be deleted; the repository was not told",
+    OutcomeKind.DELETED: "would be deleted; nothing was deleted in the repository",
 }
 """The words in the log for an outcome of a target that only looks at documents, and forgets them."""
 

@@ -36,6 +36,7 @@ from metaharvest.model.actions import todo
 from metaharvest.monitoring.check import Check, ok, problem, warning
 from metaharvest.monitoring.settings_checks import check_secret
 from metaharvest.monitoring.target_checks import check_targets
+from metaharvest.monitoring.worker_checks import check_workers
 from metaharvest.queries.outbox import outbox_state
 from metaharvest.reports.phrasing import counted
 from metaharvest.sites.clock_checks import LONGEST_PAUSE, is_too_far, long_pause, some_of, wrong_clock
@@ -73,6 +74,7 @@ def check_database(settings: Settings, now: datetime) -> Iterator[Check]:
                 yield from _clock(session, now, today)
                 yield from _files_of_sites(session, settings)
                 yield from _reports(session, now)
+                yield from check_workers(session, settings)
         except (SettingsError, DatabaseError) as error:
             yield problem("database", str(error).replace(SAYS_MORE, "."))
 
@@ -136,7 +138,7 @@ def _open_run(run: HarvestRun, held: bool, now: datetime) -> Check:
         return problem("run lock", f"{who} never ended. The next run takes up what it left.")
     sign = f"its last sign of life was at {run.heartbeat_at:%Y-%m-%d %H:%M} UTC"
     if now - run.heartbeat_at > _SILENCE:
-        return problem("run lock", f"{who} is under way, but {sign}: look whether it hangs.")
+        return problem("run lock", f"{who} is under way, but {sign}: check whether it hangs.")
     return ok("run lock", f"{who} is under way; {sign}.")
 
 
@@ -255,7 +257,7 @@ def _files_of_sites(session: Session, settings: Settings) -> Iterator[Check]:
 
 def _files_of(site: Site) -> Iterator[Check]:
     if is_file_url(site.list_url) and (refused := refusal(site.list_url, site.file_folder)):
-        yield problem("sites", f"{site.name}: {refused.message} {refused.remedy}")
+        yield problem("sites", f"{site.name}: {refused.with_remedy}")
     if site.options.ca_file is not None:
         try:
             read_authorities(site.options.ca_file)
@@ -267,7 +269,7 @@ def _files_of(site: Site) -> Iterator[Check]:
             try:
                 read(path)
             except TransformError as error:
-                sentences = " ".join(f"{finding.message} {finding.remedy}" for finding in error.findings[:_NAMED])
+                sentences = " ".join(error.sentences[:_NAMED])
                 yield problem("sites", f"{site.name}: {sentences}")
 
 
@@ -286,7 +288,7 @@ def _silent(session: Session, sites: list[Site], today: date) -> Iterator[Check]
         yield problem(
             "schedule",
             f"The last run was on {last}, and {counted(len(waiting), 'site waits', 'sites wait')}: "
-            "see whether cron, the timer or the daemon still starts the harvester.",
+            "check whether cron, the timer or the daemon still starts the harvester.",
         )
 
 

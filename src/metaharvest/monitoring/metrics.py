@@ -26,6 +26,7 @@ from metaharvest.database.models import (
 )
 from metaharvest.ledger.retries import numbers_failing
 from metaharvest.model import OutcomeKind, SiteRunKind, SiteRunStatus
+from metaharvest.queries.jobs import job_numbers, workers
 from metaharvest.queries.outbox import outbox_state
 from metaharvest.sites.overdue import overdue_sites
 from metaharvest.sites.registry import read_sites
@@ -54,6 +55,7 @@ def metrics(session: Session | None, attempt: Attempt, today: date) -> Collector
         _sites(session, gauges)
         _registered(session, gauges, today)
         _deliveries(session, gauges, attempt.ended_at)
+        _jobs(session, gauges)
     return gauges.registry
 
 
@@ -159,3 +161,15 @@ def _deliveries(session: Session, gauges: _Gauges, now: datetime) -> None:
     gauges.set("reports_waiting", "Reports that wait to be delivered", waiting)
     refused = outbox_state(session, now).refused
     gauges.set("reports_refused", "Recipients that refused a report in the last seven days", refused)
+
+
+def _jobs(session: Session, gauges: _Gauges) -> None:
+    """The jobs of workers; nothing where there were none."""
+    numbers = job_numbers(session)
+    for (kind, state), number in sorted(numbers.by_kind.items()):
+        gauges.set("jobs", "Jobs of workers by kind and state", number, kind=kind, state=state)
+    if numbers.by_kind:
+        oldest = numbers.oldest_ready.timestamp() if numbers.oldest_ready else 0
+        gauges.set("jobs_oldest_ready_seconds", "Since when the oldest job waits for a worker; 0: none", oldest)
+        gauges.set("jobs_lapsed", "Jobs whose worker has lost its lease", numbers.lapsed)
+        gauges.set("workers", "Workers that were seen in the last minutes", len(workers(session)))

@@ -79,7 +79,9 @@ def notify_monitor(settings: Settings, status: str, exit_code: int, *, ended: bo
     if failure is None:
         return None
     what = "the run ended" if ended else "no run came to its end"
-    return f"The monitor at {shown_monitor(url)} ([monitoring] ping_url) could not be told that {what}: {failure}."
+    return (
+        f"The monitor at {shown_monitor(url)} ([monitoring] ping_url) did not get the message that {what}: {failure}."
+    )
 
 
 def _get(url: str, settings: Settings) -> tuple[str | None, bool]:

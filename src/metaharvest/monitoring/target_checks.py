@@ -27,7 +27,7 @@ _MAKERS = {"ok": ok, "warning": warning, "problem": problem}
 
 
 def check_targets(targets: Targets, sites: Sequence[Site | BrokenSite], limit: float = LIMIT) -> Iterator[Check]:
-    """The targets that the harvest uses: the one of all sites, those of single sites, and logins of sites.
+    """The targets that the harvest uses: the target of all sites, targets of single sites, and logins of sites.
 
     A site's own login is reported if the target gives it another answer than the others. Targets that ask for no login
     of sites are not asked about each of them.

@@ -26,8 +26,8 @@ _OTHER_KINDS = (
     (re.compile(r"urn:.*", re.IGNORECASE | re.DOTALL), "a URN"),
 )
 _STAYS = (
-    "Where the packageIds are to stay, `list build --from-names` takes the docids from the names of the files, and "
-    "`list add --docid` takes one as given."
+    "To keep the packageIds, use `list build --from-names`, which takes the docids from the names of the files, or "
+    "`list add --docid`."
 )
 
 

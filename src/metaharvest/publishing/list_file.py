@@ -20,13 +20,13 @@ from dataclasses import dataclass, field
 from xml.sax.saxutils import escape, unescape
 
 from metaharvest.model import ListedDocument
+from metaharvest.model.namespaces import XSI
 from metaharvest.sources.harvest_list.elements import LIST_NAMESPACE
 from metaharvest.sources.harvest_list.source import scope_and_identifier
 
 TARGET = "metaharvest"
 """The target of the processing instructions with memories."""
 
-XSI = "http://www.w3.org/2001/XMLSchema-instance"
 XML = "http://www.w3.org/XML/1998/namespace"
 
 _PREFIXES = {XSI: "xsi", XML: "xml"}

@@ -12,7 +12,8 @@ from itertools import takewhile
 from xml.parsers import expat
 
 from metaharvest.model import ListedDocument
-from metaharvest.publishing.list_file import TARGET, XML, XSI, Entry, ListFile, Memory, Remark, read_memory
+from metaharvest.model.namespaces import XSI
+from metaharvest.publishing.list_file import TARGET, XML, Entry, ListFile, Memory, Remark, read_memory
 from metaharvest.sources.harvest_list.source import read_list
 
 

@@ -77,7 +77,7 @@ def _content(path: Path) -> bytes | None:
         return read_file(path, LARGEST)
     except FileNotFoundError:
         if path.is_symlink():
-            raise PublishingError(f"{_shown(path)} is a link that leads nowhere. Mend it, or delete it.") from None
+            raise PublishingError(f"{_shown(path)} is a link that leads nowhere. Correct it, or delete it.") from None
         return None
     except OSError as error:
         raise _unreadable(path, error) from error

@@ -12,10 +12,10 @@ from metaharvest.text import one_line
 def copy(document: SiteDocument, others: list[str], is_other_listed: bool) -> FileFinding:
     """For a file with the docid of other files, of which one is listed, or none."""
     shown = ", ".join(one_line(file, 100) for file in others[:3]) + (", …" if len(others) > 3 else "")
-    message = f"The docid of this file is that of {shown}, too: {document.docid}. None of them can be listed."
+    message = f"This file has the same docid as {shown}: {document.docid}. None of them can be listed."
     remedy = "Delete the copies or leave them out with --exclude; or give each document an identifier of its own."
     if is_other_listed:
-        message = f"The docid of this file is that of {shown}, which is listed: {document.docid}."
+        message = f"This file has the docid of {shown}, which is listed: {document.docid}."
         remedy = "If it is a copy, delete it or leave it out with --exclude; if not, give it an identifier of its own."
     return _at_root(document, "build.copy", message, remedy)
 
@@ -23,7 +23,7 @@ def copy(document: SiteDocument, others: list[str], is_other_listed: bool) -> Fi
 def outdated(document: SiteDocument, newest: SiteDocument) -> FileFinding:
     """For an older revision of a document, which is left out."""
     message = f"This is an older revision of {newest.docid}, which is listed: {one_line(newest.file, 100)}."
-    remedy = "Say which are to be listed, with --revisions newest or --revisions all; or take the old file away."
+    remedy = "Choose with --revisions newest or --revisions all which ones the list has; or remove the old file."
     return _at_root(document, "build.older-revision", message, remedy)
 
 

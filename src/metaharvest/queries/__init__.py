@@ -6,8 +6,16 @@
     log.py             the log, row by row, with findings
     documents.py       how the listed documents stand, over all sites (last_findings.py: what was found the last time)
     history.py         what is known of one document
+    standing.py        why a document is, or is not, in the target
+    document_search.py documents by docid, OAI identifier, title, URL, file name; documents of a rule
+    year.py            the figures of a period over all sites
     outbox.py          reports and their deliveries; mail that does not leave
     sites.py           the schedule, as people are shown it
+    tonight.py         the newest run at a glance, and what waits for a person
+    site_list.py       the schedule with filters, orders and pages
+    site_problems.py   the open problems of a site, worst first
+    site_year.py       a site over a year; its missing records
+    rule_trends.py     open problems by rule over the nights; the documents of a rule
     records.py         findings as they are stored, docids
 
 Every function takes a session, changes nothing, and raises MetaharvestError with a sentence for unknown names. A value

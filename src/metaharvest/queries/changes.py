@@ -9,25 +9,41 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import reduce
+from operator import add
 from typing import Any
 
-from sqlalchemy import Row, select
+from sqlalchemy import Row, or_, select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import HarvestLog, HarvestSiteRun
+from metaharvest.database.batches import batches
+from metaharvest.database.models import HarvestLog, HarvestRun, HarvestSiteRun
 from metaharvest.errors import MetaharvestError
-from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, SiteRunKind
+from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, SiteRunKind, SiteRunStatus
 from metaharvest.model.actions import todo
-from metaharvest.queries.records import columns, docid, findings_under, would_be
-from metaharvest.queries.runs import run_record, site_number
-from metaharvest.queries.sites import last_names
-from metaharvest.queries.trends import READ_A_LIST, Harvest, failing, harvest
+from metaharvest.queries.records import StoredFinding, columns, docid, findings_under, would_be
+from metaharvest.queries.runs import no_such_run, site_number
+from metaharvest.queries.sites import last_names, site_names
+from metaharvest.queries.trends import READ_A_LIST, Harvest, failing, harvests_of, newest_where
+from metaharvest.text import LARGEST_ID
 
 CHANGES = ("newly_failing", "still_failing", "fixed", "inserted", "updated", "deleted")
 
+CHANGE_COLUMNS = (
+    "change", "docid", "document_id", "revision", "outcome", "rule", "line", "message", "outcome_before", "rule_before",
+)  # fmt: skip
+"""The fields of a ChangedDocument, in the order of a table."""
+
 _DONE = (OutcomeKind.INSERTED.value, OutcomeKind.UPDATED.value, OutcomeKind.DELETED.value)
+_FAILING_COLUMNS = " ".join(kind.column for kind in (*ERROR_OUTCOMES, OutcomeKind.DEFERRED))
 _FAILING = tuple(kind.value for kind in (*ERROR_OUTCOMES, OutcomeKind.DEFERRED))
-_SITE_RUN = "site_run_id run_id kind status deferred access_error invalid upload_error"
+_SITE_RUN = "site_run_id run_id site_schedule_id kind status deferred access_error invalid upload_error"
+_LOGGED = "site_run_id harvest_log_id document_id revision outcome message"
+_AT_ONCE = 200
+"""Sites that are read in one group of statements."""
+_IS_FULL = HarvestSiteRun.kind != SiteRunKind.RETRY.value
+
+_Row = Row[*tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +71,7 @@ class ChangeTotals:
 class ChangedDocument:
     """A document that changed or is failing; `change` is one of CHANGES.
 
-    `rule`, `message` and `line` are those of its first finding, if it is failing.
+    `rule`, `message` and `line` are from its first finding, if it is failing.
     """
 
     change: str
@@ -98,16 +114,16 @@ def changes(session: Session, first: int, second: int, site: str | None = None) 
 
     Raises MetaharvestError for runs that are not there, and for those whose log was deleted.
     """
-    if first >= second:
-        raise MetaharvestError(f"Name the earlier run first: the run {second} is not later than the run {first}.")
-    before, after = _compared(session, first), _compared(session, second)
-    for run_id in (first, second):
-        _require_log(session, run_id)
+    before, after = _ends_of(session, first, second)
     number = None if site is None else site_number(session, site)
-    names = last_names(session)
-    between = (HarvestSiteRun.run_id > first, HarvestSiteRun.run_id <= second)
-    site_ids = session.scalars(select(HarvestSiteRun.site_schedule_id).where(*between).distinct()).all()
-    found = [_of_site(session, names.get(each), each, first, second) for each in site_ids if number in (None, each)]
+    between = [HarvestSiteRun.run_id > first, HarvestSiteRun.run_id <= second]
+    if number is not None:
+        between.append(HarvestSiteRun.site_schedule_id == number)
+    site_ids = sorted(session.scalars(select(HarvestSiteRun.site_schedule_id).where(*between).distinct()))
+    names = site_names(session)
+    if not names.keys() >= set(site_ids):
+        names = last_names(session)
+    found = [site for some in batches(site_ids, _AT_ONCE) for site in _of_sites(session, names, some, first, second)]
     return Changes(
         before,
         after,
@@ -116,8 +132,46 @@ def changes(session: Session, first: int, second: int, site: str | None = None) 
     )
 
 
+def changed_sites(session: Session, first: int, second: int, limit: int, after: int = 0) -> tuple[Changes, list[int]]:
+    """As `changes`, for `limit` sites that have changes, without the first `after` of them, and with their totals.
+
+    Also returns the numbers of all sites that have changes.
+    """
+    ends = _ends_of(session, first, second)
+    names = last_names(session)
+    site_ids = sorted(_with_changes(session, first, second), key=lambda each: (str(names.get(each)).lower(), each))
+    found = list(_of_sites(session, names, site_ids[after : after + limit], first, second))
+    return Changes(*ends, _totals([each for site in found for each in site.documents]), tuple(found)), site_ids
+
+
+def _with_changes(session: Session, first: int, second: int) -> set[int]:
+    """The sites harvested between the runs that have news, failures, or had failures before."""
+    row = HarvestSiteRun
+    news = row.inserted + row.updated + row.deleted > 0
+    fails = or_(row.status != SiteRunStatus.SUCCEEDED.value, reduce(add, columns(row, _FAILING_COLUMNS)) > 0)
+    between = (row.run_id > first, row.run_id <= second)
+    harvested = set(session.scalars(select(row.site_schedule_id).where(*between).distinct()))
+    changed = set(session.scalars(select(row.site_schedule_id).where(*between, or_(news, fails)).distinct()))
+    earlier = newest_where(session, harvested - changed, row.run_id <= first)
+    for some in batches(list(earlier.values())):
+        changed |= set(session.scalars(select(row.site_schedule_id).where(row.site_run_id.in_(some), fails)))
+    return changed
+
+
+def _ends_of(session: Session, first: int, second: int) -> tuple[ComparedRun, ComparedRun]:
+    """The two runs. Raises MetaharvestError."""
+    if first >= second:
+        raise MetaharvestError(f"Name the earlier run first: the run {second} is not later than the run {first}.")
+    before, after = _compared(session, first), _compared(session, second)
+    for run_id in (first, second):
+        _require_log(session, run_id)
+    return before, after
+
+
 def _compared(session: Session, run_id: int) -> ComparedRun:
-    run = run_record(session, run_id)
+    run = session.get(HarvestRun, run_id) if 0 <= run_id <= LARGEST_ID else None
+    if run is None:
+        raise no_such_run(run_id)
     return ComparedRun(run.run_id, run.harvest_date, run.status)
 
 
@@ -151,25 +205,107 @@ class _Standing:
     log_kept: bool
 
 
-def _of_site(session: Session, name: str | None, site_id: int, first: int, second: int) -> ChangedSite:
-    query = select(*columns(HarvestSiteRun, _SITE_RUN)).where(
-        HarvestSiteRun.site_schedule_id == site_id, HarvestSiteRun.run_id <= second
-    )
-    # By run: a site run that was resumed by a later run has that run's number, and its own from before.
-    site_runs = session.execute(query.order_by(HarvestSiteRun.run_id, HarvestSiteRun.site_run_id)).all()
-    earlier = [each for each in site_runs if each.run_id <= first]
-    before, after = _standing(session, earlier), _standing(session, site_runs)
-    done = _done(session, [each.site_run_id for each in site_runs if each.run_id > first])
-    documents = [*_failing(before.documents, after.documents), *_fixed(before.documents, after.documents, done), *done]
-    return ChangedSite(
-        name,
-        site_id,
-        before.last,
-        after.last,
-        before.log_kept and after.log_kept,
-        _totals(documents),
-        tuple(sorted(documents, key=lambda each: CHANGES.index(each.change))),
-    )
+def _of_sites(
+    session: Session, names: Mapping[int, str], site_ids: Sequence[int], first: int, second: int
+) -> Iterator[ChangedSite]:
+    """The changes of these sites. The number of statements does not grow with the sites."""
+    known = _site_runs(session, site_ids, first, second)
+    ends = {
+        site_id: (_SiteEnd.of([each for each in rows if each.run_id <= first]), _SiteEnd.of(rows))
+        for site_id, rows in known.items()
+    }
+    between = {site_id: [each for each in rows if each.run_id > first] for site_id, rows in known.items()}
+    logged = _logged(session, [end for both in ends.values() for end in both], between.values())
+    last = harvests_of(session, {end.last for both in ends.values() for end in both if end.last is not None})
+    findings = findings_under(session, [row.harvest_log_id for row in logged.failing_rows()])
+    for site_id, (then, now) in ends.items():
+        before, after = (_standing(end, last, logged, findings) for end in (then, now))
+        done = _done([row for each in between[site_id] for row in logged.rows(each.site_run_id)])
+        changed = [*_failing(before.documents, after.documents), *_fixed(before.documents, after.documents, done)]
+        documents = [*changed, *done]
+        yield ChangedSite(
+            names.get(site_id),
+            site_id,
+            before.last,
+            after.last,
+            before.log_kept and after.log_kept,
+            _totals(documents),
+            tuple(sorted(documents, key=lambda each: CHANGES.index(each.change))),
+        )
+
+
+def _site_runs(session: Session, site_ids: Sequence[int], first: int, second: int) -> dict[int, list[_Row]]:
+    """By site, its site runs up to the run `second`, from its last list up to the run `first` on.
+
+    They are in the order of their runs. A resumed site run has the number of the run that resumed it.
+    """
+    row = HarvestSiteRun
+    read_a_list = (row.run_id <= first, _IS_FULL, row.status.in_(READ_A_LIST))
+    in_first = select(row.site_schedule_id).where(row.run_id == first, row.site_schedule_id.in_(site_ids), *read_a_list)
+    begins = dict.fromkeys(session.scalars(in_first), first)
+    others = [each for each in site_ids if each not in begins]
+    numbers = newest_where(session, others, *read_a_list) if others else {}
+    of_numbers = select(row.site_schedule_id, row.run_id).where(row.site_run_id.in_(numbers.values()))
+    begins |= {each[0]: each[1] for each in session.execute(of_numbers)} if numbers else {}
+    query = select(*columns(row, _SITE_RUN)).where(row.run_id <= second).order_by(row.run_id, row.site_run_id)
+    # The sites with a list in `first` by their runs, the others by their numbers: each has an index.
+    near = query.where(row.run_id >= first, row.site_schedule_id.in_(site_ids))
+    far = query.where(row.run_id < first, row.site_schedule_id.in_(others))
+    found: dict[int, list[_Row]] = {site_id: [] for site_id in site_ids}
+    for each in [*(session.execute(far) if others else ()), *session.execute(near)]:
+        if each.run_id >= begins.get(each.site_schedule_id, 0):
+            found[each.site_schedule_id].append(each)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _SiteEnd:
+    """The site runs that say how a site stands after a run: its last harvest, its last list, all since that list."""
+
+    last: int | None
+    listing: _Row | None
+    later: Sequence[_Row]
+
+    @classmethod
+    def of(cls, site_runs: Sequence[_Row]) -> _SiteEnd:
+        full = [at for at, each in enumerate(site_runs) if each.kind != SiteRunKind.RETRY.value]
+        last = site_runs[full[-1]].site_run_id if full else None
+        lists = [at for at in full if site_runs[at].status in READ_A_LIST]
+        if not lists:
+            return cls(last, None, site_runs)
+        return cls(last, site_runs[lists[-1]], site_runs[lists[-1] + 1 :])
+
+
+@dataclass(frozen=True, slots=True)
+class _Logged:
+    """The outcomes in the log, by site run."""
+
+    by_site_run: Mapping[int, list[_Row]]
+
+    def rows(self, site_run_id: int) -> Sequence[_Row]:
+        """The rows of a site run."""
+        return self.by_site_run.get(site_run_id, ())
+
+    def failing_rows(self) -> Iterator[_Row]:
+        """All rows of failing documents."""
+        return (row for rows in self.by_site_run.values() for row in rows if row.outcome in _FAILING)
+
+
+def _logged(session: Session, ends: Iterable[_SiteEnd], between: Iterable[Sequence[_Row]]) -> _Logged:
+    """The outcomes that count; of a list before the first run only the failures."""
+    ends = list(ends)
+    whole = {each.site_run_id for rows in (*between, *(end.later for end in ends)) for each in rows}
+    lists = {end.listing.site_run_id for end in ends if end.listing is not None} - whole
+    query = select(*columns(HarvestLog, _LOGGED))
+    found: dict[int, list[_Row]] = {}
+    for site_run_ids, meant in (
+        (lists, HarvestLog.outcome.in_(_FAILING)),
+        (whole, HarvestLog.outcome != OutcomeKind.DUPLICATE.value),
+    ):
+        for some in batches(sorted(site_run_ids)):
+            for row in session.execute(query.where(HarvestLog.site_run_id.in_(some), meant)):
+                found.setdefault(row.site_run_id, []).append(row)
+    return _Logged(found)
 
 
 def _failing(before: Mapping[str, _End], after: Mapping[str, _End]) -> Iterator[ChangedDocument]:
@@ -208,60 +344,45 @@ def _fixed(
             )
 
 
-def _standing(session: Session, site_runs: Sequence[Row[*tuple[Any, ...]]]) -> _Standing:
-    """The state of the site after the last of these site runs."""
-
-    def is_full(site_run: Row[*tuple[Any, ...]]) -> bool:
-        return bool(site_run.kind != SiteRunKind.RETRY.value)
-
-    full = [each for each in site_runs if is_full(each)]
-    last = harvest(session, full[-1].site_run_id) if full else None
+def _standing(
+    end: _SiteEnd, last: Mapping[int, Harvest], logged: _Logged, findings: Mapping[int, Sequence[StoredFinding]]
+) -> _Standing:
+    """The state of a site after a run."""
     documents: dict[str, _End] = {}
-    number_lost, later = 0, site_runs
-    if listings := [at for at, each in enumerate(site_runs) if is_full(each) and each.status in READ_A_LIST]:
+    number_lost = 0
+    if end.listing is not None:
         # A document in the list without an entry here was well; after a retry, every outcome counts.
-        listing, *later = site_runs[listings[-1] :]
-        documents = {each.document_id: each for each in _ends(session, listing.site_run_id, only_failing=True)}
-        number_lost = 0 if documents else failing(listing)
-    for site_run in later:
-        for each in _ends(session, site_run.site_run_id):
+        rows = [row for row in logged.rows(end.listing.site_run_id) if row.outcome in _FAILING]
+        documents = {each.document_id: each for each in _ends(rows, findings)}
+        number_lost = 0 if documents else failing(end.listing)
+    for site_run in end.later:
+        for each in _ends(logged.rows(site_run.site_run_id), findings):
             documents.pop(each.document_id, None)
             if each.outcome in _FAILING:
                 documents[each.document_id] = each
-    last = last and replace(last, failing=number_lost or len(documents))
-    return _Standing(last, dict(sorted(documents.items())), log_kept=not number_lost)
+    harvest = None if end.last is None else replace(last[end.last], failing=number_lost or len(documents))
+    return _Standing(harvest, dict(sorted(documents.items())), log_kept=not number_lost)
 
 
-def _ends(session: Session, site_run_id: int, *, only_failing: bool = False) -> Iterable[_End]:
+def _ends(rows: Iterable[_Row], findings: Mapping[int, Sequence[StoredFinding]]) -> Iterable[_End]:
     """The outcomes of documents in a site run; of those with several revisions the highest is last."""
-    meant = HarvestLog.outcome.in_(_FAILING) if only_failing else HarvestLog.outcome != OutcomeKind.DUPLICATE.value
-    query = (
-        select(*columns(HarvestLog, "harvest_log_id document_id revision outcome message"))
-        .where(HarvestLog.site_run_id == site_run_id, meant)
-        .order_by(HarvestLog.document_id, HarvestLog.revision)
-    )
-    rows = session.execute(query).all()
-    findings = findings_under(session, [row.harvest_log_id for row in rows if row.outcome in _FAILING])
-    for log_id, document_id, revision, outcome, message in rows:
-        found = sorted(findings.get(log_id, ()), key=lambda finding: finding.level != "error")
-        first = (found[0].rule, found[0].message, found[0].line) if found else (None, message, None)
-        yield _End(docid(document_id, revision), document_id, revision, outcome, *first)
+    for row in sorted(rows, key=lambda row: (row.document_id, row.revision or 0)):
+        found = sorted(findings.get(row.harvest_log_id, ()), key=lambda finding: finding.level != "error")
+        first = (found[0].rule, found[0].message, found[0].line) if found else (None, row.message, None)
+        yield _End(docid(row.document_id, row.revision), row.document_id, row.revision, row.outcome, *first)
 
 
-def _done(session: Session, site_run_ids: Sequence[int]) -> list[ChangedDocument]:
-    """The documents that were inserted, updated or deleted in these site runs, in order, each once.
+def _done(rows: Sequence[_Row]) -> list[ChangedDocument]:
+    """The documents that were inserted, updated or deleted in these rows of the log, in order, each once.
 
     A rehearsal counts for documents that were not changed in any real run.
     """
-    query = (
-        select(*columns(HarvestLog, "document_id revision outcome message"))
-        .where(HarvestLog.site_run_id.in_(site_run_ids), HarvestLog.outcome.in_(_DONE))
-        .order_by(HarvestLog.harvest_log_id)
-    )
     done: dict[tuple[str, int, str], None] = {}
     rehearsed: dict[tuple[str, int, str], None] = {}
-    for document_id, revision, outcome, message in session.execute(query):
-        (rehearsed if would_be(outcome, message) else done)[document_id, revision, outcome] = None
+    for row in sorted(rows, key=lambda row: row.harvest_log_id):
+        if row.outcome in _DONE:
+            key = (row.document_id, row.revision, row.outcome)
+            (rehearsed if would_be(row.outcome, row.message) else done)[key] = None
     taken = {key[:2] for key in done}
     return [
         ChangedDocument(

@@ -15,14 +15,12 @@ from metaharvest.database.batches import batches
 from metaharvest.database.models import IS_HARVEST, HarvestDocument, HarvestRun
 from metaharvest.ledger.entries import nights
 from metaharvest.ledger.records import MISSING_SINCE
-from metaharvest.model import ERROR_OUTCOMES, OutcomeKind
+from metaharvest.model import ERROR_OUTCOMES, DocumentState, OutcomeKind
 from metaharvest.problems.attention import MISSING
 from metaharvest.queries.last_findings import (
     DOCUMENTS_AT_ONCE,
-    GOOD,
     LastOutcome,
     documents_with,
-    documents_with_findings,
     last_outcomes,
 )
 from metaharvest.queries.log import require_rule
@@ -40,16 +38,16 @@ _COLUMNS = (
 _LedgerRow = Row[*tuple[Any, ...]]
 _ledger = HarvestDocument
 _IS_FAILING = _ledger.failing_since.is_not(None)
-_IS_MISSING = MISSING_SINCE.is_not(None)
+_IS_MISSING = and_(_ledger.state == DocumentState.MISSING.value, _ledger.missing_since.is_not(None))
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentFilter:
     """The selection of documents; None: any.
 
-    `nights`: failing for this number of nights or more, the first one counted. Without a site: those of all registered
-    ones; failing ones, as the reports have them, of enabled sites. `missing`: a full list of their source repository no
-    longer names them.
+    `nights`: failing for this number of nights or more, the first one counted. Without a site: documents of all
+    registered sites; failing ones, as in the reports, only of enabled sites. `missing`: a full list of their source
+    repository no longer names them.
     """
 
     site: str | None = None
@@ -86,7 +84,7 @@ class DocumentRow:
     """A listed document with its state, and with its last `findings`, errors first.
 
     `revision` is None for a record that was left out. `nights` is the number of nights for which it has been failing;
-    `run_id` and `harvest_date` are those of the last outcome, if the log has it.
+    `run_id` and `harvest_date` are from the last outcome, if the log has it.
     """
 
     site: str
@@ -125,10 +123,13 @@ def document_rows(
     """
     if wanted.rule == MISSING:  # the log has no row of a missing record: its list does not name it
         wanted = replace(wanted, rule=None, missing=True)
-    return islice(_rows(session, wanted, today, after), limit)
+    at_once = min(limit or DOCUMENTS_AT_ONCE, DOCUMENTS_AT_ONCE)
+    return islice(_rows(session, wanted, today, after, at_once), limit)
 
 
-def _rows(session: Session, wanted: DocumentFilter, today: date, after: DocumentCursor | None) -> Iterator[DocumentRow]:
+def _rows(
+    session: Session, wanted: DocumentFilter, today: date, after: DocumentCursor | None, at_once: int
+) -> Iterator[DocumentRow]:
     if wanted.rule is not None:
         require_rule(session, wanted.rule)
     sites = sorted(_sites(session, wanted).items(), key=lambda site: _place(*site))
@@ -136,20 +137,15 @@ def _rows(session: Session, wanted: DocumentFilter, today: date, after: Document
         sites = [site for site in sites if _place(*site) >= _place(after.site_id, after.site)]
     having = documents_with(session, wanted.rule) if wanted.rule is not None else None
     today = as_of(session, today)
-    conditions = _conditions(wanted, today)
+    conditions = conditions_of(wanted, today)
     for site_id, name in sites:
-        with_findings = None if having is None else set(having.get(site_id, ()))
-        named = None if with_findings is None else sorted(with_findings)
         begin = after if after is not None and after.site_id == site_id else None
-        for page in _pages(session, site_id, conditions, named, begin):
-            if with_findings is None and any(row.outcome in GOOD for row in page):
-                with_findings = documents_with_findings(session, site_id)
-            about = [
-                row.document_id for row in page if row.outcome not in GOOD or row.document_id in (with_findings or ())
-            ]
-            last = last_outcomes(session, site_id, about) if about else {}
+        own = _following(_ROWS.where(_ledger.site_schedule_id == site_id, *conditions), begin)
+        named = None if having is None else having.get(site_id, ())
+        for page in _pages(session, own, at_once) if named is None else _named(session, own, named):
+            last = last_outcomes(session, [row.document_id for row in page])
             for row in page:
-                known = last.get((row.document_id, row.revision))
+                known = last.get((site_id, row.document_id, row.revision))
                 explained = known if known is not None and known.explains(row.outcome) else None
                 findings = tuple(each for each in explained.findings if _is_meant(each, wanted)) if explained else ()
                 if findings or wanted.rule is None:
@@ -200,7 +196,8 @@ def _sites(session: Session, wanted: DocumentFilter) -> dict[int, str]:
     return {number: last_names(session).get(number, wanted.site)}
 
 
-def _conditions(wanted: DocumentFilter, today: date) -> list[ColumnElement[bool]]:
+def conditions_of(wanted: DocumentFilter, today: date) -> list[ColumnElement[bool]]:
+    """The conditions of a selection on a row of the ledger; its site and its rule are not among them."""
     conditions: list[ColumnElement[bool]] = []
     if wanted.outcome is not None:
         conditions.append(_ledger.outcome == wanted.outcome.value)
@@ -213,30 +210,24 @@ def _conditions(wanted: DocumentFilter, today: date) -> list[ColumnElement[bool]
     return conditions
 
 
-def _pages(
-    session: Session,
-    site_id: int,
-    conditions: Sequence[ColumnElement[bool]],
-    named: Sequence[str] | None,
-    after: DocumentCursor | None,
-) -> Iterator[Sequence[_LedgerRow]]:
-    """The rows of a site after this one, in groups of some hundred. `named`: only the rows of these documents."""
-    query = (
-        select(*columns(_ledger, _COLUMNS), MISSING_SINCE)
-        .where(_ledger.site_schedule_id == site_id, *conditions)
-        .order_by(_ledger.document_id, _ledger.revision)
-    )
-    if named is not None:
-        for batch in batches(named, DOCUMENTS_AT_ONCE):
-            some = _following(query, after).where(_ledger.document_id.in_(batch))
-            yield session.execute(some).all()
-        return
-    page: Sequence[_LedgerRow] = session.execute(_following(query, after).limit(DOCUMENTS_AT_ONCE)).all()
+_ROWS = select(*columns(_ledger, _COLUMNS), MISSING_SINCE).order_by(_ledger.document_id, _ledger.revision)
+
+
+def _pages(session: Session, query: Select[*tuple[Any, ...]], at_once: int) -> Iterator[Sequence[_LedgerRow]]:
+    """The rows of a site, in groups of this number."""
+    page = session.execute(query.limit(at_once)).all()
     while page:
         yield page
-        is_last = len(page) < DOCUMENTS_AT_ONCE
-        following = _following(query, page[-1]).limit(DOCUMENTS_AT_ONCE)
-        page = [] if is_last else session.execute(following).all()
+        is_last = len(page) < at_once
+        page = [] if is_last else session.execute(_following(query, page[-1]).limit(at_once)).all()
+
+
+def _named(
+    session: Session, query: Select[*tuple[Any, ...]], document_ids: Sequence[str]
+) -> Iterator[Sequence[_LedgerRow]]:
+    """The rows of these documents, in groups of some hundred."""
+    for batch in batches(document_ids, DOCUMENTS_AT_ONCE):
+        yield session.execute(query.where(_ledger.document_id.in_(batch))).all()
 
 
 def _following(query: Select[*tuple[Any, ...]], last: DocumentCursor | _LedgerRow | None) -> Select[*tuple[Any, ...]]:

@@ -13,12 +13,14 @@ from metaharvest.database.batches import batches
 from metaharvest.database.models import IS_REAL, HarvestRun, HarvestSiteRun
 from metaharvest.ledger.entries import nights
 from metaharvest.model import SiteRunKind, SiteRunStatus
+from metaharvest.queries.trends import newest_where
 from metaharvest.sites.registry import read_sites
 
 FAILED = (SiteRunStatus.LIST_FAILED, SiteRunStatus.FAILED, SiteRunStatus.INCOMPLETE, SiteRunStatus.INTERRUPTED)
 
 HARVESTED = (SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value)
 _NOT_HARVESTED = [status.value for status in FAILED]
+_EARLIER, _GOOD = aliased(HarvestSiteRun), aliased(HarvestSiteRun)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +48,7 @@ def failed_sites(session: Session, today: date, site_ids: Iterable[int]) -> dict
     found: dict[int, FailedSite] = {}
     is_harvest = (IS_REAL, row.kind != SiteRunKind.RETRY.value, row.status != SiteRunStatus.RUNNING.value)
     for some in batches(list(site_ids)):
-        newest = select(func.max(row.site_run_id)).where(row.site_schedule_id.in_(some), *is_harvest)
-        numbers = session.scalars(newest.group_by(row.site_schedule_id)).all()
+        numbers = newest_where(session, some, *is_harvest).values()
         found |= {each.site_id: each for each in _failed(session, numbers, today)}
     return found
 
@@ -76,9 +77,9 @@ def _failed(session: Session, site_run_ids: Iterable[int], today: date) -> Itera
 
 def _since() -> ScalarSelect[date]:
     """The day since which a site has failed: of its first failed site run after the last harvest that succeeded."""
-    row, earlier, good = HarvestSiteRun, aliased(HarvestSiteRun), aliased(HarvestSiteRun)
+    row, earlier, good = HarvestSiteRun, _EARLIER, _GOOD
     last_harvest = (
-        select(func.coalesce(func.max(good.site_run_id), 0))
+        select(good.site_run_id)
         .where(
             good.site_schedule_id == row.site_schedule_id,
             good.site_run_id < row.site_run_id,
@@ -86,6 +87,8 @@ def _since() -> ScalarSelect[date]:
             good.rehearsal.is_(False),
             good.status.in_(HARVESTED),
         )
+        .order_by(good.site_run_id.desc())
+        .limit(1)
         .correlate(row)
         .scalar_subquery()
     )
@@ -95,7 +98,7 @@ def _since() -> ScalarSelect[date]:
         .where(
             earlier.site_schedule_id == row.site_schedule_id,
             earlier.site_run_id <= row.site_run_id,
-            earlier.site_run_id > last_harvest,
+            earlier.site_run_id > func.coalesce(last_harvest, 0),
             earlier.kind != SiteRunKind.RETRY.value,
             earlier.rehearsal.is_(False),
             earlier.status.in_(_NOT_HARVESTED),

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Row, and_, exists, func, select
+from sqlalchemy import Row
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import IS_HARVEST, IS_REAL, HarvestLog, HarvestRun, HarvestSiteRun
-from metaharvest.model import OutcomeKind, SiteRunKind
-from metaharvest.queries.failed_sites import FAILED, HARVESTED
-from metaharvest.queries.records import columns
+from metaharvest.queries.site_totals import SUMS, kept_spans, runs_between, totals_between
 from metaharvest.queries.sites import last_names
-from metaharvest.queries.trends import failing, seconds_between
-
-_CAME_IN = (OutcomeKind.INSERTED.value, OutcomeKind.UPDATED.value)
-_ERRORS = "access_error invalid upload_error deferred"
-_NUMBERS = f"site_schedule_id kind status inserted updated deleted {_ERRORS} started_at ended_at"
-
-
-_SiteRunRow = Row[*tuple[Any, ...]]
-"""The columns _NUMBERS of a site run, with `run_id` and `harvest_date` of its run."""
 
 
 class Per(StrEnum):
@@ -41,8 +29,8 @@ class Figures:
 
     `harvests` counts site runs without retries, `failed_harvests` the ones that failed as a whole. `failing` is the
     number of documents that failed in the last harvest of each site in the period. `bytes` is the size of the documents
-    that went in, as far as the log goes back. `took_seconds` is the time of all site runs together. `last_success` is
-    the day of the last harvest that succeeded, or had errors in single documents.
+    that went in, as far as the log went back when it was added up. `took_seconds` is the time of all site runs
+    together. `last_success` is the day of the last harvest that succeeded, or had errors in single documents.
     """
 
     first_day: date
@@ -62,43 +50,35 @@ class Figures:
 
 
 class _Tally:
-    """Adds up site runs, the oldest first."""
+    """Adds up totals of sites."""
 
     def __init__(self) -> None:
-        self.runs: set[int] = set()
         self.failing: dict[int, int] = {}
-        self.counts = {"harvests": 0, "failed_harvests": 0, "inserted": 0, "updated": 0, "deleted": 0, "bytes": 0}
-        self.seconds = 0.0
-        self.last_success: date | None = None
+        self.last_successes: dict[int, date] = {}
+        self.sums = dict.fromkeys(SUMS.split(), 0)
 
-    def add(self, row: _SiteRunRow) -> None:
-        """Count a site run; a retry of single documents is no harvest."""
-        site_id, status = row.site_schedule_id, row.status
-        self.runs.add(row.run_id)
-        for name in ("inserted", "updated", "deleted"):
-            self.counts[name] += getattr(row, name) or 0
-        self.seconds += seconds_between(row.started_at, row.ended_at) or 0.0
+    def add(self, row: Row[*tuple[Any, ...]]) -> None:
+        """Count the totals of a site over some days."""
+        for name in self.sums:
+            self.sums[name] += getattr(row, name)
+        site_id, success = row.site_schedule_id, row.last_success
         self.failing.setdefault(site_id, 0)
-        if row.kind == SiteRunKind.RETRY.value:
-            return
-        self.counts["harvests"] += 1
-        self.counts["failed_harvests"] += status in FAILED
-        if status in HARVESTED:
-            self.failing[site_id] = failing(row)
-            self.last_success = row.harvest_date
+        if success is not None and success >= self.last_successes.get(site_id, success):
+            self.failing[site_id], self.last_successes[site_id] = int(row.failing), success
 
-    def figures(self, begin: date, end: date, site: str | None) -> Figures:
-        """The totals of the site runs that were added."""
+    def figures(self, begin: date, end: date, site: str | None, runs: int) -> Figures:
+        """The totals that were added."""
+        counts = {name: int(value) for name, value in self.sums.items() if name not in ("runs", "seconds", "went_well")}
         return Figures(
             begin,
             end,
             site,
-            number_of_runs=len(self.runs),
+            number_of_runs=runs,
             number_of_sites=len(self.failing),
-            **self.counts,
+            **counts,
             failing=sum(self.failing.values()),
-            took_seconds=round(self.seconds, 3),
-            last_success=self.last_success,
+            took_seconds=round(float(self.sums["seconds"]), 3),
+            last_success=max(self.last_successes.values(), default=None),
         )
 
 
@@ -107,30 +87,38 @@ def figures(session: Session, begin: date, end: date, per: Per | None = None) ->
 
     Weeks begin on Mondays. The first and the last row end where the period ends.
     """
-    names = last_names(session) if per is Per.SITE else {}
-    tallies: dict[int, _Tally] = {} if per else {begin.toordinal(): _Tally()}
-    for row in _site_runs(session, begin, end):
-        tallies.setdefault(_key(per, row.harvest_date, row.site_schedule_id, begin), _Tally()).add(row)
-    for day, site_id, size in _bytes(session, begin, end):
-        if (key := _key(per, day, site_id, begin)) in tallies:
-            tallies[key].counts["bytes"] += size
+    runs = runs_between(session, begin, end)
+    kept = kept_spans(session, begin, end)
     if per is Per.SITE:
-        found = [each.figures(begin, end, names.get(key, f"site {key}")) for key, each in tallies.items()]
-        return sorted(found, key=lambda each: (each.site or "").casefold())
-    days = {key: date.fromordinal(key) for key in sorted(tallies)}
-    return [
-        tallies[key].figures(max(first, begin), min(_last_day(per, first, end), end), None)
-        for key, first in days.items()
+        return _of_sites(session, begin, end, runs, kept)
+    firsts = {_first_day(per, day, begin) for day in runs if begin <= day <= end} or ({begin} if per is None else set())
+    found = []
+    for first in sorted(firsts):
+        since, until, tally = max(first, begin), min(_last_day(per, first, end), end), _Tally()
+        for row in totals_between(session, since, until, runs, kept):
+            tally.add(row)
+        number = sum(len(run_ids) for day, run_ids in runs.items() if since <= day <= until)
+        found.append(tally.figures(since, until, None, number))
+    return found
+
+
+def _of_sites(
+    session: Session, begin: date, end: date, runs: Mapping[date, Sequence[int]], kept: Collection[date]
+) -> list[Figures]:
+    names, tallies = last_names(session), dict[int, _Tally]()
+    for row in totals_between(session, begin, end, runs, kept):
+        tallies.setdefault(row.site_schedule_id, _Tally()).add(row)
+    found = [
+        each.figures(begin, end, names.get(key, f"site {key}"), int(each.sums["runs"])) for key, each in tallies.items()
     ]
+    return sorted(found, key=lambda each: (each.site or "").casefold())
 
 
-def _key(per: Per | None, day: date, site_id: int, begin: date) -> int:
-    """The key of a row: the number of a site, or of the first day."""
-    if per is Per.SITE:
-        return site_id
+def _first_day(per: Per | None, day: date, begin: date) -> date:
+    """The first day of the row that has this day."""
     if per is Per.WEEK:
-        return (day - timedelta(days=day.weekday())).toordinal()
-    return (day.replace(day=1) if per is Per.MONTH else begin).toordinal()
+        return day - timedelta(days=day.weekday())
+    return day.replace(day=1) if per is Per.MONTH else begin
 
 
 def _last_day(per: Per | None, first: date, end: date) -> date:
@@ -139,26 +127,3 @@ def _last_day(per: Per | None, first: date, end: date) -> date:
     if per is Per.MONTH:
         return (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
     return end
-
-
-def _site_runs(session: Session, begin: date, end: date) -> Iterable[_SiteRunRow]:
-    query = (
-        select(HarvestRun.harvest_date, HarvestRun.run_id, *columns(HarvestSiteRun, _NUMBERS))
-        .join(HarvestRun, HarvestRun.run_id == HarvestSiteRun.run_id)
-        .where(IS_HARVEST, IS_REAL, HarvestRun.harvest_date >= begin, HarvestRun.harvest_date <= end)
-        .order_by(HarvestRun.harvest_date, HarvestSiteRun.site_run_id)
-    )
-    return session.execute(query.execution_options(yield_per=1000))
-
-
-def _bytes(session: Session, begin: date, end: date) -> Iterator[tuple[date, int, int]]:
-    """The bytes of new and updated documents, by day and site."""
-    within = and_(HarvestLog.harvest_date >= begin, HarvestLog.harvest_date <= end, HarvestLog.outcome.in_(_CAME_IN))
-    rehearsed = exists().where(HarvestSiteRun.site_run_id == HarvestLog.site_run_id, ~IS_REAL)
-    query = (
-        select(HarvestLog.harvest_date, HarvestLog.site_schedule_id, func.sum(HarvestLog.size))
-        .where(within, HarvestLog.site_schedule_id.is_not(None), ~rehearsed)
-        .group_by(HarvestLog.harvest_date, HarvestLog.site_schedule_id)
-    )
-    for day, site_id, size in session.execute(query):
-        yield day, int(site_id or 0), int(size or 0)

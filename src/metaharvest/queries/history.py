@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, or_, select
+from sqlalchemy import ColumnElement, Row, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from metaharvest.database.models import (
@@ -184,7 +184,22 @@ class DocumentHistory:
 
 def document_history(session: Session, name: str, today: date) -> DocumentHistory:
     """The history of the document that `name` means: a docid, or a document id. Raises MetaharvestError."""
-    document_id, revision = _meant(session, name)
+    meant = _meant(session, name)
+    if meant is None:
+        raise UnknownDocument(
+            f"No document '{one_line(name)}' is known: no site lists it, the log does not name it, and the repository "
+            f"does not have it.{did_you_mean(session, name)} {todo('documents.list')} lists the documents of all sites."
+        )
+    return _history(session, *meant, today)
+
+
+def known_document(session: Session, name: str, today: date) -> DocumentHistory | None:
+    """As `document_history`, but None for an unknown document: the search for similar names takes long."""
+    meant = _meant(session, name)
+    return None if meant is None else _history(session, *meant, today)
+
+
+def _history(session: Session, document_id: str, revision: int | None, today: date) -> DocumentHistory:
     names, registered, today = last_names(session), site_names(session), as_of(session, today)
     events = _events(session, document_id, revision, names)
     listed = tuple(_listed(session, document_id, revision, names, registered, today, events))
@@ -201,7 +216,7 @@ def document_history(session: Session, name: str, today: date) -> DocumentHistor
     )
 
 
-def _meant(session: Session, name: str) -> tuple[str, int | None]:
+def _meant(session: Session, name: str) -> tuple[str, int | None] | None:
     """The document, and the revision if one is named: read as a docid first, then as a document id."""
     parts = parts_of_docid(name)
     if parts and _is_known(session, *parts):
@@ -212,10 +227,7 @@ def _meant(session: Session, name: str) -> tuple[str, int | None]:
         raise MetaharvestError(
             f"No revision {parts[1]} of {parts[0]} is known: {todo('documents.show', document=parts[0])}."
         )
-    raise UnknownDocument(
-        f"No document '{one_line(name)}' is known: no site lists it, the log does not name it, and the repository "
-        f"does not have it.{did_you_mean(session, name)} {todo('documents.list')} lists the documents of all sites."
-    )
+    return None
 
 
 def _is_known(session: Session, document_id: str, revision: int | None = None) -> bool:
@@ -231,17 +243,13 @@ def _is_known(session: Session, document_id: str, revision: int | None = None) -
 
 
 def _about(table: Any, document_id: str, revision: int | None) -> list[ColumnElement[bool]]:
-    """Rows about this document, in a form for which each table has an index."""
+    """Rows about this document."""
     conditions: list[ColumnElement[bool]] = [table.document_id == document_id]
     if revision is not None:
         conditions.append(table.revision == revision)
     if table is HarvestLog:
-        # Transfers, which have no revision, and the rows that were imported from another harvester belong to no site
-        # run.
-        taken_over = and_(HarvestLog.site_run_id.is_(None), HarvestLog.revision.is_not(None))
-        conditions.append(or_(HarvestLog.site_run_id.in_(select(HarvestSiteRun.site_run_id)), taken_over))
-    if table is HarvestDocument:
-        conditions.append(HarvestDocument.site_schedule_id.in_(select(HarvestSiteRun.site_schedule_id)))
+        # Rows of transfers have no site run and no revision; rows that were imported from another harvester have one.
+        conditions.append(or_(HarvestLog.site_run_id.is_not(None), HarvestLog.revision.is_not(None)))
     return conditions
 
 

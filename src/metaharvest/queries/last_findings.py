@@ -13,8 +13,10 @@ from metaharvest.database.models import IS_REAL, HarvestDetailLog, HarvestLog, H
 from metaharvest.model import OutcomeKind
 from metaharvest.queries.records import FINDING, StoredFinding, columns, stored_finding
 
-Key = tuple[str, int]
-"""A document id and a revision."""
+Key = tuple[int, str, int]
+"""The number of a site, a document id and a revision."""
+
+_SHARED = aliased(HarvestLog)
 
 DOCUMENTS_AT_ONCE = 500
 GOOD = (OutcomeKind.INSERTED.value, OutcomeKind.UPDATED.value, OutcomeKind.UNCHANGED.value)
@@ -36,37 +38,28 @@ class LastOutcome:
         return outcome == self.outcome or (outcome in GOOD and self.outcome in GOOD)
 
 
-def last_outcomes(session: Session, site_id: int, document_ids: Iterable[str]) -> dict[Key, LastOutcome]:
-    """The last outcome of each of these documents (at most DOCUMENTS_AT_ONCE) of a site, by document and revision."""
-    its_runs = select(HarvestSiteRun.site_run_id).where(HarvestSiteRun.site_schedule_id == site_id, IS_REAL)
+def last_outcomes(session: Session, document_ids: Iterable[str]) -> dict[Key, LastOutcome]:
+    """The last outcome of each of these documents (at most DOCUMENTS_AT_ONCE) at each site that lists it."""
+    log, site = HarvestLog, HarvestSiteRun.site_schedule_id
+    with_site_run = HarvestSiteRun.site_run_id == log.site_run_id
     newest = (
-        select(func.max(HarvestLog.harvest_log_id))
+        select(func.max(log.harvest_log_id))
+        .join(HarvestSiteRun, with_site_run)
         .where(
-            HarvestLog.site_run_id.in_(its_runs),
-            HarvestLog.document_id.in_(list(dict.fromkeys(document_ids))),
-            HarvestLog.outcome.is_not(None),
-            HarvestLog.outcome != OutcomeKind.DUPLICATE.value,
+            log.document_id.in_(list(dict.fromkeys(document_ids))),
+            log.outcome.is_not(None),
+            log.outcome != OutcomeKind.DUPLICATE.value,
+            IS_REAL,
         )
-        .group_by(HarvestLog.document_id, HarvestLog.revision)
+        .group_by(site, log.document_id, log.revision)
     )
     numbers = list(session.scalars(newest))
-    rows = select(*columns(HarvestLog, "document_id revision site_run_id run_id harvest_date outcome message"))
-    chosen = session.execute(rows.where(HarvestLog.harvest_log_id.in_(numbers))).all() if numbers else []
-    last = {(row[0], row[1]): LastOutcome(*row[2:]) for row in chosen}
+    rows = select(site, *columns(log, "document_id revision site_run_id run_id harvest_date outcome message"))
+    rows = rows.join(HarvestSiteRun, with_site_run)
+    chosen = session.execute(rows.where(log.harvest_log_id.in_(numbers))).all() if numbers else []
+    last = {(row[0], row[1], row[2]): LastOutcome(*row[3:]) for row in chosen}
     found = _findings(session, last)
     return {key: replace(each, findings=tuple(found.get(key, ()))) for key, each in last.items()}
-
-
-def documents_with_findings(session: Session, site_id: int) -> set[str]:
-    """The documents of a site with any finding in the log."""
-    its_runs = select(HarvestSiteRun.site_run_id).where(HarvestSiteRun.site_schedule_id == site_id, IS_REAL)
-    query = (
-        select(HarvestLog.document_id)
-        .join(HarvestDetailLog, HarvestDetailLog.harvest_log_id == HarvestLog.harvest_log_id)
-        .where(HarvestLog.site_run_id.in_(its_runs), HarvestLog.document_id.is_not(None))
-        .distinct()
-    )
-    return {str(document_id) for document_id in session.scalars(query)}
 
 
 def documents_with(session: Session, rule: str) -> dict[int, list[str]]:
@@ -74,7 +67,7 @@ def documents_with(session: Session, rule: str) -> dict[int, list[str]]:
 
     A finding about many documents that were put off counts for each of them.
     """
-    log, detail, shared = HarvestLog, HarvestDetailLog, aliased(HarvestLog)
+    log, detail, shared = HarvestLog, HarvestDetailLog, _SHARED
     own = (
         select(log.site_schedule_id, log.document_id)
         .join(detail, detail.harvest_log_id == log.harvest_log_id)
@@ -105,19 +98,21 @@ def _findings(session: Session, last: Mapping[Key, LastOutcome]) -> dict[Key, li
         return {}
     log, detail = HarvestLog, HarvestDetailLog
     query = (
-        select(*columns(log, "document_id revision site_run_id"), *FINDING)
+        select(HarvestSiteRun.site_schedule_id, *columns(log, "document_id revision site_run_id"), *FINDING)
+        .join(HarvestSiteRun, HarvestSiteRun.site_run_id == log.site_run_id)
         .join(detail, detail.harvest_log_id == log.harvest_log_id)
         .where(
             log.site_run_id.in_({each.site_run_id for each in last.values()}),
-            log.document_id.in_({document_id for document_id, _ in last}),
+            log.document_id.in_({document_id for _, document_id, _ in last}),
             or_(log.outcome != OutcomeKind.DUPLICATE.value, log.outcome.is_(None)),
         )
         .order_by(detail.detail_log_id)
     )
     found: dict[Key, list[StoredFinding]] = {}
-    for document_id, revision, site_run_id, *finding in session.execute(query):
-        if (each := last.get((document_id, revision))) and each.site_run_id == site_run_id:
-            found.setdefault((document_id, revision), []).append(stored_finding(finding))
+    for site_id, document_id, revision, site_run_id, *finding in session.execute(query):
+        key = (site_id, document_id, revision)
+        if (each := last.get(key)) and each.site_run_id == site_run_id:
+            found.setdefault(key, []).append(stored_finding(finding))
     put_off = {
         key: each.site_run_id
         for key, each in last.items()

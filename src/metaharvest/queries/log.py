@@ -9,7 +9,7 @@ from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, exists, false, func, or_, select, true
+from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, exists, false, func, or_, select, true
 from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.models import (
@@ -96,7 +96,7 @@ class LoggedFinding(StoredFinding):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEntry:
-    """A row of the log: `level` is that of its operation (empty if unknown), `site` the name that its site had then.
+    """A row of the log: `level` is the level of its operation (empty if unknown), `site` its name at that time.
 
     `log_id` and `run_id` are None for a transfer of a document before the first run.
     """
@@ -149,7 +149,7 @@ def log_selection(session: Session, wanted: LogFilter) -> LogSelection:
     if wanted.rule is not None:
         require_rule(session, wanted.rule)
     scope = log_scope(session, wanted)
-    rows = [*_of_level(wanted), *_narrowed(wanted)]
+    rows = [*_of_level(wanted), *_narrowed(session, wanted)]
     transfers: list[ColumnElement[bool]] = [false()]
     if scope.site_run_id is not None:
         rows.append(HarvestLog.site_run_id == scope.site_run_id)
@@ -160,7 +160,7 @@ def log_selection(session: Session, wanted: LogFilter) -> LogSelection:
     elif wanted.is_over_runs:
         transfers = _transfers(session, wanted)
         if wanted.site is not None:
-            rows.append(_of_site(runs.site_number(session, wanted.site)))
+            rows.append(_of_site(session, runs.site_number(session, wanted.site)))
     elif wanted.site is not None:
         rows = [false()]
     elif (newest := runs.newest_run_id(session)) is not None:
@@ -255,7 +255,7 @@ def _of_level(wanted: LogFilter) -> list[ColumnElement[bool]]:
     return [or_(HarvestLog.harvest_operation_code.in_(codes), graver)]
 
 
-def _narrowed(wanted: LogFilter) -> list[ColumnElement[bool]]:
+def _narrowed(session: Session, wanted: LogFilter) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = []
     if wanted.rule is not None:
         of_rule = select(_ANY_FINDING.harvest_log_id).where(_ANY_FINDING.rule == wanted.rule)
@@ -265,33 +265,40 @@ def _narrowed(wanted: LogFilter) -> list[ColumnElement[bool]]:
     if wanted.until is not None:
         conditions.append(HarvestLog.harvest_date <= wanted.until)
     if wanted.document is not None:
-        conditions.append(_is_about(wanted.document))
+        conditions.append(_is_about(session, wanted.document))
     if wanted.after is not None:
         conditions.append(HarvestLog.harvest_log_id < wanted.after)
     return conditions
 
 
-def _is_about(name: str) -> ColumnElement[bool]:
+def _is_about(session: Session, name: str) -> ColumnElement[bool]:
     """The condition that a row, or a finding without a document, is about this one: a document id, or a docid."""
-    in_a_list = exists().where(
-        _ANY_FINDING.harvest_log_id == HarvestLog.harvest_log_id, _ANY_FINDING.document_id == name
-    )
-    about = or_(HarvestLog.document_id == name, and_(HarvestLog.document_id.is_(None), in_a_list))
-    if not (parts := parts_of_docid(name)):
-        return about
-    return or_(about, and_(HarvestLog.document_id == parts[0], HarvestLog.revision == parts[1]))
+    log, finding = HarvestLog, _ANY_FINDING
+    about = [log.document_id == name]
+    if parts := parts_of_docid(name):
+        about.append(and_(log.document_id == parts[0], log.revision == parts[1]))
+    # Read first: PostgreSQL reads the whole log for a condition with OR and a subquery.
+    of_list = select(log.harvest_log_id).join(finding, finding.harvest_log_id == log.harvest_log_id)
+    in_lists = session.scalars(of_list.where(log.document_id.is_(None), finding.document_id == name)).all()
+    return or_(*about, log.harvest_log_id.in_(_written_out(in_lists))) if in_lists else or_(*about)
 
 
-def _of_site(number: int) -> ColumnElement[bool]:
+def _written_out(numbers: Sequence[int]) -> BindParameter[Sequence[int]]:
+    """Numbers as a part of the statement, as the number of parameters has a limit."""
+    return bindparam(None, numbers, expanding=True, literal_execute=True)
+
+
+def _of_site(session: Session, number: int) -> ColumnElement[bool]:
     """Rows of a site: of all its runs, imported ones, and transfers from it or to it."""
-    its_runs = select(HarvestSiteRun.site_run_id).where(HarvestSiteRun.site_schedule_id == number)
+    its_own = HarvestSiteRun.site_schedule_id == number
+    its_runs = session.scalars(select(HarvestSiteRun.site_run_id).where(its_own)).all()
     transferred = exists().where(
         DocumentTransfer.document_id == HarvestLog.document_id,
         DocumentTransfer.transferred_at == HarvestLog.logged_at,
         or_(DocumentTransfer.from_site_id == number, DocumentTransfer.to_site_id == number),
     )
     of_no_run = and_(HarvestLog.site_run_id.is_(None), or_(HarvestLog.site_schedule_id == number, transferred))
-    return or_(HarvestLog.site_run_id.in_(its_runs), of_no_run)
+    return or_(HarvestLog.site_run_id.in_(_written_out(its_runs)), of_no_run)
 
 
 def _transfers(session: Session, wanted: LogFilter) -> list[ColumnElement[bool]]:

@@ -21,8 +21,9 @@ from metaharvest.database.models import (
 )
 from metaharvest.errors import MetaharvestError
 from metaharvest.model.actions import todo
-from metaharvest.queries.records import LARGEST_ID, columns, parts_of_docid
+from metaharvest.queries.records import columns, parts_of_docid
 from metaharvest.queries.runs import site_number
+from metaharvest.text import LARGEST_ID
 
 _OF_LATE = timedelta(days=7)
 _NEWEST_ATTEMPTS = 1000
@@ -151,6 +152,16 @@ def report_record(session: Session, report_id: int) -> ReportRecord:
     if not found:
         raise MetaharvestError(f"There is no report {report_id}. {todo('reports.list')} lists the reports.")
     return found[0]
+
+
+def site_of_report(session: Session, report_id: int) -> int | None:
+    """The number of the site that a report is about; None if it is about no site, or is not there."""
+    if not 0 <= report_id <= LARGEST_ID:
+        return None
+    query = select(HarvestSiteRun.site_schedule_id).join(
+        ReportOutbox, ReportOutbox.site_run_id == HarvestSiteRun.site_run_id
+    )
+    return session.scalar(query.where(ReportOutbox.report_id == report_id))
 
 
 def report_content(session: Session, report_id: int) -> bytes:

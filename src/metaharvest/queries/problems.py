@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 
-from sqlalchemy import distinct, func, select
+from sqlalchemy import Row, distinct, func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import SiteProblem
@@ -31,13 +31,15 @@ class RuleTotal:
     first_seen: date
 
 
-def open_problems(session: Session, site: str | None = None) -> list[RuleTotal]:
+def open_problems(session: Session, site: str | None = None, rule: str | None = None) -> list[RuleTotal]:
     """The open problems of registered sites, or of one; those that need attention first, then by documents and sites.
+
+    `rule`: only the problems of this rule.
 
     Raises MetaharvestError if there is no such site.
     """
     problem, names = SiteProblem, site_names(session)
-    wanted = [site_number(session, site)] if site is not None else list(names)
+    wanted = {site_number(session, site)} if site is not None else names.keys()
     query = (
         select(
             problem.rule,
@@ -50,15 +52,19 @@ def open_problems(session: Session, site: str | None = None) -> list[RuleTotal]:
         .where(problem.state == "open")
         .group_by(problem.rule, problem.site_schedule_id, problem.needs_attention)
     )
-    rows = [row for row in session.execute(query) if row[1] in wanted]
+    if rule is not None:
+        query = query.where(problem.rule == rule)
+    by_rule: dict[str, list[Row[str, int, bool, int, int, date]]] = {}
+    for row in session.execute(query):
+        if row[1] in wanted:
+            by_rule.setdefault(row[0], []).append(row)
     totals = []
-    for rule in sorted({row[0] for row in rows}):
-        of_rule = [row for row in rows if row[0] == rule]
+    for name, of_rule in by_rule.items():
         sites = {row[1] for row in of_rule}
         totals.append(
             RuleTotal(
-                rule,
-                RULES[rule].title if rule in RULES else rule,
+                name,
+                RULES[name].title if name in RULES else name,
                 any(row[2] for row in of_rule),
                 sum(row[3] for row in of_rule),
                 sum(row[4] for row in of_rule),

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 
-from sqlalchemy import case, func, or_, select
-from sqlalchemy.orm import Session
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session, aliased
 
 from metaharvest.catalogue.selection import Hidden
+from metaharvest.database.batches import batches
 from metaharvest.database.models import IS_REAL, CatalogueDocument, HarvestRun, HarvestSiteRun, HarvestSiteSchedule
 from metaharvest.model import SiteRunKind
 from metaharvest.queries.failed_sites import FAILED, HARVESTED
 from metaharvest.queries.public_sites import public_sites
+from metaharvest.queries.trends import newest_where
 
 
 class Standing(StrEnum):
@@ -70,29 +72,76 @@ class _End:
 
 
 def _ends(session: Session) -> Mapping[int, _End]:
-    """By site, the end of its log.
+    """By site, the end of its log: since the first harvest after the last one that ended in the other way."""
+    good, bad = _newest_with(session, HARVESTED), _newest_with(session, [status.value for status in FAILED])
+    registered = set(session.scalars(select(HarvestSiteSchedule.site_schedule_id)))
+    harvested = registered & (good.keys() | bad.keys())
+    last = {site: max(good.get(site, 0), bad.get(site, 0)) for site in harvested}
+    before = {site: min(good.get(site, 0), bad.get(site, 0)) for site in last}
+    first = _first_after(session, [number for number in before.values() if number])
+    first |= _first(session, [site for site, number in before.items() if not number])
+    days = _days(session, [*first.values(), *good.values()])
+    return {
+        site: _End(number == good.get(site), days[first[site]], days[good[site]] if site in good else None)
+        for site, number in last.items()
+    }
 
-    On SQLite, going by the index of sites is quicker than grouping: a year of 1,000 sites has 365,000 site runs.
-    """
-    row, site = HarvestSiteRun, HarvestSiteSchedule.site_schedule_id
-    is_harvest = (IS_REAL, row.kind != SiteRunKind.RETRY.value)
-    is_good, is_bad = row.status.in_(HARVESTED), row.status.in_(FAILED)
-    newest = select(row.site_run_id).where(row.site_schedule_id == site, *is_harvest, is_good)
-    good = newest.order_by(row.site_run_id.desc()).limit(1).correlate(HarvestSiteSchedule).scalar_subquery()
-    bad = select(row.site_schedule_id, func.max(row.site_run_id).label("last")).where(*is_harvest, is_bad)
-    of_bad = bad.group_by(row.site_schedule_id).subquery()
-    last = (
-        select(site, func.coalesce(good, 0).label("good"), func.coalesce(of_bad.c.last, 0).label("bad"))
-        .outerjoin(of_bad, of_bad.c.site_schedule_id == site)
-        .subquery()
+
+_BEFORE = aliased(HarvestSiteRun)
+_IS_ENDED_HARVEST = (
+    IS_REAL,
+    HarvestSiteRun.kind != SiteRunKind.RETRY.value,
+    HarvestSiteRun.status.in_([*HARVESTED, *(status.value for status in FAILED)]),
+)
+
+
+def _newest_with(session: Session, statuses: Iterable[str]) -> Mapping[int, int]:
+    """By site, its newest harvest with one of these statuses. Each status of a site is one look into an index."""
+    found: dict[int, int] = {}
+    for status in statuses:
+        for site, number in newest_where(session, None, HarvestSiteRun.status == status, *_IS_ENDED_HARVEST).items():
+            found[site] = max(number, found.get(site, 0))
+    return found
+
+
+def _first_after(session: Session, site_run_ids: Sequence[int]) -> dict[int, int]:
+    """By site, the first harvest after the one among these site runs."""
+    row, before = HarvestSiteRun, _BEFORE
+    following = select(row.site_run_id).where(
+        row.site_schedule_id == before.site_schedule_id, row.site_run_id > before.site_run_id, *_IS_ENDED_HARVEST
     )
-    day = select(HarvestRun.harvest_date).join(row, row.run_id == HarvestRun.run_id).correlate(last)
-    alike = (row.site_schedule_id == last.c.site_schedule_id, *is_harvest, or_(is_good, is_bad))
-    before = case((last.c.good > last.c.bad, last.c.bad), else_=last.c.good)
-    since = day.where(*alike, row.site_run_id > before).order_by(row.site_run_id).limit(1).scalar_subquery()
-    last_good = day.where(row.site_run_id == last.c.good).scalar_subquery()
-    query = select(last.c.site_schedule_id, last.c.good > last.c.bad, since, last_good)
-    return {each[0]: _End(bool(each[1]), each[2], each[3]) for each in session.execute(query) if each[2] is not None}
+    first = following.order_by(row.site_run_id).limit(1).correlate(before).scalar_subquery()
+    query = select(before.site_schedule_id, first)
+    return {
+        site: number
+        for some in batches(site_run_ids)
+        for site, number in session.execute(query.where(before.site_run_id.in_(some)))
+        if number is not None
+    }
+
+
+def _first(session: Session, site_ids: Sequence[int]) -> dict[int, int]:
+    """By site, the first harvest of all."""
+    row, site = HarvestSiteRun, HarvestSiteSchedule.site_schedule_id
+    own = select(row.site_run_id).where(row.site_schedule_id == site, *_IS_ENDED_HARVEST)
+    first = own.order_by(row.site_run_id).limit(1).correlate(HarvestSiteSchedule).scalar_subquery()
+    return {
+        each: number
+        for some in batches(site_ids)
+        for each, number in session.execute(select(site, first).where(site.in_(some)))
+        if number is not None
+    }
+
+
+def _days(session: Session, site_run_ids: Sequence[int]) -> Mapping[int, date]:
+    """The days of these site runs, by their numbers."""
+    query = select(HarvestSiteRun.site_run_id, HarvestRun.harvest_date)
+    query = query.join(HarvestRun, HarvestRun.run_id == HarvestSiteRun.run_id)
+    return {
+        number: day
+        for some in batches(site_run_ids)
+        for number, day in session.execute(query.where(HarvestSiteRun.site_run_id.in_(some)))
+    }
 
 
 def _numbers(session: Session) -> Mapping[int, int]:

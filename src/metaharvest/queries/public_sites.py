@@ -8,16 +8,19 @@ from dataclasses import dataclass
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from metaharvest.catalogue import publication
 from metaharvest.catalogue.current import DOCUMENTS
-from metaharvest.catalogue.selection import Hidden
+from metaharvest.catalogue.selection import Hidden, is_gone, published
 from metaharvest.database.models import HarvestSiteRun, HarvestSiteSchedule
 from metaharvest.model import Site
 from metaharvest.sites.registry import read_sites, read_sites_of
 
+_NOT_PUBLIC = select(HarvestSiteSchedule.site_schedule_id).where(HarvestSiteSchedule.public.is_not(True))
+
 
 @dataclass(frozen=True, slots=True)
 class PublicSite:
-    """A registered site; `origin` and `set_spec` are those of its source repository, if it has one."""
+    """A registered site; `origin` and `set_spec` are from its source repository, if it has one."""
 
     name: str
     origin: str | None
@@ -63,6 +66,31 @@ def unknown_numbers(session: Session) -> frozenset[int]:
     for known in (HarvestSiteSchedule.site_schedule_id, HarvestSiteRun.site_schedule_id):
         numbers.difference_update(session.scalars(select(known).where(known.in_(numbers)).distinct()))
     return frozenset(numbers)
+
+
+def hidden_of(session: Session, names: Collection[str], seen: Collection[int] = ()) -> Hidden:
+    """The sites and origins that are not published: by their flags, and by the settings, which give `names`.
+
+    `seen` are more numbers of sites.
+    """
+    numbers = {*session.scalars(_NOT_PUBLIC), *seen, *(hidden_numbers(session, names) if names else ())}
+    return Hidden(tuple(sorted(numbers)), tuple(names), publication.has_withheld(session))
+
+
+def hidden_by(session: Session, names: Collection[str]) -> Hidden:
+    """The sites and origins that are kept out of what leaves this program; `names` are those of the settings.
+
+    With names in the settings, documents of removed sites that never had a harvest are left out, too: they may be older
+    than the flag of sites, and nothing says which name these had.
+    """
+    return hidden_of(session, names, unknown_numbers(session) if names else ())
+
+
+def published_among(session: Session, documents: Collection[int], hidden: Hidden) -> Collection[int]:
+    """The published documents among these, by number, without deleted ones."""
+    number = DOCUMENTS.c.catalogue_document_id
+    query = select(number).where(number.in_(documents), *published(DOCUMENTS, hidden), ~is_gone(DOCUMENTS, hidden))
+    return set(session.scalars(query))
 
 
 def names_of(session: Session, numbers: Collection[int]) -> Mapping[int, str]:

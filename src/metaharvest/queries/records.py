@@ -14,8 +14,6 @@ from metaharvest.database.models import Base, HarvestDetailLog
 from metaharvest.model import WOULD_BE, OutcomeKind
 from metaharvest.text import whole_number
 
-LARGEST_ID = 2**63 - 1
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFinding:
@@ -87,5 +85,5 @@ def would_be(outcome: str | None, message: str | None) -> str:
 def parts_of_docid(name: str) -> tuple[str, int] | None:
     """Document id and revision, if `name` may be a docid."""
     head, _, tail = name.rpartition(".")
-    revision = whole_number(tail, LARGEST_ID)
+    revision = whole_number(tail)
     return None if not head or revision is None else (head, revision)

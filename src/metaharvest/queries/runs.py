@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
+from functools import reduce
 from typing import Any
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import ColumnElement, Select, case, func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.batches import batches
@@ -16,9 +18,10 @@ from metaharvest.errors import MetaharvestError
 from metaharvest.model import ATTENTION_OUTCOMES, ERROR_OUTCOMES, OutcomeKind, RunStatus, SiteRunStatus
 from metaharvest.model.actions import todo
 from metaharvest.queries.failed_sites import FAILED, FailedSite, failed_site_runs
-from metaharvest.queries.records import FINDING, LARGEST_ID, StoredFinding, columns
+from metaharvest.queries.records import FINDING, StoredFinding, columns
 from metaharvest.queries.sites import site_names
 from metaharvest.queries.trends import Harvest, failing, seconds_between, trends
+from metaharvest.text import LARGEST_ID
 
 _RUN = "run_id harvest_date started_at ended_at status host pid heartbeat_at"
 _TOTALS = (
@@ -29,6 +32,7 @@ _SITE_RUN = (
     "site_run_id run_id kind rehearsal status started_at ended_at failure_reason list_url next_harvest server_seconds "
     f"waiting_seconds checking_seconds storing_seconds {_TOTALS}"
 )
+_SUMMARY = "run_id harvest_date started_at ended_at status heartbeat_at"
 _OF_DETAIL = "detail_log_id scope identifier revision document_id document_type fingerprint"
 
 
@@ -171,6 +175,28 @@ class RunRecord:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """A run with its totals, without its site runs. `inserted` to `errors` of the totals count documents.
+
+    `is_rehearsal`: no site of the run had a target.
+    """
+
+    run_id: int
+    harvest_date: date
+    started_at: datetime
+    ended_at: datetime | None
+    status: str
+    heartbeat_at: datetime
+    totals: RunTotals
+    is_rehearsal: bool = False
+
+    @property
+    def took_seconds(self) -> float | None:
+        """The duration; None if it has not ended."""
+        return seconds_between(self.started_at, self.ended_at)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFinding(StoredFinding):
     """A finding of a run, with its document as far as it has one. `scope` and `identifier` are parts of EML's ids."""
@@ -196,12 +222,17 @@ def run_record(session: Session, run_id: int) -> RunRecord:
     statement = _RUNS.where(HarvestRun.run_id == run_id)
     found = _with_sites(session, statement) if 0 <= run_id <= LARGEST_ID else []
     if not found:
-        raise MetaharvestError(f"There is no run {run_id}. {todo('runs.list')} lists the runs.")
+        raise no_such_run(run_id)
     record = found[0]
     failed = failed_site_runs(
         session, [site.site_run_id for site in record.sites if site.status in FAILED], record.harvest_date
     )
     return replace(record, sites=tuple(replace(site, failed=failed.get(site.site_run_id)) for site in record.sites))
+
+
+def no_such_run(run_id: int) -> MetaharvestError:
+    """The error for a run that is not there."""
+    return MetaharvestError(f"There is no run {run_id}. {todo('runs.list')} lists the runs.")
 
 
 def with_trends(session: Session, record: RunRecord) -> RunRecord:
@@ -210,10 +241,46 @@ def with_trends(session: Session, record: RunRecord) -> RunRecord:
     return replace(record, sites=tuple(replace(site, trend=found[site.site_run_id]) for site in record.sites))
 
 
-def newest_runs(session: Session, limit: int, after: int | None = None) -> list[RunRecord]:
-    """The newest runs, up to this number, the newest first; the next page begins `after` the last run of this one."""
-    older = [] if after is None else [HarvestRun.run_id < after]
-    return _with_sites(session, _RUNS.where(*older).order_by(HarvestRun.run_id.desc()).limit(limit))
+def newest_runs(session: Session, limit: int) -> list[RunRecord]:
+    """The newest runs, up to this number, the newest first."""
+    return _with_sites(session, _RUNS.order_by(HarvestRun.run_id.desc()).limit(limit))
+
+
+def run_summaries(session: Session, limit: int, after: int | None = None) -> list[RunSummary]:
+    """The newest runs with their totals, which the database adds up; the next page begins `after` the last run."""
+    run, row = HarvestRun, HarvestSiteRun
+    query = select(*columns(run, _SUMMARY))
+    if after is not None:
+        query = query.where(run.run_id < after)
+    runs = session.execute(query.order_by(run.run_id.desc()).limit(limit)).all()
+    totals: dict[int, RunTotals] = {}
+    rehearsed = set[int]()
+    for some in batches([each.run_id for each in runs]):
+        uploaded = func.sum(case((row.rehearsal, 0), else_=1))
+        of_run = select(row.run_id, uploaded, *_summed()).where(row.run_id.in_(some)).group_by(row.run_id)
+        found = session.execute(of_run).all()
+        totals |= {each[0]: RunTotals(*map(int, each[2:])) for each in found}
+        rehearsed |= {each[0] for each in found if not each[1]}
+    none = RunTotals(0, 0, 0, 0, 0, 0, 0, 0)
+    return [
+        RunSummary(**each._mapping, totals=totals.get(each.run_id, none), is_rehearsal=each.run_id in rehearsed)
+        for each in runs
+    ]
+
+
+def _summed() -> list[ColumnElement[int]]:
+    """The values of RunTotals, in its order, over a group of site runs."""
+    row = HarvestSiteRun
+
+    def added(*names: str) -> ColumnElement[int]:
+        return func.coalesce(func.sum(reduce(operator.add, columns(row, " ".join(names)))), 0)
+
+    def of(kinds: Iterable[OutcomeKind]) -> ColumnElement[int]:
+        return added(*(kind.column for kind in kinds))
+
+    failed = func.sum(case((row.status.in_([status.value for status in FAILED]), 1), else_=0))
+    counted = [added(name) for name in ("listed", "inserted", "updated", "unchanged")]
+    return [func.count(), func.coalesce(failed, 0), *counted, of(ATTENTION_OUTCOMES), of(ERROR_OUTCOMES)]
 
 
 def is_imported(session: Session, run_id: int | None) -> bool:

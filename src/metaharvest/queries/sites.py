@@ -8,10 +8,11 @@ from dataclasses import asdict, dataclass, replace
 from datetime import date
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from metaharvest.config.secret_references import NOT_SHOWN, is_reference
+from metaharvest.database.batches import batches
 from metaharvest.database.models import HarvestSiteRun
 from metaharvest.ledger.retries import numbers_failing
 from metaharvest.ledger.sweeps import full_lists
@@ -20,7 +21,7 @@ from metaharvest.queries.failed_sites import FAILED, failed_sites
 from metaharvest.queries.trends import HARVESTS, Harvest, last_real_harvests, newest_site_runs, trends
 from metaharvest.sites.due import is_due
 from metaharvest.sites.overdue import overdue_sites
-from metaharvest.sites.registry import find_site, raw_rows, read_sites
+from metaharvest.sites.registry import find_site, raw_rows, read_sites, read_sites_of
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.text import one_line, shown_url
 
@@ -64,6 +65,7 @@ class RegisteredSite:
     last_harvest: Any
     notify: str | None
     enabled: bool
+    public: bool
     package_id_mismatch: str | None = None
     allow_networks: tuple[str, ...] = ()
     ca_file: str | None = None
@@ -72,6 +74,7 @@ class RegisteredSite:
     normalize: str | None = None
     deletions: str | None = None
     max_loss: int | None = None
+    full_text: str | None = None
     groups: tuple[str, ...] = ()
     oai: RequestOptions | None = None
     ldapdn: str | None
@@ -98,8 +101,8 @@ class RegisteredSite:
 
 _REGISTERED = (
     "state", "source_kind", "list_url", "contacts", "frequency", "every", "unit", "next_harvest", "last_harvest",
-    "notify", "enabled", "package_id_mismatch", "allow_networks", "ca_file", "validation", "filters", "normalize",
-    "deletions", "max_loss", "groups", "ldapdn", "ldappwd",
+    "notify", "enabled", "public", "package_id_mismatch", "allow_networks", "ca_file", "validation", "filters",
+    "normalize", "deletions", "max_loss", "full_text", "groups", "ldapdn", "ldappwd",
 )  # fmt: skip
 """The values of a site's registration."""
 
@@ -111,10 +114,14 @@ def site_names(session: Session) -> dict[int, str]:
 
 def last_names(session: Session) -> dict[int, str]:
     """The names of all sites by number; of a removed site the last one."""
-    newest = select(func.max(HarvestSiteRun.site_run_id)).group_by(HarvestSiteRun.site_schedule_id)
+    registered = site_names(session)
+    removed = {site: number for site, number in newest_site_runs(session).items() if site not in registered}
     harvested = select(HarvestSiteRun.site_schedule_id, HarvestSiteRun.site_name)
-    rows = session.execute(harvested.where(HarvestSiteRun.site_run_id.in_(newest)))
-    return {row[0]: row[1] for row in rows} | site_names(session)
+    names = dict(registered)
+    for some in batches(list(removed.values())):
+        rows = session.execute(harvested.where(HarvestSiteRun.site_run_id.in_(some)))
+        names |= {row[0]: row[1] for row in rows}
+    return names
 
 
 def known_names(session: Session) -> dict[int, str]:
@@ -129,6 +136,13 @@ def known_names(session: Session) -> dict[int, str]:
 def registered_sites(session: Session, today: date) -> list[RegisteredSite]:
     """All rows of the schedule, in the order of the names. The number of queries does not grow with the sites."""
     return _registered(session, read_sites(session), None, today, HARVESTS)
+
+
+def registered_sites_of(session: Session, site_ids: Sequence[int], today: date) -> list[RegisteredSite]:
+    """The rows with these numbers, in this order, as `registered_sites` has them."""
+    found = read_sites_of(session, site_ids)
+    chosen = [found[number] for number in site_ids if number in found]
+    return _registered(session, chosen, [site.site_id for site in chosen], today, HARVESTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +180,13 @@ def registered_site(session: Session, name: str, today: date) -> RegisteredSite:
     return site
 
 
+def registration(session: Session, site: Site | BrokenSite, today: date) -> RegisteredSite:
+    """The values of a site's registration alone, without its harvests; it does not count as overdue."""
+    if isinstance(site, Site):
+        return _usable(site, {}, today)
+    return _broken(site, _rows_of(session, [site.site_id])[site.site_id])
+
+
 def registered_values(site: RegisteredSite) -> Mapping[str, object]:
     """The values of a site's registration, by the names for people, with each option of its source repository."""
     values: dict[str, object] = {"name": site.site, **{name: getattr(site, name) for name in _REGISTERED}}
@@ -183,8 +204,9 @@ def _registered(
 ) -> list[RegisteredSite]:
     """These sites, each with this number of harvests; `site_ids` is None for all sites, which is quicker."""
     overdue = {site.name: site.since for site in overdue_sites(session, today)}
-    failing, full = numbers_failing(session, site_ids), full_lists(session, site_ids)
-    failed = failed_sites(session, today, [site.site_id for site in sites])
+    numbers = [site.site_id for site in sites]
+    failing, full = numbers_failing(session, numbers), full_lists(session, site_ids)
+    failed = failed_sites(session, today, numbers)
     newest = newest_site_runs(session, site_ids)
     of_site_runs = trends(session, list(newest.values()), number)
     trend_of = {site_id: of_site_runs[site_run_id] for site_id, site_run_id in newest.items()}
@@ -231,6 +253,7 @@ def _usable(site: Site, overdue: Mapping[str, date], today: date) -> RegisteredS
         last_harvest=site.last_harvest,
         notify=site.notify.value,
         enabled=site.enabled,
+        public=site.public,
         package_id_mismatch=options.package_id_mismatch,
         allow_networks=tuple(map(str, options.allow_networks)),
         ca_file=str(options.ca_file) if options.ca_file else None,
@@ -239,6 +262,7 @@ def _usable(site: Site, overdue: Mapping[str, date], today: date) -> RegisteredS
         normalize=str(options.normalize) if options.normalize else None,
         deletions=options.deletions,
         max_loss=options.max_loss,
+        full_text=options.full_text,
         groups=options.groups,
         oai=_requests(oai) if oai else None,
         ldapdn=site.ldap_name,
@@ -252,10 +276,16 @@ def _requests(oai: OaiOptions) -> RequestOptions:
 
 
 def _state(site: Site, overdue: Mapping[str, date], today: date) -> str:
+    state = state_of(site, site.name in overdue, today)
+    return f"overdue since {overdue[site.name]}" if state == "overdue" else state
+
+
+def state_of(site: Site, is_overdue: bool, today: date) -> str:
+    """The state of a site that can be used, in one word: off, overdue, due or waiting."""
     if not site.enabled:
         return "off"
-    if site.name in overdue:
-        return f"overdue since {overdue[site.name]}"
+    if is_overdue:
+        return "overdue"
     return "due" if is_due(site, today) else "waiting"
 
 
@@ -283,6 +313,7 @@ def _broken(site: BrokenSite, row: Mapping[str, Any]) -> RegisteredSite:
         last_harvest=row["datelastharvest"],
         notify=row["notify"],
         enabled=site.enabled,
+        public=row["public"] in (True, 1),
         ldapdn=row["ldapdn"],
         ldappwd=row["ldappwd"] if is_reference(row["ldappwd"]) else NOT_SHOWN,
         options=row["options"],

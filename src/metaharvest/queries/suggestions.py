@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import islice
+from typing import Any
 
 from sqlalchemy import ColumnElement, false, func, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from metaharvest.database.models import CatalogueDocument, HarvestDocument
 from metaharvest.text import one_line
+
+_Text = InstrumentedAttribute[str] | InstrumentedAttribute[str | None]
 
 _MOST = 5
 """Suggested documents."""
@@ -21,6 +24,11 @@ _LEAST_LETTERS = 3
 
 _MOST_COMPARED = 2000
 """Ids that are compared letter by letter."""
+
+_MOST_SEARCHED = 50_000
+"""Rows of a table that are searched for a part of an id or title: more take too long."""
+
+_NEIGHBOURS = 50
 
 _LEAST_LIKENESS = 0.6
 
@@ -51,13 +59,13 @@ def did_you_mean(session: Session, name: str) -> str:
 
 def _nearest(session: Session, name: str) -> Iterator[Suggestion]:
     seen = set()
-    ledger, held = HarvestDocument, CatalogueDocument
-    shortest = [func.length(ledger.document_id), ledger.document_id]
-    listed = select(ledger.document_id, func.max(ledger.title)).group_by(ledger.document_id)
-    inside = or_(_has_id(ledger.document_id, name), _has(ledger.title, name))
-    is_meant = or_(_has_id(held.document_id, name), _has(held.title, name))
+    listed, held = _first(HarvestDocument), _first(CatalogueDocument)
+    shortest = [func.length(listed.document_id), listed.document_id]
+    of_ledger = select(listed.document_id, func.max(listed.title)).group_by(listed.document_id)
+    inside = or_(has_id(listed.document_id, name), has_part(listed.title, name))
+    is_meant = or_(has_id(held.document_id, name), has_part(held.title, name))
     kept = select(held.document_id, held.title).where(is_meant).limit(_MOST)
-    for document_id, title in session.execute(listed.where(inside).order_by(*shortest).limit(_MOST)):
+    for document_id, title in session.execute(of_ledger.where(inside).order_by(*shortest).limit(_MOST)):
         seen.add(document_id)
         yield Suggestion(document_id, title or "")
     for document_id, title in session.execute(kept):
@@ -68,21 +76,43 @@ def _nearest(session: Session, name: str) -> Iterator[Suggestion]:
         return
     # The beginning or the end of a mistyped name is most often right.
     begins, ends = (
-        _has_id(ledger.document_id, name[:_LEAST_LETTERS]),
-        _has_id(ledger.document_id, name[-_LEAST_LETTERS:]),
+        has_id(listed.document_id, name[:_LEAST_LETTERS]),
+        has_id(listed.document_id, name[-_LEAST_LETTERS:]),
     )
-    some = session.execute(listed.where(or_(begins, ends)).limit(_MOST_COMPARED))
-    likeness = ((_likeness(name, document_id), document_id, title or "") for document_id, title in some)
+    some: dict[str, str | None] = {
+        row[0]: row[1] for row in session.execute(of_ledger.where(or_(begins, ends)).limit(_MOST_COMPARED))
+    }
+    some |= dict(_neighbours(session, name))
+    likeness = ((_likeness(name, document_id), document_id, title or "") for document_id, title in some.items())
     for _, document_id, title in sorted((each for each in likeness if each[0] >= _LEAST_LIKENESS), reverse=True):
         yield Suggestion(document_id, title)
 
 
-def _has_id(column: InstrumentedAttribute[str], part: str) -> ColumnElement[bool]:
+def _first(table: type[HarvestDocument] | type[CatalogueDocument]) -> Any:
+    """The document ids and titles of the first rows of a table, as columns."""
+    [key] = table.__table__.primary_key
+    return select(table.document_id, table.title).order_by(key).limit(_MOST_SEARCHED).subquery().c
+
+
+def _neighbours(session: Session, name: str) -> Iterator[tuple[str, str | None]]:
+    """The documents of the ledger before and after this name in the order of the ids, which begin like it."""
+    if not name.isascii():
+        return
+    document_id = HarvestDocument.document_id
+    query = select(document_id, HarvestDocument.title).limit(_NEIGHBOURS)
+    before, after = query.where(document_id <= name), query.where(document_id >= name)
+    for row in session.execute(before.order_by(document_id.desc())).all():
+        yield row[0], row[1]
+    for row in session.execute(after.order_by(document_id)).all():
+        yield row[0], row[1]
+
+
+def has_id(column: _Text, part: str) -> ColumnElement[bool]:
     """True if an id has this part. Ids are ASCII, and MariaDB compares such a column with nothing else."""
-    return _has(column, part) if part.isascii() else false()
+    return has_part(column, part) if part.isascii() else false()
 
 
-def _has(column: InstrumentedAttribute[str] | InstrumentedAttribute[str | None], part: str) -> ColumnElement[bool]:
+def has_part(column: _Text, part: str) -> ColumnElement[bool]:
     """True if a text has this part, in any case of ASCII letters."""
     return func.lower(column).contains(part.lower(), autoescape=True)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import Row, and_, func, select
+from sqlalchemy import ColumnElement, FromClause, Row, and_, func, select
 from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.batches import batches
@@ -28,6 +28,7 @@ _QUERY = select(*columns(HarvestSiteRun, _HARVEST), HarvestRun.harvest_date).joi
     HarvestRun, HarvestRun.run_id == HarvestSiteRun.run_id
 )
 _IS_FULL = HarvestSiteRun.kind != SiteRunKind.RETRY.value
+_THIS, _EARLIER, _FOLLOWING = aliased(HarvestSiteRun), aliased(HarvestSiteRun), aliased(HarvestSiteRun)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,21 +52,28 @@ class Harvest:
     took_seconds: float | None
 
 
-def harvests(session: Session, site_id: int, limit: int = HARVESTS, after: int | None = None) -> list[Harvest]:
-    """The last harvests of a site, the oldest first; tries of single documents are none.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteHarvest(Harvest):
+    """A harvest in the list of a site. `is_retry`: of the failing documents only."""
 
-    Rehearsals are among them, and marked. `after`: the site run before which the next page ends.
+    is_retry: bool
+
+
+def harvests(session: Session, site_id: int, limit: int = HARVESTS, after: int | None = None) -> list[SiteHarvest]:
+    """The last harvests of a site, the newest first, with rehearsals and retries.
+
+    `after`: the site run before which the next page begins.
     """
-    query = _QUERY.where(HarvestSiteRun.site_schedule_id == site_id, _IS_FULL)
+    query = _QUERY.add_columns(HarvestSiteRun.kind).where(HarvestSiteRun.site_schedule_id == site_id)
     if after is not None:
         query = query.where(HarvestSiteRun.site_run_id < after)
-    rows = session.execute(query.order_by(HarvestSiteRun.site_run_id.desc()).limit(limit)).all()
-    return [_harvest(row) for row in reversed(rows)]
+    rows = session.execute(query.order_by(HarvestSiteRun.site_run_id.desc()).limit(limit))
+    return [SiteHarvest(**_values(row), is_retry=row.kind == SiteRunKind.RETRY.value) for row in rows]
 
 
 def trends(session: Session, site_run_ids: Sequence[int], number: int = HARVESTS) -> dict[int, tuple[Harvest, ...]]:
     """By site run, the last harvests of its site up to this one, the oldest first. One query for 500 site runs."""
-    this, earlier, full = aliased(HarvestSiteRun), aliased(HarvestSiteRun), HarvestSiteRun
+    this, earlier, full = _THIS, _EARLIER, HarvestSiteRun
     oldest = (
         select(earlier.site_run_id)
         .where(
@@ -92,29 +100,54 @@ def trends(session: Session, site_run_ids: Sequence[int], number: int = HARVESTS
     return {each: tuple(of_one) for each, of_one in found.items()}
 
 
+def harvested_sites() -> FromClause:
+    """The numbers of all sites with a site run, as a table with the column `site_id`.
+
+    Each number is one look into an index: DISTINCT would read a million site runs.
+    """
+    row, following = HarvestSiteRun, _FOLLOWING
+    found = select(func.min(row.site_schedule_id).label("site_id")).cte("numbers", recursive=True)
+    larger = select(func.min(following.site_schedule_id)).where(following.site_schedule_id > found.c.site_id)
+    found = found.union_all(select(larger.correlate(found).scalar_subquery()).where(found.c.site_id.is_not(None)))
+    return select(found.c.site_id).where(found.c.site_id.is_not(None)).subquery("harvested")
+
+
+def newest_where(
+    session: Session, site_ids: Collection[int] | None, *conditions: ColumnElement[bool]
+) -> dict[int, int]:
+    """By site, the number of its newest site run for which the conditions are true, of these sites or of all."""
+    row, sites = HarvestSiteRun, harvested_sites()
+    its_own = select(row.site_run_id).where(row.site_schedule_id == sites.c.site_id, *conditions)
+    newest = its_own.order_by(row.site_run_id.desc()).limit(1).correlate(sites).scalar_subquery()
+    query = select(sites.c.site_id, newest)
+    if site_ids is not None:
+        query = query.where(sites.c.site_id.in_(site_ids))
+    return {site_id: number for site_id, number in session.execute(query) if number is not None}
+
+
 def newest_site_runs(session: Session, site_ids: Collection[int] | None = None) -> dict[int, int]:
     """By site, the number of its newest site run, of these sites or of all."""
-    row = HarvestSiteRun
-    newest = select(row.site_schedule_id, func.max(row.site_run_id)).group_by(row.site_schedule_id)
-    if site_ids is not None:
-        newest = newest.where(row.site_schedule_id.in_(site_ids))
-    return {row[0]: row[1] for row in session.execute(newest)}
+    return newest_where(session, site_ids)
 
 
 def last_real_harvests(session: Session, site_ids: Sequence[int]) -> dict[int, Harvest]:
     """By site, its last harvest that was no rehearsal."""
     row, found = HarvestSiteRun, dict[int, Harvest]()
     for batch in batches(site_ids):
-        these = row.site_schedule_id.in_(batch)
-        newest = select(func.max(row.site_run_id)).where(these, _IS_FULL, IS_REAL).group_by(row.site_schedule_id)
-        query = _QUERY.add_columns(row.site_schedule_id).where(row.site_run_id.in_(newest))
+        newest = newest_where(session, batch, _IS_FULL, IS_REAL)
+        query = _QUERY.add_columns(row.site_schedule_id).where(row.site_run_id.in_(newest.values()))
         found |= {each.site_schedule_id: _harvest(each) for each in session.execute(query)}
     return found
 
 
-def harvest(session: Session, site_run_id: int) -> Harvest:
-    """One site run that is there, as one of `harvests`."""
-    return _harvest(session.execute(_QUERY.where(HarvestSiteRun.site_run_id == site_run_id)).one())
+def harvests_of(session: Session, site_run_ids: Collection[int]) -> dict[int, Harvest]:
+    """These site runs, each as one of `harvests`, by their numbers."""
+    query, number = _QUERY, HarvestSiteRun.site_run_id
+    return {
+        row.site_run_id: _harvest(row)
+        for some in batches(sorted(site_run_ids))
+        for row in session.execute(query.where(number.in_(some)))
+    }
 
 
 def failing(site_run: Any) -> int:
@@ -146,11 +179,16 @@ def status_in_words(status: str, rehearsal: bool) -> str:
 
 
 def _harvest(row: Row[*tuple[Any, ...]]) -> Harvest:
+    return Harvest(**_values(row))
+
+
+def _values(row: Row[*tuple[Any, ...]]) -> dict[str, Any]:
     known = {name: getattr(row, name) for name in _SHOWN.split()}
     read = row.listed or row.status in READ_A_LIST
-    return Harvest(
-        **{**known, "listed": row.listed if read else None},
-        harvest_date=row.harvest_date,
-        failing=failing(row),
-        took_seconds=seconds_between(row.started_at, row.ended_at),
-    )
+    return {
+        **known,
+        "listed": row.listed if read else None,
+        "harvest_date": row.harvest_date,
+        "failing": failing(row),
+        "took_seconds": seconds_between(row.started_at, row.ended_at),
+    }

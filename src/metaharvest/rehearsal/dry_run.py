@@ -7,7 +7,7 @@ date of the real harvest changes. `metaharvest.services.harvester.Harvester` run
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
@@ -119,12 +119,14 @@ def rehearsal(
     against: str | None = None,
     *,
     with_records: bool = False,
+    site_ids: Collection[int] | None = None,
 ) -> Iterator[Rehearsal]:
     """The parts of a rehearsal; with `real`, the schedule of that database and the documents to retry.
 
-    `with_records`: the records of source repositories as well, and the progress of their listings.
+    `with_records`: the records of source repositories as well, and the progress of their listings; with `site_ids`
+    only for these sites.
 
-    `given` replaces the targets of the settings. Without `real` there are none, but the one that is named by `against`:
+    `given` replaces the targets of the settings. Without `real`, the only target is the one with the name `against`:
     see `Targets.named`.
 
     Raises SettingsError if there is no such target; DatabaseUnavailable, which names the folder for temporary files, if
@@ -137,7 +139,7 @@ def rehearsal(
             stack.callback(engine.dispose)
             create_tables(engine)
             if real is not None:
-                _copy(real, engine, with_records)
+                _copy(real, engine, with_records, site_ids)
         except (DBAPIError, OSError) as error:
             raise _no_room(reason_of(error)) from error
         mail = settings.mail.model_copy(update={"backend": "maildir", "folder": Path(folder) / "mail"})
@@ -169,7 +171,7 @@ def _no_room(reason: str) -> DatabaseUnavailable:
     )
 
 
-def _copy(real: Engine, scratch: Engine, with_records: bool) -> None:
+def _copy(real: Engine, scratch: Engine, with_records: bool, site_ids: Collection[int] | None) -> None:
     """Copy the schedule, broken rows too, and the ledger's rows of failed documents; see `rehearsal`."""
     with readers(real)() as session, scratch.begin() as connection:
         for row in raw_rows(session):
@@ -181,4 +183,4 @@ def _copy(real: Engine, scratch: Engine, with_records: bool) -> None:
             connection.execute(insertion, plain)
         if withdrawn := [dict(row) for row in session.execute(select(DocumentWithdrawal.__table__)).mappings()]:
             connection.execute(insert(DocumentWithdrawal), withdrawn)
-        copy_rows(session, connection, with_records=with_records)
+        copy_rows(session, connection, with_records=with_records, site_ids=site_ids)

@@ -54,7 +54,7 @@ def _rule(rule: str) -> dict[str, Any]:
 
 def _result(document: CheckedDocument, finding: Finding, rules: dict[str, int], folder: Path) -> dict[str, Any]:
     index = rules.setdefault(finding.rule, len(rules))
-    text = f"{finding.message} {finding.remedy}".strip()
+    text = finding.with_remedy
     docid = document.docid or finding.docid
     # The same in every folder.
     about = finding.xpath or finding.message.replace(_root(folder), "")

@@ -90,5 +90,5 @@ def _unreadable(revision: HeldRevision, digest: str) -> Finding:
         message = f"The source lists {docid}, but has no such document."
     else:
         message = f"The source has {docid} with SHA-256 {revision.sha256}, but gave bytes with {digest}."
-    remedy = "Look into the repository that it was to be copied from: its document may be damaged."
+    remedy = "Look into the repository that it is copied from: its document may be damaged."
     return Finding("copy.unreadable", message, remedy)

@@ -50,6 +50,8 @@ from metaharvest.targets.interruption import interrupted_by
 from metaharvest.targets.lookup import Targets
 from metaharvest.targets.nothing import NoTarget
 from metaharvest.targets.withdrawals import withdrawn_document
+from metaharvest.text import one_line
+from metaharvest.transform.embedding import why_not_embeddable
 
 log = logging.getLogger(__name__)
 
@@ -387,8 +389,9 @@ class _Copying:
         uploads = [upload for _, upload in group]
 
         def commit() -> Sequence[Sequence[Finding]]:
+            checked = list(map(_checked, uploads))
             with database_errors(self.engine), writers(self.engine).begin() as session:
-                refused = store_each(session, uploads, target)
+                refused = store_each(session, checked, target)
                 self._require_lock()
                 return refused
 
@@ -409,3 +412,18 @@ class _Copying:
         for document in documents:
             for revision in document.revisions:
                 self.tally.end(revision, ended, finding)
+
+
+def _checked(upload: Upload) -> Upload:
+    """The copy of a document with the result of the check: no harvest has checked it."""
+    why = why_not_embeddable(upload.fetched.content)
+    if not why:
+        return upload
+    document = upload.fetched.document
+    log.warning(
+        "%s, revision %d, has no record in its own format at the provider: %s.",
+        one_line(document.document_id),
+        document.revision,
+        one_line(why),
+    )
+    return replace(upload, is_embeddable=False)

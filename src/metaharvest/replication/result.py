@@ -138,7 +138,7 @@ class CopyTally:
     def cut(self, target: Target, findings: Sequence[Finding], *, for_good: bool = False) -> None:
         """Begin nothing more, as a target stopped answering. `for_good`: it does not return the requested content."""
         if not self.is_cut_short():
-            said = " ".join(f"{finding.message} {finding.remedy}".rstrip() for finding in findings)
+            said = " ".join(finding.with_remedy for finding in findings)
             self._cut_short = f"{target.describe()}: {said}{'' if for_good else f' {_GO_ON}'}"
 
     def begin_one(self) -> bool:
@@ -184,7 +184,7 @@ _GO_ON = "What was copied is there; the same command goes on with the rest."
 
 def belongs_to(revision: HeldRevision, other: str) -> Finding:
     """The finding about a refused document: it belongs to the site `other`."""
-    message = f"{revision.document_id} belongs to the site '{other}' where it is to be copied to."
+    message = f"{revision.document_id} belongs to the site '{other}' in the new target."
     transfer = todo("documents.transfer", document=revision.document_id)
     remedy = Remedy("If it is not that site's, transfer it with {}, then copy it.", transfer)
     return Finding("target.other-site", message, remedy)
@@ -208,5 +208,5 @@ def different(revision: HeldRevision) -> Finding:
 def superseded(revision: HeldRevision, held: Holding) -> Finding:
     """The finding about a refused revision: the target has a higher one, and not this one."""
     message = f"The target has revision {held.revision} of {revision.document_id}, but not {revision.revision}."
-    remedy = "Nothing is to be done, unless the older revision is needed: it can no longer be put below the other."
+    remedy = "No action is needed. An older revision cannot be put below a newer one."
     return Finding("copy.superseded", message, remedy)

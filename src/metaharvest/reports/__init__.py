@@ -15,8 +15,8 @@ Everything in a report is read from the tables, never from memory: the tables sa
 from __future__ import annotations
 
 from metaharvest.mail.message import Report
-from metaharvest.mail.outbox import Deliveries, DeliveringRun, deliver, queue, queue_all
-from metaharvest.mail.resend import Dropped, Resent, ResentRefused, drop, resend, resend_refused
+from metaharvest.mail.outbox import Deliveries, DeliveringRun, deliver, number_waiting, queue, queue_all
+from metaharvest.mail.resend import Dropped, Resent, ResentRefused, drop, entitled, resend, resend_refused
 from metaharvest.reports.compose import admin_report, digest, site_report, site_reports
 from metaharvest.reports.render import make_ready
 from metaharvest.reports.site_view import NamedTarget, NamedTargets
@@ -36,8 +36,10 @@ __all__ = [
     "digest",
     "documents_csv",
     "drop",
+    "entitled",
     "log_csv",
     "make_ready",
+    "number_waiting",
     "queue",
     "queue_all",
     "resend",

@@ -39,6 +39,7 @@ from metaharvest.problems.attention import CHANGED_CONTENT, MISSING, SHRANK, VAN
 from metaharvest.reports import phrasing
 from metaharvest.reports.findings import FindingGroup, FindingLine, already_reported, attention, finding_line, title_of
 from metaharvest.reports.phrasing import Total, counts_of, totals_of
+from metaharvest.reports.pipeline_notes import PipelineNote, progress_note
 from metaharvest.reports.problem_history import FailingSite, doubts, failing_sites, number_noted
 from metaharvest.reports.site_view import NO_TABLE, ReportContext, TableNote
 from metaharvest.reports.start_here import Step, show_site, waiting_for_a_person
@@ -51,6 +52,9 @@ _FAILED = (SiteRunStatus.FAILED, SiteRunStatus.LIST_FAILED, SiteRunStatus.INTERR
 """The statuses of sites that failed as a whole."""
 
 _LOG, _DETAIL = HarvestLog, HarvestDetailLog
+
+_RUN_PAGE = "/console/runs/"
+"""The page of a run in the console; its number follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +128,11 @@ class Undelivered:
 class AdminView:
     """The content of the administrator's report. `log_file` is the file with the whole report, if one was written.
 
+    `page` is the address of the run in the console, empty if the settings have no `url`.
+
     `waits` are sentences about long waits: sites that are overdue, mail that does not leave, and about a clock that was
-    wrong. `start_here`: the first steps; decisions that wait for a person come before all others.
+    wrong. `asked` are sentences about requests of people: harvests, stops, sites to leave out. `start_here`: the first
+    steps; decisions that wait for a person come before all others.
     """
 
     network: str
@@ -154,20 +161,25 @@ class AdminView:
     duration: str
     recipients: tuple[str, ...]
     administrators: tuple[str, ...]
+    asked: tuple[str, ...] = ()
+    more_asked: int = 0
     table: TableNote = NO_TABLE
     log_file: str = ""
     log_file_error: str = ""
     went_nowhere: str = ""
     is_rehearsal: bool = False
+    page: str = ""
+    pipeline: PipelineNote | None = None
 
 
 def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> AdminView:
     """Read the content of the report of this run."""
-    limit, now = context.limit, context.now
+    limit, now, url = context.limit, context.now, context.settings.web.url
     site_runs = _site_runs(session, run.run_id)
     problems, more_problems = _problems(session, run.run_id, site_runs, limit)
     undelivered, more_undelivered = _undelivered(session, run, limit)
     troubles, is_away = _troubles(session, run.run_id), _target_is_away(session, run.run_id)
+    asked = _requests(session, run.run_id)
     overdue = overdue_sites(session, run.harvest_date)
     clock = tuple(_clock(session, run, context))
     waits = [*clock, *_stuck_mail(session, now), *(site.sentence for site in overdue)]
@@ -221,8 +233,12 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
         duration=phrasing.duration(((run.ended_at or now) - run.started_at).total_seconds()),
         recipients=context.settings.harvester.administrators,
         administrators=context.settings.harvester.administrators,
+        asked=asked[:limit],
+        more_asked=max(0, len(asked) - limit),
         went_nowhere=context.named_targets.went_nowhere(listing),
         is_rehearsal=context.is_rehearsal,
+        page=f"{url.rstrip('/')}{_RUN_PAGE}{run.run_id}" if url and not context.is_rehearsal else "",
+        pipeline=None if context.is_rehearsal else progress_note(session, context.settings.pipeline, now, limit),
     )
 
 
@@ -357,6 +373,13 @@ def _troubles(session: Session, run_id: int) -> tuple[str, ...]:
     trouble = or_(_LOG.harvest_operation_code == "RunInterrupted", (_LOG.status == 1) & _LOG.site_run_id.is_(None))
     query = select(_LOG.message).where(_LOG.run_id == run_id, trouble).order_by(_LOG.harvest_log_id).limit(100)
     return tuple(one_line(message, 1000) for message in session.scalars(query))
+
+
+def _requests(session: Session, run_id: int) -> tuple[str, ...]:
+    """The requests of people that the run took, in the words of the log."""
+    its = (_LOG.run_id == run_id, _LOG.harvest_operation_code == "RequestTaken")
+    messages = session.scalars(select(_LOG.message).where(*its).order_by(_LOG.harvest_log_id))
+    return tuple(one_line(message, 1000) for message in messages)
 
 
 def _target_is_away(session: Session, run_id: int) -> bool:

@@ -87,7 +87,7 @@ def _site_report(
         name = f"{safe_file_name(view.site)}-{view.date}.csv"
         content = "every document except unchanged ones without a finding"
         chunks = documents_csv(session, number, for_contacts=True)
-        left_out = f"The administrators can send it to you; it is that of site run {number}."
+        left_out = f"The administrators can send it to you: it is the table of site run {number}."
         without = TableNote(left_out, "in the table that the administrators can send to you")
         attachment, note = _table(chunks, name, content, without, context.settings)
         view = replace(view, table=note)

@@ -12,6 +12,7 @@ from datetime import date
 from sqlalchemy import ColumnElement, and_, case, exists, func, select, true
 from sqlalchemy.orm import Session, aliased
 
+from metaharvest.database.hints import without_index
 from metaharvest.database.models import HarvestDetailLog, HarvestDocument, HarvestLog, SiteProblem
 from metaharvest.ledger.entries import nights
 from metaharvest.model import ATTENTION_OUTCOMES, ERROR_OUTCOMES, Level, OutcomeKind
@@ -121,7 +122,8 @@ def _groups(
     )
     rows = [(rule, int(count), int(grave), int(listed)) for rule, count, grave, listed in session.execute(query)]
     for rule, count, grave, _ in sorted(rows, key=lambda row: (row[2] == 0, row[3] == 0, -row[1], row[0])):
-        lines = tuple(_lines(session, site_run_id, and_(which, _DETAIL.rule == rule), today, limit))
+        of_rule = without_index(_DETAIL.rule) == rule  # the index has the findings of all nights
+        lines = tuple(_lines(session, site_run_id, and_(which, of_rule), today, limit))
         group = FindingGroup(rule, title_of(rule), grave > 0, count, lines)
         yield with_shared("remedy", group) if len(lines) > 1 else group
 

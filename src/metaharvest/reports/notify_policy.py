@@ -20,7 +20,7 @@ _ALWAYS_NEWS = {SHRANK, VANISHED, REPOSITORY_CHANGED}
 """Events that differ each time; other events, such as robots.txt, are the same again and again."""
 
 _Troubles = frozenset[tuple[str | None, int | None, str | None, str | None]]
-"""Document id and revision (None: the list itself), outcome, rule; those of a site."""
+"""The troubles of a site: document id and revision (None: the list itself), outcome, rule."""
 
 
 def is_wanted(

@@ -49,6 +49,7 @@ STATUSES: dict[SiteRunStatus, str] = {
     SiteRunStatus.LIST_FAILED: "list not read",
     SiteRunStatus.INTERRUPTED: "interrupted",
     SiteRunStatus.INCOMPLETE: "incomplete",
+    SiteRunStatus.STOPPED: "stopped",
     SiteRunStatus.WITH_ERRORS: "with errors",
     SiteRunStatus.RUNNING: "running",
     SiteRunStatus.SUCCEEDED: "well",
@@ -87,6 +88,13 @@ def duration(seconds: float) -> str:
     if not minutes:
         return f"{rest} s"
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def rate(per_second: float | None) -> str:
+    """A rate of documents, with one digit: `0.4`, `12.0`; a slower one is `under 0.1`."""
+    if not per_second:
+        return "–"
+    return f"{per_second:.1f}" if per_second >= 0.1 else "under 0.1"
 
 
 def without_commands(text: str) -> str:
@@ -191,13 +199,14 @@ def site_story(
     """The story in a site report's subject after the site's name: `all well, 3 new, 1 updated`.
 
     `went_nowhere`: there is no target for them. `source`: the content of the site's source. `noted`: the number of
-    deletions that were only noted.
+    deletions that were only recorded.
     """
     if status is SiteRunStatus.LIST_FAILED:
         return f"{source} could not be read"
     opening = {
         SiteRunStatus.FAILED: "the harvest failed",
         SiteRunStatus.INTERRUPTED: "the harvest was interrupted",
+        SiteRunStatus.STOPPED: "the harvest was stopped",
         SiteRunStatus.INCOMPLETE: "the harvest is incomplete",
     }.get(status)
     if status is SiteRunStatus.FAILED and not any(counts.values()):
@@ -224,7 +233,7 @@ def _news(counts: Counts, went_nowhere: bool, noted: int) -> list[str]:
 
 
 def _without_noted(counts: Counts, noted: int) -> Counts:
-    """The totals without the deletions that were only noted: the copies stay."""
+    """The totals without the deletions that were only recorded: the copies stay."""
     return {**counts, OutcomeKind.DELETED: counts.get(OutcomeKind.DELETED, 0) - noted} if noted else counts
 
 
@@ -286,6 +295,7 @@ def site_sentence(
     trouble = {
         SiteRunStatus.FAILED: "The harvest of your site failed. ",
         SiteRunStatus.INTERRUPTED: "The harvest of your site was interrupted. ",
+        SiteRunStatus.STOPPED: "The harvest of your site was stopped; the next run goes on with it. ",
         SiteRunStatus.INCOMPLETE: unfinished,
     }.get(status, "")
     if is_empty and not (listed or trouble):

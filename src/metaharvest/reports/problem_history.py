@@ -13,6 +13,7 @@ from datetime import date
 from sqlalchemy import ColumnElement, and_, bindparam, distinct, exists, func, or_, select
 from sqlalchemy.orm import Session
 
+from metaharvest.database.hints import without_index
 from metaharvest.database.models import (
     IS_REAL,
     HarvestDetailLog,
@@ -99,7 +100,7 @@ def fixed(session: Session, site_run: HarvestSiteRun, limit: int) -> tuple[Remem
     """Problems that were checked again and are fixed; not those that the administrator has corrected or removed."""
     ended = and_(
         _PROBLEM.ended_site_run == site_run.site_run_id,
-        _PROBLEM.state == "fixed",
+        without_index(_PROBLEM.state) == "fixed",
         _PROBLEM.rule.not_in(_NOT_OF_CONTACTS),
     )
     return tuple(_by_rule(session, site_run, ended, limit))
@@ -175,7 +176,7 @@ def _list_rules(session: Session, site_run: HarvestSiteRun) -> frozenset[str | N
 
 
 def number_noted(session: Session, site_runs: Sequence[HarvestSiteRun]) -> int:
-    """The number of deletions in these site runs that are only noted: all of some sites, and of moved records."""
+    """The number of deletions in these site runs that are only recorded: all of some sites, and of moved records."""
     with_deletions = [row for row in site_runs if row.deleted]
     if not with_deletions:
         return 0
@@ -228,7 +229,7 @@ def _still_broken(session: Session, site_run: HarvestSiteRun) -> int:
 def _unseen(site_run: HarvestSiteRun, grave: bool) -> ColumnElement[bool]:
     """Open problems that were not found again in this site run."""
     return and_(
-        _PROBLEM.state == "open",
+        without_index(_PROBLEM.state) == "open",
         _PROBLEM.last_site_run < site_run.site_run_id,
         _PROBLEM.needs_attention.is_(grave),
     )

@@ -1,7 +1,7 @@
 """Renders a view: with Jinja2 templates, or as a plain report if a template fails.
 
-The templates are those of the package; a folder in the settings (`reports.templates`) may replace any of them, file by
-file under the same names: `email/site_report/body.html`. Everything in HTML is escaped. A template is a program: with
+The templates are in the package; a folder in the settings (`reports.templates`) may replace any of them, file by file
+under the same names: `email/site_report/body.html`. Everything in HTML is escaped. A template is a program: with
 such a folder all templates run in Jinja2's sandbox (https://jinja.palletsprojects.com/en/stable/sandbox/), and
 `template_check.py` tries them in a process with limits.
 """
@@ -32,6 +32,7 @@ from metaharvest.model.actions import Todo, parts, todo
 from metaharvest.reports.admin_view import AdminView
 from metaharvest.reports.digest_view import DigestView
 from metaharvest.reports.findings import FindingGroup, FindingLine
+from metaharvest.reports.letters import DoorLetter
 from metaharvest.reports.site_view import SiteView
 from metaharvest.reports.start_here import Step
 from metaharvest.rules import RULES, RULES_PAGE, anchor
@@ -137,7 +138,9 @@ def broken_templates(settings: Settings) -> list[str]:
     return problems
 
 
-def _failure(environment: Environment, name: str, view: SiteView | AdminView | DigestView | None = None) -> str | None:
+def _failure(
+    environment: Environment, name: str, view: SiteView | AdminView | DigestView | DoorLetter | None = None
+) -> str | None:
     """A sentence if the template cannot be compiled, or rendered with this report."""
     try:
         template = environment.get_template(name)

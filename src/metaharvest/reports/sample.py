@@ -12,7 +12,9 @@ from metaharvest.reports.admin_view import AdminView, FailedSite, RuleProblem, S
 from metaharvest.reports.digest_view import DigestView, SiteTrend, Week
 from metaharvest.reports.document_lists import NamedDocument, NamedDocuments
 from metaharvest.reports.findings import FindingGroup, FindingLine
+from metaharvest.reports.letters import DoorLetter
 from metaharvest.reports.phrasing import Total
+from metaharvest.reports.pipeline_notes import PipelineNote, Reason, StageLine
 from metaharvest.reports.problem_history import FailingSite, RememberedProblems
 from metaharvest.reports.site_view import NO_TABLE, SiteView, TableNote
 from metaharvest.reports.start_here import Step
@@ -47,9 +49,14 @@ def _emptied(view: _View, tone: str) -> _View:
     nothing: dict[str, Any] = {each.name: () for each in fields(view) if isinstance(getattr(view, each.name), tuple)}
     nothing |= {each.name: NamedDocuments(0) for each in fields(view) if getattr(view, each.name) is _NAMED}
     nothing |= {"reason": "", "rehearsal": ""} if isinstance(view, SiteView) else {}
-    return replace(view, **nothing, tone=tone, table=NO_TABLE, went_nowhere="")
+    note: dict[str, Any] = {"files": None} if isinstance(view, SiteView) else {"pipeline": PipelineNote("All is well.")}
+    return replace(view, **nothing, tone=tone, table=NO_TABLE, went_nowhere="", **note)
 
 
+_REASON = Reason("full-text.no-link", "The record leads to no file", 2, "Add one.", "full-text", ("Stream chemistry",))
+_PIPELINE = PipelineNote(
+    "2 of 5 records lead to no file.", (StageLine("full-text", "3 done, 0 waiting, 2 failed"),), (_REASON,), 1
+)
 _SITE = SiteView(
     network="Sample network",
     site="alder",
@@ -86,6 +93,8 @@ _SITE = SiteView(
     site_run=1,
     table=_TABLE,
     went_nowhere="Nothing was uploaded.",
+    page="https://harvest.example.org/console/site/1.739212.0123456789abcdef",
+    files=_PIPELINE,
 )
 _RUN = AdminView(
     network="Sample network",
@@ -105,6 +114,8 @@ _RUN = AdminView(
     more_problems=1,
     undelivered=(Undelivered("contact@example.org", "alder: 2 errors", "waits", 2, "No answer.", "2026-11-20"),),
     more_undelivered=1,
+    asked=("anna@example.org asked for a harvest of alder.",),
+    more_asked=1,
     waits=("alder has been due since 2026-11-20, and no run has harvested it.",),
     more_waits=1,
     failing=(FailingSite("alder", 2, "2026-11-14", 7, "Not valid (2)", "2026-11-15"),),
@@ -119,6 +130,7 @@ _RUN = AdminView(
     administrators=("steward@example.org",),
     table=_TABLE,
     went_nowhere="Nothing was uploaded.",
+    pipeline=_PIPELINE,
 )
 
 _DIGEST = DigestView(
@@ -140,7 +152,20 @@ _DIGEST = DigestView(
     recipients=("steward@example.org",),
 )
 
-SAMPLES: Mapping[str, Sequence[SiteView | AdminView | DigestView]] = {
+_LETTER = DoorLetter(
+    network="Sample network",
+    site="alder",
+    url="https://alder.example.org/harvest-list.xml",
+    address="anna@alder.example.org",
+    link="https://harvest.example.org/console/register/address/0123456789abcdef",
+    days=14,
+    proof="<!-- metaharvest-proof: 0123456789abcdef -->",
+    reason="The documents belong to another network.",
+    schedule="every week",
+)
+_LETTERS = (_LETTER, replace(_LETTER, link="", proof=""))
+
+SAMPLES: Mapping[str, Sequence[SiteView | AdminView | DigestView | DoorLetter]] = {
     "site_report": (_SITE, *(_emptied(_SITE, tone) for tone in ("good", "doubtful"))),
     "admin_report": (
         _RUN,
@@ -149,5 +174,11 @@ SAMPLES: Mapping[str, Sequence[SiteView | AdminView | DigestView]] = {
         _emptied(_RUN, "good"),
     ),
     "digest_report": (_DIGEST, replace(_DIGEST, sites=(), failing=(), more_failing=0, tone="good")),
+    "address_changed": _LETTERS,
+    "address_confirmation": _LETTERS,
+    "registration_accepted": _LETTERS,
+    "registration_link": _LETTERS,
+    "registration_refused": _LETTERS,
+    "source_proof": _LETTERS,
 }
 """Folder of templates -> reports."""

@@ -30,6 +30,7 @@ from metaharvest.reports import phrasing
 from metaharvest.reports.document_lists import NamedDocuments, ended_as, repaired, unchanged
 from metaharvest.reports.findings import FindingGroup, already_reported, attention, for_contacts, warnings
 from metaharvest.reports.phrasing import Total, counts_of, totals_of
+from metaharvest.reports.pipeline_notes import PipelineNote, files_note
 from metaharvest.reports.problem_history import (
     RememberedProblems,
     doubts,
@@ -40,6 +41,7 @@ from metaharvest.reports.problem_history import (
     standing,
 )
 from metaharvest.reports.start_here import Step, first_steps
+from metaharvest.sites.page_link import page_address
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.text import one_line, shown_url
 
@@ -81,7 +83,7 @@ class NamedTarget:
 
 @dataclass(frozen=True, slots=True)
 class NamedTargets:
-    """The targets by the names of their sites; `default` is that of all others, and of the run as a whole."""
+    """The targets by the names of their sites; `default` is the target of all others, and of the run as a whole."""
 
     default: NamedTarget
     of_sites: Mapping[str, NamedTarget] = field(default_factory=dict)
@@ -130,8 +132,9 @@ class SiteView:
 
     `attention` has the problems that keep documents out: `news` and `still`, first found in this harvest, and found
     again; `still_unseen` was not checked again. Likewise the warnings. `fixed` was checked, and is well. `copies_stay`:
-    the deletions are only noted. `went_nowhere` says so if the documents go to no target. `start_here`: the first
-    steps; `rehearsal`: the command that tries a correction before the next harvest.
+    the deletions are only recorded. `went_nowhere` says so if the documents go to no target. `start_here`: the first
+    steps; `rehearsal`: the command that tries a correction before the next harvest. `page`: the address of the site's
+    page, empty if there is none. `files`: the records that lead to no file.
     """
 
     network: str
@@ -171,6 +174,8 @@ class SiteView:
     is_rehearsal: bool = False
     copies_stay: bool = False
     went_nowhere: str = ""
+    page: str = ""
+    files: PipelineNote | None = None
 
 
 def site_view(
@@ -239,6 +244,8 @@ def site_view(
         is_rehearsal=context.is_rehearsal,
         copies_stay=0 < noted == counts[OutcomeKind.DELETED],
         went_nowhere=context.named_targets.went_nowhere([site_run.site_name] if site_run.listed else []),
+        page=page_address(context.settings, schedule, today) if schedule and not context.is_rehearsal else "",
+        files=files_note(session, site_run.site_schedule_id, context.settings.pipeline, context.now),
     )
 
 

@@ -28,7 +28,7 @@ class SourceLine:
 def source_line(path: Path | None, finding: Finding, room: int = 120) -> SourceLine | None:
     """The line of the file that a finding is about, cut to `room` characters around the place.
 
-    Without a column, the place is that of the excerpt. None if there is no such place, or the file cannot be read.
+    Without a column, the place of the excerpt is used. None if there is no such place, or the file cannot be read.
     """
     line = finding.line
     if path is None or line is None:

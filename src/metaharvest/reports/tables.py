@@ -112,7 +112,7 @@ def selected_log_csv(
     findings: ColumnElement[bool],
     transfers: Sequence[ColumnElement[bool]],
 ) -> Generator[str, None, None]:
-    """The rows of the log that meet `rows`, with those of their findings that meet `findings`, as chunks of text.
+    """The rows of the log that meet `rows`, with their findings that meet `findings`, as chunks of text.
 
     Before them come transfers of documents that the log has no row of, if they meet `transfers`.
     """
@@ -130,8 +130,8 @@ def attachment_of(
 ) -> tuple[Attachment | None, int]:
     """The table as an attachment, gzipped if it is long, None if it is too long; and its number of rows.
 
-    A table that is too long is not read to its end: the number is then that of the rows that were read; none are if it
-    is known to have so many bytes `at_least`.
+    A table that is too long is not read to its end: then the number counts the rows that were read. With too many bytes
+    `at_least`, no row is read.
     """
     if at_least > settings.drop_csv_over:
         return None, 0
@@ -243,7 +243,7 @@ def _rows_of_document(rows: Sequence[_Row]) -> Iterator[Sequence[object]]:
 
 
 def _document_row(owner: _Row, row: _Row) -> tuple[object, ...]:
-    """The columns of _LOG (those of `owner`), _DETAIL and _FINDING, and three of the ledger, as the table has them."""
+    """The columns of _LOG (from `owner`), _DETAIL and _FINDING, and three of the ledger, in the order of the table."""
     failing = row[20:22] if row[20] else (None, None)
     return (*_document_cells(owner[:8], row[8:12]), *failing, *row[12:20], row[22])
 

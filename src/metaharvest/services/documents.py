@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
+from metaharvest.accounts.audit import Decision
 from metaharvest.database.batches import batches
 from metaharvest.database.engine import database_errors, run_lock, writers
 from metaharvest.database.models import (
@@ -36,6 +37,7 @@ from metaharvest.replication.replicate import copy_documents
 from metaharvest.replication.result import PROBLEMS, CopyOutcome, CopyRequest, CopyResult, NotCopied, ReportNotCopied
 from metaharvest.services.harvester import Harvester
 from metaharvest.sites.registry import find_site, forget_lists, read_site
+from metaharvest.sites.rows import BrokenSite
 from metaharvest.sources.harvest_list.source import scope_and_identifier
 from metaharvest.targets import owners
 from metaharvest.targets.base import Deletion, Target
@@ -68,7 +70,14 @@ def copy(
     `report` gets each revision that the target does not hold as the source has it.
     """
     progress, stop = progress or Progress(), stop or StopSignal()
-    return copy_documents(harvester.engine, harvester.targets, request, harvester.now, progress, report, stop)
+    done = copy_documents(harvester.engine, harvester.targets, request, harvester.now, progress, report, stop)
+    if not request.is_dry_run:
+        after = {"from": done.source, "site": request.site_name, "copied": done.ended.get(CopyOutcome.COPIED, 0)}
+        with harvester.writing() as session:
+            harvester.audit(
+                session, Decision(action="documents.copy", kind="target", subject=request.target, after=after)
+            )
+    return done
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +132,24 @@ def transfer(harvester: Harvester, wanted: TransferRequest) -> list[Transfer]:
             if not wanted.rehearse:
                 receiving = Receiving(site.site_id, site.name, clean(wanted.by), harvester.today(), harvester.now())
                 give(session, target, taken_now, receiving)
+                harvester.audit(session, *(_transferred(each, site) for each in taken_now))
         moved += taken_now
     taken = {each.document_id: each for each in moved}
     return [
         Transfer(each, revision, taken[each].site if each in taken else site.name, each in taken)
         for each, revision in found.items()
     ]
+
+
+def _transferred(taken: Taken, site: Site | BrokenSite) -> Decision:
+    return Decision(
+        action="documents.transfer",
+        kind="document",
+        subject=taken.document_id,
+        site_id=site.site_id,
+        before={"site": taken.site},
+        after={"site": site.name},
+    )
 
 
 def _owned(harvester: Harvester, target: Target, names: Sequence[str]) -> Collection[str]:
@@ -212,6 +233,8 @@ def withdraw(harvester: Harvester, request: WithdrawalRequest) -> Withdrawn:
         found = _found(harvester, request)
         with writers(engine).begin() as session:
             _note(session, harvester, found, request)
+            after = {"erased": request.erase, "target": request.target or "all"}
+            harvester.audit(session, _about(found, "documents.withdraw", after, request.reason))
         at_targets = tuple([_delete(harvester, target, found, request.erase) for target in found.targets])
         erased, stays = None, ""
         if request.erase:
@@ -239,7 +262,19 @@ def take_back(harvester: Harvester, request: WithdrawalRequest) -> Withdrawn:
                 forget_lists(session, list(found.sites))
             by = f" by {request.by}" if request.by else ""
             _log(session, found, f"The withdrawal of {found.document_id} was taken back{by}.", harvester)
+            harvester.audit(session, _about(found, "documents.readmit", {"target": request.target or "all"}))
         return Withdrawn(found.document_id, at_targets, tuple(found.sites.values()))
+
+
+def _about(found: _Found, action: str, after: dict[str, object], reason: str = "") -> Decision:
+    return Decision(
+        action=action,
+        kind="document",
+        subject=found.document_id,
+        site_id=found.site_id,
+        after=after,
+        reason=reason,
+    )
 
 
 def _found(harvester: Harvester, request: WithdrawalRequest) -> _Found:

@@ -7,9 +7,11 @@ from enum import IntEnum
 from metaharvest.errors import (
     DatabaseError,
     FetchError,
+    IndexUnavailable,
     ListError,
     LockHeld,
     MetaharvestError,
+    NotTaken,
     RunLost,
     TargetError,
 )
@@ -41,4 +43,5 @@ def exit_code_of(error: MetaharvestError) -> ExitCode:
         return ExitCode.LOCKED
     if isinstance(error, DatabaseError):
         return ExitCode.DATABASE
-    return ExitCode.FAILED if isinstance(error, RunLost | TargetError | FetchError | ListError) else ExitCode.USAGE
+    is_failure = isinstance(error, RunLost | NotTaken | TargetError | FetchError | ListError | IndexUnavailable)
+    return ExitCode.FAILED if is_failure else ExitCode.USAGE

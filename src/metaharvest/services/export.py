@@ -7,6 +7,7 @@ from dataclasses import fields
 from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from metaharvest.catalogue.selection import Hidden
@@ -16,9 +17,11 @@ from metaharvest.harvest.deadlines import StopSignal
 from metaharvest.queries.documents import DocumentFilter, document_rows
 from metaharvest.queries.outbox import newest_reports
 from metaharvest.queries.problems import RuleTotal, open_problems
-from metaharvest.queries.public_sites import hidden_numbers, unknown_numbers
+from metaharvest.queries.public_sites import hidden_by
 from metaharvest.queries.runs import newest_runs
 from metaharvest.queries.sites import registered_sites
+from metaharvest.queries.year import COLUMNS as YEAR_COLUMNS
+from metaharvest.queries.year import SITE_COLUMNS, RuleOfYear, YearFigures, year_figures
 from metaharvest.replication.dataset.exporter import DatasetRequest, export_dataset
 from metaharvest.replication.dataset.manifest import Manifest
 from metaharvest.reports import workbook
@@ -54,6 +57,21 @@ def write_workbook(harvester: Harvester, file: Path) -> Mapping[str, int]:
         return workbook.write_workbook(file, _sheets(session, harvester.today()))
 
 
+def write_year_workbook(harvester: Harvester, file: Path, first_day: date, last_day: date) -> Mapping[str, int]:
+    """Write the figures of this period, and the sheets of `write_workbook`; return the rows of each. Raises OSError."""
+    with harvester.reading() as session:
+        figures = year_figures(session, first_day, last_day)
+        return workbook.write_workbook(file, (*_year_sheets(figures), *_sheets(session, harvester.today())))
+
+
+def year_workbook(harvester: Harvester, first_day: date, last_day: date) -> bytes:
+    """The same workbook as bytes. Raises OSError."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "year.xlsx"
+        write_year_workbook(harvester, file, first_day, last_day)
+        return file.read_bytes()
+
+
 def write_dataset(
     harvester: Harvester, request: DatasetRequest, progress: Progress | None = None, stop: StopSignal | None = None
 ) -> Manifest:
@@ -75,15 +93,17 @@ def write_dataset(
 
 
 def _hidden(harvester: Harvester) -> Hidden:
-    """The sites and origins that the settings keep out of everything that is published.
-
-    Documents of removed sites that never had a harvest are left out, too: nothing says which name these had.
-    """
-    names = harvester.settings.web.hidden
-    if not names:
-        return Hidden()
+    """The sites and origins that are kept out of everything that is published."""
     with harvester.reading() as session:
-        return Hidden(tuple(hidden_numbers(session, names) | unknown_numbers(session)), tuple(names))
+        return hidden_by(session, harvester.settings.web.hidden)
+
+
+def _year_sheets(figures: YearFigures) -> Iterator[Sheet]:
+    yield Sheet("figures", ("name", "value"), ([name, getattr(figures, name)] for name in YEAR_COLUMNS))
+    yield Sheet("sites in the period", SITE_COLUMNS, (_values(each, SITE_COLUMNS) for each in figures.sites))
+    yield Sheet("silent sites", ("site",), ([name] for name in figures.silent))
+    rules = [each.name for each in fields(RuleOfYear)]
+    yield Sheet("rules in the period", rules, (_values(each, rules) for each in figures.rules))
 
 
 def _sheets(session: Session, today: date) -> Iterator[Sheet]:

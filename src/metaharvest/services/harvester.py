@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from metaharvest.errors import DatabaseError, MetaharvestError, ScheduleError
+from metaharvest.model.requests import Actor
 
 if TYPE_CHECKING:
     from typing import Self
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
     from sqlalchemy.orm import Session
 
+    from metaharvest.accounts.audit import Decision
     from metaharvest.config.settings import Settings
     from metaharvest.harvest.context import Progress
     from metaharvest.harvest.deadlines import StopSignal
@@ -44,7 +47,7 @@ class Harvester:
     """One installation, as its settings describe it; to be closed, or used as a context manager.
 
     `engine`, `targets` and `source` come from the settings and the sites, unless others are given; `target` replaces
-    all targets. A given engine is left open. `limits` are for tests.
+    all targets. A given engine is left open. `limits` are for tests. `actor` is the person who decides, for the audit.
     """
 
     def __init__(
@@ -57,8 +60,10 @@ class Harvester:
         targets: Targets | None = None,
         source: SourceFor | None = None,
         limits: RunLimits | None = None,
+        actor: Actor = Actor(),  # noqa: B008 - it is frozen
     ) -> None:
         self._settings = settings
+        self.actor = actor
         self.now = clock
         self._given_engine = engine
         self._given_target = target
@@ -125,12 +130,29 @@ class Harvester:
 
         return self._given_targets or Targets(self.settings, self.engine, self._given_target)
 
+    @cached_property
+    def source(self) -> SourceFor:
+        """Makes the source of a site."""
+        from metaharvest.sources.lookup import source_for
+
+        return self._given_source or source_for
+
+    @cached_property
+    def limits(self) -> RunLimits:
+        """The limits of a run."""
+        from metaharvest.harvest.limits import RunLimits
+
+        return self._limits or RunLimits()
+
     @contextmanager
     def reading(self) -> Iterator[Session]:
         """A session for reading. Raises DatabaseUnavailable, and the errors of `engine`."""
-        from metaharvest.database.engine import database_errors, readers
+        from sqlalchemy.orm import Session
 
-        with database_errors(self.engine), readers(self.engine)() as session:
+        from metaharvest.database.engine import database_errors
+
+        # A sessionmaker would make a class, which stays in memory for thousands of requests.
+        with database_errors(self.engine), Session(self.engine, expire_on_commit=False) as session:
             yield session
 
     @contextmanager
@@ -141,17 +163,32 @@ class Harvester:
         with database_errors(self.engine), writers(self.engine).begin() as session:
             yield session
 
+    # -- the person
+
+    def acting(self, actor: Actor) -> Harvester:
+        """The same installation for another person, with the same database, which this one closes."""
+        acting = copy(self)
+        acting.actor = actor
+        acting._given_engine = self.engine
+        return acting
+
+    def audit(self, session: Session, *decisions: Decision) -> None:
+        """Write decisions of the person into the audit, in the transaction of the change."""
+        from metaharvest.accounts.audit import record
+
+        for decision in decisions:
+            record(session, decision, self.actor, self.now())
+
     # -- runs
 
     def run(self, request: RunRequest, progress: Progress | None = None, stop: StopSignal | None = None) -> RunResult:
         """Harvest the sites that are due, or the requested ones; see `run_once` for the errors."""
         from metaharvest.harvest.context import Progress
         from metaharvest.harvest.run import run_once
-        from metaharvest.sources.lookup import source_for
 
-        source, progress = self._given_source or source_for, progress or Progress()
+        progress = progress or Progress()
         return run_once(
-            self.settings, self.engine, self.targets, request, self.now, progress, source, stop, self._limits
+            self.settings, self.engine, self.targets, request, self.now, progress, self.source, stop, self.limits
         )
 
     def harvest_site(self, site_id: int, progress: Progress | None = None, stop: StopSignal | None = None) -> RunResult:
@@ -174,6 +211,24 @@ class Harvester:
             yield self._on(scratch, self._given_source)._rehearsed(request, progress)
 
     @contextmanager
+    def rehearse_site(
+        self, name: str, progress: Progress | None = None, stop: StopSignal | None = None
+    ) -> Iterator[DryRun]:
+        """A dry run of this site alone, as if it were due and switched on. Raises ScheduleError."""
+        from metaharvest.harvest.run import RunRequest
+        from metaharvest.rehearsal.dry_run import rehearsal
+        from metaharvest.sites.origin_names import with_same_origin
+        from metaharvest.sites.registry import find_site, read_sites, switch_site
+
+        with self.reading() as session:
+            site_ids = with_same_origin(find_site(session, name), read_sites(session))
+        with rehearsal(self.settings, self._given_target, self.engine, with_records=True, site_ids=site_ids) as scratch:
+            harvester = self._on(scratch, self._given_source)
+            with harvester.writing() as session:
+                switch_site(session, name, True)
+            yield harvester._rehearsed(RunRequest(self.today(), (name,)), progress, stop)
+
+    @contextmanager
     def check(self, arguments: Sequence[str], how: CheckOptions, progress: Progress | None = None) -> Iterator[Checked]:
         """A rehearsal of the harvest of these lists, documents and folders; works without a database.
 
@@ -193,10 +248,10 @@ class Harvester:
             request = RunRequest(self.today(), tuple(site.name for site in given.sites))
             yield Checked(harvester, harvester.run(request, progress, how.stop), given)
 
-    def _rehearsed(self, request: RunRequest, progress: Progress | None) -> DryRun:
+    def _rehearsed(self, request: RunRequest, progress: Progress | None, stop: StopSignal | None = None) -> DryRun:
         from metaharvest.queries.runs import run_record
 
-        result = self.run(request, progress)
+        result = self.run(request, progress, stop)
         with self.reading() as session:
             return DryRun(self, result, run_record(session, result.run_id))
 
@@ -209,6 +264,7 @@ class Harvester:
             targets=scratch.targets,
             source=source,
             limits=limits or self._limits,
+            actor=self.actor,
         )
 
 

@@ -6,11 +6,12 @@ import os
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from sqlalchemy import Engine
+from sqlalchemy import Engine, inspect
 
+from metaharvest.accounts.audit import Decision
 from metaharvest.config.field_types import check_email
 from metaharvest.config.files import PRIVATE, make_folder
 from metaharvest.config.paths import data_folder
@@ -25,14 +26,18 @@ from metaharvest.database.engine import (
     schema_version,
     shown_database,
     upgrade,
+    writers,
 )
 from metaharvest.database.scrubbing import scrub
-from metaharvest.errors import RequestError, SettingsError
+from metaharvest.errors import LockHeld, RequestError, SettingsError
+from metaharvest.jobs.claims import busy_workers
 from metaharvest.journal import erasure, repaired_dates
 from metaharvest.journal.erasure import Forgotten
 from metaharvest.monitoring.check import Check
 from metaharvest.monitoring.doctor import examine
+from metaharvest.services.accounts import forget_account
 from metaharvest.services.harvester import Harvester
+from metaharvest.sites.registrations import store as registrations
 
 __all__ = ["Check", "CopiedTable", "examine"]
 
@@ -83,9 +88,22 @@ def prepare_database(settings: Settings) -> PreparedDatabase:
         stack.callback(engine.dispose)
         prepared = PreparedDatabase(shown_database(engine), SCHEMA_VERSION, _version(engine))
         if prepared.is_upgraded:
-            stack.enter_context(run_lock(engine))
+            stack.enter_context(run_lock(engine, beside_workers=True))
+            _require_idle_workers(engine)
         upgrade(engine)
     return prepared
+
+
+def _require_idle_workers(engine: Engine) -> None:
+    """Raises LockHeld if a worker works on a job. Tables of an older program may know no jobs."""
+    if not inspect(engine).has_table("job"):
+        return
+    with database_errors(engine), writers(engine).begin() as session:
+        if names := busy_workers(session):
+            raise LockHeld(
+                f"Workers are at work: {', '.join(names)}. Stop them first; each ends at its next checkpoint, and what "
+                "is left waits for the new program."
+            )
 
 
 def _version(engine: Engine) -> str | None:
@@ -102,7 +120,11 @@ def repair_dates(harvester: Harvester) -> dict[str, int]:
     Raises LockHeld.
     """
     with run_lock(harvester.engine), harvester.writing() as session:
-        return repaired_dates.repair_dates(session, harvester.now(), harvester.today())
+        done = repaired_dates.repair_dates(session, harvester.now(), harvester.today())
+        if done:
+            subject = "dates in the future"
+            harvester.audit(session, Decision(action="dates.repair", kind="installation", subject=subject, after=done))
+        return done
 
 
 def copy_database(
@@ -130,11 +152,18 @@ def checked_address(text: str) -> str:
 def forget_address(harvester: Harvester, address: str, start: str = "metaharvest") -> tuple[Forgotten, list[str]]:
     """Remove an address from everything that is stored, under the run lock; the changes, and where it may remain.
 
-    Raises ScheduleError, LockHeld. `start` is the beginning of a command line.
+    Raises ScheduleError, LockHeld, RequestError for the only operator. `start` is the beginning of a command line.
     """
     with run_lock(harvester.engine):
         with harvester.writing() as session:
+            accounts = forget_account(session, address)
             done = erasure.forget_address(session, address, start)
+            requests = registrations.forget(session, address)
+            done = replace(done, rows=done.rows + accounts + requests)
+            # The audit does not name the person either.
+            values = asdict(done)
+            decision = Decision(action="contacts.forget", kind="person", subject="(address removed)", after=values)
+            harvester.audit(session, decision)
         stays = scrub(harvester.engine)
     return done, [*_elsewhere(harvester.settings, address), *([stays] if stays else [])]
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from datetime import date, datetime, time
 
 from metaharvest import reports
+from metaharvest.accounts.audit import Decision
 from metaharvest.config.field_types import check_email
 from metaharvest.config.settings import Settings
 from metaharvest.database.engine import database_errors, run_lock, writers
-from metaharvest.errors import RequestError
+from metaharvest.errors import MetaharvestError, RequestError
 from metaharvest.journal.named_targets import named_targets
 from metaharvest.queries.outbox import newest_run, number_refused, reasons_not_delivered
 from metaharvest.queries.runs import newest_site_run_id
 from metaharvest.rehearsal.dry_run import RehearsalTarget
 from metaharvest.reports import Deliveries, Dropped, NamedTargets, Report, Resent, ResentRefused
 from metaharvest.services.harvester import Harvester
+
+_LONGEST_REASON = 1000
 
 
 def site_report(harvester: Harvester, site_run_id: int) -> Report:
@@ -53,20 +56,45 @@ def resend(harvester: Harvester, report_id: int, to: Sequence[str] = ()) -> Rese
     except ValueError as error:
         raise RequestError(f"{error}.") from error
     with harvester.writing() as session:
-        return reports.resend(session, report_id, harvester.settings, addresses)
+        done = reports.resend(session, report_id, harvester.settings, addresses)
+        harvester.audit(session, _about(report_id, "reports.resend", {"to": addresses or "all recipients"}))
+        return done
 
 
 def resend_refused(harvester: Harvester, since: date | None = None) -> ResentRefused:
     """Put all refused deliveries into the outbox again, of reports written on this day or later."""
     moment = None if since is None else datetime.combine(since, time(), harvester.settings.harvester.zone)
     with harvester.writing() as session:
-        return reports.resend_refused(session, harvester.settings, moment)
+        done = reports.resend_refused(session, harvester.settings, moment)
+        values = {"since": since, **asdict(done)}
+        decision = Decision(action="reports.resend_refused", kind="reports", subject="refused reports", after=values)
+        harvester.audit(session, decision)
+        return done
 
 
-def drop(harvester: Harvester, report_id: int, by: str = "") -> Dropped:
+def recipients_now(harvester: Harvester, report_id: int) -> tuple[Sequence[str], str]:
+    """The present recipients of such reports; if there are none, the reason."""
+    with harvester.reading() as session:
+        try:
+            return reports.entitled(session, report_id, harvester.settings), ""
+        except MetaharvestError as error:
+            return (), str(error)
+
+
+def drop(harvester: Harvester, report_id: int, by: str = "", reason: str = "") -> Dropped:
     """Stop the delivery of this report; the number of dropped deliveries. Raises MetaharvestError."""
+    by, reason = by or harvester.actor.name, " ".join(reason.split())
+    if len(reason) > _LONGEST_REASON:
+        raise RequestError(f"A reason has at most {_LONGEST_REASON:,} characters.")
+    dropped = f"It was dropped{by and f' by {by}'} on {harvester.today()}{reason and f': {reason}'}"
     with harvester.writing() as session:
-        return reports.drop(session, report_id, f"It was dropped{by and f' by {by}'} on {harvester.today()}.")
+        done = reports.drop(session, report_id, dropped if dropped.endswith((".", "!", "?")) else f"{dropped}.")
+        harvester.audit(session, _about(report_id, "reports.drop", asdict(done), reason))
+        return done
+
+
+def _about(report_id: int, action: str, after: dict[str, object], reason: str = "") -> Decision:
+    return Decision(action=action, kind="report", subject=str(report_id), after=after, reason=reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +106,18 @@ class Delivered:
     reasons: tuple[str, ...]
 
 
-def deliver(harvester: Harvester) -> Delivered:
-    """Hand over the waiting reports in the outbox, under the run lock, as a run does. Raises LockHeld."""
+def deliver(harvester: Harvester, is_stopped: Callable[[], bool] = lambda: False) -> Delivered:
+    """Hand over the waiting reports in the outbox, under the run lock, as a run does. Raises LockHeld.
+
+    A minute after `is_stopped` says so, the rest is left to the next run.
+    """
     began = harvester.now()
     with run_lock(harvester.engine), database_errors(harvester.engine):
-        done = reports.deliver(writers(harvester.engine), harvester.settings, harvester.now())
+        done = reports.deliver(writers(harvester.engine), harvester.settings, harvester.now(), is_stopped=is_stopped)
+    if done != Deliveries():
+        with harvester.writing() as session:
+            decision = Decision(action="reports.deliver", kind="reports", subject="waiting reports", after=asdict(done))
+            harvester.audit(session, decision)
     with harvester.reading() as session:
         reasons = reasons_not_delivered(session, began) if done.waiting or done.refused else ()
         return Delivered(done, number_refused(session), tuple(reasons))

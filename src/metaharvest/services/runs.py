@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date, timedelta
 
+from metaharvest.accounts.audit import Decision
+from metaharvest.database.engine import run_lock
 from metaharvest.errors import LockHeld, MetaharvestError, RequestError, ScheduleError
 from metaharvest.harvest.context import Progress
 from metaharvest.harvest.deadlines import StopSignal
 from metaharvest.harvest.run import RunRequest, RunResult
+from metaharvest.journal import removal
 from metaharvest.journal.named_targets import named_targets
+from metaharvest.journal.removal import RemovedRun
 from metaharvest.model import RunStatus
 from metaharvest.queries.runs import RunRecord, run_record
+from metaharvest.services import pipeline, public_flags
 from metaharvest.services.exit_codes import ExitCode, exit_code_of
 from metaharvest.services.harvester import DryRun, Harvester
 
 __all__ = ["Progress", "RunRequest", "RunResult", "StopSignal"]
+
+log = logging.getLogger(__name__)
 
 _NEAR = timedelta(days=7)
 """The largest distance of a run's day from the clock: enough for a few missed nights."""
@@ -40,20 +48,48 @@ def request(
     full: bool = False,
     day: date | None = None,
     any_day: bool = False,
+    requested: bool = False,
 ) -> RunRequest:
     """The request for a run: the named sites, all enabled ones (`force`), or the sites that are due on this day.
+
+    `requested`: only the sites that people asked for.
 
     Raises RequestError; also for a day too far from the clock, which is probably a mistake, unless `any_day`.
     """
     if force and names:
         raise RequestError("--force harvests all enabled sites, --site the named ones: use one of the two.")
+    if requested and (force or names or full):
+        raise RequestError("--requested harvests the sites that people asked for: leave out --site, --force, --full.")
     today = harvester.today()
     if day is not None and not any_day and abs(day - today) > _NEAR:
         raise RequestError(
             f"--date {day} is {abs((day - today).days):,} days from today, which is {today} by the clock of this "
             "machine. All sites that are harvested would get this date. If that is meant, add --force-date."
         )
-    return RunRequest(day or today, tuple(names), force, full)
+    return RunRequest(day or today, tuple(names), force, full, requested)
+
+
+def why_it_stays(harvester: Harvester, run_id: int) -> str:
+    """The sentence that says why a run cannot be deleted; empty if it can. Raises MetaharvestError without the run."""
+    with harvester.reading() as session:
+        run_record(session, run_id)
+        why = removal.why_it_stays(session, run_id)
+    return f"Run {run_id} cannot be deleted: {why}." if why else ""
+
+
+def remove(harvester: Harvester, run_id: int, reason: str = "") -> RemovedRun:
+    """Delete a run that has ended, with its site runs, its log and its reports, under the run lock.
+
+    Documents, ledger and problems stay. Raises MetaharvestError if there is no such run, RequestError if it must stay,
+    LockHeld.
+    """
+    with run_lock(harvester.engine), harvester.writing() as session:
+        before = run_record(session, run_id)
+        done = removal.remove_run(session, run_id)
+        totals = {**asdict(before.totals), "harvest_date": before.harvest_date, "status": before.status}
+        decision = Decision(action="runs.remove", kind="run", subject=str(run_id), before=totals, reason=reason)
+        harvester.audit(session, decision)
+        return done
 
 
 def harvest(
@@ -75,6 +111,7 @@ def harvest(
     """
     try:
         with progress or nullcontext(Progress()) as shown:
+            public_flags.align(harvester)
             result = harvester.run(wanted, shown, stop)
         if result.cut_short:
             note("Stopped: what was under way is finished, the rest is left to the next run.")
@@ -89,9 +126,24 @@ def harvest(
         _ping(harvester, "failed", code, note, ended=False)
         raise
     code = _exit_code(result, record, strict)
-    _write_metrics(harvester, code, note)
-    _ping(harvester, result.status.value, code, note, ended=True)
+    report_end(harvester, result.status, code, note)
+    pipeline.run_after_harvest(harvester, stop.is_set if stop else lambda: False, note)
     return FinishedRun(result, record, code)
+
+
+def report_end(
+    harvester: Harvester, status: RunStatus, code: ExitCode, note: Callable[[str], None] = log.warning
+) -> None:
+    """Write the metrics file, and notify the monitor of the settings, as a run has ended."""
+    _write_metrics(harvester, code, note)
+    _ping(harvester, status.value, code, note, ended=True)
+
+
+def end_of_distributed_run(harvester: Harvester, run_id: int, status: RunStatus, cut_short: str) -> None:
+    """The same for a run whose sites workers harvested. Its reports are delivered afterwards."""
+    with harvester.reading() as session:
+        record = run_record(session, run_id)
+    report_end(harvester, status, _exit_code(RunResult(run_id, status, 0, cut_short), record, strict=False))
 
 
 def _exit_code(result: RunResult, record: RunRecord, strict: bool) -> ExitCode:

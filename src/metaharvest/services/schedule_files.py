@@ -10,9 +10,14 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from metaharvest.accounts.audit import Decision
 from metaharvest.errors import MetaharvestError, ScheduleError, TransformError
 from metaharvest.model import Site, SiteOptions
+from metaharvest.model.stages import StageName
+from metaharvest.pipeline import steps
+from metaharvest.services import public_flags
 from metaharvest.services.harvester import Harvester
+from metaharvest.services.site_decisions import about, edition, values_of
 from metaharvest.sites.admin_policy import require_allowed
 from metaharvest.sites.duplicates import require_new_source
 from metaharvest.sites.origin_names import origin_for, origins
@@ -92,12 +97,31 @@ def import_file(
     """
     rows = read_sites_file(content)
     with harvester.writing() as session:
+        before = {site.name: site for site in read_sites(session)}
         done = _import_rows(harvester, session, rows, allow_duplicates)
         new = {each.name for each in done if each.verdict == "added" or "next_harvest" in each.changes}
+        harvester.audit(session, *_decisions(session, done, before))
         dated = tuple(site for site in read_sites(session) if isinstance(site, Site) and site.name in new)
         if dry_run:
             session.rollback()
+    if not dry_run and any("public" in each.changes for each in done):
+        public_flags.align(harvester)
     return ImportedSites(tuple(done), dated)
+
+
+def _decisions(session: Session, done: Sequence[SiteChange], before: Mapping[str, Site | BrokenSite]) -> list[Decision]:
+    """The added and changed sites of a file, for the audit."""
+    after = {site.name: site for site in read_sites(session)}
+    made = []
+    for each in done:
+        site = after.get(each.name)
+        if each.verdict == "unchanged" or not isinstance(site, Site):
+            continue
+        if (former := before.get(each.name)) is not None:
+            made.append(edition(former, site, "sites.import"))
+        else:
+            made.append(about(site, "sites.import", after=values_of(site)))
+    return made
 
 
 def _import_rows(
@@ -152,6 +176,8 @@ def _imported(
     require_allowed(harvester.settings, site, _JUDGED)
     after = as_mapping(site, with_logins=True)
     changes = {name: (former.get(name), value) for name, value in after.items() if former.get(name) != value}
+    if "full_text" in changes:
+        steps.wake_site(session, StageName.FULL_TEXT, site.site_id)
     return SiteChange(site.name, "changed" if changes else "unchanged", changes)
 
 
@@ -169,7 +195,14 @@ def _with_origin(
     return json.dumps(stored)
 
 
-_DEFAULTS = {"updatefrequency": 1, "unit": "days", "notify": "always", "source_kind": "harvest-list", "enabled": True}
+_DEFAULTS = {
+    "updatefrequency": 1,
+    "unit": "days",
+    "notify": "always",
+    "source_kind": "harvest-list",
+    "enabled": True,
+    "public": True,
+}
 """The values for cells that the file leaves empty."""
 
 
@@ -222,6 +255,11 @@ def import_metacat(
         numbers = {site.name: site.site_id for site in sites}
         # In a dry run new sites have no number; any number will do.
         numbers |= {row.site: 0 for row in rows if row.values} if dry_run else metacat_import.register(session, rows)
+        if not dry_run:
+            known = {each.name for each in sites}
+            new = [site for site in read_sites(session) if site.name not in known]
+            imported = [about(site, "sites.import_log", after=values_of(site)) for site in new]
+            harvester.audit(session, *imported)
         if not log:
             return MetacatImport(tuple(rows), None, totals)
         settings = harvester.settings.harvester

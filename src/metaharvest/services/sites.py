@@ -22,6 +22,7 @@ from metaharvest.ledger.deletions import confirm_deletions
 from metaharvest.model import (
     Deletions,
     Finding,
+    FullText,
     Level,
     ListMethod,
     Network,
@@ -32,13 +33,27 @@ from metaharvest.model import (
     Unit,
     ValidationLevel,
 )
-from metaharvest.queries.sites import registered_site, registered_values
+from metaharvest.model.stages import StageName
+from metaharvest.pipeline import steps
+from metaharvest.queries.sites import registered_values, registration
+from metaharvest.services import public_flags, site_decisions
+from metaharvest.services.site_decisions import about, edition, values_of
 from metaharvest.sites.admin_policy import require_allowed
 from metaharvest.sites.clock_checks import is_too_far
 from metaharvest.sites.duplicates import require_new_source, source_key
 from metaharvest.sites.options import check_group, name_for_set, options_text
 from metaharvest.sites.origin_names import origin_for, origins
-from metaharvest.sites.registry import add_site, edit_site, find_site, new_site, read_sites, remove_site, switch_site
+from metaharvest.sites.registrations.store import end_pauses
+from metaharvest.sites.registry import (
+    add_site,
+    edit_site,
+    find_site,
+    lock_sites,
+    new_site,
+    read_sites,
+    remove_site,
+    switch_site,
+)
 from metaharvest.sites.rows import OAI, BrokenSite, split_addresses, usable_contacts
 from metaharvest.text import one_line, shown_url
 
@@ -51,8 +66,20 @@ if TYPE_CHECKING:
 
 __all__ = ["check_group", "is_too_far"]
 
+AnySite = Site | BrokenSite
+Also = Callable[["Session", AnySite], None]
+"""A step in the transaction of a change; it may raise."""
+
+
+def _nothing(_session: Session, _site: AnySite) -> None:
+    """Without a further step."""
+
+
 MOST_CONTACTS = 5
 """The number of a source repository's addresses that become contacts if no contacts are given."""
+
+_MOST_SECONDS = 300
+"""The time for the questions to a source repository: a person waits for the answers."""
 
 
 class NotGiven(Enum):
@@ -81,6 +108,8 @@ class SiteValues:
     unit: Unit | NotGiven = NOT_GIVEN
     next_harvest: date | NotGiven | None = NOT_GIVEN
     notify: Notify | NotGiven = NOT_GIVEN
+    enabled: bool | NotGiven = NOT_GIVEN
+    public: bool | NotGiven = NOT_GIVEN
     ldap_name: str | NotGiven | None = NOT_GIVEN
     ldap_password: str | NotGiven | None = NOT_GIVEN
     package_id_mismatch: Level | NotGiven | None = NOT_GIVEN
@@ -91,6 +120,7 @@ class SiteValues:
     normalize: Path | NotGiven | None = NOT_GIVEN
     deletions: Deletions | NotGiven = NOT_GIVEN
     max_loss: int | NotGiven = NOT_GIVEN
+    full_text: FullText | NotGiven | None = NOT_GIVEN
     add_groups: tuple[str, ...] = ()
     remove_groups: tuple[str, ...] = ()
     prefix: str | NotGiven | None = NOT_GIVEN
@@ -103,12 +133,19 @@ class SiteValues:
     post: bool | NotGiven = NOT_GIVEN
 
 
+def url_values(source_kind: str, url: str) -> SiteValues:
+    """The values of a site of this kind with this URL: of its list, or of its source repository."""
+    return SiteValues(base_url=url) if source_kind == OAI else SiteValues(list_url=url)
+
+
 _COLUMNS = {
     "name": "name",
     "every": "updatefrequency",
     "unit": "unit",
     "next_harvest": "datenextharvest",
     "notify": "notify",
+    "enabled": "enabled",
+    "public": "public",
     "ldap_name": "ldapdn",
     "ldap_password": "ldappwd",
 }
@@ -116,6 +153,7 @@ _COLUMNS = {
 
 _OWN = (
     "package_id_mismatch", "allow_networks", "ca_file", "validation", "filters", "normalize", "deletions", "max_loss",
+    "full_text",
 )  # fmt: skip
 _OAI = ("prefix", "set_spec", "begin", "until", "method", "full_every", "origin", "post")
 """Values in the column `options`."""
@@ -173,6 +211,11 @@ class Edited:
         """True if the site now has other filter or normalising files for its documents."""
         return isinstance(self.former, Site) and _files(self.former) != _files(self.site)
 
+    @property
+    def has_other_full_texts(self) -> bool:
+        """True if the pipeline now does something else with the files of its outputs."""
+        return not isinstance(self.former, Site) or self.former.options.full_text != self.site.options.full_text
+
 
 def register(
     harvester: Harvester,
@@ -182,18 +225,21 @@ def register(
     unasked: bool = False,
     allow_duplicate: bool = False,
     report: Callable[[RepositoryAnswer], None] = lambda answer: None,
+    also: Also = _nothing,
 ) -> Registered:
     """Register a site; with several sets a site for each, named NAME-SPEC: all of them, or none.
 
     A source repository is queried, unless `unasked`; `report` gets its answer before anything is registered. The
-    contacts are its own addresses, if none are given. Raises RequestError, ScheduleError, TransformError.
+    contacts are its own addresses, if none are given. `also` sees each new site in the transaction.
+
+    Raises RequestError, ScheduleError, TransformError.
     """
     today = harvester.today()
     _require_not_past(values, today)
     if values.list_url is NOT_GIVEN and values.base_url is NOT_GIVEN:
         raise RequestError("Give --list-url, where the site's harvest list is, or --oai for a repository.")
     with harvester.reading() as session:
-        values = _with_origin(values, None, read_sites(session))
+        values = _with_origin(values, None, partial(read_sites, session))
     rows = [{"datenextharvest": today, **_columns(each, None)} for each in _one_for_each_set(values, sets)]
     is_asked = values.base_url is not NOT_GIVEN and not unasked
     if values.contacts is NOT_GIVEN and not is_asked:
@@ -211,6 +257,9 @@ def register(
             require_allowed(harvester.settings, site, row)
             if not allow_duplicate:
                 require_new_source(site, read_sites(session))
+        harvester.audit(session, *(site_decisions.registration(each) for each in added))
+        for each in added:
+            also(session, each)
     return Registered(tuple(added), _with_same_records(added[0], before))
 
 
@@ -237,7 +286,8 @@ def ask_repository(harvester: Harvester, site: Site, more_sets: Sequence[str] = 
 
     try:
         applied = harvester.settings.applied_to(site)
-        inspection = adhoc_client.ask(harvester.settings, applied, partial(inspect, more_sets=more_sets))
+        call = partial(inspect, more_sets=more_sets)
+        inspection = adhoc_client.ask(harvester.settings, applied, call, _MOST_SECONDS)
     except (FetchError, ListError) as error:
         return RepositoryAnswer(site, problems=error.findings)
     if inspection.problems:
@@ -261,7 +311,7 @@ def _asked_to_register(
     more_sets = [spec for each in sites[1:] if each.options.oai and (spec := each.options.oai.set_spec)]
     answer = ask_repository(harvester, sites[0], more_sets)
     if answer.identity is None:
-        found = "\n".join(f"{finding.message} {finding.remedy}" for finding in answer.problems)
+        found = "\n".join(finding.with_remedy for finding in answer.problems)
         is_other = any(finding.rule == "oai.not-oai" for finding in answer.problems)
         hint = " If this is the URL of a harvest list, give it with --list-url." if is_other else ""
         raise ScheduleError(f"{found}{hint}\nNothing was registered; --unasked registers it nevertheless.")
@@ -295,17 +345,45 @@ def edit(
     *,
     group: str | None = None,
     allow_duplicate: bool = False,
+    dry_run: bool = False,
+    also: Also = _nothing,
 ) -> list[Edited]:
-    """Change the named sites, and all of a group: all of them, or none.
+    """Change the named sites, and all of a group: all of them, or none; nothing in a dry run.
+
+    `also` sees each site before the change, in its transaction.
 
     Raises RequestError, ScheduleError, TransformError.
     """
     _require_not_past(values, harvester.today())
-    with harvester.writing() as session:
+    with harvester.reading() as session:
         chosen = _chosen(session, names, group)
         if values.name is not NOT_GIVEN and len(chosen) > 1:
             raise RequestError("--name gives one site another name: name that site alone.")
-        return [_edited(harvester, session, name, values, allow_duplicate) for name in chosen]
+    if not dry_run and (values.name is not NOT_GIVEN or values.origin is not NOT_GIVEN):
+        # A dry run first: keep_hidden() must not change a flag for an edit that is refused.
+        edit(harvester, chosen, values, allow_duplicate=allow_duplicate, dry_run=True, also=also)
+        for each in chosen:
+            public_flags.keep_hidden(harvester, each)
+    with harvester.writing() as session:
+        lock_sites(session, chosen)
+        for name in chosen:
+            also(session, find_site(session, name))
+        done = [_edited(harvester, session, name, values, allow_duplicate) for name in chosen]
+        if dry_run:
+            session.rollback()
+            return done
+        for edited in done:
+            if edited.former.enabled != edited.site.enabled:
+                end_pauses(session, edited.site.site_id)
+            if edited.has_other_full_texts:
+                steps.wake_site(session, StageName.FULL_TEXT, edited.site.site_id)
+            if edited.former.name != edited.site.name:
+                steps.wake_site(session, StageName.INDEX, edited.site.site_id)
+        decisions = [edition(each.former, each.site) for each in done]
+        harvester.audit(session, *(each for each in decisions if each.after))
+    if values.public is not NOT_GIVEN:
+        public_flags.align(harvester)
+    return done
 
 
 def _chosen(session: Session, names: Sequence[str], group: str | None) -> list[str]:
@@ -324,15 +402,15 @@ def _edited(harvester: Harvester, session: Session, name: str, values: SiteValue
     former = find_site(session, name)
     if values.add_contacts or values.remove_contacts:
         values = replace(values, contacts=_changed_contacts(values, former))
-    before = registered_site(session, name, harvester.today())
-    columns = _columns(_with_origin(values, former, read_sites(session)), former)
+    before = registration(session, former, harvester.today())
+    columns = _columns(_with_origin(values, former, partial(read_sites, session)), former)
     if not columns:
         raise RequestError("Nothing to change: name at least one option.")
     site = edit_site(session, name, columns)
     require_allowed(harvester.settings, site, columns, former.name)
     if not allow_duplicate and source_key(former) != source_key(site):
         require_new_source(site, read_sites(session))
-    after = registered_site(session, site.name, harvester.today())
+    after = registration(session, site, harvester.today())
     is_other = isinstance(former, Site) and _document_ids(former) != _document_ids(site)
     others = _with_same_records(site, read_sites(session)) if is_other else ()
     return Edited(former, site, tuple(_changes(before, after)), others)
@@ -348,17 +426,21 @@ def ask_again(harvester: Harvester, edited: Edited) -> RepositoryAnswer | None:
 def _changes(before: RegisteredSite, after: RegisteredSite) -> Iterable[ChangedValue]:
     values, others = registered_values(before), registered_values(after)
     for name in {**values, **others}:
-        old, new = _shown(values.get(name)), _shown(others.get(name))
+        old, new = (_shown(each.get(name), _EMPTY.get(name, "none")) for each in (values, others))
         if old != new and name not in ("frequency", "state", "options"):
             yield ChangedValue(name, old, new)
 
 
-def _shown(value: object) -> str:
+_EMPTY = {"full_text": "as the settings"}
+"""The words for values that are not set, where `none` is a value."""
+
+
+def _shown(value: object, empty: str) -> str:
     if isinstance(value, (tuple, list)):
         value = ", ".join(map(str, value))
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return one_line(str(value), 500) if value not in (None, "") else "none"
+    return one_line(str(value), 500) if value not in (None, "") else empty
 
 
 def _document_ids(site: Site) -> tuple[object, ...]:
@@ -409,14 +491,14 @@ def _given(values: SiteValues, names: Iterable[str]) -> dict[str, Any]:
 
 
 def _with_origin(
-    values: SiteValues, former: Site | BrokenSite | None, sites: Iterable[Site | BrokenSite]
+    values: SiteValues, former: Site | BrokenSite | None, sites: Callable[[], Iterable[Site | BrokenSite]]
 ) -> SiteValues:
     """The values with a unique origin, if one is needed and none is given."""
     is_new = values.base_url is not NOT_GIVEN and not _is_repository(former)
     if values.origin is not None and not (is_new and values.origin is NOT_GIVEN):
         return values
     url = values.base_url if isinstance(values.base_url, str) else former.list_url if former else ""
-    given = origins(each for each in sites if former is None or each.name != former.name)
+    given = origins(each for each in sites() if former is None or each.name != former.name)
     return replace(values, origin=origin_for(url, given))
 
 
@@ -482,24 +564,53 @@ def find(harvester: Harvester, name: str) -> Site | BrokenSite:
         return find_site(session, name)
 
 
-def switch(harvester: Harvester, name: str, enabled: bool) -> None:
-    """Switch a site on or off. Raises ScheduleError."""
+def switch(
+    harvester: Harvester,
+    name: str,
+    enabled: bool,
+    also: Callable[[Session, AnySite, bool], None] = lambda session, site, paused: None,
+) -> None:
+    """Switch a site on or off; a pause of its contacts ends with that. Raises ScheduleError.
+
+    `also` sees the site before the change, in its transaction, with True if a contact had paused it; it may raise.
+    """
     with harvester.writing() as session:
+        lock_sites(session, [name])
+        former = find_site(session, name)
         switch_site(session, name, enabled)
+        also(session, former, end_pauses(session, former.site_id))
+        if former.enabled != enabled:
+            action = "sites.enable" if enabled else "sites.disable"
+            before, after = {"enabled": former.enabled}, {"enabled": enabled}
+            harvester.audit(session, about(former, action, before, after))
 
 
-def remove(harvester: Harvester, name: str) -> None:
-    """Remove a site from the schedule; its runs, log, reports and documents stay. Raises ScheduleError."""
+def remove(harvester: Harvester, name: str, also: Also = _nothing) -> None:
+    """Remove a site from the schedule; its runs, log, reports and documents stay. Raises ScheduleError.
+
+    If the site is not public, its documents stay withheld. `also` sees the site in the transaction.
+    """
+    public_flags.keep_hidden(harvester, name)
     with harvester.writing() as session:
+        former = find_site(session, name)
+        also(session, former)
+        steps.wake_site(session, StageName.INDEX, former.site_id)
         remove_site(session, name)
+        harvester.audit(session, about(former, "sites.remove", before=values_of(former)))
 
 
-def confirm(harvester: Harvester, name: str) -> int | None:
+def confirm(harvester: Harvester, name: str, seen: int | None = None) -> int | None:
     """Let the next harvest carry out the waiting deletions; their number. None if deletions are only recorded.
 
-    Raises ScheduleError.
+    `seen` is the number that the person saw. Raises ScheduleError, and RequestError if more wait by now.
     """
     with harvester.writing() as session:
         site = find_site(session, name)
-        is_noted = isinstance(site, Site) and site.options.deletions is Deletions.NOTE
-        return None if is_noted else confirm_deletions(session, site.site_id)
+        if isinstance(site, Site) and site.options.deletions is Deletions.NOTE:
+            return None
+        number = confirm_deletions(session, site.site_id)
+        if seen is not None and number > seen:
+            raise RequestError(f"{number:,} deletions wait by now, and you saw {seen:,}. Look at them again.")
+        if number:
+            harvester.audit(session, about(site, "sites.confirm", after={"deletions": number}))
+        return number

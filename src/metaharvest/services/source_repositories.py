@@ -12,6 +12,7 @@ from metaharvest.config.files import open_file
 from metaharvest.errors import BrokenOff, RequestError
 from metaharvest.harvest import adhoc_client
 from metaharvest.model import FetchedDocument, Finding, OaiOptions, Site, SiteOptions
+from metaharvest.services.site_decisions import registration
 from metaharvest.sites.options import check_datestamp, check_window, options_text
 from metaharvest.sites.origin_names import origin_for, origins
 from metaharvest.sites.registry import add_sites, new_site, read_sites
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from metaharvest.model import Network
     from metaharvest.services.harvester import Harvester
     from metaharvest.sources.base import TimeBudget
+    from metaharvest.sources.oai_pmh.inspection import Inspection
     from metaharvest.sources.oai_pmh.inspection import RehearsedList as RehearsedList
     from metaharvest.sources.oai_pmh.protocol import Identity, MetadataFormat, Set
 
@@ -75,6 +77,12 @@ class SourceRepository:
 
         return self._ask(identify)
 
+    def describe(self) -> Inspection:
+        """All its descriptions of itself, and findings about them."""
+        from metaharvest.sources.oai_pmh.inspection import inspect
+
+        return self._ask(inspect)
+
     def formats(self) -> tuple[MetadataFormat, ...]:
         """Its metadata formats."""
         from metaharvest.sources.oai_pmh.inspection import inspect
@@ -83,9 +91,8 @@ class SourceRepository:
 
     def friends(self) -> tuple[str, ...]:
         """The base URLs of other source repositories that it names."""
-        from metaharvest.sources.oai_pmh.inspection import inspect
-
-        return self._ask(inspect).identity.friends
+        identity, _ = self.identify()
+        return identity.friends
 
     def sets(self) -> tuple[Set, ...]:
         """Its sets."""
@@ -171,6 +178,22 @@ def base_urls_in_file(path: Path) -> tuple[str, ...]:
         return tuple(base_urls_in(file.read(_MOST_BYTES)))
 
 
+def base_urls_of(content: bytes) -> tuple[str, ...]:
+    """The base URLs in the content of such a file. Raises CannotBeChecked for XML that is not well-formed."""
+    from metaharvest.sources.oai_pmh.friends import base_urls_in
+
+    return tuple(base_urls_in(content))
+
+
+def registered_as(harvester: Harvester, base_urls: Sequence[str]) -> dict[str, str]:
+    """The names of the sites that these source repositories are registered as already, by base URL."""
+    from metaharvest.fetch.url import repository_key
+
+    with harvester.reading() as session:
+        names = {repository_key(site.list_url): site.name for site in reversed(read_sites(session))}
+    return {url: names[key] for url in base_urls if (key := repository_key(url)) in names}
+
+
 def usable(base_urls: Sequence[str]) -> NamedRepositories:
     """The base URLs among these texts, each once."""
     from metaharvest.sources.oai_pmh.friends import is_url
@@ -217,6 +240,9 @@ def register_repositories(harvester: Harvester, base_urls: Sequence[str], contac
             names.add(name)
             found[url] = name
         add_sites(session, added)
+        new = {each.name for each in added}
+        registered = [each for each in read_sites(session) if isinstance(each, Site) and each.name in new]
+        harvester.audit(session, *map(registration, registered))
     return found
 
 

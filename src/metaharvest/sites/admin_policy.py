@@ -23,7 +23,7 @@ def require_allowed(settings: Settings, site: Site, changed: Collection[str], fo
     site = settings.applied_to(site)
     judged = is_file_url(site.list_url) and {"documentlisturl", "name"} & set(changed)
     if judged and (refused := refusal(site.list_url, site.file_folder)):
-        raise ScheduleError(f"{refused.message} {refused.remedy}")
+        raise ScheduleError(refused.with_remedy)
     if site.options.ca_file and "options" in changed:
         path = site.options.ca_file
         try:

@@ -1,7 +1,7 @@
 """The sites that are due, and their next dates. Pure functions: `today` is a date in the harvester's time zone.
 
-The rules are those of the original Harvester: a site is due if its next date is today or past, and the next date is
-today plus the frequency. A month is a calendar month; the original counted 30 days.
+The rules are the same as in the original Harvester: a site is due if its next date is today or past, and the next date
+is today plus the frequency. A month is a calendar month; the original counted 30 days.
 """
 
 from __future__ import annotations

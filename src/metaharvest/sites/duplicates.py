@@ -39,10 +39,15 @@ def source_key(site: Site | BrokenSite) -> Hashable:
     return url_key(site.list_url, is_repository=True), asked
 
 
+def same_source(site: Site, sites: Iterable[Site | BrokenSite]) -> Site | BrokenSite | None:
+    """Another one of these sites with the same source; None if there is none."""
+    key = source_key(site)
+    return next((each for each in sites if each.site_id != site.site_id and source_key(each) == key), None)
+
+
 def require_new_source(site: Site, sites: Iterable[Site | BrokenSite]) -> None:
     """Raises ScheduleError if another one of these sites has the same source."""
-    key = source_key(site)
-    same = next((each for each in sites if each.site_id != site.site_id and source_key(each) == key), None)
+    same = same_source(site, sites)
     if same is None:
         return
     name, own = one_line(same.name), one_line(site.name)

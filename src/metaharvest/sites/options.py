@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from metaharvest.config.field_types import check_network
 from metaharvest.config.paths import at_home
-from metaharvest.model import Deletions, Level, ListMethod, OaiOptions, SiteOptions, ValidationLevel
+from metaharvest.model import Deletions, FullText, Level, ListMethod, OaiOptions, SiteOptions, ValidationLevel
 
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
@@ -69,6 +69,7 @@ def read_options(text: str) -> SiteOptions:
         normalize=_path(stored, "normalize"),
         deletions=_choice(stored, "deletions", Deletions),
         max_loss=_number(stored, "max_loss", 0, 100),
+        full_text=_choice(stored, "full_text", FullText),
         groups=tuple(check_group(each) for each in stored.get("groups", [])),
         split_from=_site_name(stored["split_from"]) if stored.get("split_from") else None,
         oai=_oai(stored["oai"]) if stored.get("oai") is not None else None,

@@ -68,3 +68,11 @@ def sites_of_one_origin(
     for members in (members for targets in groups.values() for _, members in targets if len(members) > 1):
         found |= dict.fromkeys(members, frozenset(members))
     return found
+
+
+def with_same_origin(site: Site | BrokenSite, sites: Iterable[Site | BrokenSite]) -> frozenset[int]:
+    """The ids of this site, and of the `sites` with the same origin. Pure."""
+    oai = site.options.oai if isinstance(site, Site) else None
+    others = (each for each in sites if isinstance(each, Site) and each.options.oai is not None)
+    same = (each.site_id for each in others if oai and each.options.oai and each.options.oai.origin == oai.origin)
+    return frozenset((site.site_id, *same))

@@ -29,6 +29,7 @@ _BATCH = 1000
 _Value = TypeVar("_Value")
 _HARVESTED = (SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value)
 _NOT_HARVESTED = (SiteRunStatus.LIST_FAILED.value, SiteRunStatus.FAILED.value, SiteRunStatus.INCOMPLETE.value)
+_EARLIER = aliased(HarvestSiteRun)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +79,17 @@ def _first_tried(session: Session, site_ids: Sequence[int]) -> dict[int, date]:
 
 def _failures(session: Session, site_ids: Sequence[int]) -> dict[int, int]:
     """The number of runs in a row, up to the last, that could not harvest each site, by site."""
-    earlier = aliased(HarvestSiteRun)
+    earlier = _EARLIER
     last_harvest = (
-        select(func.coalesce(func.max(earlier.site_run_id), 0))
+        select(earlier.site_run_id)
         .where(
             earlier.site_schedule_id == HarvestSiteRun.site_schedule_id,
             earlier.status.in_(_HARVESTED),
             earlier.kind != SiteRunKind.RETRY.value,
             earlier.rehearsal.is_(False),
         )
+        .order_by(earlier.site_run_id.desc())
+        .limit(1)
         .scalar_subquery()
     )
     query = (
@@ -95,7 +98,7 @@ def _failures(session: Session, site_ids: Sequence[int]) -> dict[int, int]:
             HarvestSiteRun.site_schedule_id.in_(bindparam("sites", expanding=True)),
             HarvestSiteRun.status.in_(_NOT_HARVESTED),
             HarvestSiteRun.kind != SiteRunKind.RETRY.value,
-            HarvestSiteRun.site_run_id > last_harvest,
+            HarvestSiteRun.site_run_id > func.coalesce(last_harvest, 0),
             IS_REAL,
         )
         .group_by(HarvestSiteRun.site_schedule_id)

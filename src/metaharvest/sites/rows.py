@@ -25,12 +25,12 @@ from metaharvest.model.actions import Remedy, todo
 from metaharvest.sites.options import options_text, read_options
 from metaharvest.text import one_line, shown_url
 
-OAI = "oai-pmh"
-"""The source kind of sites that are OAI-PMH repositories."""
+HARVEST_LIST, OAI = "harvest-list", "oai-pmh"
+"""The source kinds of sites with a harvest list, and of sites that are OAI-PMH repositories."""
 
 _MAX_FREQUENCY = 99
 _OAI_ARGUMENTS = ("verb", "identifier", "metadataPrefix", "set", "from", "until", "resumptionToken")
-_OPTIONS_DO_NOT_FIT = "are those of a site of another kind"
+_OPTIONS_DO_NOT_FIT = "belong to a site of another kind"
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
@@ -66,6 +66,7 @@ def checked_row(values: Mapping[str, object]) -> Site | BrokenSite:
         day_of_month=row.number("day_of_month", 1, 31) if values["day_of_month"] is not None else None,
         notify=row.choice("notify", Notify, Notify.ALWAYS),
         enabled=row.flag("enabled"),
+        public=row.flag("public"),
         options=row.options(),
         list_version=_list_version(values),
         ldap_name=row.text("ldapdn", 255),
@@ -97,6 +98,7 @@ def row_values(site: Site) -> dict[str, Any]:
         "source_kind": site.source_kind,
         "notify": site.notify.value,
         "enabled": site.enabled,
+        "public": site.public,
         "options": options_text(site.options),
         "ldapdn": site.ldap_name,
         "ldappwd": site.ldap_password,

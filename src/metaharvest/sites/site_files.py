@@ -19,7 +19,7 @@ from metaharvest.errors import MetaharvestError
 from metaharvest.fetch.url import without_login
 from metaharvest.model import OaiOptions, Site, SiteOptions
 from metaharvest.sites.options import options_shown, options_text
-from metaharvest.sites.rows import OAI
+from metaharvest.sites.rows import HARVEST_LIST, OAI
 from metaharvest.text import one_line
 
 FORMAT = "metaharvest sites 1"
@@ -37,6 +37,7 @@ _COLUMNS = {
     "day_of_month": "day_of_month",
     "notify": "notify",
     "enabled": "enabled",
+    "public": "public",
     "ldapdn": "ldapdn",
     "ldappwd": "ldappwd",
 }
@@ -48,7 +49,7 @@ _LISTS = {"contacts": ", ", "allow_networks": ", ", "groups": ", ", "sets": " "}
 """Values that are lists, and the separator of their parts in a cell."""
 
 _NUMBERS = ("every", "day_of_month", "max_loss", "full_every")
-_FLAGS = {"enabled": True, "post": False}
+_FLAGS = {"enabled": True, "public": True, "post": False}
 """Values that are true or false, and their defaults."""
 
 CSV_COLUMNS = (*_COLUMNS, *_OWN, *(f"oai_{name}" for name in _OAI))
@@ -93,6 +94,7 @@ def as_mapping(site: Site, *, with_logins: bool = False) -> dict[str, Any]:
         "day_of_month": site.day_of_month,
         "notify": site.notify.value,
         "enabled": site.enabled,
+        "public": site.public,
         "ldapdn": site.ldap_name,
         "ldappwd": site.ldap_password if is_reference(site.ldap_password) else None,
         **{name: _plain(getattr(site.options, name)) for name in _OWN},
@@ -228,7 +230,7 @@ def _row(place: str, flat: Mapping[str, Any], *, no_oai: bool) -> FileRow:
             if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
                 return FileRow(place, {}, {}, "contacts is no list of addresses")
             value = ", ".join(value)
-        values[column] = _FLAGS["enabled"] if name == "enabled" and value is None else value
+        values[column] = _FLAGS[name] if name in _FLAGS and value is None else value
     options = {name: value for name, value in flat.items() if name in own}
     repository = {name.removeprefix("oai_"): value for name, value in flat.items() if name in asked}
     if no_oai or not any(value not in (None, [], False) for value in repository.values()):
@@ -280,7 +282,7 @@ def require_kind(values: Mapping[str, Any], options: str | None) -> Mapping[str,
     if "source_kind" in values and values["source_kind"] is not None:
         return values
     is_repository = "oai" in json.loads(options or "{}")
-    return {**values, "source_kind": OAI if is_repository else "harvest-list"}
+    return {**values, "source_kind": OAI if is_repository else HARVEST_LIST}
 
 
 def problem_of(error: MetaharvestError) -> str:

@@ -133,7 +133,7 @@ def _written(space: re.Match[str]) -> str:
 
 def left_out(filters: Filters, decision: Decision) -> Finding:
     """The finding about a document that was left out."""
-    remedy = f"Nothing is to be done; {filters.file} says which documents are taken."
+    remedy = f"No action is needed; {filters.file} says which documents are taken."
     return Finding("filter.left-out", decision.reason, remedy, Level.WARNING)
 
 

@@ -4,8 +4,9 @@ A processing policy says how: a site may have documents filtered and normalised 
 Without one, a document has to be EML: well-formed (`wellformed`), an EML root that agrees with the list (`identity`),
 schema-valid (`against_schema`, explained by `explain`), EML-valid (`eml`), and the document that the list names
 (`identity`). The first of these with an error decides: all of its findings are given, and the warnings of those before
-it. `strict`: it is well-formed. `very-strict`: it obeys the rules of its own format: those of EML, or the schema that
-`formats` knows for its root element. `loose`: what very-strict would refuse is a warning, unless it is not well-formed.
+it. `strict`: it is well-formed. `very-strict`: it obeys the rules of its own format: the rules of EML, or the schema
+that `formats` knows for its root element. `loose`: what very-strict would refuse is a warning, unless it is not
+well-formed.
 
 That the document arrived whole, and is not an HTML page, is checked where it is fetched. `worker` is what a worker
 process runs.
@@ -14,8 +15,8 @@ process runs.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -52,6 +53,34 @@ _OWN_THREAD_BYTES = 50_000
 thread ends; the names of a few hostile documents take hundreds of megabytes, which are freed with their thread."""
 
 
+class _OwnThread(threading.Thread):
+    """A thread for one check."""
+
+    def __init__(self, check: Callable[[], Verdict]) -> None:
+        super().__init__(name="check")
+        self._check = check
+        self._verdict: Verdict | None = None
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        """Check, and keep the verdict or the error."""
+        try:
+            self._verdict = self._check()
+        except BaseException as error:  # noqa: BLE001 - verdict() raises it
+            self._error = error
+
+    def verdict(self) -> Verdict:
+        """Wait for the verdict. Raises the error of the check, and MemoryError if the thread had no memory to run."""
+        self.join()
+        if self._verdict is not None:
+            return self._verdict
+        error, self._error = self._error or MemoryError(), None
+        try:
+            raise error
+        finally:
+            del error  # otherwise the error, and the document with it, stays in memory until a collection
+
+
 class Validator:
     """Checks documents; safe for threads. At most `at_once` documents are checked at the same time, others wait.
 
@@ -72,15 +101,19 @@ class Validator:
             self._idle.put(_ParserAndSchemas({}))
 
     def check(self, content: bytes, document: ListedDocument, how: ProcessingPolicy = BY_EML) -> Verdict:
-        """The verdict on `content`, listed as `document`; with what it has become, if it was normalised."""
+        """The verdict on `content`, listed as `document`; with what it has become, if it was normalised.
+
+        Raises MemoryError.
+        """
         tools = self._idle.get()
         try:
             if len(content) <= _OWN_THREAD_BYTES:
                 return self._verdict(content, document, how, tools)
             # A parser that was used in another thread would bring the names of that thread along.
             own_tools = _ParserAndSchemas(tools.schemas)
-            with ThreadPoolExecutor(1) as own_thread:
-                return own_thread.submit(self._verdict, content, document, how, own_tools).result()
+            thread = _OwnThread(partial(self._verdict, content, document, how, own_tools))
+            thread.start()
+            return thread.verdict()
         finally:
             self._idle.put(tools)
 

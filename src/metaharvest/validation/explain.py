@@ -198,7 +198,7 @@ def _is_costly(root: etree._Element, log: Sequence[Any], content: bytes) -> bool
 
 
 def findings_without_places(log: Sequence[Any]) -> list[ElementFinding]:
-    """libxml2's errors, without places: for documents with so many errors that finding the places takes too long."""
+    """libxml2's errors, without places, for documents with too many errors: finding the places takes too long."""
     return [_from_libxml2(entry, None) for entry in log[:MAX_FINDINGS]] + [UNSHOWN] * (len(log) - MAX_FINDINGS)
 
 

@@ -1,6 +1,6 @@
 """The formats of metadata beside EML that have a schema here: recognising a document's format, and its schema.
 
-All schemas are those of the package dataone.scimeta. A format may need several of them together: they are imported by a
+All schemas are from the package dataone.scimeta. A format may need several of them together: they are imported by a
 small schema that is made here. The files are read from the package, and nothing is fetched for them.
 
 ISO 19139 exists with two versions of GML, which documents use by its namespace. FGDC has no namespace; its Biological
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from lxml import etree
 
 from metaharvest.model import Level
+from metaharvest.model.namespaces import OAI_DC
 from metaharvest.text import one_line
 from metaharvest.validation.places import ElementFinding
 
@@ -80,13 +81,12 @@ _NOT_WITH_OLD_GML = {_GMI, "http://www.isotc211.org/2005/gmx", "http://www.isotc
 _FGDC_BIOLOGICAL = Format("FGDC, Biological Data Profile", "", (("", "fgdc-bdp/fgdc-std-001.1-1999.xsd"),))
 _FGDC = Format("FGDC", "", (("", "fgdc-std-001-1998/fgdc-std-001-1998.xsd"),))
 _DATACITE = "http://datacite.org/schema/kernel-3"
-_OAI_DC = "http://www.openarchives.org/OAI/2.0/oai_dc/"
 _ONEDCX = "http://ns.dataone.org/metadata/schema/onedcx/v1.0"
 
 FORMATS: dict[str, Format] = {
     each.namespace: each
     for each in (
-        Format("Dublin Core (oai_dc)", _OAI_DC, ((_OAI_DC, "oai_dc/oai_dc.xsd"),), explains=True),
+        Format("Dublin Core (oai_dc)", OAI_DC, ((OAI_DC, "oai_dc/oai_dc.xsd"),), explains=True),
         Format("qualified Dublin Core", "http://dspace.org/qualifieddc/", (_DCTERMS,), _CONTAINER),
         Format("qualified Dublin Core", "http://worldcat.org/xmlschemas/qdc-1.0/", (_DCTERMS,), _CONTAINER),
         Format("qualified Dublin Core (DataONE)", _ONEDCX, ((_ONEDCX, "onedcx/onedcx.xsd"),)),
@@ -124,7 +124,7 @@ def _fgdc_of(root: etree._Element) -> Format:
 
 
 _PROTOCOL = re.compile(r"http://www\.openarchives\.org/OAI/(2\.0/|(1\.[01]/)?OAI_\w+)")
-"""The namespaces of OAI-PMH 2.0, 1.1 and 1.0 themselves, not those of formats that begin like it."""
+"""The namespaces of OAI-PMH 2.0, 1.1 and 1.0 themselves, not of formats with a similar beginning."""
 
 
 def is_taken_for_protocol(element: etree._Element) -> bool:
@@ -145,7 +145,7 @@ def no_schema_finding(root: etree._Element) -> ElementFinding:
     what = f"the namespace {one_line(name.namespace, 200)}" if name.namespace else "no namespace"
     message = (
         f"There is no schema here for documents whose root element is {one_line(name.localname, 100)} in {what}: "
-        "they are taken if they are well-formed."
+        "they are accepted if they are well-formed."
     )
-    remedy = "You need to do nothing. With the validation level strict, it is not reported."
+    remedy = "No action is needed. With the validation level strict, it is not reported."
     return ElementFinding("validation.no-schema", message, remedy, None, Level.WARNING)

@@ -45,6 +45,19 @@ def not_eml_finding(root: etree._Element, document_type: str) -> ElementFinding:
     return ElementFinding("eml.not-eml", message, _right_root(name.localname, namespace), root)
 
 
+def meant_namespace(root: etree._Element) -> str:
+    """The EML namespace that an element `eml` in another namespace should have; empty if it is unclear."""
+    name = etree.QName(root)
+    namespace = name.namespace or ""
+    if name.localname != "eml" or not namespace or namespace in VERSIONS:
+        return ""
+    numbers = {version.number: version.namespace for version in VERSIONS.values()}
+    if number := _NUMBER.search(namespace):
+        longer = [each for each in numbers if each.startswith(f"{number[1]}.")]
+        return numbers.get(number[1]) or (numbers[longer[-1]] if longer else "")
+    return next(iter(difflib.get_close_matches(namespace[:200], VERSIONS, 1, 0.8)), "")
+
+
 def _right_root(local: str, namespace: str) -> str:
     if local == "harvestList":
         return "This is a harvest list. Give the URL of the document itself in the list."

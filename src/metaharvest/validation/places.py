@@ -1,6 +1,6 @@
 """Finds the place of an element in a document's source: line, column, a readable XPath and an excerpt.
 
-Used only for documents with findings. libxml2's line numbers are those of the end of a start tag, and may stop at
+Used only for documents with findings. libxml2's line numbers name the end of a start tag, and may stop at
 65,535; so the source is read a second time with expat, which knows where each start tag begins.
 """
 
@@ -25,6 +25,12 @@ _SAME_BEFORE, _SAME_AFTER = (
     for axis in ("preceding", "following")
 )
 _LEAF = re.compile(r"[^<]*</[^>]*>")
+_MOST_ATTRIBUTES = 20_000
+"""The most attributes of an element that expat reads: of 600,000 it makes a list for 5 seconds, in which no other
+thread of the process gets a turn.
+"""
+
+_has_crowded_element = etree.XPath(f"boolean(//*[@*[{_MOST_ATTRIBUTES + 1}]])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +122,24 @@ def _places(wanted: set[etree._Element], content: bytes, root: etree._Element) -
     places: dict[etree._Element, _SourcePlace] = {
         element: (cast(int | None, element.sourceline) or 1, None, _rebuilt(element)) for element in wanted
     }
-    source = _utf8(content, root)
+    source = None if _is_crowded(root, content) else _utf8(content, root)
     if source is None:
         return places
     for number, line, column, offset in _start_tags(source, set(ordinals)):
         element = ordinals[number]
         places[element] = line, column, _excerpt(source[offset : offset + 4000], element)
     return places
+
+
+def _is_crowded(root: etree._Element, content: bytes) -> bool:
+    """True if an element has more attributes than expat should read."""
+    # In UTF-16 an equals sign is this byte and another one.
+    if content.count(b"=") <= _MOST_ATTRIBUTES:
+        return False
+    try:
+        return bool(_has_crowded_element(root))
+    except etree.XPathError:  # more than ten million elements
+        return True
 
 
 def _start_tags(source: bytes, wanted: set[int]) -> list[tuple[int, int, int, int]]:

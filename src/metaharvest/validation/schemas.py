@@ -69,13 +69,19 @@ def compile_schema(described: Described) -> etree.XMLSchema:
 
     It takes up to 6 MB and, for EML, about 20 ms, for ISO 19139 150 ms, for the others less.
 
-    Waits until no other thread parses or compiles: see `parse_lock`.
+    Waits until no other thread parses or compiles: see `parse_lock`. Raises MemoryError.
     """
     parser = etree.XMLParser(no_network=True, resolve_entities=False)
     parser.resolvers.add(_LocalOnly())
     with parse_lock.compiling():
-        root = etree.fromstring(_schema_source(described), parser, base_url=_place(described).as_uri())
-        return etree.XMLSchema(root.getroottree())
+        try:
+            root = etree.fromstring(_schema_source(described), parser, base_url=_place(described).as_uri())
+            return etree.XMLSchema(root.getroottree())
+        except (etree.XMLSyntaxError, etree.XMLSchemaParseError) as error:
+            log: Any = error.error_log
+            if any(entry.type == etree.ErrorTypes.ERR_NO_MEMORY for entry in log):
+                raise MemoryError from None
+            raise
 
 
 explaining = threading.Lock()

@@ -22,13 +22,10 @@ from lxml import etree
 from metaharvest.model import Finding, limited
 from metaharvest.rules import RULES
 from metaharvest.text import compressed_as, one_line
+from metaharvest.transform.doctype import HasDeclarations, without_doctype
 from metaharvest.validation import html_text, tags
 from metaharvest.validation.parser_errors import parser_error_in_words
 
-_DOCTYPE = re.compile(rb"(?:\xef\xbb\xbf)?(?:\s+|<\?.*?\?>|<!--.*?-->)*+(<!DOCTYPE)", re.DOTALL)
-_EXTERNAL_ONLY = re.compile(
-    rb"<!DOCTYPE\s+[^\s\[>\"']+(?:\s+(?:SYSTEM|PUBLIC\s+(?:\"[^\"]*\"|'[^']*'))\s+(?:\"[^\"]*\"|'[^']*'))?\s*>"
-)
 _DECLARED_ENCODING = re.compile(rb"<\?xml(?=\s)[^<>]{0,200}?\sencoding\s*+=\s*+[\"']([A-Za-z0-9._:-]{1,40})[\"']")
 """In an XML declaration, not in `<?xml-stylesheet`, which begins in the same way."""
 
@@ -117,10 +114,18 @@ def has_markup_only(content: bytes) -> bool:
 
 
 def parse(content: bytes, parser: etree.XMLParser) -> etree._Element:
-    """The root element of `content`. Raises NotReadable, with findings, if it cannot be parsed."""
+    """The root element of `content`.
+
+    Raises NotReadable, with findings, if it cannot be parsed, and MemoryError.
+    """
     if not content.strip(b" \t\r\n\0"):
         raise NotReadable(Finding("xml.empty", "The document is empty.", RULES["xml.empty"].remedy))
-    source = _without_doctype(content) if b"<!DOCTYPE" in content else content
+    try:
+        source = without_doctype(content)
+    except HasDeclarations as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        excerpt = content[error.start : error.start + 300].decode("utf-8", "replace")
+        raise NotReadable(_dtd_finding(line, one_line(excerpt))) from None
     if len(source) > _COUNTED_BYTES and _has_too_many_nodes(source):
         message = f"The document has more than {MAX_NODES:,} elements and attributes."
         remedy = "Divide it into several documents, or put data into a file of its own and name its URL."
@@ -128,6 +133,8 @@ def parse(content: bytes, parser: etree.XMLParser) -> etree._Element:
     try:
         root = etree.fromstring(source, parser)
     except etree.XMLSyntaxError as error:
+        if any(entry.type == etree.ErrorTypes.ERR_NO_MEMORY for entry in parser.error_log):
+            raise MemoryError from None
         raise NotReadable(*limited(_syntax_findings(error, parser.error_log, content))) from None
     except (LookupError, ValueError) as error:
         raise NotReadable(_unknown_syntax_finding(str(error), _clamped(1, 1, lines_of(content)))) from None
@@ -184,21 +191,6 @@ def _has_too_many_nodes(source: bytes) -> bool:
     with suppress(etree.XMLSyntaxError, LookupError, ValueError):
         etree.parse(cast(Any, counter), target)
     return counter.nodes > MAX_NODES
-
-
-def _without_doctype(content: bytes) -> bytes:
-    """`content` with blanks in place of a DOCTYPE that declares nothing; line breaks stay. Raises NotReadable for any
-    other DOCTYPE."""
-    start = _DOCTYPE.match(content)
-    if start is None:
-        return content
-    harmless = _EXTERNAL_ONLY.match(content, start.start(1))
-    if harmless is None:
-        line = content.count(b"\n", 0, start.start(1)) + 1
-        excerpt = content[start.start(1) : start.start(1) + 300].decode("utf-8", "replace")
-        raise NotReadable(_dtd_finding(line, one_line(excerpt)))
-    blank = re.sub(rb"[^\r\n]", b" ", harmless[0])
-    return content[: harmless.start()] + blank + content[harmless.end() :]
 
 
 def _dtd_finding(line: int, excerpt: str) -> Finding:
@@ -288,7 +280,7 @@ def _parser_findings(error: etree.XMLSyntaxError, log: Any, content: bytes) -> I
         if finding.rule in _OF_A_TAG and cut is not None and entry.line >= cut:
             message = "The document breaks off here, inside a tag."
             remedy = (
-                "The file was cut short: upload it again, or look whether the program that writes it stopped half-way."
+                "The file was cut short: upload it again, or check whether the program that writes it stopped half-way."
             )
             yield replace(finding, rule="xml.unclosed", message=message, remedy=remedy)
             return

@@ -96,7 +96,7 @@ def _verdict_or_error(
             os._exit(OUT_OF_MEMORY)
         return "".join(traceback.format_exception(error))
     if not verdict.acceptable and _is_near_limit():
-        # libxml2 gives no certain sign of it: a parser without memory reports an unknown error.
+        # Some calls of libxml2 give no certain sign of it: they report an unknown error.
         os._exit(OUT_OF_MEMORY)
     return verdict
 

@@ -1,1 +1,1 @@
-"""Publishes the catalogue for people and programs outside, in a process that never harvests."""
+"""The web server: it publishes the catalogue, and serves the console and the API. It never harvests."""

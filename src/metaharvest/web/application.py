@@ -1,4 +1,4 @@
-"""The public web application: its addresses, headers and errors."""
+"""The web application: its public addresses, their headers and errors; and the console, where it is served."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import hashlib
 import logging
 import re
 from collections.abc import Sequence
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
@@ -22,7 +21,8 @@ from metaharvest.errors import DatabaseError
 from metaharvest.web.compression import accepts_gzip
 from metaharvest.web.pages.routes import HEADERS, UNEXPECTED_ERROR, Pages
 from metaharvest.web.provider import try_it
-from metaharvest.web.provider.provider import Busy, Provider
+from metaharvest.web.provider.provider import Provider
+from metaharvest.web.turns import Busy, address_of
 
 log = logging.getLogger(__name__)
 
@@ -43,11 +43,15 @@ _HEADERS = {
 _RESPONSE_DATE = re.compile(rb"<responseDate>[^<]*</responseDate>")
 _ORIGIN = re.compile(r"https?://[^/]*", re.IGNORECASE)
 _RAW_ORIGIN = re.compile(rb"^https?://[^/]*", re.IGNORECASE)
+_CONSOLE = re.compile(r"/console(?:/|$)")
+_API = re.compile(r"/api/v1(?:/|$)")
 _FORM = "application/x-www-form-urlencoded"
 
 
-def application(provider: Provider, pages: Pages) -> ASGIApp:
-    """The application that publishes with this provider and these pages."""
+def application(
+    provider: Provider, pages: Pages, console: ASGIApp | None = None, api: ASGIApp | None = None
+) -> ASGIApp:
+    """The application that publishes with this provider and these pages, has this console at /console, and this API."""
 
     async def oai(request: Request) -> Response:
         if not request.url.query and request.method != "POST" and _is_browser(request.headers.get("accept", "")):
@@ -60,15 +64,12 @@ def application(provider: Provider, pages: Pages) -> ASGIApp:
             if body is None:
                 return _sentence(413, f"A request has at most {_MOST_BYTES:,} bytes.")
             text = "&".join(filter(None, (text, body)))
-        return await run_in_threadpool(_answer, provider, text, request.headers)
+        return await run_in_threadpool(_answer, provider, text, request)
 
     async def form(request: Request) -> Response:
         """Redirect to the request of a form, without the fields that are empty."""
         query = urlencode([(name, value) for name, value in request.query_params.multi_items() if value.strip()])
         return RedirectResponse(f"../oai?{query}", 303, headers=_HEADERS)
-
-    async def start(_request: Request) -> Response:
-        return RedirectResponse("oai", headers=_HEADERS)
 
     async def no_icon(_request: Request) -> Response:
         """Browsers ask for it, and report an answer 404 as an error of the page."""
@@ -85,7 +86,6 @@ def application(provider: Provider, pages: Pages) -> ASGIApp:
 
     made = Starlette(
         routes=[
-            Route("/", start),
             Route("/favicon.ico", no_icon),
             Route("/oai", oai, methods=["GET", "POST"]),
             # A redirect would name the host of the request, which anybody may make up.
@@ -96,6 +96,7 @@ def application(provider: Provider, pages: Pages) -> ASGIApp:
         exception_handlers={HTTPException: refused, Exception: failed},
     )
     made.router.redirect_slashes = False
+    root = urlsplit(provider.public.base_url).path.removesuffix("/oai")
 
     async def with_path(scope: Scope, receive: Receive, send: Send) -> None:
         """Answer also a request whose target is a whole URL: RFC 9112, section 3.2.2."""
@@ -103,15 +104,22 @@ def application(provider: Provider, pages: Pages) -> ASGIApp:
             path = scope["path"][start.end() :] or "/"
             raw_path = scope.get("raw_path", b"")
             scope = {**scope, "path": path, "raw_path": _RAW_ORIGIN.sub(b"", raw_path) or b"/"}
-        await made(scope, receive, send)
+        path = scope["path"].removeprefix(root) if scope["type"] == "http" else ""
+        if console and _CONSOLE.match(path):
+            await console(scope, receive, send)
+        elif api and _API.match(path):
+            await api(scope, receive, send)
+        else:
+            await made(scope, receive, send)
 
     return with_path
 
 
-def _answer(provider: Provider, text: str, asked: Headers) -> Response:
-    """The answer to a request with these arguments and headers. An error becomes a sentence."""
+def _answer(provider: Provider, text: str, request: Request) -> Response:
+    """The answer to a request with these arguments. An error becomes a sentence."""
+    asked = request.headers
     try:
-        content = provider.answer(_pairs(text))
+        content = provider.answer(_pairs(text), address_of(request))
     except Busy:
         return _sentence(503, "Many records are being read at this moment. Please try again.", _RETRY_SECONDS)
     except DatabaseError as error:

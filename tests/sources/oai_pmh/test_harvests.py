@@ -501,7 +501,7 @@ def test_what_was_odd_before_a_harvest_died_is_told_at_the_end_of_its_list(pages
 
 
 def test_a_signal_ends_the_list_between_two_pages_and_the_next_harvest_goes_on() -> None:
-    stop = Finding("harvest.stopped", "The run was stopped before it came to its end.", level=Level.WARNING)
+    stop = Finding("harvest.stopped", "The run was stopped before its end.", level=Level.WARNING)
     with OaiServer(30) as repository:
         first = harvest(repository.base_url, patience=Patient(stop, 2))
         assert first.good == ALL[:20]

@@ -548,7 +548,7 @@ def test_a_header_that_was_mended_is_asked_for() -> None:
 
 
 def test_a_list_that_is_stopped_leaves_no_request_behind() -> None:
-    stop = Finding("harvest.stopped", "The run was stopped before it came to its end.", level=Level.WARNING)
+    stop = Finding("harvest.stopped", "The run was stopped before its end.", level=Level.WARNING)
     with OaiServer(30) as repository:
         repository.unreadable.add("oai:test:11")
 
@@ -679,7 +679,7 @@ def test_after_datestamps_without_the_time_that_is_promised_whole_days_are_asked
         first = harvest(repository.base_url)
         [finding] = first.findings
         assert (finding.rule, finding.level) == ("oai.granularity", Level.WARNING)
-        assert "those of 12 of the list's records are days" in finding.message
+        assert "12 of the list's records have days" in finding.message
         repository.now += timedelta(hours=2)
         repository.put("oai:test:13")
         second = harvest(repository.base_url, first.checkpoint)

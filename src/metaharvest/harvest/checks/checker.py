@@ -275,7 +275,7 @@ _NO_PROCESS = Finding(
     "harvest.no-helper",
     "The system let the harvester start no process that could be ended if the filters of this site, or its "
     "normalising, took too long, so that its documents were put off.",
-    "The administrator should see whether there is enough memory, and how many processes the harvester's user may "
+    "The administrator should check whether there is enough memory, and how many processes the harvester's user may "
     "have; the documents are tried again by the next run.",
 )
 _LOST = Finding(

@@ -130,6 +130,9 @@ class WorkerPool:
             self.is_up = True
         except (WorkerLost, TookTooLong) as error:
             log.debug("Worker processes did not come up: %s", error)
+        except RuntimeError as error:  # there is no memory for a thread
+            log.warning("Worker processes could not be started: %s", error)
+            await self._give_up(self._pool)
 
     async def _call(self, tasks: Sequence[Task]) -> list[Verdict | str]:
         from pebble import ProcessExpired
@@ -208,6 +211,16 @@ def _started(number: int, given: tuple[tuple[str, ...], float, float, int]) -> P
         return pool if pool.active else None
     except Exception as error:  # noqa: BLE001 - for any reason, the run's own process checks then
         log.warning("Worker processes could not be started: %s", error)
+        _end(pool)
         return None
     finally:
         sys.setswitchinterval(interval)
+
+
+def _end(pool: ProcessPool) -> None:
+    """End the processes and threads of a pool of which only a part could be started: they would keep their memory."""
+    pool.stop()  # type: ignore[no-untyped-call]
+    try:
+        pool.join()
+    except Exception as error:  # noqa: BLE001 - they end with the run
+        log.warning("Worker processes could not be ended: %s", error)

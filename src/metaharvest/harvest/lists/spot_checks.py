@@ -33,7 +33,8 @@ async def look_again(harvest: SiteHarvest) -> None:
     number = ctx.settings.harvester.look_again
     for due in await harvest.read(lambda session: due_looks(session, site_run.site.site_id, ctx.journal.today, number)):
         # Not stop_reason(): a spot check that does not happen is no reason to report that the run was cut short.
-        if ctx.deadlines.stop.is_set() or ctx.deadlines.left() <= 0 or target.health.given_up:
+        is_stopped = ctx.deadlines.stop.is_set() or ctx.deadlines.site_stop.is_set()
+        if is_stopped or ctx.deadlines.left() <= 0 or target.health.given_up:
             break
         try:
             looks.append(await _look(due, source, target))

@@ -190,8 +190,8 @@ def _moved(document_id: str, site_name: str) -> Finding:
     return Finding(
         MOVED,
         f"The site '{site_name}' still lists {document_id}: nothing was deleted.",
-        f"Nothing is to be done if the record was to move. If it was deleted, the repository should report that in the "
-        f"list of '{site_name}', too.",
+        f"No action is needed if the record was moved on purpose. If it was deleted, the repository should "
+        f"report that in the list of '{site_name}', too.",
         Level.WARNING,
     )
 

@@ -299,7 +299,7 @@ def _note_begun(
 
 
 async def _retry_failing(harvest: SiteHarvest, tally: Tally) -> None:
-    """Retry failed records, and fetch those of which the list showed older versions.
+    """Retry failed records, and fetch records with older versions in the list.
 
     Records that have an outcome in this site run are left out.
     """

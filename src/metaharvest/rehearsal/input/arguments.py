@@ -285,7 +285,7 @@ def _piped(pipe: BinaryIO | None, folder: Path, name: str, url: str) -> LocalFil
             if file.write(piece) and file.tell() > _MOST_PIPED:
                 raise CannotBeChecked(f"More than {_MOST_PIPED:,} bytes come through {name}: put them into a file.")
         if not file.tell():
-            what = "see whether the command in front of the pipe prints a document or a list, or name a file"
+            what = "check whether the command in front of the pipe prints a document or a list, or name a file"
             raise CannotBeChecked(f"Nothing came through {name}: {what}.")
     return replace(_local_file(path, name), base=f"{Path.cwd().as_uri()}/", pipe=url)
 
@@ -353,7 +353,7 @@ def _documents_of(folder: _Folder, listed: set[Path], found: _Found) -> Iterable
 
 
 def _note(folder: _Folder, each: FileFinding) -> str:
-    return f"{one_line(str(folder.shown / each.file))}: {each.finding.message} {each.finding.remedy}"
+    return f"{one_line(str(folder.shown / each.file))}: {each.finding.with_remedy}"
 
 
 def _given_list(file: LocalFile, found: _Found) -> GivenList:

@@ -26,7 +26,7 @@ from metaharvest.catalogue.changed_documents import (
     number_of_changes,
 )
 from metaharvest.catalogue.selection import Hidden
-from metaharvest.config.files import replace_file
+from metaharvest.config.files import replace_file, sync_folder
 from metaharvest.errors import RequestError
 from metaharvest.harvest.context import Progress
 from metaharvest.harvest.deadlines import StopSignal
@@ -90,6 +90,7 @@ def export_dataset(
                 manifest = replace(manifest, created_at=now())
                 _save(request.folder, manifest)
                 (request.folder / _BEGUN).replace(request.folder / MANIFEST)
+                sync_folder(request.folder)
                 break
             if file := _write(request, len(manifest.files) + 1, chain([first], batches), stop):
                 manifest = manifest.with_file(file)
@@ -169,6 +170,8 @@ def _write(
             digest = file_digest(file, "sha256").hexdigest()
             os.fsync(file.fileno())
         temporary.replace(path)
+        # Before the manifest names it.
+        sync_folder(request.folder)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

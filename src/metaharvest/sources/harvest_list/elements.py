@@ -9,6 +9,7 @@ import difflib
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from metaharvest.model.namespaces import XSI
 from metaharvest.text import one_line
 
 LIST_NAMESPACE = "eml://ecoinformatics.org/harvestList"
@@ -34,7 +35,7 @@ CHILDREN: dict[str, tuple[str, ...]] = {
 """The elements that each element may contain."""
 
 HARMLESS_ATTRIBUTES = frozenset(
-    [f"http://www.w3.org/2001/XMLSchema-instance {name}" for name in ("schemaLocation", "type", "nil")]
+    [f"{XSI} {name}" for name in ("schemaLocation", "type", "nil")]
     + [f"http://www.w3.org/XML/1998/namespace {name}" for name in ("lang", "space", "base", "id")]
 )
 """Attributes of XML itself and of XML Schema instances, with their namespaces; any element may have them."""
@@ -64,7 +65,7 @@ _ROOT_REMEDY = (
     f'with <hrv:harvestList xmlns:hrv="{LIST_NAMESPACE}">.'
 )
 _REPOSITORY_REMEDY = (
-    "If your records are to be harvested from this repository, ask the harvester's administrator to register it as an "
+    "To have your records harvested from this repository, ask the harvester's administrator to register it as an "
     f"OAI-PMH repository, by its base URL. {_ROOT_REMEDY}"
 )
 HTML_DOCTYPE = Mistake("list.html-page", "This is an HTML page, not a harvest list.", _ROOT_REMEDY)
@@ -120,7 +121,7 @@ def unexpected_child(local: str, parent: str) -> Mistake:
     near = [] if name in CHILDREN else difflib.get_close_matches(name, children, 1)
     expected = ", ".join(f"`{child}`" for child in children)
     message = f"The element `{name}` cannot stand in `{parent}`; what belongs there is {expected}."
-    remedy = "Take it out, or put it at its right place; look whether an end tag is missing before it."
+    remedy = "Take it out, or put it at its right place; check whether an end tag is missing before it."
     return Mistake("list.element", message, f"If `{near[0]}` is meant, write so." if near else remedy)
 
 

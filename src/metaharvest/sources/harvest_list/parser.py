@@ -115,7 +115,7 @@ class ListParser:
             self._trim_text()
             if self._fed - self._parser.CurrentByteIndex > MAX_PIECE and not last:
                 message = f"A tag or a comment begins here that is longer than {MAX_PIECE:,} bytes."
-                remedy = "Look whether a quotation mark, a `>` or the end of a comment (`-->`) is missing."
+                remedy = "Check whether a quotation mark, a `>` or the end of a comment (`-->`) is missing."
                 self._stop("list.too-large", message, remedy)
         except _Stop as stop:
             self._end_with(stop.finding)
@@ -178,7 +178,7 @@ class ListParser:
         self._oddities += 1 + len(name) // 100
         if self._oddities > MAX_ODDITIES:
             message = f"Reading stopped here: more than {MAX_ODDITIES:,} things in this list are wrong or unusual."
-            remedy = "Mend the problems that are shown; many of the others may go with them."
+            remedy = "Correct the problems that are shown: many of the others may go with them."
             self._stop("list.too-many-problems", message, remedy)
 
     def _end_with(self, finding: Finding) -> None:
@@ -248,7 +248,7 @@ class ListParser:
         """The known name that an unexpected element must mean, or SKIPPED; reports the mistake."""
         if len(self._open) >= MAX_DEPTH:
             message = f"Elements are nested more than {MAX_DEPTH} deep here; a harvest list has four levels."
-            self._stop("list.too-deep", message, "Look whether end tags are missing.")
+            self._stop("list.too-deep", message, "Check whether end tags are missing.")
         self._count_oddity(name)
         if parent == SKIPPED:
             return SKIPPED

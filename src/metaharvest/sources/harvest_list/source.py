@@ -163,7 +163,7 @@ def read_list(file: BinaryIO, *, files_allowed: bool = False, base: str = "") ->
 
 def _refuse_what_is_no_list(head: bytes) -> None:
     if len(head) < _HEAD and not head.strip(b"\0 \t\r\n\xef\xbb\xbf\xff\xfe"):
-        remedy = "Look whether the program that writes the list works, or whether the upload was complete."
+        remedy = "Check whether the program that writes the list works, or whether the upload was complete."
         raise ListError(Finding("list.empty", "The list is empty: it contains no text at all.", remedy))
     title = html_title(head)
     if title is not None:
@@ -176,10 +176,12 @@ def _refuse_what_is_no_list(head: bytes) -> None:
 
 
 def _html_instead(title: str, url: str) -> Finding:
-    came = "The file is" if is_file_url(url) else "The server sent"
+    page = "the XML document itself, not a page about it, a login page or an error page"
+    if is_file_url(url):
+        came, remedy = "The file is", f"Give {page}."
+    else:
+        came, remedy = "The server sent", f"Open the URL in a browser where you are not logged in: it must give {page}."
     message = f"{came} an HTML page{_titled(title)} where the document was expected."
-    page = "not a page about it, a login page or an error page"
-    remedy = f"Open the URL in a browser where you are not logged in: it must give the XML document itself, {page}."
     return Finding("http.html-page", message, remedy)
 
 

@@ -200,7 +200,7 @@ _PLAIN: dict[str, tuple[str, str]] = {
 def _truncated(entries: int) -> Mistake:
     whole = f"{entries:,} whole {'entry' if entries == 1 else 'entries'}"
     message = f"The list breaks off here, after {whole}: its root element is not closed."
-    remedy = "Look whether the program that writes the list stopped half-way, or whether an end tag is missing."
+    remedy = "Check whether the program that writes the list stopped half-way, or whether an end tag is missing."
     return Mistake("list.truncated", message, remedy)
 
 

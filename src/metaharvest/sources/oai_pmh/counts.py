@@ -21,12 +21,12 @@ UNDATED = 0
 """The version of a record without a datestamp, as in lists of identifiers in 1.x. It may be any version."""
 
 _NEXT_TOKEN = (
-    "The repository's keeper has each token lead to the records behind those that came with it, and the last page end "
-    "with an empty resumptionToken."
+    "The repository should let each token lead to the records after its page, and end the last page with an empty "
+    "resumptionToken."
 )
 _ALL_RECORDS = (
-    "The repository's keeper looks why the others were left out, or has completeListSize be the number of records that "
-    "the list has."
+    "The repository's keeper should find out why the others were left out, or set completeListSize to the number of "
+    "records in the list."
 )
 _ASKED_AGAIN = "The next harvest asks for this list once more."
 
@@ -90,7 +90,7 @@ class Counts:
             message = (
                 f"The resumption token of a page has {token.too_long:,} characters; {TOKEN:,} are sent back at most."
             )
-            return Finding("oai.token", message, "The repository's keeper has it give out short tokens.")
+            return Finding("oai.token", message, "The repository should use short tokens.")
         if sent:
             self.used.add(hash(sent))
         self.announced = token.size or self.announced

@@ -78,9 +78,7 @@ class Description:
             return None
         why = self.no_sets.findings[0]
         message = f"The repository's sets cannot be fetched (ListSets): {why.message}"
-        remedy = (
-            "Nothing is to be done where no set is asked for; otherwise the repository's keeper sees in its log why."
-        )
+        remedy = "No action is needed if no set is asked for; otherwise the repository's keeper sees in its log why."
         return Finding(why.rule, message, remedy, Level.WARNING)
 
 
@@ -244,7 +242,7 @@ def _clocks(answer: Response, ahead: timedelta) -> Iterator[Finding]:
     )
     if is_ahead:
         message += " Changes are asked for from so much earlier on, as others would be left out."
-    zone = "The repository's keeper has responseDate and datestamps written in UTC, not in local time."
+    zone = "The repository should write responseDate and datestamps in UTC, not in local time."
     yield Finding("oai.clock", message, zone if is_zone else CLOCK_RIGHT, Level.WARNING)
 
 
@@ -272,7 +270,7 @@ def _clock(identity: Identity) -> Iterator[Finding]:
         )
     else:
         return
-    remedy = "The repository's keeper has it written in UTC, with a Z: 2026-11-20T03:00:00Z."
+    remedy = "The repository should write it in UTC, with a Z: 2026-11-20T03:00:00Z."
     yield Finding("oai.protocol", message, remedy, Level.WARNING)
 
 

@@ -58,65 +58,65 @@ _KINDS = {
     "nameless": (
         "oai.identifier",
         "{0:,} of the list's records have no identifier that can be read; they cannot be harvested.",
-        "The repository's keeper has each header have its identifier.",
+        "The repository's keeper should write an identifier into each header.",
         Level.ERROR,
     ),
     # https://github.com/geopython/pycsw/issues/899
     "element": (
         "oai.protocol",
         "The list has {0:,} elements that are neither records nor a resumption token, such as {1}; they are left out.",
-        "The repository's keeper has its lists written with records, and at the end a resumptionToken, alone.",
+        "The repository's keeper should write only records into a list, and a resumptionToken at its end.",
         Level.ERROR,
     ),
     "tokens": (
         "oai.token",
         "{0:,} of the list's answers have several resumption tokens; the last that is not empty was followed ({1}).",
-        "The repository's keeper has each page end with one resumption token, empty on the last page alone.",
+        "The repository's keeper should end each page with one resumption token, which is empty only on the last page.",
         Level.WARNING,
     ),
     "namespace": (
         "oai.protocol",
-        "{0:,} of the list's records are not in the namespace of their answer (but in: {1}); they were taken.",
-        "The repository's keeper has them written in the namespace of the answer: other harvesters leave them out.",
+        "{0:,} of the list's records are not in the namespace of their answer (but in: {1}); they were accepted.",
+        "The repository's keeper should write them in the namespace of the answer: other harvesters leave them out.",
         Level.WARNING,
     ),
     "crowded": (
         "oai.too-large",
         "{0:,} of the list's answers were read record by record, as they have too much in one place: {1}.",
-        "The repository's keeper looks what is so large in its answers: no harvester needs as much.",
+        "The repository's keeper should make the large parts of its answers smaller: no harvester needs as much.",
         Level.WARNING,
     ),
     "too-long": (
         "oai.too-long",
-        "{0:,} values of the list are longer than is kept, and were left out or cut: such as {1}.",
-        "The repository's keeper looks what is written into them; a setSpec has 1,024 characters at most, what is in "
-        "the about containers of one record 1 MB.",
+        "{0:,} values of the list are too long, and were left out or cut: such as {1}.",
+        "The repository's keeper should shorten them: a setSpec has 1,024 characters at most, and the about "
+        "containers of one record have 1 MB.",
         Level.WARNING,
     ),
     "no-format": (
         "oai.no-metadata",
         "{0:,} of the list's records do not exist in this format, such as {1}.",
-        "Nothing is to be done, unless they should exist.",
+        "No action is needed, unless they should exist.",
         Level.WARNING,
     ),
     # https://github.com/MarkVSullivan/SobekCM-Web-Application/issues/6
     "foreign": (
         "oai.protocol",
         "{0:,} of the list's records are not in the set that was asked for, though others are: such as {1}. They "
-        "were taken.",
-        "The repository's keeper looks whether all pages of a list are of its set: resumption tokens may lose it.",
+        "were accepted.",
+        "The repository's keeper should check that all pages of a list are of its set: resumption tokens may lose it.",
         Level.WARNING,
     ),
     # https://github.com/TreeBASE/treebase/issues/194, https://github.com/infrae/pyoai/pull/30
     "datestamp": (
         "oai.datestamp",
         "{0:,} of the list's records have a datestamp that OAI-PMH does not have, such as {1}.",
-        "The repository's keeper has them written in UTC, like 2026-11-20T03:00:00Z or 2026-11-20.",
+        "The repository's keeper should write them in UTC, like 2026-11-20T03:00:00Z or 2026-11-20.",
         Level.WARNING,
     ),
     "days": (
         "oai.granularity",
-        "The repository says that its datestamps have seconds; those of {0:,} of the list's records are days. What "
+        "The repository says that its datestamps have seconds; {0:,} of the list's records have days. What "
         "changes later on such a day would not be listed, and whole days are asked for from now on.",
         "The repository's keeper corrects the granularity in Identify, or has the datestamps written with seconds.",
         Level.WARNING,
@@ -132,8 +132,8 @@ _KINDS = {
         "oai.duplicates",
         "{0:,} of the list's records came twice. If that is because the list moved while it was read, other records "
         "may have been left out.",
-        "The repository's keeper has the records listed in an order that does not change while they are read, such as "
-        "that of their identifiers. A full harvest finds what was left out.",
+        "The repository should list the records in an order that does not change while they are read, such as the "
+        "order of their identifiers. A full harvest finds the records that were left out.",
         Level.WARNING,
     ),
 }
@@ -141,17 +141,17 @@ _KINDS = {
 """
 
 
-IN_THE_LOG = "The repository's keeper finds the reason in its log, and repairs it."
+IN_THE_LOG = "The repository's keeper should find the reason in its log, and repair it."
 """The remedy for an answer that did not come, or not to its end."""
 
 _WELL_FORMED = (
-    "The repository's keeper has its answers written by a program that writes XML: mostly a & or < in a text is not "
-    "escaped, or something stands before <?xml."
+    "The repository should make its answers with a library that writes XML: mostly a & or < in a text is not "
+    "escaped, or there is something before <?xml."
 )
 
 
 def well_formed(damage: str) -> str:
     """The remedy for an answer in which the parser found this damage."""
     if damage == TOO_DEEP:
-        return "The repository's keeper looks for elements that are never closed, and corrects the record."
+        return "The repository's keeper should look for elements that are never closed, and correct the record."
     return IN_THE_LOG if damage.startswith("Premature end") else _WELL_FORMED

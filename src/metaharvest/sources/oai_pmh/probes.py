@@ -164,14 +164,14 @@ def _finding(how: From, newest: Newest, stamp: str, page: FirstPage) -> Finding 
     if how is From.OFF:
         came = f"listed {len(page.datestamps):,} others" if page.datestamps else "listed none"
         message = f"{asked}, and {came}: {record}, is not among them. Lists of changes leave records out."
-        remedy = "The repository's keeper has `from` include its own moment and all later ones."
+        remedy = "In the repository, `from` should include its own moment and all later ones."
     elif how is From.IGNORED:
         oldest = min(filter(is_proper, page.datestamps.values()), default="")
         message = f"{asked}, and listed older records, as of {one_line(oldest, 60)}: it ignores `from`."
-        remedy = "The repository's keeper has it list only records that have changed since then."
+        remedy = "The repository should list only records that have changed since then."
     elif how is From.EXCLUSIVE:
         message = f"{asked}, and did not list {record}; it lists the record with a slightly earlier `from`."
-        remedy = "The repository's keeper has `from` include its own moment. Harvests of this site ask with an overlap."
+        remedy = "In the repository, `from` should include its own moment. Harvests of this site ask with an overlap."
     else:
         return None
     if how is not From.EXCLUSIVE:

@@ -29,8 +29,8 @@ class Sweep:
     first_moment(). The windows that have ended brought `came` records, the window under way `received`. Of these,
     `moved` came a second time, with another datestamp or on another page. The whole list has `announced` records
     (completeListSize); it may have been `divided` into windows. The windows left out `left_out` records; None: unknown.
-    `holes` are windows whose records cannot be fetched. `odd` counts oddities until now, `odd_before` those of the
-    windows that have ended.
+    `holes` are windows whose records cannot be fetched. `odd` counts oddities until now, `odd_before`
+    oddities of the windows that have ended.
     """
 
     full: bool

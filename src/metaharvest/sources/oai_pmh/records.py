@@ -255,7 +255,7 @@ def _root_in(metadata: etree._Element | None, identifier: str) -> tuple[etree._E
         if isinstance(child.tag, str):
             elements.append(child)
     what, rule, level = "", "oai.metadata-parts", Level.ERROR
-    remedy = "The repository's keeper has everything written into one element, and no text beside it."
+    remedy = "The repository should write everything into one element, and no text beside it."
     if not elements:
         what = "has no metadata" if metadata is None else "has metadata without any element"
         what, rule = f"{what}, and is not said to be deleted", "oai.no-metadata"

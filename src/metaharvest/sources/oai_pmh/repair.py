@@ -237,7 +237,7 @@ class _Items:
         return last
 
     def lost(self, begin: int, end: int, lost: Unreadable, least: int = 0) -> Iterator[Unreadable]:
-        """The records of which parts are there, named or counted; at least so many."""
+        """The number of records with parts in the answer, named or counted; there may be more."""
         names = dict.fromkeys(islice(self._identifiers(begin, end), _MOST_LOST))
         counted = (islice(self._visible(each, begin, end), _MOST_LOST) for each in self._counted)
         number = max(least, *(sum(1 for _ in each) for each in counted))

@@ -272,5 +272,5 @@ def _repaired(record: ListedRecord) -> Finding:
         f"The repository's record {one_line(identifier, 200)} has bytes that are no text, or characters that XML does "
         "not have; each was replaced by U+FFFD (\ufffd)."
     )
-    remedy = "The repository's keeper enters the text again, as UTF-8: what stood there is lost."
+    remedy = "The repository's keeper should enter the text again, as UTF-8: the original characters are lost."
     return Finding("oai.damaged-text", message, remedy, Level.WARNING, docid=identifier)

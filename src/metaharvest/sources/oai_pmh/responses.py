@@ -45,7 +45,7 @@ Item = TypeVar("Item")
 Take = Callable[[etree._Element, "Response"], Item | None]
 
 SHORT = 524_288
-"""Bytes up to which an answer is short. A record of so many bytes, whatever is in it, is read in less than a second."""
+"""Bytes up to which an answer is short. A record of this size, with any content, is read in less than a second."""
 
 _CHUNK = 65_536
 _LARGEST = 52_428_800
@@ -395,7 +395,7 @@ def _begun(head: bytes, verb: str) -> ResponseRoot:
         try:
             refuse_encoding(text)
         except XmlRefused as refused:
-            remedy = "The repository's keeper has its answers written in UTF-8, as the protocol says."
+            remedy = "The repository should write its answers in UTF-8, as the protocol says."
             raise NotOaiResponse(Finding("oai.encoding", f"The answer to {verb} {refused}.", remedy)) from None
     if tag is None and text.startswith(b"<") and len(head) >= HEAD_BYTES + _CHUNK:
         raise NotOaiResponse(_too_large(f"The first {len(head):,} bytes of the answer to {verb} have no whole tag."))
@@ -414,7 +414,7 @@ def _begun(head: bytes, verb: str) -> ResponseRoot:
 
 
 def _too_large(message: str) -> Finding:
-    remedy = "The repository's keeper looks what is so large in it: no harvester needs as much."
+    remedy = "The repository's keeper should make its large parts smaller: no harvester needs as much."
     return Finding("oai.too-large", message, remedy)
 
 

@@ -98,7 +98,7 @@ class SingleRecords:
         return record
 
     async def _record(self, header: ListedRecord) -> ListedRecord | None:
-        """The record of one header. Raises FetchError; and Stopped, if no more records are to be requested."""
+        """The record of one header. Raises FetchError; and Stopped, if no more records may be requested."""
         identifier = _identifier(header.document)
         arguments = self._records.names.arguments(identifier)
         try:
@@ -165,9 +165,7 @@ def checked_record(content: bytes, identifier: str, records: Records) -> ListedR
     if (came := _identifier(record.document)) != identifier:
         message = f"The repository was asked for {one_line(identifier, 200)} and sent {one_line(came, 200)}."
         raise FetchError(
-            Finding(
-                "oai.record-failed", message, "The repository's keeper has GetRecord answer with the requested record."
-            )
+            Finding("oai.record-failed", message, "The repository should answer GetRecord with the requested record.")
         )
     return record
 

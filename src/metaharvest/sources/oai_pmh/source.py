@@ -1,6 +1,6 @@
 """A source repository with OAI-PMH: where a harvest begins, and which requests it sends.
 
-Their order is that of the implementation guidelines: Identify, the formats, the sets, then the list (sweep.py).
+Their order follows the implementation guidelines: Identify, the formats, the sets, then the list (sweep.py).
 """
 
 from __future__ import annotations
@@ -212,6 +212,6 @@ def _gone(identifier: str, *, is_there: bool) -> Finding:
     if not is_there:
         message = f"The repository has no record {shown}, or does not have it in this format."
     remedy = (
-        "Nothing is to be done if a list named it: the next list reports the deletion. Otherwise, check the identifier."
+        "No action is needed if a list named it: the next list reports the deletion. Otherwise, check the identifier."
     )
     return Finding("oai.record-failed", message, remedy)

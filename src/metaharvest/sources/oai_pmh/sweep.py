@@ -316,7 +316,7 @@ class Sweeper:
     # -- pages that fail
 
     async def _wait_to_try_again(self, counts: Counts, failed: PageFailed) -> bool:
-        """Count a failed page. Returns True, after a pause, if it is to be requested again."""
+        """Count a failed page. Returns True, after a pause, if the page must be requested again."""
         counts.broken += 1
         rules = {"oai.cut-off"} if self.sweep.divided else {"oai.cut-off", "http.encoding", *_NOTHING_RULES}
         if failed.token_refused or failed.finding.rule not in rules or counts.broken > self._http.retries:
@@ -425,7 +425,7 @@ class Sweeper:
         return self._broken_off(stopped or why, transient=transient)
 
     def _ends_by_errors(self, answer: Response, counts: Counts, *, token_was_old: bool) -> bool:
-        """True if errors of the protocol end the list. False: it is to be requested in another way.
+        """True if errors of the protocol end the list. False: it must be requested in another way.
 
         `token_was_old`: the token is from an earlier harvest, and may have expired. Raises BrokenOff, and PageFailed.
         """
@@ -470,7 +470,7 @@ class Sweeper:
         Seen at https://github.com/DSpace/xoai/pull/34.
         """
         message = f"The repository refuses lists of changes, and all records were requested: {why.message}"
-        remedy = "The repository's keeper has it accept `from`. Each harvest lists all records until then."
+        remedy = "The repository should accept `from`. Each harvest lists all records until then."
         self._tried = Finding("oai.error", message, remedy, Level.WARNING), False
         self.sweep = replace(self.sweep, todo=(replace(self.sweep.todo[0], begin=None),))
 
@@ -614,14 +614,14 @@ def _of_holes(holes: Sequence[Window], why: Finding | None) -> Finding:
 def _left_out(number: int) -> Finding:
     """The finding about windows that lack this number of records of the whole list."""
     message = f"Lists of certain dates (from, until) leave out {number:,} records that the whole list has"
-    remedy = "The repository's keeper has lists with `from` and `until` name all records of these dates."
+    remedy = "The repository should name all records of these dates in lists with `from` and `until`."
     return Finding("oai.broken-off", f"{message}, and perhaps others.", remedy)
 
 
 def _too_many_records(most: int, setting: int) -> Finding:
     """The finding about a list with more than `most` records; `setting` is the limit of the settings."""
     message = f"More than {most:,} records came: the list may have no end"
-    remedy = "The repository's keeper looks whether its list ends, and how many records it has."
+    remedy = "The repository's keeper should check whether its list ends, and how many records it has."
     if most < setting:
         message += f", as that is ten times the number of the last full list and {ENDLESS:,} more."
         full = Remedy("{} If all is right, a full list allows more ({}).", remedy, todo("runs.full"))

@@ -76,8 +76,8 @@ class DataOneTarget:
             total = self._node.total()
             rights = self._node.rights()
         except TargetError as error:
-            for finding in error.findings:
-                yield Standing("problem", f"{finding.message} {finding.remedy}")
+            for sentence in error.sentences:
+                yield Standing("problem", sentence)
             return
         name = f"{self._node.url} is the member node {node.identifier} ({node.name})"
         if not node.is_up or not node.takes_documents:

@@ -20,7 +20,7 @@ REBUILD = Remedy("{} (with --target NAME or --site NAME, unless it is that of [t
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _REFUSED = (errno.EACCES, errno.EPERM)
 _NO_ROOM_BYTES = 100_000
-_LATER = "What could not be stored is sent again by the next run."
+_LATER = "The next run sends the documents again."
 
 
 def failure(rule: str, message: str, remedy: str, *, transient: bool = True) -> TargetError:

@@ -233,7 +233,7 @@ def open_index(file: Path, base: Path, folder_id: str) -> Index:
             raise damaged(base, "was made by another version of this program")
         about = connection.execute("SELECT folder_id FROM about").fetchone()
         if about is None or about[0] != folder_id:
-            raise damaged(base, "is that of another folder")
+            raise damaged(base, "belongs to another folder")
     except BaseException:
         connection.close()
         raise

@@ -167,7 +167,7 @@ def require_known(base: Path, there: str | None, before: str | None) -> None:
         "says so; what is then missing is harvested again.",
         REBUILD,
     )
-    what = "it has no marker any more" if there is None else "its marker is that of another folder"
+    what = "it has no marker any more" if there is None else "its marker belongs to another folder"
     message = f"The folder {shown(base)} is not the one that documents went into: {what} ({MARKER})."
     raise failure("target.folder-missing", message, remedy)
 

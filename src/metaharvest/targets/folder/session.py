@@ -16,6 +16,7 @@ from metaharvest.targets.base import Upload
 from metaharvest.targets.folder import marker
 from metaharvest.targets.folder.base_folder import BaseFolder, named
 from metaharvest.targets.folder.failures import in_sentences, linked, out_of_date, shown
+from metaharvest.targets.folder.files import TEMPORARY
 from metaharvest.targets.folder.index import Index, Revision
 from metaharvest.targets.folder.names import digest_of, place_of
 from metaharvest.text import shown_url
@@ -130,12 +131,20 @@ class FolderSession:
             return is_news
 
     def erase(self, document_id: str) -> int:
-        """Delete the kept files of a deleted document and the received ones. Returns the number of files."""
+        """Delete the kept files of a deleted document, the received ones, and those that a killed upload left.
+
+        Returns the number of files.
+        """
         with in_sentences(self._folder.path), self._folder.lock:
             if self._reading() is None:
                 return 0
-            removed = 0
-            for row in list(self._begun().revisions([document_id])):
+            removed, rows = 0, list(self._begun().revisions([document_id]))
+            digests = {row.sha256 for row in rows}
+            for path in [f"{TEMPORARY}/{name}" for name in self._files.names(TEMPORARY)]:
+                if self._files.digest(path) in digests:
+                    self._files.remove(path)
+                    removed += 1
+            for row in rows:
                 for path in (f"{marker.DELETED}/{row.path}", f"{marker.RECEIVED}/{row.path}"):
                     if self._files.digest(path) is not None:
                         self._files.remove(path)

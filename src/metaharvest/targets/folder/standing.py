@@ -27,7 +27,7 @@ def standings(folder: BaseFolder) -> Iterator[Standing]:
             with folder.reading() as index:
                 yield _unused(folder) if index is None else _used(folder, index)
     except TargetError as error:
-        yield Standing("problem", " ".join(f"{finding.message} {finding.remedy}" for finding in error.findings))
+        yield Standing("problem", " ".join(error.sentences))
 
 
 def _room(folder: BaseFolder) -> Iterator[Standing]:

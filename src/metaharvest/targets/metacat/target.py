@@ -68,7 +68,7 @@ class MetacatTarget:
             yield Standing("ok", f"Metacat {version.removeprefix('Metacat ')}".rstrip() + f" answers at {where}.")
             yield from self._check_login(site)
         except TargetError as error:
-            yield Standing("problem", " ".join(f"{each.message} {each.remedy}" for each in error.findings))
+            yield Standing("problem", " ".join(error.sentences))
         parts = urlsplit(self._client.url)
         if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
             yield Standing("warning", f"Passwords go to {where} unencrypted: use its https:// address.")

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from lxml import etree
 
+from metaharvest.model.namespaces import OAI_DC
 from metaharvest.text import only_xml
 from metaharvest.transform.crosswalks import datacite, eml, iso19139, marcxml, mods, qualified_dc
 from metaharvest.transform.crosswalks.rows import ELEMENTS, LONGEST, MOST
@@ -38,14 +39,14 @@ _CROSSWALKS: dict[str, Callable[[etree._Element], Iterator[tuple[str, str]]]] = 
     **dict.fromkeys(iso19139.NAMESPACES, iso19139.pairs),
     mods.NAMESPACE: mods.pairs,
     marcxml.NAMESPACE: marcxml.pairs,
-    qualified_dc.OAI_DC: qualified_dc.pairs,
+    OAI_DC: qualified_dc.pairs,
 }
 
 
 def dublin_core(root: etree._Element, document_type: str) -> Sequence[tuple[str, str]] | None:
     """The elements of simple Dublin Core with their texts, in the order of ELEMENTS.
 
-    The format is that of the namespace of the root element; if this is unknown or missing, that of `document_type`.
+    The namespace of the root element decides the format; if it is unknown or missing, `document_type` does.
     None: there is no crosswalk for the format. Dublin Core gives its own values.
     """
     namespace = etree.QName(root).namespace or ""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from lxml import etree
 
-from metaharvest.transform.crosswalks.rows import MOST, Row, Values, namespace_of, pairs_by, plain, resolvable
+from metaharvest.transform.crosswalks.rows import MOST, Row, Values, pairs_found, plain, resolvable
 
 NAMESPACE = "http://www.loc.gov/MARC21/slim"
 
@@ -67,7 +67,7 @@ def _coded_language(field: etree._Element) -> Iterator[str]:
 
 
 def _field(tag: str) -> str:
-    return f"m:datafield[@tag='{tag}']"
+    return f"datafield {tag}"
 
 
 def _fields(element: str, tags: str, values: Values) -> Iterator[Row]:
@@ -83,15 +83,15 @@ _ROWS = (
     *_fields("publisher", "260 264", _subfields("b")),
     *_fields("contributor", "700 710 711 720", _added_name("contributor")),
     *_fields("date", "260 264", _subfields("c")),
-    Row("date", "m:controlfield[@tag='008']", _coded_year, fallback=True),
-    Row("type", "m:leader", _type),
+    Row("date", "controlfield 008", _coded_year, fallback=True),
+    Row("type", "leader", _type),
     Row("type", _field("655"), _subfields("a")),
     Row("format", _field("856"), _subfields("q")),
     Row("format", _field("300"), _subfields("abc")),
     *_fields("identifier", "024 856 020 022", _identifiers),
     Row("source", _field("786"), _subfields("ot")),
     Row("language", _field("041"), lambda field: _texts(field, "a")),
-    Row("language", "m:controlfield[@tag='008']", _coded_language, fallback=True),
+    Row("language", "controlfield 008", _coded_language, fallback=True),
     *_fields("relation", "530 773 776 780 785 787", _subfields("tao")),
     *_fields("coverage", "651 752", _subfields("abcdxyz", " -- ")),
     Row("coverage", _field("255"), _subfields("c")),
@@ -101,5 +101,19 @@ _ROWS = (
 
 def pairs(root: etree._Element) -> Iterator[tuple[str, str]]:
     """The values of the document with this root element."""
-    record = next(root.iterchildren("{*}record"), root)
-    return pairs_by(_ROWS, record, namespace_of(record))
+    fields = _read_fields(next(root.iterchildren("{*}record"), root))
+    return pairs_found(_ROWS, lambda path: fields.get(path, ()))
+
+
+def _read_fields(record: etree._Element) -> Mapping[str, Sequence[etree._Element]]:
+    """The fields of a record that the rows read, by their paths there.
+
+    One pass: a search for each row took five seconds of a record with 100,000 fields.
+    """
+    fields: dict[str, list[etree._Element]] = {row.path: [] for row in _ROWS}
+    for name in ("leader", "controlfield", "datafield"):
+        for each in record.iterchildren(f"{{{etree.QName(record).namespace or ''}}}{name}"):
+            found = fields.get(name if name == "leader" else f"{name} {each.get('tag', '')}")
+            if found is not None and len(found) < MOST:
+                found.append(each)
+    return fields

@@ -10,7 +10,6 @@ from lxml import etree
 from metaharvest.transform.crosswalks import datacite
 from metaharvest.transform.crosswalks.rows import ELEMENTS, MOST, pairs_by, plain
 
-OAI_DC = "http://www.openarchives.org/OAI/2.0/oai_dc/"
 _DC, _DCTERMS = "http://purl.org/dc/elements/1.1/", "http://purl.org/dc/terms/"
 _OPENAIRE = "http://namespace.openaire.eu/schema/oaire/"
 _RIOXX = tuple(

@@ -123,11 +123,16 @@ def pairs_by(
     rows: Sequence[Row], start: etree._Element, namespaces: Mapping[str, str] | None = None
 ) -> Iterator[tuple[str, str]]:
     """The elements of Dublin Core with their values, row by row, with paths from `start`."""
+    return pairs_found(rows, lambda path: start.iterfind(path, dict(namespaces or {})))
+
+
+def pairs_found(rows: Sequence[Row], find: Callable[[str], Iterable[etree._Element]]) -> Iterator[tuple[str, str]]:
+    """The elements of Dublin Core with their values, row by row; `find` gives the elements at a path."""
     found = set[str]()
     for row in rows:
         if row.fallback and row.element in found:
             continue
-        for element in islice(start.iterfind(row.path, dict(namespaces or {})), MOST):
+        for element in islice(find(row.path), MOST):
             for value in islice(row.values(element), MOST):
                 if value and not value.isspace():
                     found.add(row.element)

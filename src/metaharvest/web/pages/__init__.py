@@ -1,6 +1,6 @@
-"""Landing pages of documents for people, with what crawlers read: schema.org, FAIR Signposting, sitemaps.
+"""Landing pages of documents for people, with what programs read: schema.org, FAIR Signposting, sitemaps, ResourceSync.
 
 `landing` reads a document from the catalogue, `description` makes texts of it, `schema_org` and `signposting` write it
-for machines, `sitemap` lists all pages, `file_cache` keeps sitemaps, and `routes`
-answers.
+for machines, `sitemap` lists all pages, `resource_sync` all records and their changes. `file_cache` keeps texts that
+take long to make, and `routes` answers.
 """

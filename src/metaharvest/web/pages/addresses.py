@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
+RESERVED = "%/:@!$&'()*+,;=~-._?#[]"
+"""The characters of a whole URI that are not escaped."""
+
 _SAFE = "/:@!$&'()*+,;=~-._"
 
 

@@ -1,4 +1,4 @@
-"""Files that take long to make, and that are kept for a short time: sitemaps."""
+"""Texts that take long to make, and that are kept for a short time: sitemaps, and the number of documents."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from contextlib import AbstractContextManager
 from threading import Lock
 from time import monotonic
 
-from metaharvest.web.provider.provider import Busy
+from metaharvest.web.turns import Busy
 
 _SECONDS = 120
 _WAIT_SECONDS = 2
 _MOST = 100
-"""Files that are kept: sitemaps of five million documents."""
+"""Texts that are kept: sitemaps of five million documents."""
 
 
 class FileCache:
-    """Files in gzip, by name, for several threads. One is made at a time; `turn` is entered before."""
+    """Texts in gzip, by name, for several threads. One is made at a time; `turn` is entered before."""
 
     def __init__(self, turn: Callable[[], AbstractContextManager[None]]) -> None:
         self._turn = turn
@@ -25,7 +25,7 @@ class FileCache:
         self._found: dict[str, tuple[float, bytes]] = {}
 
     def get(self, name: str, make: Callable[[], str]) -> bytes:
-        """The file with this name, in gzip; `make` makes its text. Raises Busy if others are made meanwhile."""
+        """The text with this name, in gzip; `make` makes it. Raises Busy if others are made meanwhile."""
         if (kept := self._fresh(name)) is not None:
             return kept
         if not self._making.acquire(timeout=_WAIT_SECONDS):

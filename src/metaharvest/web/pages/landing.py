@@ -21,8 +21,8 @@ class Landing:
     """A document with its published revisions, the highest first, and the content of the current one.
 
     `formats` are the other documents of the same record. `site` is the name of its site, "" if this is no longer
-    registered; `origin` is that of the current revision at its source repository; `source` is the URL of a document of
-    a harvest list, or its server alone.
+    registered; `origin` is the origin of the current revision at its source repository; `source` is the URL of a
+    document of a harvest list, or its server alone.
     """
 
     entry: CatalogueEntry
@@ -37,8 +37,7 @@ class Landing:
 def published_entry(session: Session, document_id: str, hidden: Hidden) -> CatalogueEntry | None:
     """The document with this id, also if it is deleted; None if it is hidden, or if there never was one."""
     # PostgreSQL refuses a text with this character.
-    entry = None if "\0" in document_id else entry_of(session, document_id)
-    return None if entry is None or hidden.hides(entry) else entry
+    return None if "\0" in document_id else entry_of(session, document_id, hidden)
 
 
 def published_content(session: Session, entry: CatalogueEntry, revision: int, hidden: Hidden) -> bytes | None:
@@ -55,8 +54,8 @@ def landing(session: Session, entry: CatalogueEntry, hidden: Hidden) -> Landing:
     if entry.origin is not None:
         formats = [
             each
-            for each in entries_of_item(session, entry.origin, entry.item_identifier)
-            if each.number != entry.number and not each.deleted and not hidden.hides(each)
+            for each in entries_of_item(session, entry.origin, entry.item_identifier, hidden)
+            if each.number != entry.number and not each.deleted
         ]
     provenance = provenance_of(session, entry.document_id, entry.revision)
     current = next((each.source_url for each in revisions if each.revision == entry.revision), "")
@@ -72,9 +71,14 @@ def landing(session: Session, entry: CatalogueEntry, hidden: Hidden) -> Landing:
 
 
 def _published_revisions(session: Session, entry: CatalogueEntry, hidden: Hidden) -> Sequence[HeldRevision]:
-    """The current revision of a document, and all others that did not come from a hidden site."""
+    """The revisions of a document that came from its own site, or from another one that is public.
+
+    Nothing says whether a site that was removed was public.
+    """
     found = revisions_of(session, entry.document_id)
-    return [each for each in found if each.revision == entry.revision or each.site_id not in hidden.sites]
+    others = {each.site_id for each in found if each.site_id is not None} - {entry.site_id, *hidden.sites}
+    shown = {None, entry.site_id, *names_of(session, others)}
+    return [each for each in found if each.revision == entry.revision or each.site_id in shown]
 
 
 def _public_source(url: str) -> str:

@@ -1,4 +1,4 @@
-"""Answers to browsers and crawlers: landing pages, records as XML, sitemaps."""
+"""Answers to browsers and crawlers: landing pages, records as XML, sitemaps, ResourceSync."""
 
 from __future__ import annotations
 
@@ -6,28 +6,33 @@ import gzip
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
+from sqlalchemy.orm import Session
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from metaharvest.catalogue import parts
+from metaharvest.catalogue import parts, resources
+from metaharvest.catalogue.changed_documents import last_change
 from metaharvest.catalogue.selection import CatalogueEntry
-from metaharvest.errors import DatabaseError
+from metaharvest.errors import DatabaseError, IndexUnavailable, NoIndex, QueryError
 from metaharvest.queries.public_log import public_log
 from metaharvest.services.harvester import Harvester
 from metaharvest.text import clean, one_line, whole_number
 from metaharvest.web.compression import accepts_gzip
-from metaharvest.web.pages import addresses, schema_org, signposting, sitemap
+from metaharvest.web.pages import addresses, resource_sync, schema_org, search_page, signposting, sitemap
 from metaharvest.web.pages.description import Description, describe, is_url
 from metaharvest.web.pages.file_cache import FileCache
 from metaharvest.web.pages.landing import Landing, landing, published_content, published_entry
-from metaharvest.web.provider.embedding import described_root
-from metaharvest.web.provider.provider import Busy, Provider
+from metaharvest.web.provider.dublin_core import described_root
+from metaharvest.web.provider.provider import Provider
 from metaharvest.web.provider.view import hidden_of
+from metaharvest.web.readers import Readers
+from metaharvest.web.turns import Busy, address_of
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +42,10 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
+_SEARCH_HEADERS = {
+    "Content-Security-Policy": HEADERS["Content-Security-Policy"].replace("form-action 'none'", "form-action 'self'")
+}
+_NO_INDEX = "The search has no index yet. The people who run this repository can make it."
 UNEXPECTED_ERROR = "Something went wrong here. The people who run this repository find it in their log."
 
 _FOLDER = Path(__file__).parent / "templates"
@@ -70,12 +79,13 @@ _Answer = Callable[[Request], Response]
 class Pages:
     """The pages of one installation, for several threads."""
 
-    def __init__(self, harvester: Harvester, provider: Provider) -> None:
+    def __init__(self, harvester: Harvester, provider: Provider, readers: Readers) -> None:
         self._harvester = harvester
         self._provider = provider
+        self._readers = readers
         self._public = provider.public
         self._root_url = self._public.base_url.removesuffix("/oai")
-        self._sitemaps = FileCache(provider.turn)
+        self._files = FileCache(provider.turn)
         self._templates = Environment(
             loader=FileSystemLoader(_FOLDER),
             autoescape=True,
@@ -92,9 +102,17 @@ class Pages:
         return [
             Route("/documents/{document_id:path}", self._guarded(self._in_turn(self._document))),
             Route("/xml/{document_id:path}", self._guarded(self._in_turn(self._xml))),
+            Route("/", self._guarded(self._start)),
+            Route("/search", self._guarded(self._in_turn(self._search))),
             Route("/status", self._guarded(self._status)),
             Route("/sitemap.xml", self._guarded(self._sitemap_index)),
             Route("/sitemap/{after}.xml", self._guarded(self._sitemap)),
+            Route(f"/{resource_sync.SOURCE_DESCRIPTION}", self._guarded(self._source_description)),
+            Route(f"/{resource_sync.CAPABILITY_LIST}", self._guarded(self._capability_list)),
+            Route(f"/{resource_sync.RESOURCE_LIST}", self._guarded(self._in_turn(self._resource_list))),
+            Route(f"/{resource_sync.PART_OF_RESOURCE_LIST}", self._guarded(self._in_turn(self._part_of_resource_list))),
+            Route(f"/{resource_sync.CHANGE_LIST}", self._guarded(self._in_turn(self._change_list))),
+            Route(f"/{resource_sync.PART_OF_CHANGE_LIST}", self._guarded(self._in_turn(self._part_of_change_list))),
             Route("/robots.txt", self._guarded(self._robots)),
             Route("/pages.css", self._guarded(self._stylesheet)),
         ]
@@ -122,7 +140,7 @@ class Pages:
         """An answer that reads a document: a bounded number of them is made at a time."""
 
         def in_turn(request: Request) -> Response:
-            with self._provider.turn():
+            with self._provider.turn(address_of(request)):
                 return answer(request)
 
         return in_turn
@@ -181,10 +199,34 @@ class Pages:
             },
         )
 
+    def _start(self, request: Request) -> Response:
+        def counted() -> str:
+            with self._harvester.reading() as session:
+                return str(resources.number_of_resources(session, hidden_of(session, self._public)))
+
+        number = int(gzip.decompress(self._files.get("number", counted)))
+        return self._page(request, "start.html", 200, {"title": "Metadata documents", "number": number})
+
     def _status(self, request: Request) -> Response:
         with self._harvester.reading() as session:
             log_of_sites = public_log(session, hidden_of(session, self._public))
         return self._page(request, "status.html", 200, {"title": "Harvest log", "sites": log_of_sites})
+
+    def _search(self, request: Request) -> Response:
+        of = search_page.asked(request.query_params)
+        title = f"Search: {one_line(of.text, 100)}" if of.text else "Search"
+        status, headers, values = 200, dict(_SEARCH_HEADERS), search_page.form_values(of)
+        try:
+            values = search_page.answer_values(of, self._readers.searching.search(of.question))
+        except QueryError as error:
+            status, values = 400, {**values, "problem": str(error)}
+        except NoIndex:
+            status, values = 503, {**values, "problem": _NO_INDEX}
+        except IndexUnavailable as error:
+            log.error("A search was not answered: %s", error)
+            status, values = 503, {**values, "problem": "The search does not work at this moment. Please try again."}
+            headers["Retry-After"] = str(_RETRY_DATABASE_SECONDS)
+        return self._page(request, "search.html", status, {"title": title, **values}, headers)
 
     def _sitemap_index(self, request: Request) -> Response:
         def made() -> str:
@@ -192,7 +234,7 @@ class Pages:
                 found = parts.parts(session, hidden_of(session, self._public), sitemap.MOST)
             return sitemap.index(found, self._root_url)
 
-        return _xml_response(request, self._sitemaps.get("index", made))
+        return _xml_response(request, self._files.get("index", made))
 
     def _sitemap(self, request: Request) -> Response:
         after = whole_number(request.path_params["after"], _MOST_REVISION)
@@ -204,10 +246,63 @@ class Pages:
                 found = parts.documents_after(session, hidden_of(session, self._public), after, sitemap.MOST)
             return sitemap.part(found, self._root_url)
 
-        return _xml_response(request, self._sitemaps.get(str(after), made))
+        return _xml_response(request, self._files.get(str(after), made))
+
+    def _source_description(self, request: Request) -> Response:
+        return _xml_response(request, _in_gzip(resource_sync.source_description(self._root_url)))
+
+    def _capability_list(self, request: Request) -> Response:
+        return _xml_response(request, _in_gzip(resource_sync.capability_list(self._root_url)))
+
+    def _resource_list(self, request: Request) -> Response:
+        """The whole list; or, if it is long, the index of its parts."""
+        # The time before the list is read: changes that come meanwhile are later.
+        at = self._time_of_lists()
+        with self._harvester.reading() as session:
+            hidden = hidden_of(session, self._public)
+            ranges = resources.resource_ranges(session, hidden)
+            found = resources.resources_in(session, max(ranges, default=0), hidden) if len(ranges) < 2 else None
+        if found is None:
+            return _xml_response(request, _in_gzip(resource_sync.resource_list_index(ranges, self._root_url, at)))
+        return _xml_response(request, _in_gzip(resource_sync.resource_list(found, self._root_url, at)))
+
+    def _part_of_resource_list(self, request: Request) -> Response:
+        at = self._time_of_lists()
+        with self._harvester.reading() as session:
+            index = _index_of(request, session)
+            if index is None:
+                return self._missing(request, None)
+            found = resources.resources_in(session, index, hidden_of(session, self._public))
+        return _xml_response(request, _in_gzip(resource_sync.resource_list(found, self._root_url, at, is_part=True)))
+
+    def _change_list(self, request: Request) -> Response:
+        """The whole list; or, if it is long, the index of its parts."""
+        at = self._time_of_lists()
+        with self._harvester.reading() as session:
+            hidden = hidden_of(session, self._public)
+            ranges = resources.change_ranges(session, hidden, at)
+            last = max((each.index for each in ranges), default=0)
+            found = resources.changes_in(session, last, hidden, at) if len(ranges) < 2 else None
+        if found is None:
+            return _xml_response(request, _in_gzip(resource_sync.change_list_index(ranges, self._root_url)))
+        return _xml_response(request, _in_gzip(resource_sync.change_list(found, self._root_url)))
+
+    def _part_of_change_list(self, request: Request) -> Response:
+        at = self._time_of_lists()
+        with self._harvester.reading() as session:
+            index = _index_of(request, session)
+            if index is None:
+                return self._missing(request, None)
+            found = resources.changes_in(session, index, hidden_of(session, self._public), at)
+        return _xml_response(request, _in_gzip(resource_sync.change_list(found, self._root_url, is_part=True)))
+
+    def _time_of_lists(self) -> datetime:
+        """The time until which every change is committed: see docs/provider.md."""
+        return (self._harvester.now() - self._public.lag).replace(microsecond=0)
 
     def _robots(self, _request: Request) -> Response:
-        text = f"User-agent: *\nAllow: /\nSitemap: {self._root_url}/sitemap.xml\n"
+        text = f"User-agent: *\nAllow: /\nDisallow: /search\nDisallow: /api/\nSitemap: {self._root_url}/sitemap.xml\n"
+        text += f"Sitemap: {self._root_url}/{resource_sync.RESOURCE_LIST}\n"
         return Response(text, media_type="text/plain", headers=HEADERS)
 
     def _stylesheet(self, _request: Request) -> Response:
@@ -233,13 +328,24 @@ class Pages:
     ) -> Response:
         raw_path = request.scope.get("raw_path") or request.url.path.encode()
         up = addresses.up_from(raw_path)
-        content = self._templates.get_template(template).render(name=one_line(self._public.name), up=up, **values)
+        shared = {"name": one_line(self._public.name), "up": up, "has_search": self._readers.searching.is_there}
+        content = self._templates.get_template(template).render(**shared, **values)
         return Response(content, status, {**HEADERS, **(headers or {})}, "text/html")
 
 
 def _cleaned(value: object) -> object:
     """A value as a template shows it: texts from outside without control characters."""
     return clean(value) if type(value) is str else value
+
+
+def _index_of(request: Request, session: Session) -> int | None:
+    """The range that a request names; None if the catalogue has not come so far."""
+    index = whole_number(request.path_params["index"], _MOST_REVISION // resources.RANGE)
+    return index if index is not None and index * resources.RANGE <= last_change(session) else None
+
+
+def _in_gzip(text: str) -> bytes:
+    return gzip.compress(text.encode(), 5)
 
 
 def _xml_response(request: Request, in_gzip: bytes) -> Response:

@@ -6,6 +6,7 @@ It follows the guide of science-on-schema.org for data sets: https://github.com/
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 
 from metaharvest.web.pages.addresses import page_path, xml_path
@@ -13,6 +14,9 @@ from metaharvest.web.pages.description import Description
 from metaharvest.web.pages.landing import Landing
 
 _TYPES = {"dataset": "Dataset", "collection": "Collection", "software": "SoftwareSourceCode"}
+_DATE = re.compile(r"\d{4}(-\d\d(-\d\d)?)?")
+"""A date that programs can read."""
+
 _LONGEST_DESCRIPTION = 5000
 """Characters of a description that search engines accept."""
 
@@ -39,7 +43,7 @@ def json_ld(landing: Landing, description: Description, root_url: str, catalogue
         "creator": {"@list": [_party(each) for each in description.of("creator")]},
         "contributor": [_party(each) for each in description.of("contributor")],
         "publisher": [{"@type": "Organization", "name": each} for each in description.of("publisher")],
-        "datePublished": next(iter(description.of("date")), ""),
+        "datePublished": next(filter(_DATE.fullmatch, description.of("date")), ""),
         "keywords": description.of("subject"),
         "inLanguage": next(iter(description.of("language")), ""),
         "license": description.licence,

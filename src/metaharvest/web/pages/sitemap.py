@@ -11,7 +11,7 @@ from metaharvest.web.pages.addresses import page_path
 MOST = 50_000
 """Addresses in one file."""
 
-_NAMESPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
+NAMESPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
 
 
 def index(parts: Iterable[tuple[int, datetime]], root_url: str) -> str:
@@ -24,9 +24,12 @@ def part(documents: Iterable[tuple[str, datetime]], root_url: str) -> str:
     return _file("urlset", "url", ((f"{root_url}/{page_path(each)}", at) for each, at in documents))
 
 
+def url_element(element: str, url: str, at: datetime | None, more: str = "") -> str:
+    """An element with an address, the time of its last change, and other elements."""
+    changed = f"<lastmod>{at:%Y-%m-%dT%H:%M:%SZ}</lastmod>" if at is not None else ""
+    return f"<{element}><loc>{escape(url)}</loc>{changed}{more}</{element}>\n"
+
+
 def _file(root: str, element: str, entries: Iterable[tuple[str, datetime]]) -> str:
-    inside = "".join(
-        f"<{element}><loc>{escape(url)}</loc><lastmod>{at:%Y-%m-%dT%H:%M:%SZ}</lastmod></{element}>\n"
-        for url, at in entries
-    )
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n<{root} xmlns="{_NAMESPACE}">\n{inside}</{root}>\n'
+    inside = "".join(url_element(element, url, at) for url, at in entries)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n<{root} xmlns="{NAMESPACE}">\n{inside}</{root}>\n'

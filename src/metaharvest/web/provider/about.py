@@ -5,20 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from xml.sax.saxutils import escape, quoteattr
 
 from lxml import etree
 
 from metaharvest.catalogue.provenance import Provenance
+from metaharvest.model.namespaces import XSI
+from metaharvest.transform.embedding import NotEmbeddable, embedded, root_of
 from metaharvest.web.provider.arguments import SECOND, read_date
-from metaharvest.web.provider.embedding import NotEmbeddable, embedded, root_of
 
 PROVENANCE = "http://www.openarchives.org/OAI/2.0/provenance"
 RIGHTS = "http://www.openarchives.org/OAI/2.0/rights/"
-_XSI = "http://www.w3.org/2001/XMLSchema-instance"
 _ORIGIN = f"{{{PROVENANCE}}}originDescription"
 _VALUES = [f"{{{PROVENANCE}}}{name}" for name in ("baseURL", "identifier", "datestamp", "metadataNamespace")]
-_CHARACTERS = re.compile(r"([A-Za-z0-9\-._~!$&'()*+,;=:@/?#]|%[0-9A-Fa-f]{2})*")
+_CHARACTERS = re.compile(r"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/?#]++|%[0-9A-Fa-f]{2})*+")
+_SIMPLE = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*+:[A-Za-z0-9\-._~:]++")
+"""Most identifiers: a scheme, and characters that need no further look."""
+
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*")
 _PORT = re.compile(r":[0-9]{1,5}|")
 
@@ -42,21 +46,42 @@ def _roots(containers: Sequence[bytes]) -> Iterator[etree._Element]:
 def _provenance(provenance: Provenance, roots: Sequence[etree._Element], *, altered: bool) -> bytes:
     """The provenance container; empty if the values of the source do not have the form of its schema."""
     origin = provenance.origin
-    datestamp = origin.datestamp if SECOND.fullmatch(origin.datestamp) else origin.datestamp[:10]
-    uris = (origin.base_url, origin.identifier, origin.namespace)
-    if not (_is_date(datestamp) and _is_date(origin.response_date) and all(map(_is_uri, uris))):
+    common = _common(origin.base_url, origin.response_date, origin.namespace, altered)
+    datestamp = _datestamp(origin.datestamp)
+    if common is None or datestamp is None or not _is_uri(origin.identifier):
         return b""
-    start = (
-        f'<provenance xmlns="{PROVENANCE}" xmlns:xsi="{_XSI}" xsi:schemaLocation="{PROVENANCE} {PROVENANCE}.xsd">'
-        f'<originDescription harvestDate={quoteattr(origin.response_date)} altered="{str(altered).lower()}">'
-        f"<baseURL>{escape(origin.base_url)}</baseURL><identifier>{escape(origin.identifier)}</identifier>"
-        f"<datestamp>{datestamp}</datestamp><metadataNamespace>{escape(origin.namespace)}</metadataNamespace>"
-    )
+    before, after = common
+    start = f"{before}<identifier>{escape(origin.identifier)}</identifier>{datestamp}{after}"
+    if not roots:
+        return f"{start}</originDescription></provenance>".encode()
     earlier = [
         each for root in roots if root.tag == f"{{{PROVENANCE}}}provenance" for each in root.iterchildren(_ORIGIN)
     ]
     nested = next((_written(each) for each in earlier if _fits(each)), b"")
     return start.encode() + nested + b"</originDescription></provenance>"
+
+
+@lru_cache(maxsize=4096)
+def _datestamp(text: str) -> str | None:
+    """The element with a datestamp of the source; None if it is no date. Cached: many records have the same one."""
+    known = text if SECOND.fullmatch(text) else text[:10]
+    return f"<datestamp>{known}</datestamp>" if _is_date(known) else None
+
+
+@lru_cache(maxsize=256)
+def _common(base_url: str, response_date: str, namespace: str, altered: bool) -> tuple[str, str] | None:
+    """The parts of a provenance container before and after the values of a record; None if a value has a wrong form.
+
+    Cached, as all records of an answer of a source repository have them in common.
+    """
+    if not (_is_date(response_date) and _is_uri(base_url) and _is_uri(namespace)):
+        return None
+    return (
+        f'<provenance xmlns="{PROVENANCE}" xmlns:xsi="{XSI}" xsi:schemaLocation="{PROVENANCE} {PROVENANCE}.xsd">'
+        f'<originDescription harvestDate={quoteattr(response_date)} altered="{str(altered).lower()}">'
+        f"<baseURL>{escape(base_url)}</baseURL>",
+        f"<metadataNamespace>{escape(namespace)}</metadataNamespace>",
+    )
 
 
 def _written(origin: etree._Element) -> bytes:
@@ -84,6 +109,8 @@ def _fits(origin: etree._Element | None) -> bool:
 
 def _is_uri(text: str) -> bool:
     """True for a URI or a relative reference (RFC 3986), without an address of IPv6."""
+    if _SIMPLE.fullmatch(text):
+        return True
     if not _CHARACTERS.fullmatch(text) or text.count("#") > 1:
         return False
     before = text.partition("#")[0].partition("?")[0]

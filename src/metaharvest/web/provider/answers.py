@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
+from metaharvest.model.namespaces import XSI
 from metaharvest.text import only_xml
 from metaharvest.web.provider.arguments import ProtocolError
 from metaharvest.web.provider.formats import Format
 
 OAI = "http://www.openarchives.org/OAI/2.0/"
-_XSI = "http://www.w3.org/2001/XMLSchema-instance"
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(NamedTuple):
     """The header of a record."""
 
     identifier: str
@@ -35,10 +34,10 @@ def envelope(base_url: str, arguments: Mapping[str, str], at: datetime, inner: b
     attributes = "".join(f" {name}={quoteattr(value)}" for name, value in arguments.items())
     start = (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
-        f'<OAI-PMH xmlns="{OAI}" xmlns:xsi="{_XSI}" xsi:schemaLocation="{OAI} {OAI}OAI-PMH.xsd">'
+        f'<OAI-PMH xmlns="{OAI}" xmlns:xsi="{XSI}" xsi:schemaLocation="{OAI} {OAI}OAI-PMH.xsd">'
         f"<responseDate>{stamp(at)}</responseDate><request{attributes}>{escape(base_url)}</request>"
     )
-    return start.encode() + inner + b"</OAI-PMH>\n"
+    return b"".join((start.encode(), inner, b"</OAI-PMH>\n"))
 
 
 def errors(found: Iterable[ProtocolError]) -> bytes:
@@ -54,7 +53,8 @@ def element(name: str, text: str) -> str:
 def header(of: Header) -> bytes:
     """A header element."""
     status = ' status="deleted"' if of.deleted else ""
-    sets = "".join([element("setSpec", each) for each in of.sets])
+    # A setSpec has no character that XML escapes.
+    sets = "".join([f"<setSpec>{each}</setSpec>" for each in of.sets])
     return (
         f"<header{status}><identifier>{escape(of.identifier)}</identifier>"
         f"<datestamp>{stamp(of.datestamp)}</datestamp>{sets}</header>"

@@ -87,7 +87,7 @@ _FORMS: Mapping[str, Callable[[str], object]] = {
 """The form of values, by argument. An identifier is a URI, as in the guidelines for identifiers."""
 
 DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-SECOND = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
+SECOND = re.compile(r"\d{4}-\d\d-\d\dT(?!24)\d\d:\d\d:\d\dZ", re.ASCII)
 """The two forms of a date in the protocol."""
 
 _LONGEST = 4096
@@ -178,10 +178,10 @@ def read_date(text: str, *, is_end: bool = False) -> datetime | None:
     """The first or the last second of what the text says; None if it is no date."""
     try:
         if DAY.fullmatch(text):
-            day = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
+            day = datetime.fromisoformat(text).replace(tzinfo=UTC)
             return day + timedelta(days=1, seconds=-1) if is_end and day.year < 9999 else day
         if SECOND.fullmatch(text):
-            return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+            return datetime.fromisoformat(text)
     except ValueError:
         pass
     return None

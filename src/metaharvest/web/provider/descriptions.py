@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from xml.sax.saxutils import quoteattr
 
+from metaharvest.model.namespaces import XSI
 from metaharvest.web.provider.answers import element
 from metaharvest.web.provider.view import Public
 
 _OAI = "http://www.openarchives.org/OAI/2.0"
-_XSI = "http://www.w3.org/2001/XMLSchema-instance"
 
 
 def all_of(public: Public) -> Iterator[str]:
@@ -43,6 +43,6 @@ def all_of(public: Public) -> Iterator[str]:
 
 def _description(name: str, namespace: str, schema: str, inner: str, attributes: str = "") -> str:
     return (
-        f'<description><{name} xmlns="{namespace}" xmlns:xsi="{_XSI}" xsi:schemaLocation="{namespace} {schema}"'
+        f'<description><{name} xmlns="{namespace}" xmlns:xsi="{XSI}" xsi:schemaLocation="{namespace} {schema}"'
         f"{attributes}>{inner}</{name}></description>"
     )

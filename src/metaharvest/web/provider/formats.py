@@ -9,7 +9,8 @@ import re
 from dataclasses import dataclass
 from hashlib import sha256
 
-OAI_DC = "http://www.openarchives.org/OAI/2.0/oai_dc/"
+from metaharvest.model.namespaces import OAI_DC
+
 _EML = re.compile(r"(eml://|https://eml\.)ecoinformatics\.org/eml-(?P<version>\d+\.\d+\.\d+)")
 _NOT_IN_PREFIX = re.compile(r"[^A-Za-z0-9\-_.!~*'()]+")
 _URI = re.compile(r"(?:[A-Za-z0-9\-._~:/?#@!$&'()*+,;=]|%[0-9A-Fa-f]{2})+")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
 from metaharvest.catalogue.publication import ItemDocument
@@ -23,8 +23,7 @@ _SAFE = "-_.!~*'();/?:@&=+$,"
 _PRINTABLE = "".join(map(chr, range(33, 127)))
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(NamedTuple):
     """An item of the catalogue: its origin, None for a harvest list, and its identifier as the catalogue has it."""
 
     origin: str | None
@@ -35,11 +34,16 @@ class Item:
         """The identifier at its source. The catalogue has it percent-encoded, if it is a record's."""
         return self.item_identifier if self.origin is None else unquote(self.item_identifier)
 
-    def keeps_its_own(self, domain: str) -> bool:
-        """True if its identifier at its source is a URI of a known scheme, and cannot be one of this domain."""
-        if self.origin is None and "%" in self.item_identifier:
-            return False
-        return is_of_known_scheme(self.at_source) and not self.at_source.startswith(f"oai:{domain}:")
+    def identifier(self, domain: str, *, is_altered: bool) -> str:
+        """Its identifier, if no other item had the one at the source first.
+
+        It keeps the one at its source if that is a URI of a known scheme, and cannot be one of this domain.
+        """
+        own = self.at_source
+        is_unclear = self.origin is None and "%" in own
+        if is_altered or is_unclear or own.startswith(f"oai:{domain}:") or not is_of_known_scheme(own):
+            return self.named_in(domain)
+        return own
 
     def named_in(self, domain: str) -> str:
         """Its identifier in this domain."""
@@ -60,9 +64,7 @@ def public_identifiers(documents: Iterable[ItemDocument], domain: str) -> Mappin
         owners.setdefault(item.item_identifier, item)
         altered[item] = altered.get(item, False) or each.altered
     return {
-        item: item.at_source
-        if item.keeps_its_own(domain) and owners[item.item_identifier] == item and not is_altered
-        else item.named_in(domain)
+        item: item.identifier(domain, is_altered=is_altered or owners[item.item_identifier] != item)
         for item, is_altered in altered.items()
     }
 

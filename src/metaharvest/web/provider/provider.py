@@ -7,71 +7,63 @@ the answer is.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
-from threading import BoundedSemaphore
 
 from metaharvest.catalogue import publication
-from metaharvest.catalogue.selection import CatalogueEntry, Selection, list_entries
-from metaharvest.queries.public_sites import public_sites
+from metaharvest.catalogue.selection import CatalogueEntry, Selection, former_formats, list_entries
+from metaharvest.model.namespaces import OAI_DC
+from metaharvest.queries.public_sites import names_of, public_sites
 from metaharvest.services.harvester import Harvester
 from metaharvest.text import one_line
 from metaharvest.web.provider import answers, descriptions, sets
 from metaharvest.web.provider.answers import element, stamp
 from metaharvest.web.provider.arguments import ProtocolError, Refused, Request, read_request
-from metaharvest.web.provider.formats import DUBLIN_CORE, OAI_DC, Format
-from metaharvest.web.provider.pages import format_of, list_page, record_of
+from metaharvest.web.provider.formats import DUBLIN_CORE, Format
+from metaharvest.web.provider.list_pages import format_of, list_page, record_of
 from metaharvest.web.provider.tokens import Token, read_token, written
 from metaharvest.web.provider.view import Public, View
+from metaharvest.web.turns import Turns
 
 _WAIT_SECONDS = 2
 """The time that a request for one document waits for its turn. A list does not wait: it would hold a thread."""
 
 
-class Busy(Exception):
-    """As many lists and documents are being read as there may be: the client should come again."""
-
-
 class Provider:
     """The provider of one installation, for several threads.
 
-    `lists_at_once`: the number of requests that read lists or documents together; pages of documents count, too.
+    `lists_at_once`: the number of requests that read lists or documents together; pages of documents count, too. One
+    address has at most half of them.
     """
 
     def __init__(self, harvester: Harvester, public: Public, lists_at_once: int) -> None:
         self.public = public
         self._harvester = harvester
-        self._lists = BoundedSemaphore(lists_at_once)
+        self._turns = Turns(lists_at_once)
 
-    def answer(self, pairs: Sequence[tuple[str, str]]) -> bytes:
-        """The answer to a request with these arguments. Raises Busy, DatabaseError."""
+    def answer(self, pairs: Sequence[tuple[str, str]], address: str = "") -> bytes:
+        """The answer to a request with these arguments, from this address. Raises Busy, DatabaseError."""
         now = self._harvester.now()
         echoed: dict[str, str] = {}
         try:
             request = read_request(pairs)
             echoed = {"verb": request.verb, **request.arguments}
-            inner = self._content(request, now)
+            inner = self._content(request, now, address)
         except Refused as refused:
             inner = answers.errors(refused.errors)
             if any(each.code in ("badVerb", "badArgument") for each in refused.errors):
                 echoed = {}
         return answers.envelope(self.public.base_url, echoed, now - self.public.lag, inner)
 
-    @contextmanager
-    def turn(self, seconds: float = _WAIT_SECONDS) -> Iterator[None]:
-        """The turn of a request that reads a list or a document. Raises Busy after this time."""
-        if not self._lists.acquire(timeout=seconds):
-            raise Busy
-        try:
-            yield
-        finally:
-            self._lists.release()
+    def turn(self, address: str = "", seconds: float = _WAIT_SECONDS) -> AbstractContextManager[None]:
+        """The turn of a request from this address that reads a list or a document. Raises Busy after this time."""
+        return self._turns.turn(address, seconds)
 
-    def _content(self, request: Request, now: datetime) -> bytes:
+    def _content(self, request: Request, now: datetime, address: str) -> bytes:
         if request.verb in ("Identify", "ListMetadataFormats"):
             return self._with_view(request, now)
-        with self.turn(0 if request.verb != "GetRecord" else _WAIT_SECONDS):
+        with self.turn(address, 0 if request.verb != "GetRecord" else _WAIT_SECONDS):
             return self._with_view(request, now)
 
     def _with_view(self, request: Request, now: datetime) -> bytes:
@@ -113,7 +105,8 @@ def _identify(view: View, now: datetime) -> bytes:
 def _list_metadata_formats(view: View, identifier: str) -> bytes:
     formats = view.formats
     if identifier:
-        types = {each.document_type for each in _documents_of(view, identifier)}
+        documents = _documents_of(view, identifier)
+        types = {each.document_type for each in (*documents, *former_formats(view.session, documents))}
         formats = [each for each in formats if each == DUBLIN_CORE or each.document_type in types]
     inner = "".join(answers.metadata_format(each) for each in formats)
     return f"<ListMetadataFormats>{inner}</ListMetadataFormats>".encode()
@@ -133,7 +126,7 @@ def _get_record(view: View, request: Request) -> bytes:
         found += refused.errors
     if of is None or not documents:
         raise Refused(*found)
-    if (chosen := _chosen(documents, of)) is None:
+    if (chosen := _chosen(documents, of) or _chosen(former_formats(view.session, documents), of)) is None:
         raise Refused(ProtocolError("cannotDisseminateFormat", f"The record does not have the format {of.prefix}."))
     return b"<GetRecord>" + record_of(view, chosen, of) + b"</GetRecord>"
 
@@ -178,6 +171,9 @@ def _all_sets(view: View) -> Iterator[tuple[str, str]]:
     sites = public_sites(view.session, view.hidden)
     for site in sites:
         yield sets.site_set(site.name), one_line(f"Site {site.name}")
+    if view.hidden.withheld:
+        for name in names_of(view.session, publication.retracted_sites(view.session)).values():
+            yield sets.site_set(name), one_line(f"Site {name}")
     origins = {*publication.origins(view.session, view.hidden), *(site.origin for site in sites if site.origin)}
     for origin in origins:
         yield sets.origin_set(origin), one_line(f"Source repository {origin}")

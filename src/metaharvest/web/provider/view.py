@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache, cached_property
@@ -10,8 +10,10 @@ from functools import cache, cached_property
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue import publication
-from metaharvest.catalogue.selection import CatalogueEntry, Hidden, Selection, entries_of_item, list_entries, sets_of
-from metaharvest.queries.public_sites import hidden_numbers, names_of
+from metaharvest.catalogue.publication import PublishedDocument, documents_of_items
+from metaharvest.catalogue.selection import CatalogueEntry, Hidden, Selection, entries_of_item, list_entries
+from metaharvest.queries import public_sites
+from metaharvest.queries.public_sites import names_of
 from metaharvest.web.provider import sets
 from metaharvest.web.provider.answers import Header
 from metaharvest.web.provider.formats import DUBLIN_CORE, Format, format_of_type
@@ -64,26 +66,21 @@ class View:
         return [DUBLIN_CORE, *filter(self._is_published, others)]
 
     def _is_published(self, of: Format) -> bool:
-        """True if a published document has this format, or had it when it was deleted."""
-        return bool(list_entries(self.session, Selection(document_types=(of.document_type,), hidden=self.hidden), 1))
+        """True if a published document has this format, or had it."""
+        selection = Selection(document_types=(of.document_type,), hidden=self.hidden, one_of="format")
+        return bool(list_entries(self.session, selection, 1))
 
     def documents_of(self, identifier: str) -> Sequence[CatalogueEntry]:
         """The published documents of the item with this identifier."""
-        found = publication.documents_of_items(
-            self.session, possible_items(identifier, self.public.domain), self.hidden
-        )
+        found = documents_of_items(self.session, possible_items(identifier, self.public.domain), self.hidden)
         for item, named in public_identifiers(found, self.public.domain).items():
             if named == identifier:
-                entries = entries_of_item(self.session, item.origin, item.item_identifier)
-                return [each for each in entries if not self.hidden.hides(each)]
+                return entries_of_item(self.session, item.origin, item.item_identifier, self.hidden)
         return []
 
-    def headers(self, entries: Sequence[CatalogueEntry]) -> Sequence[Header]:
+    def headers(self, listed: Sequence[PublishedDocument]) -> Sequence[Header]:
         """The headers of these documents."""
-        of_items = publication.documents_of_items(self.session, {each.item_identifier for each in entries}, self.hidden)
-        identifiers = public_identifiers(of_items, self.public.domain)
-        names = names_of(self.session, {each.site_id for each in entries if each.site_id is not None})
-        source_sets = sets_of(self.session, [each.number for each in entries])
+        names = names_of(self.session, {each.entry.site_id for each in listed if each.entry.site_id is not None})
 
         @cache
         def sets_in(site: int | None, origin: str | None, of_source: Sequence[str], kind: str) -> Sequence[str]:
@@ -91,14 +88,24 @@ class View:
 
         return [
             Header(
-                # An item without one has moved to a hidden site since the list was read.
-                identifiers.get(_item(each)) or _item(each).named_in(self.public.domain),
-                each.changed_at,
-                sets_in(each.site_id, each.origin, source_sets.get(each.number, ()), each.document_type),
-                each.deleted,
+                identifier,
+                each.entry.changed_at,
+                sets_in(each.entry.site_id, each.entry.origin, each.sets, each.entry.document_type),
+                each.entry.deleted,
             )
-            for each in entries
+            for each, identifier in zip(listed, self._identifiers(listed), strict=True)
         ]
+
+    def _identifiers(self, listed: Sequence[PublishedDocument]) -> Iterator[str]:
+        domain = self.public.domain
+        shared = {each.entry.item_identifier for each in listed if not each.is_alone}
+        documents = documents_of_items(self.session, shared, self.hidden) if shared else ()
+        identifiers = public_identifiers(documents, domain)
+        for each in listed:
+            item = Item(each.entry.origin, each.entry.item_identifier)
+            # A shared item without a published document has moved to a hidden site since the list was read.
+            is_lost = not each.is_alone
+            yield identifiers.get(item) or item.identifier(domain, is_altered=each.altered or is_lost)
 
     def _sets(self, site: str | None, origin: str | None, of_source: Sequence[str], kind: str) -> Sequence[str]:
         found = []
@@ -111,14 +118,8 @@ class View:
         return sets.lowest(found)
 
 
-def _item(entry: CatalogueEntry) -> Item:
-    return Item(entry.origin, entry.item_identifier)
-
-
 def hidden_of(session: Session, public: Public) -> Hidden:
     """The sites and origins that are not published."""
-    if not public.hidden:
-        return Hidden()
-    names = public.hidden
-    public.hidden_sites.update(hidden_numbers(session, names))
-    return Hidden(tuple(sorted(public.hidden_sites)), tuple(names))
+    if public.hidden:
+        public.hidden_sites.update(public_sites.hidden_numbers(session, public.hidden))
+    return public_sites.hidden_of(session, public.hidden, public.hidden_sites)

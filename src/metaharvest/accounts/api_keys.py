@@ -1,0 +1,100 @@
+"""The keys of the API: each has a role, and can expire and be revoked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import or_, select, update
+from sqlalchemy.orm import Session
+
+from metaharvest.database.hashed_tokens import hash_of
+from metaharvest.database.models import ApiKey
+from metaharvest.model.roles import Role, role_of
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key of the API, without its secret."""
+
+    key_id: int
+    name: str
+    role: Role
+    created_by: str
+    created_at: datetime
+    expires_at: datetime | None
+    last_used_at: datetime | None
+    revoked_at: datetime | None
+
+    def is_valid(self, now: datetime) -> bool:
+        """True if the key is neither revoked nor expired."""
+        return self.revoked_at is None and (self.expires_at is None or self.expires_at > now)
+
+
+def read_keys(session: Session) -> Sequence[Key]:
+    """All keys, the newest first."""
+    return [_key(row) for row in session.scalars(select(ApiKey).order_by(ApiKey.api_key_id.desc()))]
+
+
+def find_key(session: Session, secret: str, now: datetime) -> Key | None:
+    """The valid key with this secret."""
+    row = session.scalars(select(ApiKey).where(ApiKey.key_hash == hash_of(secret))).one_or_none()
+    key = _key(row) if row else None
+    return key if key and key.is_valid(now) else None
+
+
+def add_key(
+    session: Session,
+    name: str,
+    secret: str,
+    role: Role,
+    created_by: str,
+    now: datetime,
+    expires_at: datetime | None,
+) -> None:
+    """Store a key with this secret."""
+    row = ApiKey(
+        name=name,
+        key_hash=hash_of(secret),
+        role=role.word,
+        created_by=created_by,
+        created_at=now,
+        expires_at=expires_at,
+    )
+    session.add(row)
+    session.flush()
+
+
+def revoke(session: Session, key_id: int, now: datetime) -> str | None:
+    """Revoke the key with this number, and return its name; None if there is none, or it was revoked before."""
+    query = update(ApiKey).where(ApiKey.api_key_id == key_id, ApiKey.revoked_at.is_(None)).values(revoked_at=now)
+    if not session.connection().execute(query).rowcount:
+        return None
+    return session.scalar(select(ApiKey.name).where(ApiKey.api_key_id == key_id))
+
+
+def has_key(session: Session, name: str, now: datetime) -> bool:
+    """True if a valid key has this name."""
+    query = select(ApiKey.api_key_id).where(
+        ApiKey.name == name, ApiKey.revoked_at.is_(None), or_(ApiKey.expires_at.is_(None), ApiKey.expires_at > now)
+    )
+    return session.scalars(query).first() is not None
+
+
+def note_used(session: Session, key_id: int, now: datetime) -> None:
+    """Store that a key was used now."""
+    session.execute(update(ApiKey).where(ApiKey.api_key_id == key_id).values(last_used_at=now))
+
+
+def _key(row: ApiKey) -> Key:
+    return Key(
+        row.api_key_id,
+        row.name,
+        role_of(row.role) or Role.PUBLIC,
+        row.created_by,
+        row.created_at,
+        row.expires_at,
+        row.last_used_at,
+        row.revoked_at,
+    )

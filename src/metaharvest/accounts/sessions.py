@@ -1,0 +1,89 @@
+"""The sessions of the console: browsers that are signed in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.orm import Session
+
+from metaharvest.database.hashed_tokens import hash_of
+from metaharvest.database.models import ConsoleSession
+
+
+@dataclass(frozen=True, slots=True)
+class SignedIn:
+    """A session, and the address it is for; see ConsoleSession."""
+
+    session_id: int
+    address: str
+    created_at: datetime
+    last_seen_at: datetime
+    expires_at: datetime
+    user_agent: str
+
+
+def open_session(
+    session: Session,
+    token: str,
+    address: str,
+    now: datetime,
+    expires_at: datetime,
+    *,
+    user_agent: str = "",
+) -> None:
+    """Open a session for this address; the browser gets the token. Delete the sessions that have expired."""
+    session.execute(delete(ConsoleSession).where(ConsoleSession.expires_at <= now))
+    row = ConsoleSession(
+        token_hash=hash_of(token),
+        address=address,
+        created_at=now,
+        last_seen_at=now,
+        expires_at=expires_at,
+        user_agent=user_agent,
+    )
+    session.add(row)
+    session.flush()
+
+
+def find_session(session: Session, token: str, now: datetime) -> SignedIn | None:
+    """The session of this token; None if there is none, or it has expired."""
+    query = select(ConsoleSession).where(ConsoleSession.token_hash == hash_of(token), ConsoleSession.expires_at > now)
+    row = session.scalars(query).one_or_none()
+    return _signed_in(row) if row else None
+
+
+def sessions_of(session: Session, address: str, now: datetime) -> Sequence[SignedIn]:
+    """The sessions of this address, the last seen first."""
+    query = select(ConsoleSession).where(ConsoleSession.address == address, ConsoleSession.expires_at > now)
+    return [_signed_in(row) for row in session.scalars(query.order_by(ConsoleSession.last_seen_at.desc()))]
+
+
+def note_seen(session: Session, session_id: int, now: datetime) -> None:
+    """Store that a session was used now."""
+    session.execute(update(ConsoleSession).where(ConsoleSession.session_id == session_id).values(last_seen_at=now))
+
+
+def close_session(session: Session, session_id: int, address: str) -> bool:
+    """End this session, if it is one of this address; true if it was."""
+    query = delete(ConsoleSession).where(ConsoleSession.session_id == session_id, ConsoleSession.address == address)
+    return bool(session.connection().execute(query).rowcount)
+
+
+def close_sessions_of(session: Session, address: str) -> int:
+    """End all sessions of this address; returns their number."""
+    query = delete(ConsoleSession).where(ConsoleSession.address == address)
+    return session.connection().execute(query).rowcount
+
+
+def _signed_in(row: ConsoleSession) -> SignedIn:
+    return SignedIn(
+        row.session_id,
+        row.address,
+        row.created_at,
+        row.last_seen_at,
+        row.expires_at,
+        row.user_agent,
+    )

@@ -1,0 +1,96 @@
+"""Withholds the documents of sites that are not public, and publishes them again.
+
+A document that was published before counts as changed: harvesters learn that it is gone, or back. Readers leave out the
+documents of a site as soon as its flag says so; the rows of its documents follow, some in each transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from sqlalchemy import ColumnElement, delete, exists, select
+from sqlalchemy.orm import Session
+
+from metaharvest.catalogue.change_feed import take_numbers
+from metaharvest.catalogue.current import DOCUMENTS
+from metaharvest.catalogue.moving import move
+from metaharvest.catalogue.selection import SITES, WITHHELD, Position, later_than
+from metaharvest.database.rows import insert_rows
+
+_NUMBER = DOCUMENTS.c.catalogue_document_id
+_IS_WITHHELD: ColumnElement[bool] = exists().where(WITHHELD.c.catalogue_document_id == _NUMBER)
+_IS_PUBLIC: ColumnElement[bool] = SITES.c.public.is_(True)
+"""A site with any other value, which a person stored with SQL, is not public."""
+
+
+def sites_to_align(session: Session) -> Collection[int]:
+    """The registered sites with documents that are not withheld or published as the flag of the site says."""
+    site = SITES.c.site_schedule_id
+    shown = exists().where(site == DOCUMENTS.c.site_schedule_id, ~_IS_WITHHELD)
+    to_withhold = session.scalars(select(site).where(SITES.c.public.is_not(True), shown))
+    withheld = select(DOCUMENTS.c.site_schedule_id).join(WITHHELD, WITHHELD.c.catalogue_document_id == _NUMBER)
+    to_publish = session.scalars(select(site).where(_IS_PUBLIC, site.in_(withheld)))
+    return {*to_withhold, *to_publish}
+
+
+def align(session: Session, site_id: int, after: Position | None, most: int, *, retract: bool) -> Position | None:
+    """Withhold or publish the next documents of a registered site; returns the position of the last one.
+
+    None: all are as the flag of the site says. `retract`: the documents were published until now.
+    """
+    # An upload under way has read the flag under this lock; its documents are seen after its commit.
+    take_numbers(session, 0)
+    flag = session.scalar(select(_IS_PUBLIC).where(SITES.c.site_schedule_id == site_id))
+    if flag is None:
+        return None
+    is_wrong = _IS_WITHHELD if flag else ~_IS_WITHHELD
+    order = DOCUMENTS.c["changed_at", "catalogue_document_id"]
+    query = select(*order).where(
+        DOCUMENTS.c.site_schedule_id == site_id, is_wrong, *([] if after is None else later_than(after))
+    )
+    rows = session.execute(query.order_by(*order).limit(most)).all()
+    if not rows:
+        return None
+    numbers = [row.catalogue_document_id for row in rows]
+    if flag:
+        _remove(session, numbers)
+    else:
+        _insert(session, dict.fromkeys(numbers, retract))
+    if flag or retract:
+        move(session, numbers)
+    return Position(*rows[-1])
+
+
+def settle(session: Session, sites: Mapping[int, int], first_new: int | None = None) -> None:
+    """Withhold or publish documents that were uploaded or transferred, by number, as their sites are.
+
+    Documents from `first_new` on were never published. The caller holds the lock of the counter.
+    """
+    private = _private(session, set(sites.values()))
+    known = select(WITHHELD.c.catalogue_document_id).where(WITHHELD.c.catalogue_document_id.in_(sites))
+    withheld = set(session.scalars(known))
+    if back := [number for number in withheld if sites[number] not in private]:
+        _remove(session, back)
+    gone = [number for number, site in sites.items() if site in private and number not in withheld]
+    if gone:
+        _insert(session, {number: first_new is None or number < first_new for number in gone})
+
+
+def _private(session: Session, sites: Collection[int]) -> Collection[int]:
+    """The sites among these that are not public; for a removed site, its documents decide."""
+    site = SITES.c.site_schedule_id
+    rows = session.execute(select(site, _IS_PUBLIC).where(site.in_(sites))).all()
+    removed = set(sites) - {row[0] for row in rows}
+    hidden = (
+        select(DOCUMENTS.c.site_schedule_id).where(DOCUMENTS.c.site_schedule_id.in_(removed), _IS_WITHHELD).distinct()
+    )
+    return {*(row[0] for row in rows if not row[1]), *(session.scalars(hidden) if removed else ())}
+
+
+def _remove(session: Session, numbers: Collection[int]) -> None:
+    session.execute(delete(WITHHELD).where(WITHHELD.c.catalogue_document_id.in_(numbers)))
+
+
+def _insert(session: Session, retracted: Mapping[int, bool]) -> None:
+    rows = [{"catalogue_document_id": number, "retracted": each} for number, each in retracted.items()]
+    insert_rows(session.connection(), WITHHELD, rows)

@@ -1,0 +1,144 @@
+"""`metaharvest jobs`: the jobs of workers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from metaharvest.cli.invocation import ROWS, Invocation, usage_errors
+from metaharvest.cli.printing import print_json, print_line, stamp
+from metaharvest.cli.tables import Column, print_table, table_options
+from metaharvest.model.actions import todo
+from metaharvest.model.jobs import OPEN, JobState
+from metaharvest.queries.json_keys import as_mapping
+
+if TYPE_CHECKING:
+    from metaharvest.queries.jobs import JobRecord
+
+_JOB = click.IntRange(min=1)
+
+
+@click.group("jobs", invoke_without_command=True)
+@click.option("--open", "only_open", is_flag=True, help="Only jobs that wait, or that a worker has.")
+@click.option("--state", type=click.Choice([state.value for state in JobState]), help="Only jobs in this state.")
+@click.option("--run", "run_id", type=_JOB, metavar="RUN_ID", help="Only jobs of this run.")
+@click.option("--limit", type=ROWS, default=20, show_default=True, metavar="N", help="The newest N.")
+@click.option("--after", type=_JOB, metavar="ID", help="The next page: jobs before this one.")
+@table_options
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.pass_context
+def command(
+    context: click.Context,
+    only_open: bool,
+    state: str | None,
+    run_id: int | None,
+    limit: int,
+    after: int | None,
+    as_json: bool,
+) -> None:
+    """List the jobs of workers, the newest first.
+
+    Example: metaharvest jobs --open
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from metaharvest.services import jobs
+
+    states = [JobState(state)] if state else [JobState(each) for each in OPEN] if only_open else []
+    found = jobs.listed(context.obj.harvester, jobs.JobFilter(states, run_id=run_id), limit, after)
+    if as_json:
+        print_json([as_mapping(each) for each in found])
+        return
+    if not found:
+        none = f"There are no jobs yet: {todo('workers.coordinate')} makes them."
+        click.echo("There is no such job." if states or run_id or after else none)
+        return
+    print_jobs(found)
+
+
+@command.command("show")
+@click.argument("job_id", type=_JOB)
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.pass_obj
+def show(invocation: Invocation, job_id: int, as_json: bool) -> None:
+    """Show a job with the steps of its life.
+
+    Example: metaharvest jobs show 12
+    """
+    from metaharvest.services import jobs
+
+    job, events = jobs.shown(invocation.harvester, job_id)
+    if as_json:
+        print_json({**as_mapping(job), "events": [as_mapping(each) for each in events]})
+        return
+    print_line(f"Job {job.job_id}: {job.kind} of {job.subject or 'everything'}; {job.state}")
+    used = f"{job.seconds:.1f} s, {job.cpu_seconds:.1f} s of the processor, {job.memory_bytes / 1e6:.0f} MB"
+    print_line(f"  priority {job.priority}; {job.slices} slices; {job.attempts} attempts; {used}")
+    if job.sentence:
+        print_line(f"  {job.sentence}")
+    if events:
+        rows = [[each.claim, each.step, stamp(each.at), each.worker, each.sentence] for each in events]
+        print_table(["claim", "step", "at", "worker", Column("note", 7, wrap=True)], rows)
+
+
+@command.command("cancel")
+@click.argument("job_id", type=_JOB)
+@click.pass_obj
+def cancel(invocation: Invocation, job_id: int) -> None:
+    """Cancel a job. A worker that has it ends at its next checkpoint; the next run goes on with the site.
+
+    Example: metaharvest jobs cancel 12
+    """
+    from metaharvest.services import jobs
+
+    with usage_errors():
+        _print_changed(jobs.cancel(invocation.harvester, job_id))
+
+
+@command.command("retry")
+@click.argument("job_id", type=_JOB)
+@click.pass_obj
+def retry(invocation: Invocation, job_id: int) -> None:
+    """Let a waiting job be tried now, with all attempts again.
+
+    Example: metaharvest jobs retry 12
+    """
+    from metaharvest.services import jobs
+
+    with usage_errors():
+        _print_changed(jobs.retry(invocation.harvester, job_id))
+
+
+@command.command("priority")
+@click.argument("job_id", type=_JOB)
+@click.argument("number", type=int)
+@click.pass_obj
+def priority(invocation: Invocation, job_id: int, number: int) -> None:
+    """Change the priority of a job: the job with the highest number comes first.
+
+    Example: metaharvest jobs priority 12 300
+    """
+    from metaharvest.services import jobs
+
+    with usage_errors():
+        _print_changed(jobs.set_priority(invocation.harvester, job_id, number))
+
+
+def print_jobs(found: Sequence[JobRecord]) -> None:
+    """Print jobs as a table."""
+    rows = [
+        [
+            *(each.job_id, each.kind, each.subject, each.run_id, each.state, each.priority, each.worker),
+            *(each.slices, f"{each.seconds:.0f}", each.sentence),
+        ]
+        for each in found
+    ]
+    heads = ["job", "kind", "subject", "run", "state", "priority", "worker", "slices", "seconds"]
+    print_table([*heads, Column("note", 7, wrap=True)], rows)
+
+
+def _print_changed(job: JobRecord) -> None:
+    ends = "; its worker ends at the next checkpoint" if job.state == JobState.TAKEN.value else ""
+    print_line(f"Job {job.job_id} ({job.subject}): {job.state}, priority {job.priority}{ends}.")

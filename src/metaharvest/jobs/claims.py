@@ -1,0 +1,242 @@
+"""A worker claims jobs, renews its lease, and gives the jobs back or ends them.
+
+The row is the job: a message about it is only a hint. Each function is called in a transaction. The times are those of
+the database's clock. A job whose lease has passed can be claimed by another worker; the fencing number of the claim
+before is then too old, and its worker can write nothing more.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import ColumnElement, Select, and_, case, func, or_, select, tuple_, update
+from sqlalchemy.orm import Session
+
+from metaharvest.database.clock import database_now, now_by_database
+from metaharvest.database.models import Job
+from metaharvest.model.jobs import OPEN, JobState
+
+LEASE = timedelta(seconds=60)
+
+SUSPECT_AFTER = 2
+"""Workers that may die with a job before it is claimed alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A job that a worker has: `fence` is its number of this claim, `seconds` the time of earlier slices.
+
+    `attempts` counts this claim and the claims before it that did not end by themselves.
+    """
+
+    job_id: int
+    kind: str
+    run_id: int | None
+    subject: str
+    work: str
+    worker: str
+    fence: int
+    attempts: int
+    slices: int
+    seconds: float
+
+
+class HeldClaims:
+    """The claims that a worker holds, for all of its threads."""
+
+    def __init__(self) -> None:
+        self._claims: dict[int, Claim] = {}
+        self._lock = threading.Lock()
+
+    def add(self, claim: Claim) -> None:
+        """Hold this one."""
+        with self._lock:
+            self._claims[claim.job_id] = claim
+
+    def remove(self, claim: Claim) -> None:
+        """Hold it no longer: nothing more is written for it."""
+        with self._lock:
+            if self._claims.get(claim.job_id) == claim:
+                del self._claims[claim.job_id]
+
+    def has(self, claim: Claim) -> bool:
+        """True if this one is held."""
+        with self._lock:
+            return self._claims.get(claim.job_id) == claim
+
+    def all(self) -> list[Claim]:
+        """All of them, in the order of their jobs: so the rows are locked in one order."""
+        with self._lock:
+            return [self._claims[job_id] for job_id in sorted(self._claims)]
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What a claim used: seconds by the clock, seconds of the processor, and the most memory, in bytes."""
+
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    memory_bytes: int = 0
+
+
+def claim(session: Session, worker: str, kinds: Collection[str], limit: int = 1) -> list[Claim]:
+    """Claim the next jobs of these kinds, by priority; never one whose host another worker has.
+
+    Jobs with which two workers have died are left out: see claim_suspect(). Raises IntegrityError if another worker
+    takes the same host at this moment: then the caller tries again.
+    """
+    now = database_now(session)
+    its = (Job.kind.in_(kinds), Job.attempts < SUSPECT_AFTER)
+    lapsed = (Job.state == JobState.TAKEN.value, Job.lease_until < now)
+    found = list(session.scalars(_next(limit).where(*lapsed, *its)))
+    if left := limit - len(found):
+        ready = (Job.state == JobState.READY.value, Job.not_before <= now, Job.host.not_in(_taken_hosts(session)))
+        hosts: set[str] = set()
+        for job in session.scalars(_next(left).where(*ready, *its)):
+            if not (job.host and job.host in hosts):
+                hosts.add(job.host)
+                found.append(job)
+    return _taken(session, found, worker, now)
+
+
+def claim_suspect(session: Session, worker: str, kinds: Collection[str]) -> list[Claim]:
+    """Claim a job with which two workers have died: it may be the reason. The worker should have no other job.
+
+    Otherwise the jobs beside it would be given up with it. Raises IntegrityError like claim().
+    """
+    now = database_now(session)
+    is_lapsed = and_(Job.state == JobState.TAKEN.value, Job.lease_until < now)
+    hosts = _taken_hosts(session)
+    is_ready = and_(Job.state == JobState.READY.value, Job.not_before <= now, Job.host.not_in(hosts))
+    its = (Job.state.in_(OPEN), Job.kind.in_(kinds), Job.attempts >= SUSPECT_AFTER, or_(is_lapsed, is_ready))
+    return _taken(session, list(session.scalars(_next(1).where(*its))), worker, now)
+
+
+def renew(session: Session, held: Sequence[Claim]) -> list[Claim]:
+    """Renew the leases of these jobs; return the claims that are no longer valid."""
+    if not held:
+        return []
+    until = database_now(session) + LEASE
+    these = tuple_(Job.job_id, Job.fence).in_([(each.job_id, each.fence) for each in held])
+    its = (these, Job.state == JobState.TAKEN.value)
+    renewed = session.execute(
+        update(Job).where(*its).values(lease_until=until).execution_options(synchronize_session=False)
+    )
+    if renewed.rowcount == len(held):  # type: ignore[attr-defined]
+        return []
+    valid = {(job_id, fence) for job_id, fence in session.execute(select(Job.job_id, Job.fence).where(*its))}
+    return [each for each in held if (each.job_id, each.fence) not in valid]
+
+
+def to_end(session: Session, held: Sequence[Claim]) -> set[int]:
+    """The numbers of the jobs that are to end at their next checkpoint: a person asked for it, or the run ends."""
+    its = (Job.job_id.in_([each.job_id for each in held]), Job.is_to_end.is_(True))
+    return set(session.scalars(select(Job.job_id).where(*its))) if held else set()
+
+
+def give_back(
+    session: Session,
+    claim: Claim,
+    used: Used,
+    wait: timedelta = timedelta(),
+    sentence: str = "",
+    *,
+    is_blameless: bool = False,
+) -> bool:
+    """Let the job be claimed again after this time, as its slice has ended; False if the claim is no longer valid.
+
+    Without a `sentence` the slice ended by itself: it is counted, and the attempts begin at zero. Otherwise the
+    sentence says why it failed. If the job `is_blameless`, this attempt does not count. A job that is to end is
+    cancelled.
+    """
+    asked = session.execute(select(Job.is_to_end, Job.sentence).where(*_is(claim)).with_for_update()).first()
+    if asked is None:
+        return False
+    if asked.is_to_end:
+        return end(session, claim, used, JobState.CANCELLED, asked.sentence or "")
+    now = database_now(session)
+    values: dict[str, object] = {"state": JobState.READY.value, "not_before": now + wait}
+    values |= {"sentence": sentence} if sentence else {"slices": Job.slices + 1, "attempts": 0}
+    if is_blameless:
+        values["attempts"] = Job.attempts - 1
+    return _end_claim(session, claim, used, values)
+
+
+def end(session: Session, claim: Claim, used: Used, state: JobState, sentence: str = "") -> bool:
+    """End the job; False if the claim is no longer valid."""
+    ended = {"state": state.value, "open_key": None, "ended_at": now_by_database(session)}
+    values: dict[str, object] = {**ended, "sentence": sentence or None}
+    return _end_claim(session, claim, used, values)
+
+
+def number_of_lapsed(session: Session) -> int:
+    """The number of jobs whose worker did not renew its lease."""
+    its = (Job.state == JobState.TAKEN.value, Job.lease_until < database_now(session))
+    return session.scalar(select(func.count()).select_from(Job).where(*its)) or 0
+
+
+def busy_workers(session: Session) -> list[str]:
+    """The names of the workers that have a job, and a lease that has not passed."""
+    its = (Job.state == JobState.TAKEN.value, Job.lease_until >= database_now(session))
+    return sorted({str(each) for each in session.scalars(select(Job.worker).where(*its))})
+
+
+def _taken_hosts(session: Session) -> set[str]:
+    """The hosts that workers have."""
+    return {str(each) for each in session.scalars(select(Job.host_key).where(Job.host_key.is_not(None)))}
+
+
+def _taken(session: Session, jobs: Sequence[Job], worker: str, now: datetime) -> list[Claim]:
+    for job in jobs:
+        _take(job, worker, now)
+    session.flush()
+    return [_claim_of(job, worker) for job in jobs]
+
+
+def _next(limit: int) -> Select[Job]:
+    """The first jobs in the order of their priority; rows that another worker is claiming are left out."""
+    return select(Job).order_by(Job.priority.desc(), Job.job_id).limit(limit).with_for_update(skip_locked=True)
+
+
+def _take(job: Job, worker: str, now: datetime) -> None:
+    job.state, job.worker, job.lease_until = JobState.TAKEN.value, worker, now + LEASE
+    job.host_key = job.host or None
+    job.fence += 1
+    job.attempts += 1
+    job.began_at = job.began_at or now
+
+
+def _claim_of(job: Job, worker: str) -> Claim:
+    return Claim(
+        job_id=job.job_id,
+        kind=job.kind,
+        run_id=job.run_id,
+        subject=job.subject,
+        work=job.work,
+        worker=worker,
+        fence=job.fence,
+        attempts=job.attempts,
+        slices=job.slices,
+        seconds=job.seconds,
+    )
+
+
+def _end_claim(session: Session, claim: Claim, used: Used, values: dict[str, object]) -> bool:
+    values = {
+        **values,
+        "host_key": None,
+        "lease_until": None,
+        "is_to_end": False,
+        "seconds": Job.seconds + used.seconds,
+        "cpu_seconds": Job.cpu_seconds + used.cpu_seconds,
+        "memory_bytes": case((Job.memory_bytes < used.memory_bytes, used.memory_bytes), else_=Job.memory_bytes),
+    }
+    statement = update(Job).where(*_is(claim)).values(values).execution_options(synchronize_session=False)
+    return bool(session.execute(statement).rowcount == 1)  # type: ignore[attr-defined]
+
+
+def _is(claim: Claim) -> tuple[ColumnElement[bool], ...]:
+    return Job.job_id == claim.job_id, Job.fence == claim.fence, Job.state == JobState.TAKEN.value

@@ -1,0 +1,79 @@
+"""Worker processes note that they are there, and what they do; jobs note each step of their life."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.orm import Session
+
+from metaharvest.database.clock import database_now
+from metaharvest.database.models import Job, JobEvent, Worker
+from metaharvest.jobs.claims import Claim
+from metaharvest.model.jobs import JobState, Step
+
+_SEEN_WITHIN = timedelta(seconds=30)
+_MOST_COUNTED = 10_000
+
+GONE_AFTER = timedelta(minutes=10)
+"""A worker that was not seen for this time is forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerProcess:
+    """A worker process: its unique name, its machine and number, and the version of the program."""
+
+    name: str
+    host: str
+    pid: int
+    version: str
+
+
+def note(session: Session, process: WorkerProcess, job_ids: Sequence[int], *, is_ending: bool = False) -> None:
+    """Note that a worker is there, and its jobs."""
+    now = database_now(session)
+    row = session.scalar(select(Worker).where(Worker.name == process.name))
+    if row is None:
+        row = Worker(name=process.name, began_at=now)
+        session.add(row)
+    elif row.pid != process.pid or row.host != process.host[:255]:
+        row.began_at = now
+    row.host, row.pid, row.version = process.host[:255], process.pid, process.version[:32]
+    row.seen_at, row.is_ending = now, is_ending
+    row.job_id, row.jobs = next(iter(job_ids), None), len(job_ids)
+
+
+def share(session: Session) -> int:
+    """The share of each worker among the jobs that wait, at least one: so that no worker takes all of them."""
+    now = database_now(session)
+    waiting = select(Job.job_id).where(Job.state == JobState.READY.value, Job.not_before <= now).limit(_MOST_COUNTED)
+    number = session.scalar(select(func.count()).select_from(waiting.subquery())) or 0
+    its = (Worker.seen_at > now - _SEEN_WITHIN, Worker.is_ending.is_(False))
+    there = session.scalar(select(func.count()).select_from(Worker).where(*its)) or 0
+    return max(1, math.ceil(number / max(1, there)))
+
+
+def forget(session: Session, name: str) -> None:
+    """Delete the note of a worker, as it ends."""
+    session.execute(delete(Worker).where(Worker.name == name))
+
+
+def forget_lost(session: Session) -> None:
+    """Delete the notes of workers that were not seen for a long time."""
+    session.execute(delete(Worker).where(Worker.seen_at < database_now(session) - GONE_AFTER))
+
+
+def note_step(session: Session, claim: Claim, step: Step, sentence: str = "") -> None:
+    """Note a step in the life of a job."""
+    event = JobEvent(
+        job_id=claim.job_id,
+        fence=claim.fence,
+        step=step.value,
+        worker=claim.worker,
+        at=database_now(session),
+        sentence=sentence or None,
+    )
+    session.add(event)

@@ -1,0 +1,120 @@
+"""Deletes a run on request: its site runs, its log, its reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+
+from sqlalchemy import ColumnElement, delete, exists, func, or_, select, update
+from sqlalchemy.orm import Session, aliased
+
+from metaharvest.database.models import (
+    HarvestDetailLog,
+    HarvestDocument,
+    HarvestLog,
+    HarvestRun,
+    HarvestSiteRun,
+    ReportDelivery,
+    ReportOutbox,
+    SiteCheckpoint,
+    SiteProblem,
+    SiteProgress,
+    SiteTotals,
+)
+from metaharvest.errors import RequestError
+from metaharvest.journal.kept_totals import keep_totals
+from metaharvest.model import RunStatus, SiteRunStatus
+from metaharvest.queries.site_totals import Span, totals_of_sites
+from metaharvest.reports.phrasing import counted
+from metaharvest.targets.transfers import IS_TRANSFER
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedRun:
+    """A deleted run: its day, and the numbers of deleted rows."""
+
+    run_id: int
+    harvest_date: date
+    site_runs: int
+    log_rows: int
+    reports: int
+
+    @property
+    def sentence(self) -> str:
+        """The deletion in words."""
+        rows = ((self.site_runs, "site run"), (self.log_rows, "log row"), (self.reports, "report"))
+        return f"Deleted run {self.run_id} of {self.harvest_date}: {', '.join(counted(*each) for each in rows)}."
+
+
+def remove_run(session: Session, run_id: int) -> RemovedRun:
+    """Delete a run that exists. Raises RequestError if later harvests need it."""
+    run = session.get_one(HarvestRun, run_id)
+    if why := why_it_stays(session, run_id):
+        raise RequestError(f"Run {run_id} cannot be deleted: {why}.")
+    sizes = _sizes(session, run)
+    its_logs = select(HarvestLog.harvest_log_id).where(HarvestLog.run_id == run_id)
+    its_reports = select(ReportOutbox.report_id).where(ReportOutbox.run_id == run_id)
+    session.execute(delete(ReportDelivery).where(ReportDelivery.report_id.in_(its_reports)))
+    reports = _deleted(session, ReportOutbox.run_id == run_id, ReportOutbox)
+    session.execute(delete(HarvestDetailLog).where(HarvestDetailLog.harvest_log_id.in_(its_logs)))
+    log_rows = _deleted(session, HarvestLog.run_id == run_id, HarvestLog)
+    site_runs = _deleted(session, HarvestSiteRun.run_id == run_id, HarvestSiteRun)
+    session.execute(delete(SiteProgress).where(SiteProgress.run_id == run_id))
+    day = run.harvest_date
+    session.delete(run)
+    keep_totals(session, [day])
+    for site_id, size in sizes.items():
+        its = (SiteTotals.first_day == Span.of(day).first, SiteTotals.site_schedule_id == site_id)
+        session.execute(update(SiteTotals).where(*its, SiteTotals.bytes < size).values(bytes=size))
+    return RemovedRun(run_id, day, site_runs, log_rows, reports)
+
+
+def _sizes(session: Session, run: HarvestRun) -> dict[int, int]:
+    """The kept bytes of each site in the span of a run, without this run.
+
+    They cannot be added up again, as old log rows are purged.
+    """
+    kept = select(SiteTotals.site_schedule_id, SiteTotals.bytes).where(
+        SiteTotals.first_day == Span.of(run.harvest_date).first
+    )
+    own = {row.site_schedule_id: row.bytes for row in session.execute(totals_of_sites([run.run_id]))}
+    return {row.site_schedule_id: row.bytes - own.get(row.site_schedule_id, 0) for row in session.execute(kept)}
+
+
+def why_it_stays(session: Session, run_id: int) -> str:
+    """The reason why a run must stay, as the rest of a sentence; empty if it may go."""
+    run = session.get_one(HarvestRun, run_id)
+    ours = select(HarvestSiteRun.site_run_id).where(HarvestSiteRun.run_id == run.run_id)
+    later = aliased(HarvestSiteRun)
+    is_of_site = later.site_schedule_id == HarvestSiteRun.site_schedule_id
+    is_newest = ~exists().where(is_of_site, later.site_run_id > HarvestSiteRun.site_run_id)
+    waiting = select(ReportDelivery.report_id).where(ReportDelivery.status == "queued")
+    if run.status == RunStatus.RUNNING.value:
+        return "it is under way"
+    if session.scalar(select(func.max(HarvestRun.run_id))) == run.run_id:
+        return "it is the newest run"
+    if _any(session, HarvestSiteRun.run_id == run.run_id, HarvestSiteRun.status == SiteRunStatus.INTERRUPTED.value):
+        return "the next run goes on with a site of it"
+    if _any(session, HarvestSiteRun.run_id == run.run_id, is_newest):
+        return "it has the last harvest of a site"
+    if _any(session, ReportOutbox.run_id == run.run_id, ReportOutbox.report_id.in_(waiting)):
+        return "a report of it waits to be delivered"
+    if _any(session, HarvestLog.run_id == run.run_id, IS_TRANSFER):
+        return "its log has transfers of documents"
+    if _any(session, HarvestDocument.pending_run == run.run_id):
+        return "an upload of it is pending"
+    if _any(session, SiteCheckpoint.site_run_id.in_(ours)):
+        return "the list of a repository goes on from it"
+    details = select(HarvestDetailLog.detail_log_id).join(HarvestLog).where(HarvestLog.run_id == run.run_id)
+    problem = or_(SiteProblem.detail_log_id.in_(details), SiteProblem.first_site_run.in_(ours))
+    if _any(session, SiteProblem.state == "open", problem):
+        return "an open problem was found in it"
+    return ""
+
+
+def _any(session: Session, *conditions: ColumnElement[bool]) -> bool:
+    return session.execute(select(1).where(*conditions).limit(1)).first() is not None
+
+
+def _deleted(session: Session, condition: ColumnElement[bool], table: type) -> int:
+    return int(session.execute(delete(table).where(condition)).rowcount)  # type: ignore[attr-defined]

@@ -1,0 +1,55 @@
+"""The right of a process to write for a run: by the run lock, or by the lease of a job. It is asked in each commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from sqlalchemy import Engine, bindparam, update
+from sqlalchemy.orm import Session
+
+from metaharvest.database.engine import database_errors
+from metaharvest.database.locks import HeldLock
+from metaharvest.database.models import HarvestRun
+from metaharvest.errors import DatabaseError, RunLost
+from metaharvest.jobs import claims
+from metaharvest.jobs.claims import HeldClaims
+from metaharvest.journal.writer import LOST, MayWrite
+from metaharvest.model import RunStatus
+
+_HEARTBEAT = (
+    update(HarvestRun)
+    .where(HarvestRun.run_id == bindparam("run"), HarvestRun.status == RunStatus.RUNNING.value)
+    .values(heartbeat_at=bindparam("now"))
+    .execution_options(synchronize_session=False)
+)
+
+
+def by_lock(engine: Engine, lock: HeldLock, run_id: int, clock: Callable[[], datetime]) -> MayWrite:
+    """The right of a run alone: it is still running, and its process still holds the run lock."""
+
+    def may_write(session: Session) -> bool:
+        beat = session.execute(_HEARTBEAT, {"run": run_id, "now": clock()})
+        if beat.rowcount != 1:  # type: ignore[attr-defined]
+            return False
+        try:
+            with database_errors(engine):
+                return lock.still_held()
+        except DatabaseError as error:
+            raise RunLost(f"{LOST} {error}") from error
+
+    return may_write
+
+
+def by_leases(held: HeldClaims) -> MayWrite:
+    """The right of a worker: it still has all jobs that it holds. Each commit renews their leases.
+
+    The row of the run is left alone: all workers would wait for it.
+    """
+
+    def may_write(session: Session) -> bool:
+        lost = claims.renew(session, held.all())
+        # A job that ends at this moment is no longer held, and nothing more is written for it.
+        return not any(held.has(claim) for claim in lost)
+
+    return may_write

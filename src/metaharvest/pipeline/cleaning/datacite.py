@@ -1,0 +1,126 @@
+"""DataCite 3 and 4, also in the envelope of DataCite's OAI-PMH: https://datacite-metadata-schema.readthedocs.io/."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from lxml import etree
+
+from metaharvest.model.outputs import Agent, AgentKind
+from metaharvest.pipeline.cleaning.draft import MOST, XML_LANG, Draft, Row, fill
+from metaharvest.pipeline.cleaning.names import Parts, agent
+from metaharvest.transform.crosswalks.datacite import NAMESPACES, resource_of
+from metaharvest.transform.crosswalks.rows import namespace_of, plain
+
+__all__ = ["NAMESPACES", "ROWS", "read"]
+
+_KINDS = {"personal": AgentKind.PERSON, "organizational": AgentKind.ORGANISATION}
+
+_DATES = {
+    "accepted": "Accepted",
+    "available": "Available",
+    "collected": "Collected",
+    "copyrighted": "Copyrighted",
+    "created": "Created",
+    "issued": "Issued",
+    "submitted": "Submitted",
+    "updated": "Updated",
+}
+
+
+def _title(draft: Draft, element: etree._Element, source: str) -> None:
+    draft.title(plain(element), source, element.get(XML_LANG))
+
+
+def _agents(element: etree._Element, source: str, role: str | None = None) -> Iterator[Agent]:
+    named = next((each for each in element.iterchildren("{*}creatorName", "{*}contributorName")), None)
+    kind = _KINDS.get("" if named is None else named.get("nameType", "").lower(), AgentKind.UNKNOWN)
+    yield from agent(
+        plain(named),
+        source,
+        said=Parts(kind, plain(element.find("{*}familyName")), plain(element.find("{*}givenName"))),
+        identifiers=[plain(each) for each in islice(element.iterchildren("{*}nameIdentifier"), MOST)],
+        role=role,
+    )
+
+
+def _creator(draft: Draft, element: etree._Element, source: str) -> None:
+    draft.creator(_agents(element, source))
+
+
+def _contributor(draft: Draft, element: etree._Element, source: str) -> None:
+    draft.contributor(_agents(element, source, element.get("contributorType") or None))
+
+
+def _publisher(draft: Draft, element: etree._Element, source: str) -> None:
+    draft.publisher(plain(element), source, element.get(XML_LANG))
+
+
+def _subject(draft: Draft, element: etree._Element, source: str) -> None:
+    draft.subject(plain(element), source, element.get(XML_LANG))
+
+
+def _description(draft: Draft, element: etree._Element, source: str) -> None:
+    if element.get("descriptionType", "Abstract") in ("Abstract", "Other", "Methods", ""):
+        draft.abstract(plain(element), source, element.get(XML_LANG))
+
+
+def _year(draft: Draft, element: etree._Element, source: str) -> None:
+    draft.date(plain(element), "Issued", source)
+
+
+def _date(draft: Draft, element: etree._Element, source: str) -> None:
+    draft.date(plain(element), _DATES.get(element.get("dateType", "").lower(), "Other"), source)
+
+
+def _type(draft: Draft, element: etree._Element, source: str) -> None:
+    draft.type(plain(element), source)
+    draft.type(element.get("resourceTypeGeneral") or "", f"{source}/@resourceTypeGeneral")
+
+
+def _language(draft: Draft, element: etree._Element, source: str) -> None:
+    draft.language(plain(element), source)
+
+
+def _identifier(draft: Draft, element: etree._Element, source: str) -> None:
+    scheme = element.get("identifierType") or element.get("alternateIdentifierType") or ""
+    draft.identifier(plain(element), source, scheme)
+
+
+def _relation(draft: Draft, element: etree._Element, source: str) -> None:
+    kind = element.get("relationType") or "relation"
+    draft.relation(kind, plain(element), source, element.get("relatedIdentifierType") or "")
+
+
+def _rights(draft: Draft, element: etree._Element, source: str) -> None:
+    draft.rights(plain(element), source, element.get("rightsURI") or element.get("rightsIdentifier") or "")
+
+
+ROWS = (
+    Row("m:titles/m:title", _title),
+    Row("m:creators/m:creator", _creator),
+    Row("m:contributors/m:contributor", _contributor),
+    Row("m:publisher", _publisher),
+    Row("m:subjects/m:subject", _subject),
+    Row("m:descriptions/m:description", _description),
+    Row("m:publicationYear", _year),
+    Row("m:dates/m:date", _date),
+    Row("m:date", _date),
+    Row("m:resourceType", _type),
+    Row("m:language", _language),
+    Row("m:identifier", _identifier),
+    Row("m:alternateIdentifiers/m:alternateIdentifier", _identifier),
+    Row("m:relatedIdentifiers/m:relatedIdentifier", _relation),
+    Row("m:rightsList/m:rights", _rights),
+    Row("m:rights", _rights),
+)
+"""The rows of DataCite; those of OpenAIRE have the same elements in another root."""
+
+
+def read(root: etree._Element, draft: Draft) -> None:
+    """Read the document with this root element; the envelope may have addresses of files."""
+    resource = resource_of(root)
+    fill(draft, ROWS, resource, namespace_of(resource))
+    for number, element in enumerate(islice(root.iter("{*}contentUrl"), MOST), 1):
+        draft.file(plain(element), f"contentUrl[{number}]")

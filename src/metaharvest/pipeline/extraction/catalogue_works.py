@@ -1,0 +1,90 @@
+"""Works of the catalogue that references may name: found by DOI, and by the keys of titles."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from metaharvest.database.batches import batches
+from metaharvest.database.pipeline_models import OutputRecord, OutputTitle
+from metaharvest.model.outputs import Output
+from metaharvest.pipeline.cleaning.json import output_of
+from metaharvest.pipeline.extraction.citation import Reference
+from metaharvest.pipeline.extraction.matching import Match, Work, by_title
+from metaharvest.pipeline.title_keys import keys_in_reference
+
+_MOST_WITH_KEY = 50
+"""Outputs with one key: a key of more is a phrase that many titles begin with."""
+
+
+def matches(session: Session, references: Sequence[Reference], own: int) -> list[Match | None]:
+    """The work of the catalogue that each reference names, None without one. `own` is the document with the references.
+
+    By the DOI, else by the title.
+    """
+    by_doi = with_dois(session, {each.doi for each in references if each.doi}, own)
+    found: list[Match | None] = [
+        Match(by_doi[each.doi], "doi", 100.0) if each.doi in by_doi else None for each in references
+    ]
+    wanted = [place for place, match in enumerate(found) if match is None]
+    candidates = _candidates(session, [references[place] for place in wanted], own)
+    for place, works in zip(wanted, candidates, strict=True):
+        found[place] = by_title(references[place], works)
+    return found
+
+
+def with_dois(session: Session, dois: Collection[str | None], own: int) -> Mapping[str | None, Work]:
+    """The works with these DOIs; of several outputs with one DOI, the first."""
+    found: dict[str | None, Work] = {}
+    for some in batches(sorted(each for each in dois if each)):
+        rows = session.execute(
+            select(OutputRecord.doi, OutputRecord.catalogue_document_id)
+            .where(OutputRecord.doi.in_(some), OutputRecord.catalogue_document_id != own)
+            .order_by(OutputRecord.catalogue_document_id)
+        )
+        for doi, number in rows:
+            found.setdefault(doi, Work((), doi=doi, number=number))
+    return found
+
+
+def work_of(output: Output, number: int | None = None) -> Work:
+    """The parts of an output by which references are compared with it."""
+    titles = tuple(each.text for each in output.titles)
+    names = tuple(each.family or each.name for each in output.creators)
+    return Work(titles, output.year, names, output.doi, number)
+
+
+def _candidates(session: Session, references: Sequence[Reference], own: int) -> list[list[Work]]:
+    """The works that have a key in common with each reference."""
+    keys = [keys_in_reference(each.raw) for each in references]
+    numbers = _numbers(session, {key for each in keys for key in each}, own)
+    wanted = [sorted({number for key in each for number in numbers.get(key, ())}) for each in keys]
+    works = _works(session, {number for each in wanted for number in each})
+    return [[works[number] for number in each if number in works] for each in wanted]
+
+
+def _numbers(session: Session, keys: Iterable[str], own: int) -> Mapping[str, Sequence[int]]:
+    """The outputs with each of these keys, but those of a key that too many have."""
+    known: list[str] = []
+    for some in batches(sorted(keys)):
+        counted = select(OutputTitle.title_key).where(OutputTitle.title_key.in_(some)).group_by(OutputTitle.title_key)
+        known += session.scalars(counted.having(func.count() <= _MOST_WITH_KEY))
+    found: defaultdict[str, list[int]] = defaultdict(list)
+    for some in batches(known):
+        query = select(OutputTitle.title_key, OutputTitle.catalogue_document_id)
+        for key, number in session.execute(query.where(OutputTitle.title_key.in_(some))):
+            if number != own:
+                found[key].append(number)
+    return found
+
+
+def _works(session: Session, numbers: Iterable[int]) -> Mapping[int, Work]:
+    found: dict[int, Work] = {}
+    for some in batches(sorted(numbers)):
+        query = select(OutputRecord.catalogue_document_id, OutputRecord.content)
+        for number, content in session.execute(query.where(OutputRecord.catalogue_document_id.in_(some))):
+            found[number] = work_of(output_of(content), number)
+    return found

@@ -1,0 +1,85 @@
+"""The files that this stage reads, and the texts that it writes: where they are, and when they are deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from sqlalchemy import and_, or_, select
+from sqlalchemy.orm import Session
+
+from metaharvest.database.batches import batches
+from metaharvest.database.engine import database_errors, writers
+from metaharvest.database.pipeline_models import OutputFile, OutputText, PipelineStep
+from metaharvest.pipeline import leftovers
+from metaharvest.pipeline.extraction import lookups
+from metaharvest.pipeline.full_text.store import FileStore, FolderStore, delete_settled, open_store
+from metaharvest.pipeline.stage import Context, StageName, StepState
+
+READ_FILE = "read file"
+"""Among the leftovers: a file that is not to be kept, and whose text was taken."""
+
+TEXT = "text"
+
+_UNCONFIRMED_FOR = timedelta(hours=1)
+"""The time after which the writer of a text that no row names is taken for dead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """The store of files, and that of texts."""
+
+    files: FileStore
+    texts: FileStore
+
+
+def stores(context: Context) -> Stores:
+    """The stores of an installation. Raises SettingsError."""
+    return Stores(open_store(context.folder, context.settings.pipeline.files), FolderStore(context.folder / "texts"))
+
+
+def tidy(context: Context) -> None:
+    """Delete texts that no row names, files that are not to be kept, and old answers of services."""
+    opened = stores(context)
+    _confirm_texts(context, opened.texts)
+    _delete_unused(context, TEXT, opened.texts, _texts_in_use)
+    _delete_unused(context, READ_FILE, opened.files, _files_in_use)
+    with database_errors(context.engine), writers(context.engine).begin() as session:
+        lookups.delete_old(session, context.now())
+
+
+def _delete_unused(context: Context, kind: str, store: FileStore, used: leftovers.Used) -> None:
+    """Delete the noted files of a kind that are not in use, and that nobody is writing."""
+    leftovers.delete_unused(context, kind, used, lambda digest: delete_settled(store, digest))
+
+
+def _confirm_texts(context: Context, texts: FileStore) -> None:
+    """Note that rows name the new texts; delete those that none has named for an hour."""
+    ages = dict(texts.unconfirmed())
+    for some in batches(sorted(ages)):
+        with context.reading() as session:
+            used = set(_texts_in_use(session, some))
+        for digest in some:
+            is_abandoned = digest not in used and ages[digest] >= _UNCONFIRMED_FOR
+            if is_abandoned:
+                texts.delete(digest)
+            if is_abandoned or digest in used:
+                texts.confirm(digest)
+
+
+def _texts_in_use(session: Session, digests: Sequence[str]) -> Collection[str]:
+    return set(session.scalars(select(OutputText.text_sha256).where(OutputText.text_sha256.in_(digests))))
+
+
+def _files_in_use(session: Session, digests: Sequence[str]) -> Collection[str]:
+    """The files with a row that keeps them, or whose text extraction has not read yet."""
+    is_step = and_(
+        PipelineStep.catalogue_document_id == OutputFile.catalogue_document_id,
+        PipelineStep.stage == StageName.EXTRACTION.value,
+    )
+    waits = or_(
+        PipelineStep.state.is_(None), PipelineStep.state == StepState.WAITING.value, PipelineStep.retry_at.is_not(None)
+    )
+    query = select(OutputFile.sha256).outerjoin(PipelineStep, is_step)
+    return set(session.scalars(query.where(OutputFile.sha256.in_(digests), or_(OutputFile.kept, waits))))

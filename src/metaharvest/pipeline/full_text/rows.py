@@ -1,0 +1,90 @@
+"""The rows of the table `output_file`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime
+
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from metaharvest.database.batches import batches
+from metaharvest.database.pipeline_models import OutputFile, OutputText
+from metaharvest.pipeline import leftovers
+
+KIND = "file"
+"""The kind of these files among the leftovers."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """The file of an output as its row has it: see OutputFile."""
+
+    url: str
+    final_url: str
+    found_by: str
+    sha256: str
+    media_type: str
+    size: int
+    kept: bool
+    licence: str | None
+    etag: str | None
+    last_modified: str | None
+
+
+_COLUMNS = [getattr(OutputFile, each.name) for each in fields(StoredFile)]
+
+
+def files_of(session: Session, numbers: Collection[int]) -> Mapping[int, StoredFile]:
+    """The best file of each of these documents that has one."""
+    query = select(OutputFile.catalogue_document_id, *_COLUMNS).where(
+        OutputFile.catalogue_document_id.in_(numbers), OutputFile.rank == 0
+    )
+    return {number: StoredFile(*values) for number, *values in session.execute(query)}
+
+
+def read_texts(session: Session, digests: Collection[str]) -> frozenset[str]:
+    """The files, among these, whose text is known: nobody needs their bytes any more."""
+    return frozenset(session.scalars(select(OutputText.file_sha256).where(OutputText.file_sha256.in_(digests))))
+
+
+def used(session: Session, digests: Sequence[str]) -> Collection[str]:
+    """The files, among these, that a row names."""
+    found: set[str] = set()
+    for some in batches(digests):
+        found.update(session.scalars(select(OutputFile.sha256).where(OutputFile.sha256.in_(some))))
+    return found
+
+
+def replace_files(session: Session, files: Mapping[int, StoredFile | None], now: datetime) -> None:
+    """Make these the files of the documents with these numbers; None: the document has none any more."""
+    remove_files(session, files, {number: each.sha256 for number, each in files.items() if each is not None})
+    known = {row.catalogue_document_id: row for row in _rows(session, files)}
+    for number, file in files.items():
+        if file is None:
+            continue
+        row = known.get(number)
+        if row is None:
+            session.add(OutputFile(catalogue_document_id=number, rank=0, fetched_at=now, **asdict(file)))
+            continue
+        row.fetched_at = now
+        for name, value in asdict(file).items():
+            setattr(row, name, value)
+    session.flush()
+
+
+def remove_files(session: Session, numbers: Iterable[int], except_for: Mapping[int, str] | None = None) -> None:
+    """Delete the files of these documents, except for these digests; the bytes are deleted afterwards, by `tidy`."""
+    stays = except_for or {}
+    old = [row for row in _rows(session, numbers) if stays.get(row.catalogue_document_id) != row.sha256]
+    for some in batches([row.output_file_id for row in old]):
+        session.execute(delete(OutputFile).where(OutputFile.output_file_id.in_(some)))
+    leftovers.note(session, KIND, {row.sha256 for row in old})
+
+
+def _rows(session: Session, numbers: Iterable[int]) -> list[OutputFile]:
+    found: list[OutputFile] = []
+    for some in batches(list(numbers)):
+        found += session.scalars(select(OutputFile).where(OutputFile.catalogue_document_id.in_(some)))
+    return found

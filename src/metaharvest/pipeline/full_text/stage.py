@@ -1,0 +1,277 @@
+"""The stage `full-text`: finds the file of each output, keeps its bytes, and writes the table `output_file`.
+
+Documents are searched side by side, as many at a time as the client has places. A file that is known is asked for by
+its ETag or date first. If a site keeps no files, the bytes stay in the folder until extraction has taken their text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from metaharvest.config.settings import Settings
+from metaharvest.database.host_leases import HostLeases
+from metaharvest.database.pipeline_models import OutputRecord
+from metaharvest.model import FullText, ListVersion, Site
+from metaharvest.model.outputs import Output
+from metaharvest.pipeline import leftovers
+from metaharvest.pipeline.cleaning.json import output_of
+from metaharvest.pipeline.folder import unusable
+from metaharvest.pipeline.full_text import rows
+from metaharvest.pipeline.full_text.candidates import Candidate, host_of
+from metaharvest.pipeline.full_text.crawling import Crawler, Reach, Unmodified, fetcher_for
+from metaharvest.pipeline.full_text.kinds import TEXTS, kind_of
+from metaharvest.pipeline.full_text.links import candidates, is_closed, is_without_text
+from metaharvest.pipeline.full_text.outcome import closed, failure_of, keeps_files
+from metaharvest.pipeline.full_text.rows import StoredFile
+from metaharvest.pipeline.full_text.store import FileStore, delete_settled, open_store
+from metaharvest.pipeline.full_text.walk import Answer, Refusal, Walk
+from metaharvest.pipeline.stage import Context, Document, Result, Stage, StageName
+from metaharvest.sites.registry import read_sites_of
+
+VERSION = 1
+AT_ONCE = 16
+"""Documents that are searched at a time; a host has as many connections as the settings allow."""
+
+_LOOK_SECONDS = 0.2
+"""The time between two looks whether the context stops."""
+
+_SECONDS_TO_END = 1.0
+"""The time that searches under way have when the context stops."""
+
+_UNCONFIRMED_FOR = timedelta(hours=1)
+"""The time after which the writer of a file that no row names is taken for dead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The search for the file of a document: its output, the rules of its site, and its file of the last time.
+
+    `is_kept`: the file is kept after its text was taken.
+    """
+
+    document: Document
+    output: Output
+    own_hosts: tuple[str, ...]
+    reach: Reach
+    is_kept: bool
+    known: StoredFile | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NoFile:
+    """The value of a document without a file. `keeps`: its file of the last time stays."""
+
+    keeps: bool
+
+
+def perform(context: Context, documents: Sequence[Document]) -> Iterator[Result]:
+    """The files of the documents. Documents that were not begun when the context stops are left out."""
+    if not context.settings.pipeline.full_text:
+        yield from map(Result, documents)
+        return
+    files = open_store(context.folder, context.settings.pipeline.files)
+    searches, others = _searches(context, documents, files)
+    yield from map(Result, others)
+    if searches:
+        yield from asyncio.run(_crawl(context, searches, files))
+
+
+def store(session: Session, results: Sequence[Result], now: datetime) -> None:
+    """Replace the files of these documents. A file stays while its server does not answer."""
+    files = {
+        each.document.number: each.value if isinstance(each.value, StoredFile) else None
+        for each in results
+        if not (isinstance(each.value, NoFile) and each.value.keeps)
+    }
+    rows.replace_files(session, files, now)
+
+
+def remove(session: Session, numbers: Collection[int]) -> None:
+    """Delete the files of the documents with these numbers."""
+    rows.remove_files(session, numbers)
+
+
+def tidy(context: Context) -> None:
+    """Delete the bytes that no row names any more, also those of a process that was killed before it wrote the row."""
+    files = open_store(context.folder, context.settings.pipeline.files)
+    ages = dict(files.unconfirmed())
+    with context.reading() as session:
+        known = set(rows.used(session, list(ages)))
+    for sha256, age in ages.items():
+        if sha256 not in known and age >= _UNCONFIRMED_FOR:
+            files.delete(sha256)
+        if sha256 in known or age >= _UNCONFIRMED_FOR:
+            files.confirm(sha256)
+
+    leftovers.delete_unused(context, rows.KIND, rows.used, lambda each: delete_settled(files, each, _UNCONFIRMED_FOR))
+
+
+def _searches(
+    context: Context, documents: Sequence[Document], files: FileStore
+) -> tuple[Sequence[Search], Sequence[Document]]:
+    """The searches for these documents, and the documents without one: without an output, or their site wants none."""
+    numbers = [each.number for each in documents]
+    with context.reading() as session:
+        outputs = _outputs(session, numbers)
+        sites = read_sites_of(session, {each.site_id for each in documents if each.site_id is not None})
+        known = _usable(session, rows.files_of(session, numbers), files)
+    searches, others = [], []
+    for document in documents:
+        output = outputs.get(document.number)
+        site = sites.get(document.site_id or 0)
+        rule = _rule(context.settings, site if isinstance(site, Site) else None)
+        if output is None or rule is FullText.NONE:
+            others.append(document)
+            continue
+        hosts, reach = _place(context.settings, site if isinstance(site, Site) else None)
+        is_kept = rule is FullText.KEEP
+        searches.append(Search(document, output, hosts, reach, is_kept, known.get(document.number)))
+    return searches, others
+
+
+def _outputs(session: Session, numbers: Collection[int]) -> Mapping[int, Output]:
+    query = select(OutputRecord.catalogue_document_id, OutputRecord.content)
+    found = session.execute(query.where(OutputRecord.catalogue_document_id.in_(numbers)))
+    return {number: output_of(content) for number, content in found}
+
+
+def _usable(session: Session, known: Mapping[int, StoredFile], files: FileStore) -> Mapping[int, StoredFile]:
+    """The known files that no request needs to fetch again: their bytes are there, or their text is known."""
+    texts = rows.read_texts(session, {each.sha256 for each in known.values()})
+    return {
+        number: each
+        for number, each in known.items()
+        if (not each.kept and each.sha256 in texts) or files.has(each.sha256)
+    }
+
+
+def _rule(settings: Settings, site: Site | None) -> FullText:
+    own = site.options.full_text if site else None
+    return own or (FullText.KEEP if settings.pipeline.keep_files else FullText.TEXT)
+
+
+def _place(settings: Settings, site: Site | None) -> tuple[tuple[str, ...], Reach]:
+    """The hosts of a site, and its permissions."""
+    if site is None:
+        return (), Reach()
+    options = settings.applied_to(site).options
+    host = host_of(site.list_url) if site.list_url.startswith("http") else ""
+    return ((host,) if host else ()), Reach(options.allow_networks, options.ca_file)
+
+
+async def _crawl(context: Context, searches: Sequence[Search], files: FileStore) -> list[Result]:
+    """The results of these searches, side by side; one that was not complete when the context stopped has none."""
+    leases = HostLeases(context.engine) if context.settings.workers.broker else None
+    today = context.now().date()
+    places = asyncio.Semaphore(AT_ONCE)
+    async with fetcher_for(context.settings, leases) as fetcher:
+        crawler = Crawler(fetcher, context.stops)
+
+        async def searched(search: Search) -> Result | None:
+            async with places:
+                return None if context.stops() else await _search(search, crawler, files, today)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(searched(each)) for each in searches]
+                await _until_done(tasks, context.stops)
+        except ExceptionGroup as group_of_errors:
+            raise group_of_errors.exceptions[0] from None
+    ended = [task for task in tasks if not task.cancelled()]
+    return [found for task in ended if (found := task.result()) is not None]
+
+
+async def _until_done(tasks: Collection[asyncio.Task[Result | None]], stops: Callable[[], bool]) -> None:
+    """Wait for tasks. When the context stops, they have a few seconds: a slow server may take minutes for a file."""
+    waiting = set(tasks)
+    while waiting and not stops():
+        _, waiting = await asyncio.wait(waiting, timeout=_LOOK_SECONDS)
+    if waiting:
+        _, waiting = await asyncio.wait(waiting, timeout=_SECONDS_TO_END)
+    for task in waiting:
+        task.cancel()
+
+
+async def _search(search: Search, crawler: Crawler, files: FileStore, today: date) -> Result | None:
+    """The file of a document, or the reason without one; None: the context stopped."""
+    output = search.output
+    if is_closed(output, today.isoformat()):
+        return _without(search, closed(output.embargo_until, today))
+    starts = candidates(output, search.own_hosts)
+    if not starts and is_without_text(output):
+        return Result(search.document)
+    if again := await _again(search, starts, crawler, files):
+        return Result(search.document, again)
+    walk = Walk(starts, output.title)
+    while candidate := walk.following():
+        if crawler.stops():
+            return None
+        answer = await crawler.get(candidate.url, search.reach)
+        if not isinstance(answer, Unmodified):
+            await asyncio.to_thread(walk.take, candidate, answer)
+    if walk.found is None:
+        return _without(search, walk.refusal)
+    found = walk.found
+    return Result(
+        search.document, await _kept(search, found.candidate, found.answer, found.media_type, found.licence, files)
+    )
+
+
+def _without(search: Search, refusal: Refusal) -> Result:
+    return Result(search.document, NoFile(keeps_files(refusal)), failure_of(refusal))
+
+
+async def _again(search: Search, starts: Sequence[Candidate], crawler: Crawler, files: FileStore) -> StoredFile | None:
+    """The file of the last time, if the record still begins with its address and it can be had there."""
+    known = search.known
+    if known is None or not starts or known.url != starts[0].start or (search.is_kept and not known.kept):
+        return None
+    version = ListVersion(known.etag, known.last_modified, known.sha256)
+    answer = await crawler.get(known.final_url, search.reach, version)
+    if isinstance(answer, Unmodified):
+        return replace(known, kept=search.is_kept, licence=starts[0].licence or known.licence)
+    if isinstance(answer, Refusal) or TEXTS.get(kind_of(answer.content, answer.media_type)) != known.media_type:
+        return None
+    same = Candidate(known.final_url, known.found_by, start=known.url)
+    return await _kept(search, same, answer, known.media_type, starts[0].licence or known.licence, files)
+
+
+async def _kept(
+    search: Search, candidate: Candidate, answer: Answer, media_type: str, licence: str | None, files: FileStore
+) -> StoredFile:
+    """Write the bytes, and return the row. Raises MetaharvestError."""
+    try:
+        await asyncio.to_thread(files.put, answer.sha256, answer.content)
+    except OSError as error:
+        raise unusable(files.place, error) from error
+    return StoredFile(
+        url=candidate.start,
+        final_url=answer.url,
+        found_by=candidate.found_by,
+        sha256=answer.sha256,
+        media_type=media_type,
+        size=len(answer.content),
+        kept=search.is_kept,
+        licence=licence,
+        etag=answer.etag,
+        last_modified=answer.last_modified[:100] if answer.last_modified else None,
+    )
+
+
+STAGE = Stage(
+    StageName.FULL_TEXT,
+    VERSION,
+    perform,
+    store,
+    remove,
+    tidy=tidy,
+    wakes=(StageName.EXTRACTION,),
+    batch=48,
+    parts=8,
+)

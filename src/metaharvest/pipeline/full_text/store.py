@@ -1,0 +1,222 @@
+"""The files of outputs, each once, by their digest: `ab/cd/SHA256` in a folder, or in an object store by fsspec.
+
+A file is written before the database knows it. `unconfirmed` has the digests of such files, so that a file whose writer
+was killed is deleted in the end, too.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Protocol
+
+from metaharvest.errors import SettingsError
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_NEW = "new"
+_PART = "part-"
+_WRITTEN_WITHIN = timedelta(hours=1)
+"""A part of a file that is older was left by a process that was killed."""
+
+
+class FileStore(Protocol):
+    """A store of files. All methods may raise OSError."""
+
+    @property
+    def place(self) -> str:
+        """The folder or URL of the store, for messages."""
+
+    def put(self, sha256: str, content: bytes) -> None:
+        """Write the file, whole or not at all, and note that it is unconfirmed."""
+
+    def read(self, sha256: str) -> bytes:
+        """The bytes of a file. Raises FileNotFoundError."""
+
+    def has(self, sha256: str) -> bool:
+        """True if there is such a file."""
+
+    def delete(self, sha256: str) -> None:
+        """Delete a file; nothing happens if it is not there."""
+
+    def unconfirmed(self) -> Iterator[tuple[str, timedelta]]:
+        """The digests of files that the database may not know, and the time since they were written."""
+
+    def unconfirmed_for(self, sha256: str) -> timedelta | None:
+        """The time since a file that the database may not know was written; None: the database knows it."""
+
+    def confirm(self, sha256: str) -> None:
+        """The database knows the file, or it was deleted."""
+
+
+def open_store(folder: Path, url: str = "") -> FileStore:
+    """The store in this folder, or at this URL of fsspec, such as `s3://bucket/files`. Raises SettingsError."""
+    return _ObjectStore(url) if url else FolderStore(folder / "files")
+
+
+def delete_settled(files: FileStore, sha256: str, after: timedelta = timedelta.max) -> bool:
+    """Delete a file that no row names, unless it was written again in the time `after`: a row of it may be under way.
+
+    It looks at this moment: many files may have been deleted, or written, since the rows were read.
+    """
+    age = files.unconfirmed_for(sha256)
+    if age is not None and age < after:
+        return False
+    files.delete(sha256)
+    return True
+
+
+def place_of(sha256: str) -> str:
+    """The place of a file in its store. Raises ValueError for anything but a digest."""
+    if not _DIGEST.fullmatch(sha256):
+        raise ValueError(f"{sha256!r:.80} is no SHA-256")
+    return f"{sha256[:2]}/{sha256[2:4]}/{sha256}"
+
+
+class FolderStore:
+    """Files in a folder of this machine, or of a file server that all workers share."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @property
+    def place(self) -> str:
+        """See FileStore."""
+        return str(self._folder)
+
+    def path(self, sha256: str) -> Path:
+        """The path of a file."""
+        return self._folder / place_of(sha256)
+
+    def put(self, sha256: str, content: bytes) -> None:
+        """See FileStore. The bytes are on the disk before the file has its name."""
+        path = self.path(sha256)
+        note = self._note(sha256)
+        note.parent.mkdir(parents=True, exist_ok=True)
+        note.touch()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(prefix=_PART, dir=note.parent)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).replace(path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+    def read(self, sha256: str) -> bytes:
+        """See FileStore."""
+        return self.path(sha256).read_bytes()
+
+    def has(self, sha256: str) -> bool:
+        """See FileStore."""
+        return self.path(sha256).is_file()
+
+    def delete(self, sha256: str) -> None:
+        """See FileStore. Empty folders go, too."""
+        path = self.path(sha256)
+        path.unlink(missing_ok=True)
+        with suppress(OSError):  # they have other files
+            path.parent.rmdir()
+            path.parent.parent.rmdir()
+
+    def unconfirmed(self) -> Iterator[tuple[str, timedelta]]:
+        """See FileStore."""
+        with suppress(FileNotFoundError):
+            for each in os.scandir(self._folder / _NEW):
+                with suppress(FileNotFoundError):
+                    age = timedelta(seconds=time.time() - each.stat().st_mtime)
+                    if not each.name.startswith(_PART):
+                        yield each.name, age
+                    elif age > _WRITTEN_WITHIN:
+                        Path(each.path).unlink()
+
+    def unconfirmed_for(self, sha256: str) -> timedelta | None:
+        """See FileStore."""
+        with suppress(FileNotFoundError):
+            return timedelta(seconds=time.time() - self._note(sha256).stat().st_mtime)
+        return None
+
+    def confirm(self, sha256: str) -> None:
+        """See FileStore."""
+        self._note(sha256).unlink(missing_ok=True)
+
+    def _note(self, sha256: str) -> Path:
+        place_of(sha256)
+        return self._folder / _NEW / sha256
+
+
+class _ObjectStore:
+    """Files in an object store. The content of a note is its time: not all stores report times."""
+
+    def __init__(self, url: str) -> None:
+        self.place = url
+        try:
+            import fsspec
+
+            self._system, self._root = fsspec.core.url_to_fs(url)
+        except ImportError as error:
+            raise SettingsError(
+                f"The files of the pipeline belong at {url}, and a package is missing ({error.name or error}). "
+                "Install `metaharvest[object-store]`, and the package of fsspec for this kind of URL, such as s3fs."
+            ) from error
+        except ValueError as error:
+            raise SettingsError(f"[pipeline] files is {url}, which is no URL of fsspec: {error}.") from error
+
+    def put(self, sha256: str, content: bytes) -> None:
+        """See FileStore. Object stores write a file whole or not at all."""
+        self._write(f"{_NEW}/{sha256}", datetime.now(UTC).isoformat().encode())
+        self._write(place_of(sha256), content)
+
+    def read(self, sha256: str) -> bytes:
+        """See FileStore."""
+        return bytes(self._system.cat_file(self._path(place_of(sha256))))
+
+    def has(self, sha256: str) -> bool:
+        """See FileStore."""
+        return bool(self._system.exists(self._path(place_of(sha256))))
+
+    def delete(self, sha256: str) -> None:
+        """See FileStore."""
+        with suppress(FileNotFoundError):
+            self._system.rm_file(self._path(place_of(sha256)))
+
+    def unconfirmed(self) -> Iterator[tuple[str, timedelta]]:
+        """See FileStore."""
+        try:
+            found: list[Any] = self._system.ls(self._path(_NEW), detail=False)
+        except FileNotFoundError:
+            return
+        for each in found:
+            name = str(each).rpartition("/")[2]
+            with suppress(ValueError):
+                if (age := self.unconfirmed_for(name)) is not None:
+                    yield name, age
+
+    def unconfirmed_for(self, sha256: str) -> timedelta | None:
+        """See FileStore."""
+        place_of(sha256)
+        with suppress(FileNotFoundError):
+            noted = self._system.cat_file(self._path(f"{_NEW}/{sha256}"))
+            return datetime.now(UTC) - datetime.fromisoformat(noted.decode())
+        return None
+
+    def confirm(self, sha256: str) -> None:
+        """See FileStore."""
+        with suppress(FileNotFoundError):
+            self._system.rm_file(self._path(f"{_NEW}/{sha256}"))
+
+    def _write(self, place: str, content: bytes) -> None:
+        path = self._path(place)
+        self._system.makedirs(path.rpartition("/")[0], exist_ok=True)
+        self._system.pipe_file(path, content)
+
+    def _path(self, place: str) -> str:
+        return f"{self._root}/{place}"

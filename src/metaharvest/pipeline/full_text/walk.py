@@ -1,0 +1,171 @@
+"""The decisions on the way from a record to its file: what to request next, and what an answer is. Pure.
+
+    walk = Walk(candidates, title)
+    while candidate := walk.following():
+        walk.take(candidate, ...the answer, or the reason why there is none...)
+    walk.found, or walk.refusal
+
+A page is followed at once, before the next address of the record: its links are better than another guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from enum import StrEnum
+
+from metaharvest.pipeline.full_text.candidates import Candidate, Expects
+from metaharvest.pipeline.full_text.kinds import TEXTS, Kind, charset_of, kind_of
+from metaharvest.pipeline.full_text.landing import Page, is_login_address, read_page
+from metaharvest.text import shown_url
+
+MOST_HOPS = 3
+"""The number of pages on the way to a file."""
+
+MOST_REQUESTS = 12
+LETTERS_OF_A_TEXT = 8_000
+"""A page with this number of letters, which is said to be the text of an output, is taken for it."""
+
+
+class Reason(StrEnum):
+    """Why there is no file. The first ones count before the later ones, where several addresses were tried."""
+
+    UNREACHABLE = "unreachable"
+    BLOCKED = "blocked"
+    LOGIN = "login"
+    LICENCE = "licence"
+    TOO_LARGE = "too-large"
+    WRONG_TYPE = "wrong-type"
+    TOO_MANY_HOPS = "too-many-hops"
+    LOOP = "loop"
+    MISSING = "missing"
+    NO_LINK = "no-link"
+
+
+_ORDER = {reason: place for place, reason in enumerate(Reason)}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A reason with a sentence. `retry_after`: the pause that the server asks for."""
+
+    reason: Reason
+    message: str
+    retry_after: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A body that came from `url`, after all redirects. `link` is its header Link, `media_type` its Content-Type."""
+
+    url: str
+    content: bytes
+    sha256: str
+    media_type: str = ""
+    link: str = ""
+    etag: str | None = None
+    last_modified: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The file of an output, and the way to it."""
+
+    candidate: Candidate
+    answer: Answer
+    media_type: str
+    licence: str | None
+
+
+class Walk:
+    """One search for the file of an output with this title, from the addresses of its record."""
+
+    def __init__(self, candidates: Sequence[Candidate], title: str = "") -> None:
+        self.found: Found | None = None
+        self._waiting = list(candidates)
+        self._title = title
+        self._visited: set[str] = set()
+        self._pages: set[str] = set()
+        self._refusals: list[Refusal] = []
+        self._text_page: Found | None = None
+        self._requests = 0
+
+    @property
+    def refusal(self) -> Refusal:
+        """Why there is no file: the reason that says most."""
+        if not self._refusals:
+            return Refusal(Reason.NO_LINK, "The record has no address that may lead to a file.")
+        return min(self._refusals, key=lambda each: _ORDER[each.reason])
+
+    def following(self) -> Candidate | None:
+        """The next address to request; None: the file is found, or nothing is left."""
+        while self.found is None and self._waiting and self._requests < MOST_REQUESTS:
+            candidate = self._waiting.pop(0)
+            if candidate.url not in self._visited:
+                self._visited.add(candidate.url)
+                self._requests += 1
+                return candidate
+        if self.found is None:
+            self.found = self._text_page
+        return None
+
+    def take(self, candidate: Candidate, answer: Answer | Refusal) -> None:
+        """The answer to a candidate. A redirect counts as a visit of the address that it ends at."""
+        if isinstance(answer, Refusal):
+            self._refusals.append(answer)
+            return
+        self._visited.add(answer.url)
+        kind = kind_of(answer.content, answer.media_type)
+        if kind in (Kind.PDF, Kind.JATS) or (kind is Kind.TEXT and candidate.expects is not Expects.PAGE):
+            self.found = Found(candidate, answer, TEXTS[kind], candidate.licence)
+        elif kind is Kind.HTML:
+            self._take_page(candidate, answer)
+        else:
+            self._refuse(Reason.WRONG_TYPE, f"{shown_url(answer.url)} is {kind}, and no text can be taken from it.")
+
+    def _take_page(self, candidate: Candidate, answer: Answer) -> None:
+        if answer.sha256 in self._pages:
+            self._refuse(Reason.LOOP, f"{shown_url(answer.url)} is a page that was read already under another address.")
+            return
+        self._pages.add(answer.sha256)
+        charset = charset_of(answer.media_type)
+        page = read_page(answer.content, answer.url, link=answer.link, charset=charset, title=self._title)
+        if page.asks_login or (is_login_address(answer.url) and not page.candidates):
+            self._refuse(Reason.LOGIN, f"{shown_url(candidate.url)} leads to a page that asks for a login.")
+            return
+        self._note_text(candidate, answer, page)
+        self._follow(candidate, answer, page)
+
+    def _note_text(self, candidate: Candidate, answer: Answer, page: Page) -> None:
+        """Keep a page that is the text itself, for the case that no file is found."""
+        said = candidate.expects is Expects.HTML_TEXT or any(
+            each.expects is Expects.HTML_TEXT and each.url == answer.url for each in page.candidates
+        )
+        if said and page.letters >= LETTERS_OF_A_TEXT and self._text_page is None:
+            licence = candidate.licence or page.licence
+            self._text_page = Found(candidate, answer, TEXTS[Kind.HTML], licence)
+
+    def _follow(self, candidate: Candidate, answer: Answer, page: Page) -> None:
+        """Go on with the links of a page."""
+        where = shown_url(answer.url)
+        if not page.candidates:
+            if candidate.expects is Expects.FILE:
+                self._refuse(Reason.WRONG_TYPE, f"{where} should be a file, and is a web page without a link to one.")
+            elif candidate.expects is Expects.PAGE:
+                self._refuse(Reason.NO_LINK, f"The page {where} has no link to a file.")
+            elif self._text_page is None:
+                message = f"The page {where} has no link to a file, and is too short for the text itself."
+                self._refuse(Reason.NO_LINK, message)
+            return
+        new = [each for each in page.candidates if each.url not in self._visited]
+        if not new:
+            self._refuse(Reason.LOOP, f"The page {where} leads only to pages that lead back to it.")
+        elif candidate.hops >= MOST_HOPS:
+            self._refuse(Reason.TOO_MANY_HOPS, f"There is no file behind {MOST_HOPS} pages; the last one is {where}.")
+        else:
+            own = [replace(each, licence=each.licence or page.licence) for each in new]
+            self._waiting[:0] = [candidate.followed_by(each) for each in own]
+
+    def _refuse(self, reason: Reason, message: str) -> None:
+        self._refusals.append(Refusal(reason, message))

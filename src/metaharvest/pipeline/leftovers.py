@@ -1,0 +1,48 @@
+"""Files without a row: the transaction that deletes the last row of a file notes it; `tidy` deletes it afterwards.
+
+So no file stays, even if the process is killed in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from metaharvest.database.batches import batches
+from metaharvest.database.engine import database_errors, writers
+from metaharvest.database.models import Base
+from metaharvest.database.pipeline_models import PipelineLeftover
+from metaharvest.database.rows import insert_rows
+from metaharvest.pipeline.stage import Context
+
+_TABLE = Base.metadata.tables[PipelineLeftover.__tablename__]
+
+Used = Callable[[Session, Sequence[str]], Collection[str]]
+"""The digests, among some, that rows name."""
+
+Remove = Callable[[str], bool]
+"""Deletes the file with a digest; False if it stays for now: the transaction of a new row may be under way."""
+
+
+def note(session: Session, kind: str, digests: Collection[str]) -> None:
+    """Note files of a kind whose rows were deleted."""
+    for some in batches(sorted(digests)):
+        query = select(_TABLE.c.sha256).where(_TABLE.c.kind == kind, _TABLE.c.sha256.in_(some))
+        known = set(session.scalars(query))
+        if new := [{"kind": kind, "sha256": each} for each in some if each not in known]:
+            insert_rows(session.connection(), _TABLE, new)
+
+
+def delete_unused(context: Context, kind: str, used: Used, remove: Remove) -> None:
+    """Delete the noted files of a kind that no row names. A file that cannot be deleted stays noted."""
+    with context.reading() as session:
+        noted = list(session.scalars(select(_TABLE.c.sha256).where(_TABLE.c.kind == kind)))
+    for some in batches(noted):
+        with context.reading() as session:
+            still_used = used(session, some)
+        done = [each for each in some if each in still_used or remove(each)]
+        if done:
+            with database_errors(context.engine), writers(context.engine).begin() as session:
+                session.execute(delete(_TABLE).where(_TABLE.c.kind == kind, _TABLE.c.sha256.in_(done)))

@@ -1,0 +1,338 @@
+"""The index in a folder, by tantivy: https://docs.rs/tantivy. One process writes, any number read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from metaharvest.errors import IndexUnavailable, MetaharvestError
+from metaharvest.model.actions import todo
+from metaharvest.pipeline.search.contract import (
+    FACET_VALUES,
+    FACETS,
+    NAMED_FIELDS,
+    RELATED_FIELDS,
+    TIE,
+    WORD_FIELDS,
+    Entry,
+    Filters,
+    Found,
+    Hiding,
+    Hit,
+    Place,
+    Search,
+    Sort,
+    ordered_counts,
+    rank_of,
+)
+from metaharvest.pipeline.search.query_language import All, AnyOf, Query, Without, Words, Years
+from metaharvest.text import one_line
+
+_HEAP = 64_000_000
+"""Bytes of memory of the writer before it writes a segment."""
+
+_MOST_TIED = 20_000
+"""Hits of one score whose order by number is kept from page to page."""
+
+_NUMBERS = ("number", "rank", "site_id", "work")
+_EXACT = ("document_id", "origin")
+_Native = Any
+"""A query of tantivy."""
+
+_BASIC = "basic"
+"""The option of a field whose positions nobody needs."""
+
+
+def library() -> Any:
+    """The module tantivy. Raises MetaharvestError if it is not installed."""
+    try:
+        import tantivy
+    except ModuleNotFoundError as error:
+        if error.name != "tantivy":
+            raise
+        raise MetaharvestError(
+            "The library tantivy is not installed, which the search needs. "
+            "Install it with `pip install 'metaharvest[pipeline]'`."
+        ) from error
+    return tantivy
+
+
+@cache
+def _schema() -> Any:
+    builder = library().SchemaBuilder()
+    for name in _NUMBERS:
+        builder.add_unsigned_field(name, indexed=True, fast=True)
+    builder.add_integer_field("year_number", indexed=True, fast=True)
+    for name in (*WORD_FIELDS, *NAMED_FIELDS):
+        builder.add_text_field(name, tokenizer_name="whitespace")
+    for name in FACETS:
+        builder.add_text_field(name, tokenizer_name="raw", index_option=_BASIC, fast=True)
+    for name in _EXACT:
+        builder.add_text_field(name, tokenizer_name="raw", index_option=_BASIC)
+    builder.add_bytes_field("record", stored=True)
+    return builder.build()
+
+
+@contextmanager
+def _index_errors(folder: Path) -> Iterator[None]:
+    """Errors of tantivy as sentences."""
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        raise IndexUnavailable(
+            f"The search index in {folder} cannot be used: {one_line(str(error), 300)}. "
+            f"If it is damaged, {todo('pipeline.rebuild')} makes it again."
+        ) from error
+
+
+class EmbeddedWriter:
+    """The writer of the index in a folder; a new index, if the folder has none. Use it in `with`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._tantivy = library()
+        with _index_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            self._index = self._tantivy.Index(_schema(), str(folder))
+            self._writer = self._index.writer(_HEAP, 1)
+
+    def __enter__(self) -> EmbeddedWriter:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Wait for the merges of segments, and release the lock of the writer."""
+        with _index_errors(self._folder):
+            self._writer.wait_merging_threads()
+
+    def put(self, entries: Sequence[Entry]) -> None:
+        """Write these entries. Raises IndexUnavailable."""
+        schema = _schema()
+        with _index_errors(self._folder):
+            self._delete([entry.number for entry in entries])
+            for entry in entries:
+                self._writer.add_document(self._tantivy.Document.from_dict(_values(entry), schema))
+
+    def remove(self, numbers: Collection[int]) -> None:
+        """Remove the entries with these numbers. Raises IndexUnavailable."""
+        with _index_errors(self._folder):
+            self._delete(list(numbers))
+
+    def _delete(self, numbers: Sequence[int]) -> None:
+        if numbers:
+            self._writer.delete_documents_by_query(library().Query.term_set_query(_schema(), "number", list(numbers)))
+
+    def last_number(self) -> int:
+        """The highest number of the entries. Raises IndexUnavailable."""
+        with _index_errors(self._folder):
+            self._index.reload()
+            searcher = self._index.searcher()
+            found = searcher.search(self._tantivy.Query.all_query(), 1, count=False, order_by_field="number").hits
+        return found[0][0] if found else 0
+
+    def commit(self) -> None:
+        """Show the written entries to readers. Raises IndexUnavailable."""
+        with _index_errors(self._folder):
+            self._writer.commit()
+
+
+def _values(entry: Entry) -> dict[str, Any]:
+    """An entry as tantivy takes it."""
+    return {
+        "number": entry.number,
+        "rank": rank_of(entry.year, entry.number),
+        "work": entry.work,
+        "document_id": entry.document_id,
+        **({"site_id": entry.site_id} if entry.site_id is not None else {}),
+        **({"origin": entry.origin} if entry.origin is not None else {}),
+        **({"year_number": entry.year} if entry.year is not None else {}),
+        **entry.words,
+        **entry.facets,
+        "record": json.dumps(entry.record, ensure_ascii=False, separators=(",", ":")).encode(),
+    }
+
+
+class EmbeddedIndex:
+    """An index in a folder, to read, for several threads. `searcher` gives its present state."""
+
+    def __init__(self, folder: Path, searcher: Callable[[], Any]) -> None:
+        self._folder = folder
+        self._searcher = searcher
+
+    def search(self, search: Search) -> Found:
+        """Answer a search. Raises IndexUnavailable."""
+        with _index_errors(self._folder):
+            searcher, query = self._searcher(), _restricted(_translated(search.query), search.filters, search.hiding)
+            if search.order is Sort.YEAR:
+                total, found = _by_year(searcher, query, search)
+            else:
+                total, found = _by_score(searcher, query, search)
+            hits = [
+                Hit(place.number, place.value if search.order is Sort.RELEVANCE else 0.0, place, _record(searcher, at))
+                for place, at in found
+            ]
+            return Found(total, hits, _facets(searcher, query) if search.facets else {})
+
+    def more_like_this(self, terms: Mapping[str, float], limit: int, hiding: Hiding) -> Sequence[Hit]:
+        """The outputs that have most of these terms. Raises IndexUnavailable."""
+        tantivy = library()
+        parts = [
+            (tantivy.Occur.Should, _boosted(_term(field, term), weight * of_field))
+            for term, weight in terms.items()
+            for field, of_field in RELATED_FIELDS.items()
+        ]
+        if not parts:
+            return []
+        with _index_errors(self._folder):
+            query, searcher = tantivy.Query.boolean_query(parts), self._searcher()
+            query = _restricted(query, Filters(), hiding)
+            found = _by_score(searcher, query, Search(limit=limit))[1]
+            return [Hit(place.number, place.value, place, _record(searcher, at)) for place, at in found]
+
+    def frequencies(self, terms: Collection[str]) -> Mapping[str, int]:
+        """The number of outputs with each term, and of all as "". Raises IndexUnavailable."""
+        with _index_errors(self._folder):
+            searcher = self._searcher()
+            found = {each: searcher.search(_any_field(each), 1).count for each in terms}
+            return {**found, "": searcher.num_docs}
+
+    def size(self) -> int:
+        """The number of outputs. Raises IndexUnavailable."""
+        with _index_errors(self._folder):
+            return int(self._searcher().num_docs)
+
+
+def _by_year(searcher: Any, query: _Native, search: Search) -> tuple[int, Sequence[tuple[Place, Any]]]:
+    """The number of all hits, and the next ones by their rank."""
+    total, seen = searcher.search(query, 1).count, 0
+    if search.after is not None:
+        rank, seen = int(search.after.value), search.after.seen
+        query = _with(query, _range("rank", library().FieldType.Unsigned, None, rank - 1))
+    hits = searcher.search(query, search.limit, count=False, order_by_field="rank").hits
+    numbers = searcher.fast_field_values("number", [at for _rank, at in hits])
+    return total, [
+        (Place(rank, number, seen + place), at)
+        for place, ((rank, at), number) in enumerate(zip(hits, numbers, strict=True), 1)
+    ]
+
+
+def _by_score(searcher: Any, query: _Native, search: Search) -> tuple[int, Sequence[tuple[Place, Any]]]:
+    """The number of all hits, and the next ones by their score; hits of one score by their number.
+
+    tantivy orders hits of one score by their place in the files, which changes. Therefore all hits of the last score
+    are read.
+    """
+    after = search.after
+    start = (-after.value, after.number) if after is not None else (-float("inf"), 0)
+    seen = after.seen if after is not None else 0
+    wanted = seen + search.limit + 1
+    while True:
+        result = searcher.search(query, wanted)
+        hits = result.hits
+        numbers = searcher.fast_field_values("number", [at for _score, at in hits])
+        ordered = sorted(
+            ((-score, number, at) for (score, at), number in zip(hits, numbers, strict=True)), key=lambda each: each[:2]
+        )
+        page = [each for each in ordered if each[:2] > start][: search.limit]
+        is_whole = len(hits) < wanted or (len(page) == search.limit and page[-1][0] < -hits[-1][0])
+        if is_whole or wanted > seen + _MOST_TIED:
+            break
+        wanted *= 4
+    return result.count, [
+        (Place(-negative, number, seen + place), at) for place, (negative, number, at) in enumerate(page, 1)
+    ]
+
+
+def _record(searcher: Any, at: Any) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = json.loads(bytes(searcher.doc(at)["record"][0]))
+    return found
+
+
+def _facets(searcher: Any, query: _Native) -> Mapping[str, Mapping[str, int]]:
+    """The values of each facet with their numbers, the most frequent first."""
+    wanted = {name: {"terms": {"field": name, "size": FACET_VALUES}} for name in FACETS}
+    found = searcher.aggregate(query, wanted)
+    return {
+        name: ordered_counts((each["key"], each["doc_count"]) for each in found[name]["buckets"]) for name in FACETS
+    }
+
+
+def _translated(query: Query) -> _Native:
+    """A query in the terms of tantivy."""
+    tantivy = library()
+    match query:
+        case Words(terms, _, None):
+            fields = [_boosted(_phrase(name, terms), weight) for name, weight in WORD_FIELDS.items()]
+            return tantivy.Query.disjunction_max_query(fields, TIE)
+        case Words(terms, _, str(field)):
+            return _boosted(_phrase(field, terms), WORD_FIELDS.get(field, 1.0))
+        case Years(first, last):
+            return _constant(_range("year_number", tantivy.FieldType.Integer, first, last))
+        case AnyOf(parts):
+            return tantivy.Query.boolean_query([(tantivy.Occur.Should, _translated(part)) for part in parts])
+        case Without(part):
+            return _constant(
+                tantivy.Query.boolean_query(
+                    [(tantivy.Occur.Must, tantivy.Query.all_query()), (tantivy.Occur.MustNot, _translated(part))]
+                )
+            )
+        case All(parts) if parts:
+            return tantivy.Query.boolean_query([(tantivy.Occur.Must, _translated(part)) for part in parts])
+        case _:
+            return _constant(tantivy.Query.all_query())
+
+
+def _restricted(query: _Native, filters: Filters, hiding: Hiding) -> _Native:
+    """The query for hits with the values of the filters that are not hidden."""
+    tantivy = library()
+    needed = [
+        tantivy.Query.term_set_query(_schema(), name, list(values)) for name, values in filters.values.items() if values
+    ]
+    if filters.first_year is not None or filters.last_year is not None:
+        needed.append(_range("year_number", tantivy.FieldType.Integer, filters.first_year, filters.last_year))
+    if filters.work is not None:
+        needed.append(_term("work", filters.work))
+    if filters.document_id is not None:
+        needed.append(_term("document_id", filters.document_id))
+    hidden = [_term("site_id", each) for each in hiding.sites] + [_term("origin", each) for each in hiding.origins]
+    if not needed and not hidden:
+        return query
+    parts = [(tantivy.Occur.Must, query), *((tantivy.Occur.Must, _constant(each)) for each in needed)]
+    return tantivy.Query.boolean_query([*parts, *((tantivy.Occur.MustNot, each) for each in hidden)])
+
+
+def _with(query: _Native, other: _Native) -> _Native:
+    tantivy = library()
+    return tantivy.Query.boolean_query([(tantivy.Occur.Must, query), (tantivy.Occur.Must, _constant(other))])
+
+
+def _constant(query: _Native) -> _Native:
+    """A part that adds nothing to the score."""
+    return library().Query.const_score_query(query, 0.0)
+
+
+def _boosted(query: _Native, weight: float) -> _Native:
+    return library().Query.boost_query(query, weight)
+
+
+def _term(field: str, value: str | int) -> _Native:
+    return library().Query.term_query(_schema(), field, value)
+
+
+def _phrase(field: str, terms: Sequence[str]) -> _Native:
+    """Terms one after another."""
+    if len(terms) == 1:
+        return _term(field, terms[0])
+    return library().Query.phrase_query(_schema(), field, list(terms))
+
+
+def _any_field(term: str) -> _Native:
+    tantivy = library()
+    return tantivy.Query.boolean_query([(tantivy.Occur.Should, _term(field, term)) for field in RELATED_FIELDS])
+
+
+def _range(field: str, kind: Any, first: int | None, last: int | None) -> _Native:
+    return library().Query.range_query(_schema(), field, kind, first, last)

@@ -1,0 +1,138 @@
+"""Entries of the index: made from an output, its work and its full text. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from metaharvest.model.outputs import Agent, Output, Text
+from metaharvest.pipeline.extraction.language import UNKNOWN, language_of_output
+from metaharvest.pipeline.search.contract import Entry
+from metaharvest.pipeline.search.terms import indexed
+from metaharvest.pipeline.stage import Document
+
+LONGEST_TEXT = 2_000_000
+"""Characters of a full text that can be found: some 300,000 words."""
+
+
+@dataclass(frozen=True, slots=True)
+class FullText:
+    """The text of an output, with its digest. `language` is an ISO code, None if it is not known."""
+
+    sha256: str
+    text: str
+    language: str | None = None
+
+
+def entry_of(document: Document, output: Output, work: int, full_text: FullText | None = None) -> Entry:
+    """The entry of a document with this output; `work` is the number of its work."""
+    language = _language(output, full_text)
+    main_type = output.types[0] if output.types else None
+    licence = next((each for each in output.licences if each.spdx), next(iter(output.licences), None))
+    facets = {
+        "site": document.site,
+        "year": str(output.year) if output.year is not None else None,
+        "type": main_type.label if main_type else None,
+        "language": language,
+        "licence": licence.spdx if licence else None,
+        "full_text": "yes" if full_text else "no",
+    }
+    return Entry(
+        number=document.number,
+        document_id=document.document_id,
+        change_seq=document.change_seq,
+        site_id=document.site_id,
+        origin=document.origin,
+        work=work,
+        year=output.year,
+        words=_words(document, output, language, full_text),
+        facets={name: value for name, value in facets.items() if value},
+        record={**_record(document, output, work), "language": language, "full_text": _described(full_text)},
+    )
+
+
+def _language(output: Output, full_text: FullText | None) -> str | None:
+    """The language of the text, which took the declared one into account; else of the title and the abstract."""
+    of_text = full_text.language if full_text else None
+    code = of_text if of_text and of_text != UNKNOWN else language_of_output(output)
+    return None if code == UNKNOWN else code
+
+
+def _words(document: Document, output: Output, language: str | None, full_text: FullText | None) -> Mapping[str, str]:
+    """The texts to search by field of the index."""
+    texts: dict[str, Sequence[str | None]] = {
+        "title": [each.text for each in output.titles],
+        "author": [part for each in output.creators for part in _names(each)],
+        "subject": [each.text for each in output.subjects],
+        "abstract": [each.text for each in output.abstracts],
+        "identifier": [
+            document.document_id,
+            document.item_identifier,
+            *[each.value for each in output.identifiers],
+        ],
+        "site_words": [document.site, document.origin],
+        "type_words": [part for each in output.types for part in (each.label, each.text)],
+        "language_words": [language, *[each.text for each in output.languages]],
+        "licence_words": [part for each in output.licences for part in (each.spdx, each.text, each.url)],
+        "text": [full_text.text[:LONGEST_TEXT]] if full_text else [],
+    }
+    return {name: indexed(text) for name, parts in texts.items() if (text := _joined(parts))}
+
+
+def _joined(parts: Sequence[str | None]) -> str:
+    """The texts among these, each once, on lines of their own."""
+    if len(parts) == 1:
+        return parts[0] or ""
+    return "\n".join(dict.fromkeys([each for each in parts if each]))
+
+
+def _names(agent: Agent) -> Sequence[str | None]:
+    """The name as given; also with the given name first, so that both are phrases."""
+    reversed_name = f"{agent.given} {agent.family}" if agent.family and agent.given else None
+    return agent.name, reversed_name, agent.orcid, agent.ror
+
+
+def _record(document: Document, output: Output, work: int) -> dict[str, Any]:
+    """What answers show of an output, as JSON."""
+    licence = next((each for each in output.licences if each.spdx), next(iter(output.licences), None))
+    return {
+        "document_id": document.document_id,
+        "number": document.number,
+        "work": work,
+        "change_seq": document.change_seq,
+        "format": document.document_type,
+        "site": document.site,
+        "site_id": document.site_id,
+        "origin": document.origin,
+        "title": output.title or None,
+        "other_titles": [each.text for each in output.titles[1:]],
+        "creators": [_agent(each) for each in output.creators],
+        "contributors": [_agent(each) for each in output.contributors],
+        "publishers": _texts(output.publishers),
+        "abstract": "\n\n".join(_texts(output.abstracts)) or None,
+        "subjects": _texts(output.subjects),
+        "type": output.types[0].label or output.types[0].text if output.types else None,
+        "year": output.year,
+        "dates": [{"date": each.edtf, "kind": each.kind} for each in output.dates],
+        "doi": output.doi,
+        "identifiers": [{"scheme": each.scheme, "value": each.value} for each in output.identifiers],
+        "relations": [{"kind": each.kind, "scheme": each.scheme, "value": each.value} for each in output.relations],
+        "licence": licence and {"spdx": licence.spdx, "url": licence.url, "text": licence.text},
+        "access": output.access,
+        "embargo_until": output.embargo_until,
+        "files": [{"url": each.url, "role": each.role, "media_type": each.media_type} for each in output.files],
+    }
+
+
+def _agent(agent: Agent) -> Mapping[str, str | None]:
+    parts = ("name", "family", "given", "kind", "orcid", "ror", "role")
+    return {name: value for name in parts if (value := getattr(agent, name)) is not None}
+
+
+def _texts(texts: Sequence[Text]) -> list[str]:
+    return list(dict.fromkeys(each.text for each in texts))
+
+
+def _described(full_text: FullText | None) -> Mapping[str, Any] | None:
+    return {"sha256": full_text.sha256, "characters": len(full_text.text)} if full_text else None

@@ -1,0 +1,218 @@
+"""The stage `index`: writes the entries of documents, removes entries of documents that are gone, makes a new index.
+
+The index is outside of the database. It is written before the step is noted: a process that ends in between writes the
+same entries again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+from sqlalchemy import BindParameter, bindparam, select
+from sqlalchemy.orm import Session
+
+from metaharvest.catalogue.stage_documents import stage_documents
+from metaharvest.database.batches import batches
+from metaharvest.database.pipeline_models import OutputRecord, OutputText, OutputWork, PipelineStep
+from metaharvest.errors import IndexUnavailable
+from metaharvest.pipeline.cleaning.json import output_of
+from metaharvest.pipeline.full_text.store import place_of
+from metaharvest.pipeline.search.contract import INDEX_VERSION, Entry, IndexPlace, IndexWriter
+from metaharvest.pipeline.search.entries import LONGEST_TEXT, FullText, entry_of
+from metaharvest.pipeline.search.index_folder import IndexFolder
+from metaharvest.pipeline.search.index_server import IndexServer
+from metaharvest.pipeline.stage import Context, Document, Result, Stage, StageName, StepState
+
+_AT_ONCE = 100
+"""Documents whose full texts are in memory at a time."""
+
+_A_COMMIT = 5_000
+"""Documents of a commit while a new index is made."""
+
+_WAIT_SECONDS = 60
+_UNKNOWN_LANGUAGE = "und"
+_NUMBERS: BindParameter[Sequence[int]] = bindparam("numbers", expanding=True)
+_OUTPUTS = select(OutputRecord.catalogue_document_id, OutputRecord.content).where(
+    OutputRecord.catalogue_document_id.in_(_NUMBERS)
+)
+_WORKS = select(OutputWork.catalogue_document_id, OutputWork.work_id).where(
+    OutputWork.catalogue_document_id.in_(_NUMBERS)
+)
+_TEXTS = select(OutputText.catalogue_document_id, OutputText.text_sha256, OutputText.language).where(
+    OutputText.catalogue_document_id.in_(_NUMBERS)
+)
+
+
+def index_place(folder: Path, url: str) -> IndexPlace:
+    """The place of the index: the server at this URL; without one, the folder `index` in the folder of the pipeline."""
+    return IndexServer(url) if url else IndexFolder(folder / "index")
+
+
+def perform(context: Context, documents: Sequence[Document]) -> Iterator[Result]:
+    """Write the entries of these documents. Raises IndexUnavailable.
+
+    If there is no index of this version, or a new one was begun, this is made first, with all documents. Without a
+    result the context stopped before it was complete.
+    """
+    place = _place(context)
+    with _only_writer(context.folder / "index"):
+        if not _is_ready(context, place) or (current := place.current()) is None:
+            return
+        found: set[int] = set()
+        with current as writer:
+            for some in batches(documents, _AT_ONCE):
+                with context.reading() as session:
+                    entries = _entries(session, some, context.folder)
+                writer.put(entries)
+                found.update(each.number for each in entries)
+            writer.remove([each.number for each in documents if each.number not in found])
+            writer.commit()
+    for document in documents:
+        yield Result(document, document.number if document.number in found else None)
+
+
+def forget(context: Context, numbers: Collection[int]) -> None:
+    """Remove the entries of documents that are gone. Raises IndexUnavailable."""
+    place = _place(context)
+    with _only_writer(context.folder / "index"):
+        for opened in (place.current(), place.next()):
+            if opened is not None:
+                with opened as writer:
+                    writer.remove(numbers)
+                    writer.commit()
+
+
+def rebuild(context: Context) -> bool:
+    """Make a new index beside the current one, and put it in its place. False: the context stopped before the end.
+
+    The next call, or the stage, goes on with it. Raises IndexUnavailable.
+    """
+    place = _place(context)
+    with _only_writer(context.folder / "index"):
+        return _is_made(context, place, place.next() or place.begin())
+
+
+def _place(context: Context) -> IndexPlace:
+    return index_place(context.folder, context.settings.pipeline.search)
+
+
+def _is_ready(context: Context, place: IndexPlace) -> bool:
+    """Make the index if there is none of this version. False: the context stopped before it was complete."""
+    begun = place.next()
+    if begun is None and place.version() == INDEX_VERSION:
+        return True
+    is_first = begun is None and place.version() is None and not _was_indexed(context)
+    begun = begun or place.begin()
+    if is_first:
+        # All documents wait: the first index begins without entries.
+        with begun as writer:
+            writer.commit()
+        place.swap()
+        return True
+    return _is_made(context, place, begun)
+
+
+def _was_indexed(context: Context) -> bool:
+    """True if a document was written into an index that is lost."""
+    done = select(PipelineStep.catalogue_document_id).where(
+        PipelineStep.stage == StageName.INDEX, PipelineStep.state == StepState.DONE
+    )
+    with context.reading() as session:
+        return session.scalar(done.limit(1)) is not None
+
+
+def _is_made(context: Context, place: IndexPlace, begun: AbstractContextManager[IndexWriter]) -> bool:
+    """Write all documents into the new index, from where it ended, and swap. False: the context stopped before."""
+    with begun as writer:
+        after, uncommitted = writer.last_number(), 0
+        while True:
+            with context.reading() as session:
+                numbers = _outputs_after(session, after)
+                documents = [each for each in stage_documents(session, numbers).values() if not each.is_gone]
+                entries = _entries(session, documents, context.folder)
+            writer.put(entries)
+            uncommitted += len(entries)
+            is_stopped = context.stops()
+            if not numbers or is_stopped or uncommitted >= _A_COMMIT:
+                writer.commit()
+                uncommitted = 0
+            if is_stopped:
+                return False
+            if not numbers:
+                break
+            after = numbers[-1]
+    place.swap()
+    return True
+
+
+def _outputs_after(session: Session, number: int) -> Sequence[int]:
+    key = OutputRecord.catalogue_document_id
+    return session.scalars(select(key).where(key > number).order_by(key).limit(_AT_ONCE)).all()
+
+
+def _entries(session: Session, documents: Sequence[Document], folder: Path) -> Sequence[Entry]:
+    """The entries of those documents that have an output."""
+    numbers = [each.number for each in documents]
+    outputs = {row[0]: row[1] for row in session.execute(_OUTPUTS, {"numbers": numbers})}
+    works = {row[0]: row[1] for row in session.execute(_WORKS, {"numbers": numbers})}
+    texts = _full_texts(session, numbers, folder)
+    return [
+        entry_of(each, output_of(outputs[each.number]), works.get(each.number, each.number), texts.get(each.number))
+        for each in documents
+        if each.number in outputs
+    ]
+
+
+def _full_texts(session: Session, numbers: Sequence[int], folder: Path) -> Mapping[int, FullText]:
+    """The full texts of documents by their numbers. A text whose file is missing counts as none."""
+    found = {}
+    for number, digest, language in session.execute(_TEXTS, {"numbers": numbers}):
+        if (text := read_text(folder, digest)) is not None:
+            found[number] = FullText(digest, text, None if language == _UNKNOWN_LANGUAGE else language)
+    return found
+
+
+def read_text(folder: Path, digest: str, most: int = LONGEST_TEXT) -> str | None:
+    """The first characters of the text with this digest in the folder of the pipeline; None if it is missing."""
+    path = folder / "texts" / place_of(digest)
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.read(most)
+    except OSError:
+        return None
+
+
+@contextmanager
+def _only_writer(folder: Path) -> Iterator[None]:
+    """Hold the lock of the index, also of one on a server. Raises IndexUnavailable if it cannot be had."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / "lock").open("ab")
+    except OSError as error:
+        raise IndexUnavailable(f"The folder of the search index cannot be written: {error}.") from error
+    with lock as file:
+        until = time.monotonic() + _WAIT_SECONDS
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as error:
+                if time.monotonic() > until:
+                    raise IndexUnavailable(
+                        "Another process writes the search index at this moment. Please try again later."
+                    ) from error
+                time.sleep(0.1)
+        yield
+
+
+STAGE = Stage(
+    name=StageName.INDEX,
+    version=INDEX_VERSION,
+    perform=perform,
+    forget=forget,
+    batch=1_000,
+)

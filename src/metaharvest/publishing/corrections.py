@@ -1,0 +1,174 @@
+"""Corrects the faults of a document that a program can correct alone: encoding, namespace of EML, packageId.
+
+A pure function of bytes. Each correction is kept only if the corrected document passes the rule.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from lxml import etree
+
+from metaharvest.publishing.documents import EmlDocument, HarvestListInstead, NotListable, read_document
+from metaharvest.publishing.package_id import NotReplaceable
+from metaharvest.text import one_line
+from metaharvest.validation import identity, parse_lock, wellformed
+
+_DECLARATION = re.compile(r"\ufeff?\s*<\?xml\s[^<>]{0,300}\?>")
+_ENCODING = re.compile(r"(\sencoding\s*=\s*)(\"[^\"]*\"|'[^']*')")
+_START_TAG = re.compile(r"<[A-Za-z_][\w.:-]*(?:\s+[\w.:-]+\s*=\s*(?:\"[^\"]*\"|'[^']*'))*+\s*/?>")
+_COMMENT_OR_INSTRUCTION = re.compile(r"<!--(?:(?!-->).)*+-->|<\?(?:(?!\?>).)*+\?>", re.DOTALL)
+_UTF_16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
+_MOST_BYTES = 20_971_520
+"""The largest document that is corrected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """One change of a document: the rule that it satisfies, the line of the change, the text before and after."""
+
+    rule: str
+    line: int
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """A document after its corrections; the same bytes if there are none."""
+
+    content: bytes
+    corrections: tuple[Correction, ...]
+
+
+def corrected(content: bytes, rules: Collection[str]) -> Corrected:
+    """The document after the possible corrections for these rules."""
+    done: list[Correction] = []
+    for rule, correct in _CORRECTIONS.items():
+        if rule in rules and len(content) <= _MOST_BYTES and (made := correct(content)) is not None:
+            content, correction = made
+            done.append(correction)
+    return Corrected(content, tuple(done))
+
+
+_Made = tuple[bytes, Correction] | None
+
+
+def _encoding(content: bytes) -> _Made:
+    """The document in UTF-8, with a declaration of UTF-8. Bytes that are not UTF-8 are read as windows-1252."""
+    text, codec = _decoded(content)
+    if text is None or "xml.encoding" not in _rules(content):
+        return None
+    declaration = _DECLARATION.match(text)
+    found = _ENCODING.search(declaration[0]) if declaration else None
+    before = f"{found[0].strip() if found else 'no encoding'}, written in {codec}"
+    if found and declaration:
+        start = declaration.start() + found.start()
+        text = f'{text[:start]}{found[1]}"UTF-8"{text[start + len(found[0]) :]}'
+    new = text.removeprefix("\ufeff").encode()
+    if "xml.encoding" in _rules(new) or new == content:
+        return None
+    return new, Correction("xml.encoding", 1, one_line(before, 100), 'encoding="UTF-8", written in utf-8')
+
+
+def _decoded(content: bytes) -> tuple[str | None, str]:
+    """The text of the document, and the name of its real encoding; None if it is unclear."""
+    marked = [codec for mark, codec in _UTF_16.items() if content.startswith(mark)]
+    for codec in (*marked, "utf-8", "windows-1252"):
+        try:
+            return content.decode(codec), codec
+        except UnicodeDecodeError:
+            continue
+    return None, ""
+
+
+def _root(content: bytes) -> etree._Element | None:
+    """The root element; None if the document is not well-formed."""
+    try:
+        with parse_lock.parsing():
+            return wellformed.parse(content, wellformed.new_parser())
+    except wellformed.NotReadable:
+        return None
+
+
+def _rules(content: bytes) -> set[str]:
+    """The rules of the first checks that the document does not pass: of its encoding and its root element."""
+    try:
+        with parse_lock.parsing():
+            root = wellformed.parse(content, wellformed.new_parser())
+    except wellformed.NotReadable as error:
+        return {finding.rule for finding in error.findings}
+    return set() if identity.version_of(root) else {"eml.not-eml"}
+
+
+def _namespace(content: bytes) -> _Made:
+    """The document with the namespace of its version of EML in the start tag of its root element."""
+    root = _root(content)
+    meant = identity.meant_namespace(root) if root is not None else ""
+    if root is None or not meant:
+        return None
+    codec = root.getroottree().docinfo.encoding or "UTF-8"
+    text = _text(content, codec)
+    tag = _root_tag(text)
+    old = etree.QName(root).namespace
+    if tag is None or not old:
+        return None
+    new = f"{text[: tag.start()]}{_with_namespace(tag[0], old, meant)}{text[tag.end() :]}".encode(codec)
+    if "eml.not-eml" in _rules(new):
+        return None
+    line = text.count("\n", 0, tag.start()) + 1
+    return new, Correction("eml.not-eml", line, one_line(old, 200), meant)
+
+
+def _with_namespace(tag: str, old: str, new: str) -> str:
+    """A start tag with another namespace, also in its schemaLocation."""
+    return re.sub(rf"(?<=[\"'\s]){re.escape(old)}(?=[\"'\s])", lambda _: new, tag)
+
+
+def _text(content: bytes, codec: str) -> str:
+    try:
+        return content.decode(codec)
+    except (LookupError, UnicodeError):
+        return ""
+
+
+def _root_tag(text: str) -> re.Match[str] | None:
+    """The start tag of the root element."""
+    place = 1 if text.startswith("\ufeff") else 0
+    while True:
+        place = text.find("<", place)
+        if place < 0:
+            return None
+        other = _COMMENT_OR_INSTRUCTION.match(text, place)
+        if other is None:
+            return _START_TAG.match(text, place)
+        place = other.end()
+
+
+def _package_id(content: bytes) -> _Made:
+    """The document whose packageId is corrected to the docid that it resembles."""
+    try:
+        document = read_document(content)
+        meant = identity.nearest_docid(document.package_id)
+        if not meant:
+            return None
+        new = document.with_package_id(meant)
+    except (NotListable, HarvestListInstead, NotReplaceable, UnicodeError):
+        return None
+    return new, _package_id_correction(document, meant)
+
+
+def _package_id_correction(document: EmlDocument, meant: str) -> Correction:
+    at = document.finding("eml.package-id", "", "")
+    old = f'packageId="{one_line(document.package_id, 200)}"'
+    return Correction("eml.package-id", at.line or 1, old, f'packageId="{meant}"')
+
+
+_CORRECTIONS: dict[str, Callable[[bytes], _Made]] = {
+    "xml.encoding": _encoding,
+    "eml.not-eml": _namespace,
+    "eml.package-id": _package_id,
+}
+"""The corrections by rule, in the order in which a document is checked."""

@@ -1,0 +1,213 @@
+"""A harvest list as rows of texts, as a form holds them: made from a list and from documents, checked, written.
+
+Pure functions of values: nothing is stored, and nothing is fetched.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from urllib.parse import quote
+
+from metaharvest.errors import ListError
+from metaharvest.model import Finding, ListedDocument
+from metaharvest.publishing.documents import HarvestListInstead, NotListable, docid_in
+from metaharvest.publishing.entries import NewEntries
+from metaharvest.publishing.folder import FileFinding
+from metaharvest.publishing.list_file import Entry, ListFile, Memory, in_order, read_memory, written
+from metaharvest.publishing.list_reading import read_list_file
+from metaharvest.publishing.naming import base_url
+from metaharvest.publishing.site_document import SiteDocument, fetched_document
+from metaharvest.sources.harvest_list.source import read_list, scope_and_identifier
+from metaharvest.sources.harvest_list.values import (
+    BadValue,
+    check_document_id,
+    check_number,
+    check_scope,
+    check_type,
+    check_url,
+)
+from metaharvest.text import one_line
+
+COLUMNS = ("scope", "identifier", "revision", "document_type", "url")
+_LONGEST_NAME = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One document of a list, each value as the person wrote it.
+
+    `memory` is the instruction with which a list remembers the content of the document; empty if there is none.
+    """
+
+    scope: str
+    identifier: str
+    revision: str
+    document_type: str
+    url: str
+    memory: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        """True if the person left all of it empty."""
+        return not any(getattr(self, column).strip() for column in COLUMNS)
+
+
+@dataclass(frozen=True, slots=True)
+class CellProblem:
+    """A mistake in a row, counted from 1, and a column; `is_error`: it prevents the list."""
+
+    row: int
+    column: str
+    message: str
+    remedy: str
+    is_error: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class MadeRows:
+    """The new rows, and findings about files that are not in them, or are doubtful."""
+
+    rows: tuple[Row, ...]
+    findings: tuple[FileFinding, ...]
+
+
+def rows_of_list(content: bytes) -> tuple[Row, ...]:
+    """The rows of a list in a file. Raises ListError with all mistakes."""
+    list_file = read_list_file(content)
+    for entry in list_file.entries:
+        if entry.document.url.lower().startswith("file:"):
+            remedy = "Write the https:// URL of each document."
+            raise ListError(
+                Finding("list.url", "The list names files of a computer.", remedy, line=entry.document.line)
+            )
+    return tuple(map(_row, list_file.entries))
+
+
+def with_documents(rows: Sequence[Row], files: Iterable[tuple[str, bytes]], base: str) -> MadeRows:
+    """The rows with these documents, as `list add` would list them; `base` is the web address of their folder.
+
+    Each file is a name and its bytes. Rows that cannot be read stay as they are. Raises PublishingError for `base`.
+    """
+    folder = base_url(base)
+    findings: list[FileFinding] = []
+    documents: dict[str, SiteDocument] = {}
+    for given, content in files:
+        name = file_name(given)
+        try:
+            document = fetched_document(content, f"{folder.text}{quote(name)}", docid_in)
+        except NotListable as error:
+            findings += [FileFinding(name, finding) for finding in error.findings]
+        except HarvestListInstead:
+            remedy = "Give it as the old list."
+            findings.append(FileFinding(name, Finding("build.list-instead", "This is a harvest list.", remedy)))
+        else:
+            twin = documents.setdefault(document.document_id, document)
+            if twin is not document:
+                message = f"{name} is the same document as {file_name(twin.file)}: {document.document_id}."
+                findings.append(FileFinding(name, Finding("build.copy", message, "Give one of the two.")))
+    entries, others = _entries(rows)
+    new = NewEntries(ListFile(tuple(entries)), writes=False)
+    for document in documents.values():
+        new.add_newest(document)
+    new.keep_others(lambda entry: True)
+    findings += [FileFinding(file_name(each.file), each.finding) for each in new.findings]
+    return MadeRows((*map(_row, new.list_file(keep_order=False).entries), *others), tuple(findings))
+
+
+def file_name(given: str) -> str:
+    """The name of an uploaded file without folders, which some browsers send, in printable characters."""
+    name = given.replace("\\", "/").rstrip("/").rpartition("/")[2]
+    return one_line(name, _LONGEST_NAME) or "document.xml"
+
+
+def problems_in(rows: Sequence[Row]) -> list[CellProblem]:
+    """All mistakes in the rows; empty rows have none."""
+    found: list[CellProblem] = []
+    seen: dict[str, int] = {}
+    for number, row in enumerate(rows, start=1):
+        if row.is_empty:
+            continue
+        mistakes = [
+            CellProblem(number, column, *mistake)
+            for column in COLUMNS
+            if (mistake := _mistake(_CHECKS[column], getattr(row, column)))
+        ]
+        if not mistakes and (too_long := _mistake(partial(_check_whole, row), "")):
+            mistakes = [CellProblem(number, "scope", *too_long)]
+        found += mistakes
+        if not mistakes:
+            docid = _document(row).docid
+            first = seen.setdefault(docid, number)
+            if first != number:
+                message = f"{docid} is in row {first:,}, too."
+                found.append(CellProblem(number, "revision", message, "Delete one of the rows, or raise the revision."))
+    if all(row.is_empty for row in rows):
+        found.append(CellProblem(1, "scope", "The list has no document.", "Fill in one row at least."))
+    return found
+
+
+def list_of(rows: Sequence[Row]) -> bytes:
+    """The canonical list of rows without mistakes, as `list build` writes it. Raises ListError."""
+    entries, _ = _entries(rows)
+    content = written(ListFile(in_order(entries)))
+    for _ in read_list(io.BytesIO(content)):
+        pass
+    return content
+
+
+def _check_whole(row: Row, _text: str) -> str:
+    return check_document_id(check_scope(row.scope), check_number("identifier", row.identifier))
+
+
+def _mistake(check: Callable[[str], object], text: str) -> tuple[str, str] | None:
+    try:
+        if "\ufffd" in text or not text.strip().isprintable():
+            return "The value has characters that cannot be read.", "Write it again."
+        check(text)
+    except BadValue as bad:
+        return bad.mistake.message, bad.mistake.remedy
+    return None
+
+
+_CHECKS: dict[str, Callable[[str], object]] = {
+    "scope": check_scope,
+    "identifier": partial(check_number, "identifier"),
+    "revision": partial(check_number, "revision"),
+    "document_type": check_type,
+    "url": check_url,
+}
+
+
+def _entries(rows: Sequence[Row]) -> tuple[list[Entry], list[Row]]:
+    """The entries of the rows without mistakes, and the other rows that are not empty."""
+    wrong = {problem.row for problem in problems_in(rows)}
+    filled = [(number, row) for number, row in enumerate(rows, start=1) if not row.is_empty]
+    return (
+        [Entry(_document(row), _memory(row)) for number, row in filled if number not in wrong],
+        [row for number, row in filled if number in wrong],
+    )
+
+
+def _document(row: Row) -> ListedDocument:
+    return ListedDocument(
+        check_document_id(check_scope(row.scope), check_number("identifier", row.identifier)),
+        check_number("revision", row.revision),
+        check_type(row.document_type),
+        check_url(row.url),
+    )
+
+
+def _memory(row: Row) -> Memory | None:
+    """The memory of a row, unless the person has made it a row of another document."""
+    memory = read_memory(row.memory) if row.memory and len(row.memory) < 4000 else None
+    return memory if memory and memory.document_id == _document(row).document_id else None
+
+
+def _row(entry: Entry) -> Row:
+    document = entry.document
+    scope, identifier = scope_and_identifier(document.document_id)
+    memory = entry.memory.as_instruction.removeprefix("<?metaharvest ").removesuffix("?>") if entry.memory else ""
+    return Row(scope or "", str(identifier), str(document.revision), document.document_type, document.url, memory)

@@ -1,0 +1,276 @@
+"""Finds documents by the names that people know: docid, document id, OAI identifier, title, URL, file name.
+
+Exact names, and rules, are found in an index. For titles, URLs and outcomes, the ledger is read from its beginning, for
+a short time: the page says how far it has come, and the next page goes on there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from time import monotonic
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, and_, exists, func, or_, select
+from sqlalchemy.orm import Session, aliased
+
+from metaharvest.database.batches import batches
+from metaharvest.database.models import CatalogueDocument, HarvestDocument, SiteProblem
+from metaharvest.ledger.records import MISSING_SINCE
+from metaharvest.problems.follow import OPEN
+from metaharvest.queries.documents import DocumentFilter, as_of, conditions_of, nights_failing
+from metaharvest.queries.last_findings import GOOD, Key, LastOutcome, last_outcomes
+from metaharvest.queries.records import StoredFinding, columns, docid, parts_of_docid, shown_revision
+from metaharvest.queries.runs import site_number
+from metaharvest.queries.sites import last_names
+from metaharvest.queries.suggestions import has_id, has_part
+from metaharvest.text import shown_url
+
+LEAST_LETTERS = 3
+"""A shorter part occurs in nearly every title."""
+
+_ledger, _held = HarvestDocument, CatalogueDocument
+_PROBLEM = aliased(SiteProblem)
+_Row = Row[*tuple[Any, ...]]
+_COLUMNS = (
+    "harvest_document_id site_schedule_id document_id revision document_url target_revision outcome failing_since "
+    "datestamp title"
+)
+_AT_ONCE = 20_000
+"""Rows that are read between two looks at the clock."""
+_SECONDS = 0.06
+_LONGEST = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundDocument:
+    """A document of the ledger with its last findings; or one that only the target knows: then it has no site."""
+
+    document_id: str
+    docid: str
+    title: str | None
+    url: str | None
+    site: str | None
+    site_id: int | None
+    outcome: str | None
+    repository_revision: int | None
+    failing_since: date | None
+    nights: int | None
+    missing_since: date | None
+    findings: tuple[StoredFinding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPage:
+    """The documents that were found, exact names first. `next`: the search goes on after this row; None: it is done.
+
+    `share` is the part of the ledger that was searched up to here, from 0 to 1.
+    """
+
+    documents: tuple[FoundDocument, ...]
+    next: int | None
+    share: float
+
+
+def search_documents(
+    session: Session,
+    words: str,
+    wanted: DocumentFilter,
+    today: date,
+    *,
+    record_ids: Collection[str] = (),
+    site_ids: Collection[int] | None = None,
+    limit: int = 50,
+    after: int = 0,
+) -> SearchPage:
+    """The documents that `words` name or describe, or all; the next page begins `after` the `next` of this one.
+
+    `record_ids`: the document ids that records with the OAI identifier `words` have. `site_ids`: only at these sites.
+    Raises MetaharvestError for an unknown site.
+    """
+    words = words.strip()[:_LONGEST]
+    today = as_of(session, today)
+    if wanted.site is not None:
+        number = site_number(session, wanted.site)
+        site_ids = {number} if site_ids is None else {number} & set(site_ids)
+    conditions = [*conditions_of(wanted, today)]
+    if wanted.rule is not None:
+        conditions.append(_has_problem(wanted.rule))
+    if site_ids is not None:
+        conditions.append(_ledger.site_schedule_id.in_(site_ids))
+    exact = _exact(session, words, record_ids, conditions) if words and not after else []
+    unlisted = (
+        _only_held(session, words, exact) if not after and site_ids is None and wanted == DocumentFilter() else []
+    )
+    if 0 < len(words) < LEAST_LETTERS:
+        return SearchPage((*_documents(session, exact, today), *unlisted), None, 1.0)
+    part = or_(
+        has_id(_ledger.document_id, words), has_part(_ledger.title, words), has_part(_ledger.document_url, words)
+    )
+    whole = site_ids is not None
+    found, following, share = _search(session, [*conditions, part], limit, after, None if whole else _SECONDS)
+    known = {row.harvest_document_id for row in exact}
+    others = (row for row in found if row.harvest_document_id not in known)
+    rows = [*exact, *sorted(others, key=lambda row: (row.document_id, row.revision))]
+    return SearchPage((*_documents(session, rows, today), *unlisted), following, share)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleCursor:
+    """The place of a document in the list of a rule: the next page begins after it."""
+
+    site_id: int
+    document_id: str
+
+
+def documents_with_rule(
+    session: Session,
+    wanted: DocumentFilter,
+    today: date,
+    *,
+    site_ids: Collection[int] | None = None,
+    limit: int = 50,
+    after: RuleCursor | None = None,
+) -> tuple[list[FoundDocument], RuleCursor | None]:
+    """The documents with open problems of the wanted rule, by site; the next page begins `after` the cursor.
+
+    Each has only the findings of the rule. Raises MetaharvestError for an unknown site.
+    """
+    today = as_of(session, today)
+    if wanted.site is not None:
+        number = site_number(session, wanted.site)
+        site_ids = {number} if site_ids is None else {number} & set(site_ids)
+    problem = SiteProblem
+    place = (problem.site_schedule_id, problem.document_id)
+    conditions = [problem.state == OPEN, problem.rule == wanted.rule, problem.document_id.is_not(None)]
+    if site_ids is not None:
+        conditions.append(problem.site_schedule_id.in_(site_ids))
+    if after is not None:
+        in_site = and_(problem.site_schedule_id == after.site_id, problem.document_id > after.document_id)
+        conditions += [problem.site_schedule_id >= after.site_id]
+        conditions += [or_(problem.site_schedule_id > after.site_id, in_site)]
+    names = session.execute(select(*place).where(*conditions).distinct().order_by(*place).limit(limit + 1)).all()
+    rows: list[_Row] = []
+    for site_id in dict.fromkeys(name[0] for name in names[:limit]):
+        own = [name[1] for name in names[:limit] if name[0] == site_id]
+        query = select(*columns(_ledger, _COLUMNS), MISSING_SINCE).where(
+            _ledger.site_schedule_id == site_id, _ledger.document_id.in_(own), *conditions_of(wanted, today)
+        )
+        rows += session.execute(query.order_by(_ledger.document_id, _ledger.revision)).all()
+    found = []
+    for each in _documents(session, rows, today, is_about_rule=True):
+        own_findings = tuple(finding for finding in each.findings if finding.rule == wanted.rule)
+        if own_findings or not each.findings:
+            found.append(replace(each, findings=own_findings))
+    last = names[limit - 1] if len(names) > limit else None
+    following = RuleCursor(last[0], last[1] or "") if last else None
+    return found, following
+
+
+def _has_problem(rule: str) -> ColumnElement[bool]:
+    problem = _PROBLEM
+    return exists().where(
+        problem.state == OPEN,
+        problem.rule == rule,
+        problem.site_schedule_id == _ledger.site_schedule_id,
+        problem.document_id == _ledger.document_id,
+    )
+
+
+def _search(
+    session: Session, conditions: Sequence[ColumnElement[bool]], limit: int, after: int, seconds: float | None
+) -> tuple[list[_Row], int | None, float]:
+    """The rows after this one, up to `limit`; the row after which to go on; the share of the ledger up to there.
+
+    Without `seconds`, all rows are searched in one statement: an index has the few that the conditions name.
+    """
+    query = select(*columns(_ledger, _COLUMNS), MISSING_SINCE).where(*conditions).order_by(_ledger.harvest_document_id)
+    highest = session.scalar(select(func.max(_ledger.harvest_document_id))) or 0
+    ends = monotonic() + (seconds or 0)
+    found: list[_Row] = []
+    begin = after
+    while begin < highest:
+        end = highest if seconds is None else min(begin + _AT_ONCE, highest)
+        within = (_ledger.harvest_document_id > begin, _ledger.harvest_document_id <= end)
+        found += session.execute(query.where(*within).limit(limit + 1 - len(found))).all()
+        if len(found) > limit:
+            last = int(found[limit - 1].harvest_document_id)
+            return found[:limit], last, last / highest
+        begin = end
+        if begin < highest and monotonic() >= ends:
+            return found, begin, begin / highest
+    return found, None, 1.0
+
+
+def _exact(
+    session: Session, words: str, record_ids: Collection[str], conditions: Sequence[ColumnElement[bool]]
+) -> list[_Row]:
+    """The rows whose document id, docid or OAI identifier this is."""
+    revisions: dict[str, int | None] = dict.fromkeys([words, *record_ids])
+    if words.isascii():
+        of_item = select(_held.document_id).where(_held.item_identifier == words).limit(_LONGEST)
+        revisions |= dict.fromkeys(session.scalars(of_item))
+    if parts := parts_of_docid(words):
+        revisions.setdefault(*parts)
+    query = select(*columns(_ledger, _COLUMNS), MISSING_SINCE).where(*conditions)
+    found = []
+    for batch in batches([each for each in revisions if each.isascii()]):
+        rows = session.execute(query.where(_ledger.document_id.in_(batch)).order_by(_ledger.document_id)).all()
+        # Compared here too: MariaDB ignores spaces at the end.
+        found += [row for row in rows if row.document_id in revisions]
+    return [row for row in found if revisions[row.document_id] in (None, row.revision)]
+
+
+def _only_held(session: Session, words: str, listed: Iterable[_Row]) -> list[FoundDocument]:
+    """Documents of this name in the embedded target that no site lists."""
+    if not words.isascii():
+        return []
+    names = {words, *([parts[0]] if (parts := parts_of_docid(words)) else [])} - {row.document_id for row in listed}
+    held = columns(_held, "document_id revision title deleted")
+    rows = session.execute(select(*held).where(_held.document_id.in_(names))).all()
+    return [
+        FoundDocument(
+            document_id=row.document_id,
+            docid=docid(row.document_id, row.revision) or "",
+            title=row.title or None,
+            url=None,
+            site=None,
+            site_id=None,
+            outcome="deleted" if row.deleted else None,
+            repository_revision=None if row.deleted else row.revision,
+            failing_since=None,
+            nights=None,
+            missing_since=None,
+            findings=(),
+        )
+        for row in rows
+        if row.document_id in names
+    ]
+
+
+def _documents(
+    session: Session, rows: Sequence[_Row], today: date, *, is_about_rule: bool = False
+) -> Iterator[FoundDocument]:
+    """The documents of these rows; a document that went in has its warnings only if the search is for a rule."""
+    names = last_names(session) if rows else {}
+    last: dict[Key, LastOutcome] = {}
+    for some in batches([row.document_id for row in rows if row.outcome not in GOOD or is_about_rule]):
+        last |= last_outcomes(session, some)
+    for row in rows:
+        known = last.get((row.site_schedule_id, row.document_id, row.revision))
+        revision = shown_revision(row.revision, row.outcome, row.datestamp)
+        yield FoundDocument(
+            document_id=row.document_id,
+            docid=docid(row.document_id, revision) or row.document_id,
+            title=row.title,
+            url=shown_url(row.document_url),
+            site=names.get(row.site_schedule_id),
+            site_id=row.site_schedule_id,
+            outcome=row.outcome,
+            repository_revision=row.target_revision,
+            failing_since=row.failing_since,
+            nights=nights_failing(row.failing_since, today),
+            missing_since=row.missing_since,
+            findings=known.findings if known and known.explains(row.outcome) else (),
+        )

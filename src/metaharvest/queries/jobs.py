@@ -1,0 +1,225 @@
+"""Jobs, the steps of their life, and the workers that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import and_, func, select
+from sqlalchemy.orm import Session
+
+from metaharvest.database.clock import database_now
+from metaharvest.database.models import HarvestRun, Job, JobEvent, Worker
+from metaharvest.model import RunStatus
+from metaharvest.model.jobs import OPEN, JobState
+from metaharvest.text import LARGEST_ID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRecord:
+    """A job. `kind` and `state` are values of model/jobs.py; `subject` names its sites, or its run.
+
+    `worker` has it, or had it last.
+
+    `attempts` are the claims since the last one that ended by itself, `slices` those that did. `seconds` are by the
+    clock, `cpu_seconds` by the processor, and `memory_bytes` is the most that a worker had.
+    """
+
+    job_id: int
+    kind: str
+    run_id: int | None
+    subject: str
+    host: str
+    priority: int
+    state: str
+    worker: str | None
+    attempts: int
+    slices: int
+    made_at: datetime
+    not_before: datetime
+    began_at: datetime | None
+    lease_until: datetime | None
+    ended_at: datetime | None
+    seconds: float
+    cpu_seconds: float
+    memory_bytes: int
+    sentence: str | None
+
+    @property
+    def is_open(self) -> bool:
+        """True if it waits, or a worker has it."""
+        return self.state in OPEN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobEventRecord:
+    """A step in the life of a job; `claim` is the number of the claim that it belongs to."""
+
+    claim: int
+    step: str
+    worker: str
+    at: datetime
+    sentence: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerRecord:
+    """A worker, the number of its `jobs`, and the oldest of them.
+
+    `is_ending`: it finishes its slices, and takes no further job.
+    """
+
+    name: str
+    host: str
+    pid: int
+    version: str
+    began_at: datetime
+    seen_at: datetime
+    is_ending: bool
+    jobs: int
+    job_id: int | None
+    kind: str | None
+    subject: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    """The selection of jobs; None or empty: any."""
+
+    states: Collection[JobState] = ()
+    kinds: Collection[str] = ()
+    run_id: int | None = None
+
+
+def jobs(session: Session, wanted: JobFilter, limit: int | None = None, after: int | None = None) -> list[JobRecord]:
+    """The jobs, the newest first; the next page begins `after` the last job of this one."""
+    conditions = [] if after is None else [Job.job_id < after]
+    if wanted.states:
+        conditions.append(Job.state.in_([state.value for state in wanted.states]))
+    if wanted.kinds:
+        conditions.append(Job.kind.in_(wanted.kinds))
+    if wanted.run_id is not None:
+        conditions.append(Job.run_id == wanted.run_id)
+    rows = select(Job).where(*conditions).order_by(Job.job_id.desc()).limit(limit)
+    return [_record(row) for row in session.scalars(rows)]
+
+
+def job_record(session: Session, job_id: int) -> JobRecord | None:
+    """The job of this number; None if there is none."""
+    row = session.get(Job, job_id) if 0 <= job_id <= LARGEST_ID else None
+    return None if row is None else _record(row)
+
+
+def job_events(session: Session, job_id: int) -> list[JobEventRecord]:
+    """The steps in the life of a job, the oldest first."""
+    rows = session.scalars(select(JobEvent).where(JobEvent.job_id == job_id).order_by(JobEvent.job_event_id))
+    return [
+        JobEventRecord(claim=row.fence, step=row.step, worker=row.worker, at=row.at, sentence=row.sentence)
+        for row in rows
+    ]
+
+
+def numbers_by_state(session: Session, run_id: int) -> dict[str, int]:
+    """The number of jobs of a run in each state."""
+    query = select(Job.state, func.count()).where(Job.run_id == run_id).group_by(Job.state)
+    return {str(state): number for state, number in session.execute(query)}
+
+
+_RUNNING = select(HarvestRun.run_id).where(HarvestRun.status == RunStatus.RUNNING.value).limit(1)
+
+
+def is_under_way(session: Session) -> bool:
+    """True if a distributed run is under way, or jobs are left."""
+    left = select(Job.job_id).where(Job.state.in_(OPEN))
+    return distributed_run(session) is not None or session.scalar(left.limit(1)) is not None
+
+
+def distributed_run(session: Session) -> int | None:
+    """The number of the run whose sites workers harvest now; None if there is none."""
+    return session.scalar(_RUNNING.where(HarvestRun.distributed.is_(True)))
+
+
+def is_run_alone(session: Session) -> bool:
+    """True if a run that harvests by itself is under way."""
+    return session.scalar(_RUNNING.where(HarvestRun.distributed.is_(False))) is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobNumbers:
+    """Numbers of all jobs: `ready` ones wait for a worker, since `oldest_ready`; `lapsed` ones have lost theirs.
+
+    `by_kind` has the numbers of open and ended jobs by kind and state.
+    """
+
+    ready: int
+    taken: int
+    lapsed: int
+    oldest_ready: datetime | None
+    by_kind: dict[tuple[str, str], int]
+
+
+def job_numbers(session: Session) -> JobNumbers:
+    """The numbers of all jobs."""
+    now = database_now(session)
+    is_ready = (Job.state == JobState.READY.value, Job.not_before <= now)
+    is_lapsed = (Job.state == JobState.TAKEN.value, Job.lease_until < now)
+    by_kind = select(Job.kind, Job.state, func.count()).group_by(Job.kind, Job.state)
+    numbers = {(str(kind), str(state)): number for kind, state, number in session.execute(by_kind)}
+    return JobNumbers(
+        ready=session.scalar(select(func.count()).select_from(Job).where(*is_ready)) or 0,
+        taken=sum(number for (_, state), number in numbers.items() if state == JobState.TAKEN),
+        lapsed=session.scalar(select(func.count()).select_from(Job).where(*is_lapsed)) or 0,
+        oldest_ready=session.scalar(select(func.min(Job.not_before)).where(*is_ready)),
+        by_kind=numbers,
+    )
+
+
+_HAS = and_(Job.job_id == Worker.job_id, Job.worker == Worker.name, Job.state == JobState.TAKEN.value)
+"""The oldest job of a worker, if it still has it: a worker notes its jobs now and then."""
+
+
+def workers(session: Session) -> list[WorkerRecord]:
+    """The workers that were seen in the last minutes, by name."""
+    rows = session.execute(select(Worker, Job).join(Job, _HAS, isouter=True).order_by(Worker.name))
+    return [_worker(worker, job) for worker, job in rows]
+
+
+def _record(row: Job) -> JobRecord:
+    return JobRecord(
+        job_id=row.job_id,
+        kind=row.kind,
+        run_id=row.run_id,
+        subject=row.subject,
+        host=row.host,
+        priority=row.priority,
+        state=row.state,
+        worker=row.worker,
+        attempts=row.attempts,
+        slices=row.slices,
+        made_at=row.made_at,
+        not_before=row.not_before,
+        began_at=row.began_at,
+        lease_until=row.lease_until,
+        ended_at=row.ended_at,
+        seconds=row.seconds,
+        cpu_seconds=row.cpu_seconds,
+        memory_bytes=row.memory_bytes,
+        sentence=row.sentence,
+    )
+
+
+def _worker(row: Worker, job: Job | None) -> WorkerRecord:
+    return WorkerRecord(
+        name=row.name,
+        host=row.host,
+        pid=row.pid,
+        version=row.version,
+        began_at=row.began_at,
+        seen_at=row.seen_at,
+        is_ending=row.is_ending,
+        jobs=row.jobs,
+        job_id=row.job_id,
+        kind=job.kind if job else None,
+        subject=job.subject if job else None,
+    )

@@ -1,0 +1,147 @@
+"""The pipeline: how far it has come stage by stage, and the documents that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import ColumnElement, func, select
+from sqlalchemy.orm import Session
+
+from metaharvest.catalogue.stage_counts import FailureCount, failure_counts, stage_counts
+from metaharvest.catalogue.stage_documents import number_of_changes
+from metaharvest.database.models import CatalogueDocument, HarvestSiteSchedule
+from metaharvest.database.pipeline_models import PipelineFeed, PipelineStep
+from metaharvest.model.stages import StepState
+
+_RATE_OVER = timedelta(minutes=10)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageRecord:
+    """How far a stage has come: its documents by state.
+
+    `per_minute` is the mean of the last ten minutes, None if nothing was done in them. `seconds_left` is the time for
+    the waiting documents at this rate.
+    """
+
+    stage: str
+    waiting_documents: int
+    done_documents: int
+    skipped_documents: int
+    failed_documents: int
+    gone_documents: int
+    per_minute: float | None
+    seconds_left: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineRecord:
+    """The stages in their order. `unseen_changes` are changed documents that no stage has seen yet."""
+
+    unseen_changes: int
+    stages: Sequence[StageRecord]
+    failures: Sequence[FailureCount]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedDocument:
+    """A document that failed at a stage; `retry_at` is the time from which on it is tried again."""
+
+    document_id: str
+    title: str
+    site: str | None
+    stage: str
+    rule: str
+    message: str
+    attempts: int
+    retry_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class FailureFilter:
+    """The selection of failures; None: any."""
+
+    stage: str | None = None
+    rule: str | None = None
+    site: str | None = None
+
+
+def pipeline_record(session: Session, stages: Sequence[str], now: datetime) -> PipelineRecord:
+    """How far the pipeline has come, for these stages."""
+    counts = stage_counts(session)
+    seen = session.scalar(select(PipelineFeed.change_seq).where(PipelineFeed.name == "pipeline")) or 0
+    records = [_stage_record(session, stage, counts, now) for stage in stages]
+    return PipelineRecord(
+        unseen_changes=number_of_changes(session, seen), stages=records, failures=failure_counts(session, stages)
+    )
+
+
+def failed_documents(
+    session: Session, wanted: FailureFilter, limit: int, after: str | None = None
+) -> list[FailedDocument]:
+    """The documents that failed, by document id; the next page begins `after` the last one of this one.
+
+    A document that failed at several stages has several entries. They are never on two pages: a page may have more than
+    `limit` entries.
+    """
+    found = _failed(session, wanted, limit, *([CatalogueDocument.document_id > after] if after else []))
+    if len(found) == limit:
+        last = found[-1]
+        others = CatalogueDocument.document_id == last.document_id, PipelineStep.stage > last.stage
+        found += _failed(session, wanted, limit, *others)
+    return found
+
+
+def _failed(
+    session: Session, wanted: FailureFilter, limit: int, *conditions: ColumnElement[bool]
+) -> list[FailedDocument]:
+    its = [PipelineStep.state == StepState.FAILED.value]
+    its += [PipelineStep.stage == wanted.stage] if wanted.stage else []
+    its += [PipelineStep.rule == wanted.rule] if wanted.rule else []
+    its += [HarvestSiteSchedule.name == wanted.site] if wanted.site else []
+    site = HarvestSiteSchedule.site_schedule_id == CatalogueDocument.site_schedule_id
+    query = (
+        select(PipelineStep, CatalogueDocument.document_id, CatalogueDocument.title, HarvestSiteSchedule.name)
+        .join(CatalogueDocument, CatalogueDocument.catalogue_document_id == PipelineStep.catalogue_document_id)
+        .outerjoin(HarvestSiteSchedule, site)
+        .where(*its, *conditions)
+        .order_by(CatalogueDocument.document_id, PipelineStep.stage)
+        .limit(limit)
+    )
+    return [
+        FailedDocument(
+            document_id=document_id,
+            title=title,
+            site=site_name,
+            stage=step.stage,
+            rule=step.rule or "",
+            message=step.message or "",
+            attempts=step.attempts,
+            retry_at=step.retry_at,
+        )
+        for step, document_id, title, site_name in session.execute(query)
+    ]
+
+
+def _stage_record(
+    session: Session, stage: str, counts: Mapping[tuple[str, StepState], int], now: datetime
+) -> StageRecord:
+    since = now - _RATE_OVER
+    recent = select(func.count(), func.min(PipelineStep.ended_at), func.max(PipelineStep.ended_at)).where(
+        PipelineStep.stage == stage, PipelineStep.ended_at > since
+    )
+    number, first, last = session.execute(recent).one()
+    waiting = counts.get((stage, StepState.WAITING), 0)
+    per_minute = 60 * number / max((last - first).total_seconds(), 1) if first and last else None
+    return StageRecord(
+        stage=stage,
+        waiting_documents=waiting,
+        done_documents=counts.get((stage, StepState.DONE), 0),
+        skipped_documents=counts.get((stage, StepState.SKIPPED), 0),
+        failed_documents=counts.get((stage, StepState.FAILED), 0),
+        gone_documents=counts.get((stage, StepState.GONE), 0),
+        per_minute=per_minute,
+        seconds_left=60 * waiting / per_minute if per_minute and waiting else None,
+    )

@@ -1,0 +1,123 @@
+"""The requests of people: waiting, taken by a run, ended; and the daemon that may take them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from metaharvest.database.models import DaemonState, HarvestRequest, HarvestRun
+from metaharvest.model import RunStatus
+from metaharvest.model.requests import OPEN, RequestKind, RequestState
+from metaharvest.text import LARGEST_ID
+
+_DAEMON_SILENT_AFTER = timedelta(minutes=2)
+"""A daemon that was not seen for this time has ended, or its machine has: it notes itself every half minute."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestRecord:
+    """A request. `kind`, `scope` and `state` are values of model/requests.py; `site` is None for a whole run."""
+
+    request_id: int
+    kind: str
+    site_id: int | None
+    site: str | None
+    scope: str | None
+    priority: int
+    asked_by: str
+    asked_via: str
+    asked_at: datetime
+    state: str
+    sentence: str | None
+    run_id: int | None
+    taken_at: datetime | None
+    ended_at: datetime | None
+
+    @property
+    def is_open(self) -> bool:
+        """True if it waits, or a run has taken it."""
+        return self.state in OPEN
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFilter:
+    """The selection of requests; None or empty: any."""
+
+    site_id: int | None = None
+    kinds: Collection[RequestKind] = ()
+    states: Collection[RequestState] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonRecord:
+    """The daemon that is there, and the time of its next run; None while it harvests."""
+
+    host: str
+    pid: int
+    next_run_at: datetime | None
+    zone: str
+
+
+def requests(
+    session: Session, wanted: RequestFilter, limit: int | None = None, after: int | None = None
+) -> list[RequestRecord]:
+    """The requests, the newest first; the next page begins `after` the last request of this one."""
+    conditions = [] if after is None else [HarvestRequest.request_id < after]
+    if wanted.site_id is not None:
+        conditions.append(HarvestRequest.site_schedule_id == wanted.site_id)
+    if wanted.kinds:
+        conditions.append(HarvestRequest.kind.in_([kind.value for kind in wanted.kinds]))
+    if wanted.states:
+        conditions.append(HarvestRequest.state.in_([state.value for state in wanted.states]))
+    rows = select(HarvestRequest).where(*conditions).order_by(HarvestRequest.request_id.desc()).limit(limit)
+    return [_record(row) for row in session.scalars(rows)]
+
+
+def open_requests(session: Session, site_id: int | None = None) -> list[RequestRecord]:
+    """The requests that wait, or that a run has taken, the newest first: all of them, or of this site."""
+    return requests(session, RequestFilter(site_id, states=(RequestState.WAITING, RequestState.TAKEN)))
+
+
+def request_record(session: Session, request_id: int) -> RequestRecord | None:
+    """The request of this number; None if there is none."""
+    row = session.get(HarvestRequest, request_id) if 0 <= request_id <= LARGEST_ID else None
+    return None if row is None else _record(row)
+
+
+def daemon(session: Session, now: datetime) -> DaemonRecord | None:
+    """The daemon, if it is there. It does not note itself while it harvests."""
+    row = session.get(DaemonState, 1)
+    if row is None:
+        return None
+    if now - row.seen_at > _DAEMON_SILENT_AFTER and not _harvests(session, row):
+        return None
+    next_run = row.next_run_at if row.next_run_at is not None and row.next_run_at > now else None
+    return DaemonRecord(row.host, row.pid, next_run, row.zone)
+
+
+def _harvests(session: Session, row: DaemonState) -> bool:
+    its = (HarvestRun.host == row.host, HarvestRun.pid == row.pid, HarvestRun.status == RunStatus.RUNNING.value)
+    return session.scalar(select(HarvestRun.run_id).where(*its).limit(1)) is not None
+
+
+def _record(row: HarvestRequest) -> RequestRecord:
+    return RequestRecord(
+        request_id=row.request_id,
+        kind=row.kind,
+        site_id=row.site_schedule_id,
+        site=row.site_name,
+        scope=row.scope,
+        priority=row.priority,
+        asked_by=row.asked_by,
+        asked_via=row.asked_via,
+        asked_at=row.asked_at,
+        state=row.state,
+        sentence=row.sentence,
+        run_id=row.run_id,
+        taken_at=row.taken_at,
+        ended_at=row.ended_at,
+    )

@@ -1,0 +1,171 @@
+"""Totals of the harvests of each site over a few days, as the database adds them up; rehearsals do not count.
+
+The totals of a *span*, the days of one week within one month, are kept in a table: so weeks, months and years are sums
+of some thousand rows rather than of each site run. The journal writes them (journal/kept_totals.py).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from functools import reduce
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, Select, case, exists, func, select
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.orm import Session, aliased
+from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.types import Float
+
+from metaharvest.database.batches import batches
+from metaharvest.database.models import IS_HARVEST, IS_REAL, HarvestLog, HarvestRun, HarvestSiteRun, SiteTotals
+from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, RunStatus, SiteRunKind, SiteRunStatus
+from metaharvest.queries.failed_sites import FAILED, HARVESTED
+from metaharvest.queries.records import columns
+
+SUMS = "runs harvests failed_harvests went_well inserted updated deleted bytes seconds"
+_CAME_IN = (OutcomeKind.INSERTED.value, OutcomeKind.UPDATED.value)
+_LAST = aliased(SiteTotals)
+_FAILING = [kind.column for kind in OutcomeKind if kind in ERROR_OUTCOMES or kind is OutcomeKind.DEFERRED]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The days of one week within one month, both included: weeks begin on Mondays."""
+
+    first: date
+    last: date
+
+    @classmethod
+    def of(cls, day: date) -> Span:
+        """The span that has this day."""
+        monday = day - timedelta(days=day.weekday())
+        next_month = (day.replace(day=1) + timedelta(days=31)).replace(day=1)
+        return cls(max(monday, day.replace(day=1)), min(monday + timedelta(days=6), next_month - timedelta(days=1)))
+
+
+class _Seconds(FunctionElement[float]):
+    """The seconds from the first time to the second."""
+
+    type = Float(53)
+    inherit_cache = True
+    name = "seconds"
+
+
+@compiles(_Seconds, "sqlite")
+def _of_sqlite(element: _Seconds, compiler: Any, **options: Any) -> str:
+    began, ended = (compiler.process(each, **options) for each in element.clauses)
+    return f"((julianday({ended}) - julianday({began})) * 86400.0)"
+
+
+@compiles(_Seconds, "postgresql")
+def _of_postgresql(element: _Seconds, compiler: Any, **options: Any) -> str:
+    began, ended = (compiler.process(each, **options) for each in element.clauses)
+    return f"EXTRACT(EPOCH FROM ({ended} - {began}))"
+
+
+@compiles(_Seconds, "mysql")
+@compiles(_Seconds, "mariadb")
+def _of_mariadb(element: _Seconds, compiler: Any, **options: Any) -> str:
+    began, ended = (compiler.process(each, **options) for each in element.clauses)
+    return f"(TIMESTAMPDIFF(MICROSECOND, {began}, {ended}) / 1000000.0)"
+
+
+def totals_of_sites(run_ids: Collection[int], *conditions: ColumnElement[bool]) -> Select[Any]:
+    """A row for each site with site runs in these runs: the columns of SiteTotals without `first_day`.
+
+    The conditions are about the site runs. The runs are numbers, as SQLite would read all site runs for their dates.
+    """
+    run, row, log = HarvestRun, HarvestSiteRun, HarvestLog
+    is_harvest = row.kind != SiteRunKind.RETRY.value
+    came_in = (log.site_run_id == row.site_run_id, log.outcome.in_(_CAME_IN))
+    is_good = case((is_harvest & row.status.in_(HARVESTED), 1), else_=0)
+    newest_first = (is_good.desc(), run.harvest_date.desc(), row.site_run_id.desc())
+    site_runs = (
+        select(
+            *columns(row, "site_schedule_id run_id inserted updated deleted"),
+            case((is_harvest, 1), else_=0).label("harvests"),
+            case((is_harvest & row.status.in_([status.value for status in FAILED]), 1), else_=0).label(
+                "failed_harvests"
+            ),
+            case((is_harvest & (row.status == SiteRunStatus.SUCCEEDED.value), 1), else_=0).label("went_well"),
+            select(func.sum(log.size)).where(*came_in).correlate(row).scalar_subquery().label("bytes"),
+            _Seconds(row.started_at, row.ended_at).label("seconds"),
+            reduce(operator.add, columns(row, " ".join(_FAILING))).label("failing"),
+            run.harvest_date,
+            is_good.label("is_good"),
+            func.row_number().over(partition_by=row.site_schedule_id, order_by=newest_first).label("place"),
+        )
+        .join(run, run.run_id == row.run_id)
+        .where(row.run_id.in_(run_ids), IS_REAL, *conditions)
+        .subquery("site_runs")
+    )
+    each = site_runs.c
+    is_last_success = (each.place == 1) & (each.is_good == 1)
+    sums = (func.coalesce(func.sum(each[name]), 0).label(name) for name in SUMS.split() if name != "runs")
+    return select(
+        each.site_schedule_id,
+        func.count(each.run_id.distinct()).label("runs"),
+        *sums,
+        func.max(case((is_last_success, each.failing))).label("failing"),
+        func.max(case((is_last_success, each.harvest_date))).label("last_success"),
+    ).group_by(each.site_schedule_id)
+
+
+def kept_spans(session: Session, first: date, last: date) -> set[date]:
+    """The first days of the spans up to the last day whose kept totals are right: no run of them goes on."""
+    kept = SiteTotals.first_day
+    found = set(session.scalars(select(kept).where(kept >= Span.of(first).first, kept <= last).distinct()))
+    under_way = select(HarvestRun.harvest_date).where(HarvestRun.status == RunStatus.RUNNING.value)
+    return found - {Span.of(day).first for day in session.scalars(under_way)}
+
+
+def runs_between(session: Session, first: date, last: date) -> dict[date, list[int]]:
+    """The numbers of the runs with site runs, by day, from the span of the first day to the span of the last."""
+    run = HarvestRun
+    first, last = Span.of(first).first, Span.of(last).last
+    its_own = exists().where(HarvestSiteRun.run_id == run.run_id, IS_REAL)
+    within = (IS_HARVEST, run.harvest_date >= first, run.harvest_date <= last, its_own)
+    found: dict[date, list[int]] = {}
+    for day, run_id in session.execute(select(run.harvest_date, run.run_id).where(*within)):
+        found.setdefault(day, []).append(run_id)
+    return found
+
+
+def totals_between(
+    session: Session, first: date, last: date, runs: Mapping[date, Sequence[int]], kept: Collection[date]
+) -> Iterator[Row[*tuple[Any, ...]]]:
+    """The totals from the first day to the last, as rows of `totals_of_sites`: a site may have several.
+
+    `runs` come from `runs_between`; `kept` are the spans that are read from the table.
+    """
+    spans: dict[Span, list[int]] = {}
+    for day, run_ids in runs.items():
+        if first <= day <= last:
+            spans.setdefault(Span.of(day), []).extend(run_ids)
+    cut = {Span.of(day) for day in runs if not first <= day <= last}
+    whole = {span for span in spans if span.first in kept and span not in cut}
+    for some in batches(sorted(span.first for span in whole)):
+        yield from session.execute(_kept(some))
+    for span, run_ids in spans.items():
+        if span not in whole:
+            yield from session.execute(totals_of_sites(run_ids))
+
+
+def _kept(spans: Collection[date]) -> Select[*tuple[Any, ...]]:
+    row, last = SiteTotals, _LAST
+    with_success = case((row.last_success.is_not(None), row.first_day))
+    sums = (
+        select(
+            row.site_schedule_id,
+            *(func.sum(each).label(each.key) for each in columns(row, SUMS)),
+            func.max(with_success).label("last_span"),
+        )
+        .where(row.first_day.in_(spans))
+        .group_by(row.site_schedule_id)
+        .subquery("sums")
+    )
+    is_last = (last.first_day == sums.c.last_span) & (last.site_schedule_id == sums.c.site_schedule_id)
+    return select(sums, last.failing, last.last_success).outerjoin(last, is_last)

@@ -1,0 +1,258 @@
+"""The newest run at a glance: how it went, what waits for a person, and what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
+
+from sqlalchemy import ColumnElement, case, func, select
+from sqlalchemy.orm import Session
+
+from metaharvest.database.hints import without_index
+from metaharvest.database.models import HarvestSiteRun, SiteProblem, SiteRegistration
+from metaharvest.ledger.deletions import deletions_unconfirmed
+from metaharvest.model import RunStatus
+from metaharvest.model.actions import Todo, todo
+from metaharvest.problems.follow import FIXED, OPEN
+from metaharvest.queries.failed_sites import FailedSite
+from metaharvest.queries.outbox import number_refused
+from metaharvest.queries.runs import RunSummary, run_summaries
+from metaharvest.queries.site_list import ListedSite, listed_sites
+from metaharvest.queries.sites import last_names
+from metaharvest.sites.registrations.policy import State as RegistrationState
+
+OTHER_SITE = "target.other-site"
+"""The rule of documents that two sites list."""
+
+_IS_FIXED = without_index(SiteProblem.state) == FIXED
+
+
+class State(StrEnum):
+    """The state of the night in one word."""
+
+    NONE = "none"
+    """There has been no run yet."""
+    RUNNING = "running"
+    WELL = "well"
+    ATTENTION = "attention"
+    """Something failed, or waits for a person."""
+
+
+class Reason(StrEnum):
+    """The reason why something waits for a person."""
+
+    DELETIONS = "deletions"
+    OWNERSHIP = "ownership"
+    OVERDUE = "overdue"
+    BROKEN = "broken"
+    REFUSED_MAIL = "refused-mail"
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Something that waits for a person; `site` is None if it is about no single site. `action` carries it out."""
+
+    reason: Reason
+    sentence: str
+    number: int
+    site: str | None
+    action: Todo
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemNumbers:
+    """The numbers of problems after a run: found for the first time in it, found before and still there, fixed in it.
+
+    Only problems that need attention count.
+    """
+
+    new: int
+    still_open: int
+    fixed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tonight:
+    """The newest run. `waiting` needs a person; `failed` are the sites that failed as a whole, the longest first.
+
+    `next_harvest` is the earliest day on which a site is due, `number_next` the number of sites that are due on it.
+    """
+
+    state: State
+    sentence: str
+    run: RunSummary | None
+    waiting: tuple[Waiting, ...]
+    failed: tuple[FailedSite, ...]
+    problems: ProblemNumbers
+    next_harvest: date | None
+    number_next: int
+
+
+def tonight(session: Session, today: date) -> Tonight:
+    """The newest run, and what it left behind."""
+    runs = run_summaries(session, 1)
+    run = runs[0] if runs else None
+    sites = listed_sites(session, today)
+    waiting = tuple(_waiting(session, sites))
+    failed = sorted((site.failed for site in sites if site.failed and site.enabled), key=lambda each: each.failed_since)
+    state = _state(run, waiting, failed)
+    days = [site.next_harvest for site in sites if site.enabled and site.next_harvest]
+    return Tonight(
+        state,
+        sentence(state, run, len(waiting), _number_before(session, run, failed)),
+        run,
+        waiting,
+        tuple(failed),
+        problem_numbers(session, run.run_id) if run else ProblemNumbers(0, 0, 0),
+        min(days, default=None),
+        days.count(min(days)) if days else 0,
+    )
+
+
+def _state(run: RunSummary | None, waiting: Sequence[Waiting], failed: Sequence[FailedSite]) -> State:
+    if run is None:
+        return State.NONE
+    if run.status == RunStatus.RUNNING:
+        return State.RUNNING
+    is_well = run.status == RunStatus.SUCCEEDED and not waiting and not failed
+    return State.WELL if is_well else State.ATTENTION
+
+
+def _number_before(session: Session, run: RunSummary | None, failed: Sequence[FailedSite]) -> int:
+    """The number of these sites that failed in a run before this one, and were in none since."""
+    site_runs = [site.site_run_id for site in failed]
+    its = HarvestSiteRun.site_run_id.in_(site_runs), HarvestSiteRun.run_id == (run.run_id if run else None)
+    return len(failed) - (session.scalar(select(func.count()).where(*its)) or 0)
+
+
+def sentence(state: State, run: RunSummary | None, number_waiting: int, number_before: int) -> str:
+    """The state of the night in one sentence; `number_before` is the number of sites that failed in earlier runs."""
+    if run is None:
+        return "There has been no run yet."
+    if state is State.RUNNING:
+        return f"The run {run.run_id} is under way since {run.started_at:%Y-%m-%d %H:%M} UTC."
+    totals, sites = run.totals, _number(run.totals.sites, "site")
+    if state is State.WELL:
+        return f"All is well: the run {run.run_id} harvested {sites} on {run.harvest_date}."
+    parts = []
+    if totals.failed:
+        parts.append(f"{_number(totals.failed, 'site')} failed")
+    if totals.errors:
+        parts.append(f"{_number(totals.errors, 'document')} {'was' if totals.errors == 1 else 'were'} not accepted")
+    if parts:
+        parts[0] = f"of {sites}, {parts[0]}"
+    elif run.status != RunStatus.SUCCEEDED:
+        parts.append(f"it ended as {run.status}")
+    if number_before:
+        parts.append(f"{_number(number_before, 'other site')} failed before")
+    if number_waiting:
+        parts.append(f"{_number(number_waiting, 'matter')} {'waits' if number_waiting == 1 else 'wait'} for a decision")
+    return f"The run {run.run_id} of {run.harvest_date} needs attention: {', '.join(parts)}."
+
+
+def _number(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _waiting(session: Session, sites: Sequence[ListedSite]) -> Iterator[Waiting]:
+    names = {site.site_id: site.site for site in sites}
+    for site_id, number in sorted(deletions_unconfirmed(session).items()):
+        if name := names.get(site_id):
+            said = f"{name} would lose {_number(number, 'document')}: confirm the deletions, or ask the site."
+            yield Waiting(Reason.DELETIONS, said, number, name, todo("sites.confirm", name=name))
+    for site_id, number in _conflicts(session).items():
+        if name := names.get(site_id):
+            belong = "belongs" if number == 1 else "belong"
+            said = f"{name} lists {_number(number, 'document')} that {belong} to another site."
+            action = todo("documents.of_rule", name=name, rule=OTHER_SITE)
+            yield Waiting(Reason.OWNERSHIP, said, number, name, action)
+    for site in sites:
+        if site.state == "broken" and site.enabled:
+            said = f"The registration of {site.site} cannot be used: {'; '.join(site.problems)}"
+            yield Waiting(Reason.BROKEN, said, len(site.problems), site.site, todo("sites.edit", name=site.site))
+        elif site.state == "overdue":
+            said = f"{site.site} is overdue since {site.overdue_since}."
+            yield Waiting(Reason.OVERDUE, said, 1, site.site, todo("sites.show", name=site.site))
+    if number := number_refused(session):
+        verb = "was" if number == 1 else "were"
+        said = f"{_number(number, 'mail')} {verb} refused: correct the addresses, then send them again."
+        yield Waiting(Reason.REFUSED_MAIL, said, number, None, todo("reports.resend_refused"))
+
+
+def _conflicts(session: Session) -> Mapping[int, int]:
+    """The numbers of documents that belong to another site, by site."""
+    problem = SiteProblem
+    query = (
+        select(problem.site_schedule_id, func.count())
+        .where(problem.state == OPEN, problem.rule == OTHER_SITE)
+        .group_by(problem.site_schedule_id)
+        .order_by(problem.site_schedule_id)
+    )
+    return {row[0]: row[1] for row in session.execute(query)}
+
+
+def problem_numbers(session: Session, run_id: int) -> ProblemNumbers:
+    """The numbers of problems that the run found for the first time, found again, and found to be fixed."""
+    problem = SiteProblem
+    site_runs = select(HarvestSiteRun.site_run_id).where(HarvestSiteRun.run_id == run_id)
+    is_new = case((problem.first_site_run.in_(site_runs), 1), else_=0)
+    is_open = problem.state == OPEN, problem.needs_attention.is_(True)
+    new, number = session.execute(select(func.coalesce(func.sum(is_new), 0), func.count()).where(*is_open)).one()
+    ended = problem.ended_site_run.in_(site_runs), _IS_FIXED, problem.needs_attention.is_(True)
+    fixed = session.scalar(select(func.count()).select_from(problem).where(*ended)) or 0
+    return ProblemNumbers(int(new), number - int(new), fixed)
+
+
+def registrations_waiting(session: Session) -> dict[str, int]:
+    """The numbers of requests that a steward has to accept or refuse, by kind: site, move, leave."""
+    kind, its = SiteRegistration.kind, SiteRegistration.state == RegistrationState.WAITING_FOR_DECISION.value
+    return {row[0]: row[1] for row in session.execute(select(kind, func.count()).where(its).group_by(kind))}
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemGroup:
+    """The number of problems of a rule at a site, and the day since which the oldest of them is known."""
+
+    site: str
+    rule: str
+    number: int
+    since: date
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemGroups:
+    """The problems of ProblemNumbers by site and rule, the largest groups first."""
+
+    new: tuple[ProblemGroup, ...]
+    still_open: tuple[ProblemGroup, ...]
+    fixed: tuple[ProblemGroup, ...]
+
+
+def problem_groups(session: Session, run_id: int, limit: int) -> ProblemGroups:
+    """The groups of problems that the run found for the first time, found again, and found to be fixed."""
+    problem = SiteProblem
+    site_runs = select(HarvestSiteRun.site_run_id).where(HarvestSiteRun.run_id == run_id)
+    is_open = problem.state == OPEN
+    return ProblemGroups(
+        _groups(session, limit, is_open, problem.first_site_run.in_(site_runs)),
+        _groups(session, limit, is_open, problem.first_site_run.not_in(site_runs)),
+        _groups(session, limit, _IS_FIXED, problem.ended_site_run.in_(site_runs)),
+    )
+
+
+def _groups(session: Session, limit: int, *conditions: ColumnElement[bool]) -> tuple[ProblemGroup, ...]:
+    problem = SiteProblem
+    group, number = (problem.site_schedule_id, problem.rule), func.count()
+    rows = session.execute(
+        select(*group, number, func.min(problem.first_seen))
+        .where(problem.needs_attention.is_(True), *conditions)
+        .group_by(*group)
+        .order_by(number.desc(), *group)
+        .limit(limit)
+    ).all()
+    names = last_names(session) if rows else {}
+    return tuple(
+        ProblemGroup(names.get(site) or f"site {site}", rule, count, since) for site, rule, count, since in rows
+    )

@@ -1,0 +1,180 @@
+"""Works: the outputs that are the same, pairs that a person should look at, and what people decided about them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Row, and_, exists, or_, select
+from sqlalchemy.orm import Session
+
+from metaharvest.catalogue.current import DOCUMENTS
+from metaharvest.database.batches import batches
+from metaharvest.database.models import Base
+from metaharvest.database.pipeline_models import OutputDecision, OutputPair, OutputRecord, OutputWork
+from metaharvest.errors import MetaharvestError
+from metaharvest.model.actions import todo
+from metaharvest.text import one_line
+
+_OUTPUTS = Base.metadata.tables[OutputRecord.__tablename__]
+_PAIRS = Base.metadata.tables[OutputPair.__tablename__]
+_WORKS = Base.metadata.tables[OutputWork.__tablename__]
+_DECISIONS = Base.metadata.tables[OutputDecision.__tablename__]
+_MOST_OUTPUTS = 500
+_NUMBER = DOCUMENTS.c.catalogue_document_id
+
+
+@dataclass(frozen=True, slots=True)
+class OutputLine:
+    """An output in a few words. `origin` is the name of its source repository; None if it has none."""
+
+    number: int
+    document_id: str
+    title: str
+    creators: tuple[str, ...]
+    year: int | None
+    doi: str | None
+    origin: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PairLine:
+    """Two outputs, with the answer of the rules, and the decision of a person, if there is one.
+
+    `answer` is same, version, look or different; `agreement` is the agreement of the titles, 0 to 100.
+    """
+
+    first: OutputLine
+    second: OutputLine
+    answer: str
+    agreement: float | None
+    reason: str
+    decided: str | None = None
+    decided_by: str = ""
+    decided_at: datetime | None = None
+    decision_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkRecord:
+    """A work: its outputs, the first one first, and the pairs that they are in: why they are the same, and versions."""
+
+    first_output: str
+    outputs: tuple[OutputLine, ...]
+    pairs: tuple[PairLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LookAfter:
+    """The place in the list of pairs to look at after which the next page begins: two numbers of documents."""
+
+    first: int = 0
+    second: int = 0
+
+
+def number_of(session: Session, document_id: str) -> int:
+    """The number of a document in the catalogue. Raises MetaharvestError if there is none with an output."""
+    query = select(_NUMBER, _WORKS.c.work_id).outerjoin(_WORKS, _WORKS.c.catalogue_document_id == _NUMBER)
+    row = session.execute(query.where(DOCUMENTS.c.document_id == document_id)).first()
+    if row is None:
+        raise MetaharvestError(f"The catalogue has no document '{one_line(document_id)}'.")
+    if row[1] is None:
+        raise MetaharvestError(
+            f"The pipeline has not compared the document '{one_line(document_id)}' yet, or it is not public. "
+            f"{todo('pipeline.run')} does what waits."
+        )
+    number: int = row[0]
+    return number
+
+
+def work_of(session: Session, document_id: str) -> WorkRecord:
+    """The work of a document. Raises MetaharvestError if there is none."""
+    number = number_of(session, document_id)
+    work_id = session.scalar(select(_WORKS.c.work_id).where(_WORKS.c.catalogue_document_id == number))
+    members = session.scalars(
+        select(_WORKS.c.catalogue_document_id)
+        .where(_WORKS.c.work_id == work_id)
+        .order_by(_WORKS.c.catalogue_document_id)
+        .limit(_MOST_OUTPUTS)
+    ).all()
+    rows = _pairs_of(session, members)
+    decisions = _decisions_of(session, members)
+    lines = output_lines(session, {*members, *(each for pair in (*rows, *decisions) for each in pair)})
+    pairs = [
+        _pair_line(lines[pair[0]], lines[pair[1]], rows.get(pair), decisions.get(pair))
+        for pair in sorted({*rows, *decisions})
+        if lines.keys() >= set(pair)
+    ]
+    outputs = tuple(lines[each] for each in members if each in lines)
+    return WorkRecord(outputs[0].document_id if outputs else document_id, outputs, tuple(pairs))
+
+
+def pairs_to_look_at(session: Session, after: LookAfter, limit: int) -> Sequence[PairLine]:
+    """The pairs about which a person should decide, and nobody has yet."""
+    first, second = _PAIRS.c.catalogue_document_id, _PAIRS.c.other_id
+    is_decided = exists().where(
+        _DECISIONS.c.catalogue_document_id == first, _DECISIONS.c.other_id == second, _DECISIONS.c.kind == "duplicate"
+    )
+    later = or_(first > after.first, and_(first == after.first, second > after.second))
+    query = select(_PAIRS).where(_PAIRS.c.answer == "look", ~is_decided, later).order_by(first, second).limit(limit)
+    rows = session.execute(query).all()
+    lines = output_lines(session, {each for row in rows for each in (row[0], row[1])})
+    return [_pair_line(lines[row[0]], lines[row[1]], row, None) for row in rows if lines.keys() >= {row[0], row[1]}]
+
+
+def output_lines(session: Session, numbers: Collection[int]) -> dict[int, OutputLine]:
+    """These outputs in a few words, by number."""
+    found: dict[int, OutputLine] = {}
+    query = select(_NUMBER, *DOCUMENTS.c["document_id", "origin"], *_OUTPUTS.c["year", "doi", "content"]).join_from(
+        DOCUMENTS, _OUTPUTS, _OUTPUTS.c.catalogue_document_id == _NUMBER
+    )
+    for some in batches(sorted(numbers)):
+        for number, document_id, origin, year, doi, content in session.execute(query.where(_NUMBER.in_(some))):
+            output: Mapping[str, Any] = json.loads(content)
+            titles, creators = output.get("titles") or (), output.get("creators") or ()
+            title = one_line(titles[0]["text"]) if titles else ""
+            names = tuple(one_line(each["name"]) for each in creators)
+            found[number] = OutputLine(number, document_id, title, names, year, doi, origin)
+    return found
+
+
+def decided_numbers(session: Session, number: int, kind: str) -> dict[int, str]:
+    """The other outputs about which a person decided together with this one, and the answers."""
+    return {
+        (second if first == number else first): row.answer
+        for (first, second), row in _decisions_of(session, [number], kind).items()
+    }
+
+
+def document_ids(session: Session, numbers: Iterable[int]) -> dict[int, str]:
+    """The ids of these documents, by number."""
+    found: dict[int, str] = {}
+    query = select(_NUMBER, DOCUMENTS.c.document_id)
+    for some in batches(sorted(numbers)):
+        found.update((row[0], row[1]) for row in session.execute(query.where(_NUMBER.in_(some))))
+    return found
+
+
+def _pairs_of(session: Session, numbers: Sequence[int]) -> dict[tuple[int, int], Row[Any]]:
+    first, second = _PAIRS.c.catalogue_document_id, _PAIRS.c.other_id
+    query = select(_PAIRS).where(or_(first.in_(numbers), second.in_(numbers))).limit(_MOST_OUTPUTS)
+    return {(row[0], row[1]): row for row in session.execute(query)}
+
+
+def _decisions_of(session: Session, numbers: Sequence[int], kind: str = "duplicate") -> dict[tuple[int, int], Row[Any]]:
+    first, second = _DECISIONS.c.catalogue_document_id, _DECISIONS.c.other_id
+    query = select(_DECISIONS).where(_DECISIONS.c.kind == kind, or_(first.in_(numbers), second.in_(numbers)))
+    return {(row[0], row[1]): row for row in session.execute(query)}
+
+
+def _pair_line(first: OutputLine, second: OutputLine, row: Row[Any] | None, decision: Row[Any] | None) -> PairLine:
+    answer, score, reason = "different", None, "The rules find nothing in common."
+    if row is not None:
+        answer, score, reason = row.answer, row.score, row.reason
+    if decision is None:
+        return PairLine(first, second, answer, score, reason)
+    about = (decision.answer, decision.decided_by, decision.decided_at, decision.reason)
+    return PairLine(first, second, answer, score, reason, *about)

@@ -1,0 +1,104 @@
+"""The pipeline in reports: how far it is for administrators, and records without a file for the contacts of a site.
+
+A report is made before the pipeline of the same night runs. Therefore each note has the time of its numbers. The
+page Pipeline of the console has the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy.orm import Session
+
+from metaharvest.catalogue.stage_counts import failed_titles, failure_counts, site_counts, stage_counts
+from metaharvest.config.kinds import STAGES
+from metaharvest.config.settings import PipelineSettings
+from metaharvest.model.stages import StageName, StepState
+from metaharvest.reports import phrasing
+from metaharvest.rules import RULES
+from metaharvest.text import one_line
+
+_EXAMPLES = 5
+
+
+class StageLine(NamedTuple):
+    """The documents at a stage, in words."""
+
+    stage: str
+    counts: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why documents failed: the rule, its title, their number, what to do, and titles of some of them."""
+
+    rule: str
+    title: str
+    documents: int
+    remedy: str
+    stage: str = ""
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineNote:
+    """A section of a report about the pipeline: a sentence, the stages, the reasons of failures."""
+
+    sentence: str
+    stages: tuple[StageLine, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+    more_reasons: int = 0
+
+
+def progress_note(session: Session, settings: PipelineSettings, now: datetime, limit: int) -> PipelineNote | None:
+    """How far the pipeline is; None if it is not enabled. If nothing failed and nothing waits, it is one sentence."""
+    if not settings.enabled:
+        return None
+    counts, names = stage_counts(session), list(STAGES.names())
+    waiting = sum(counts.get((name, StepState.WAITING), 0) for name in names)
+    failed = sum(counts.get((name, StepState.FAILED), 0) for name in names)
+    if not waiting and not failed:
+        return PipelineNote(f"All is well: nothing waits, and nothing failed ({_as_of(now)}).")
+    found = failure_counts(session, names)
+    return PipelineNote(
+        f"The state of the pipeline before its run of this night ({_as_of(now)}):",
+        tuple(StageLine(name, _counts(counts, name)) for name in names),
+        tuple(_reason(each.rule, each.number_of_documents, each.stage) for each in found[:limit]),
+        max(0, len(found) - limit),
+    )
+
+
+def files_note(session: Session, site_id: int, settings: PipelineSettings, now: datetime) -> PipelineNote | None:
+    """The records of a site that lead to no file; None if there are none, or nobody looks for files."""
+    if not settings.enabled or not settings.full_text:
+        return None
+    counts = site_counts(session, site_id, StageName.FULL_TEXT)
+    failed = sum(counts.failed.values())
+    if not failed:
+        return None
+    each_of = max(1, _EXAMPLES // len(counts.failed))
+    reasons = []
+    for number, (rule, documents) in enumerate(counts.failed.items()):
+        examples = failed_titles(session, site_id, StageName.FULL_TEXT, rule, each_of) if number < _EXAMPLES else ()
+        reasons.append(_reason(rule, documents, examples=tuple(one_line(each, 200) for each in examples)))
+    records = phrasing.counted(counts.done + failed, "record")
+    leads = "leads" if failed == 1 else "lead"
+    return PipelineNote(f"{failed:,} of {records} {leads} to no file ({_as_of(now)}).", reasons=tuple(reasons))
+
+
+def _counts(counts: Mapping[tuple[str, StepState], int], stage: str) -> str:
+    shown = (StepState.DONE, StepState.WAITING, StepState.FAILED)
+    return ", ".join(f"{counts.get((stage, state), 0):,} {state.value}" for state in shown)
+
+
+def _reason(rule: str, documents: int, stage: str = "", examples: tuple[str, ...] = ()) -> Reason:
+    known = RULES.get(rule)
+    title = known.title if known else one_line(rule)
+    return Reason(rule, title, documents, (known.for_contact or known.remedy) if known else "", stage, examples)
+
+
+def _as_of(now: datetime) -> str:
+    return f"as of {now:%Y-%m-%d %H:%M} UTC"

@@ -1,0 +1,184 @@
+"""The change feed for the indexer of another program: read it, or deliver it to a command or a web address.
+
+Each change is delivered at least once, in the order of the commits. The position of a reader moves after a batch was
+delivered. Documents that are not public are left out, or are given as deleted if they were public before.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from sqlalchemy import select
+
+from metaharvest.catalogue.changed_documents import ChangedDocument, changed_documents, last_change
+from metaharvest.database.models import HarvestSiteSchedule, SiteCheckpoint
+from metaharvest.errors import NotTaken, RequestError
+from metaharvest.pipeline import feed
+from metaharvest.pipeline.steps import FEED
+from metaharvest.queries.public_sites import hidden_by
+from metaharvest.text import one_line
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+    from metaharvest.services.harvester import Harvester
+
+Send = Callable[[str], None]
+"""Delivers a batch: a JSON object a line. Raises NotTaken if the receiver did not take it."""
+
+_CONNECT_SECONDS, _ANSWER_SECONDS = 10, 300
+_LONGEST_NAME = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """The number of changes that were delivered, and the number of the last one.
+
+    `waits_for` is the site whose sweep ended the delivery early, or None.
+    """
+
+    changes: int
+    position: int
+    waits_for: str | None = None
+
+
+def position(harvester: Harvester, name: str) -> int:
+    """The number of the last change that the reader with this name has confirmed. Raises RequestError."""
+    _require_name(name)
+    with harvester.reading() as session:
+        return feed.position(session, name)
+
+
+def confirm(harvester: Harvester, name: str, change_seq: int) -> None:
+    """Note that a reader has all changes up to this one. Raises RequestError if there is no such change yet."""
+    _require_name(name)
+    with harvester.writing() as session:
+        last = last_change(session)
+        if change_seq > last:
+            raise RequestError(f"There is no change {change_seq} yet: the last one is {last}.")
+        feed.confirm(session, name, change_seq, harvester.now())
+
+
+def deliver(
+    harvester: Harvester,
+    send: Send,
+    after: int,
+    *,
+    name: str | None = None,
+    limit: int,
+    batches: int | None = None,
+    whole_lists: bool = False,
+    stops: Callable[[], bool] = lambda: False,
+) -> Delivered:
+    """Send the changes after this one, `limit` a batch, and move the position of the reader with this name.
+
+    `batches` is the largest number of batches. `whole_lists`: stop before the first document of a site whose sweep is
+    under way. Raises NotTaken: the batch was not taken, and the position stays before it.
+    """
+    number, done = 0, 0
+    while not stops() and (batches is None or done < batches):
+        found, waits_for = _next(harvester, after, limit, whole_lists)
+        if found:
+            send("".join(f"{json.dumps(as_line(each), ensure_ascii=False)}\n" for each in found))
+            number, done, after = number + len(found), done + 1, found[-1].change_seq
+            if name is not None:
+                confirm(harvester, name, after)
+        if waits_for is not None or len(found) < limit:
+            return Delivered(number, after, waits_for)
+    return Delivered(number, after)
+
+
+def as_line(change: ChangedDocument) -> dict[str, object]:
+    """A change as JSON."""
+    return {
+        "change_seq": change.change_seq,
+        "document_id": change.document_id,
+        "revision": change.revision,
+        "document_type": change.document_type,
+        "deleted": change.is_deleted,
+        "changed_at": change.changed_at.isoformat(),
+        "site": change.site,
+        "title": change.title,
+    }
+
+
+def before_sweeps(
+    changes: Sequence[ChangedDocument], sweeping: frozenset[str]
+) -> tuple[Sequence[ChangedDocument], str | None]:
+    """The changes before the first one of a site whose sweep is under way, and that site."""
+    for number, each in enumerate(changes):
+        if each.site in sweeping:
+            return changes[:number], each.site
+    return changes, None
+
+
+def to_command(command: str) -> Send:
+    """Runs a command of a shell with a batch on its standard input. Exit code 0: it has taken the batch."""
+
+    def send(lines: str) -> None:
+        # The person who gives the command runs it: it is theirs, as in a pipe.
+        ended = subprocess.run(command, shell=True, input=lines.encode(), check=False)
+        if ended.returncode:
+            raise NotTaken(f"The command ended with the exit code {ended.returncode}.{_AGAIN}")
+
+    return send
+
+
+def to_address(url: str) -> Send:
+    """Sends a batch to a web address by POST, as application/x-ndjson. An answer 2xx: it was taken.
+
+    The operator chooses the address, so the network policy for sites does not apply. Raises RequestError if the address
+    is none.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise RequestError("The address for --post has to begin with http:// or https:// and a host name.")
+    place = one_line(parts.hostname, 100)
+
+    def send(lines: str) -> None:
+        import requests
+
+        headers, limits = {"Content-Type": "application/x-ndjson"}, (_CONNECT_SECONDS, _ANSWER_SECONDS)
+        try:
+            with requests.post(
+                url, lines.encode(), headers=headers, timeout=limits, allow_redirects=False, stream=True
+            ) as answer:
+                status = answer.status_code
+        except requests.RequestException as error:
+            reason = one_line(type(error).__name__)
+            raise NotTaken(f"{place} did not answer ({reason}).{_AGAIN}") from error
+        if not 200 <= status < 300:
+            raise NotTaken(f"{place} answered with HTTP {status}.{_AGAIN}")
+
+    return send
+
+
+_AGAIN = " The position stays where it is: the next call gives the same changes again."
+
+
+def _next(
+    harvester: Harvester, after: int, limit: int, whole_lists: bool
+) -> tuple[Sequence[ChangedDocument], str | None]:
+    with harvester.reading() as session:
+        hidden = hidden_by(session, harvester.settings.web.hidden)
+        found = changed_documents(session, after, limit, hidden)
+        return before_sweeps(found, _sweeping(session)) if whole_lists else (found, None)
+
+
+def _sweeping(session: Session) -> frozenset[str]:
+    """The names of the sites whose sweep is under way; one that is switched off does not go on with it."""
+    its = SiteCheckpoint.site_schedule_id == HarvestSiteSchedule.site_schedule_id
+    under_way = SiteCheckpoint.kind.is_not(None), HarvestSiteSchedule.enabled.is_(True)
+    return frozenset(session.scalars(select(HarvestSiteSchedule.name).join(SiteCheckpoint, its).where(*under_way)))
+
+
+def _require_name(name: str) -> None:
+    if name == FEED:
+        raise RequestError(f"{FEED} is the name of this program's own pipeline: choose another one.")
+    if not 0 < len(name) <= _LONGEST_NAME or one_line(name) != name:
+        raise RequestError(f"A name for --name has 1 to {_LONGEST_NAME} characters in one line.")

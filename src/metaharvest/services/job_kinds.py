@@ -1,0 +1,143 @@
+"""The kinds of jobs: what a worker does with a job of each kind.
+
+A kind has three functions: `collect` reads what the job needs, `perform` works until the job is done (True) or its
+slice ends (False), and `give_up` ends the work after too many workers have died with the job. Another distribution adds
+a kind by an entry point in the group `metaharvest.jobs`, whose object is a `Kind`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import select
+
+from metaharvest import reports
+from metaharvest.config.kinds import JOBS
+from metaharvest.database.engine import database_errors, writers
+from metaharvest.database.models import HarvestRun, Job
+from metaharvest.harvest.coordination import WHY_ENDED, deliver_job
+from metaharvest.harvest.worker_session import SliceEnd
+from metaharvest.jobs import making
+from metaharvest.jobs.claims import Claim, HeldClaims
+from metaharvest.journal.workers_journal import RunOfWorkers, WorkersJournal
+from metaharvest.model import RunStatus
+from metaharvest.model.jobs import JobKind, JobState
+from metaharvest.services import pipeline, public_flags
+from metaharvest.services.runs import end_of_distributed_run
+
+if TYPE_CHECKING:
+    from metaharvest.services.harvester import Harvester
+
+
+@dataclass(frozen=True, slots=True)
+class JobContext:
+    """The job that a worker has, the installation, and the end of the slice.
+
+    `harvest` is there for the harvest of sites: it harvests for a slice, beside the worker's other jobs, and returns
+    True if the job is done.
+    """
+
+    harvester: Harvester
+    claim: Claim
+    slice_end: SliceEnd
+    harvest: Callable[[], bool] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of jobs: see above. `collect` may raise what `perform` may."""
+
+    collect: Callable[[JobContext], Any]
+    perform: Callable[[JobContext, Any], bool]
+    give_up: Callable[[JobContext, Any], object] = lambda context, collected: None
+
+
+def kind_of(name: str) -> Kind:
+    """The kind with this name. Raises ValueError with a sentence if there is none, or it cannot be loaded."""
+    if name in _BUILT_IN:
+        return _BUILT_IN[name]
+    kind: Kind = JOBS.load(name)
+    return kind
+
+
+# -- the harvest of the sites of one origin
+
+
+def _harvest(context: JobContext, _collected: None) -> bool:
+    """Harvest for a slice, in the session of the worker."""
+    assert context.harvest is not None
+    return context.harvest()
+
+
+# -- the end of a run
+
+
+def _collect_closing(context: JobContext) -> date | None:
+    """The day of the run; None if the run is closed already."""
+    with context.harvester.reading() as session:
+        run = session.get(HarvestRun, context.claim.run_id)
+        return run.harvest_date if run is not None and run.status == RunStatus.RUNNING.value else None
+
+
+def _close_run(context: JobContext, today: date | None) -> bool:
+    """Close the run with its composite report, and have the reports delivered by a job of its own."""
+    harvester, claim = context.harvester, context.claim
+    if today is not None and claim.run_id is not None:
+        public_flags.align(harvester)
+        run, engine, settings = RunOfWorkers(claim.run_id, today), harvester.engine, harvester.settings
+        held = HeldClaims()
+        held.add(claim)
+        with WorkersJournal(engine, settings, harvester.targets, harvester.now, run, held) as journal:
+            taken_back = _taken_back(harvester, claim.run_id)
+            cut_short = [
+                journal.cut_short(WHY_ENDED[rule], subjects)
+                for rule, subjects in taken_back.items()
+                if rule in WHY_ENDED
+            ]
+            journal.report_run()
+            status = journal.close_run()
+        end_of_distributed_run(harvester, claim.run_id, status, " ".join(cut_short))
+    with harvester.writing() as session:
+        making.make(session, [deliver_job()])
+    return True
+
+
+def _taken_back(harvester: Harvester, run_id: int) -> dict[str, list[str]]:
+    """The subjects of the jobs that the run took back, by the rule of the finding about it."""
+    found: dict[str, list[str]] = {}
+    its = (Job.run_id == run_id, Job.state == JobState.CANCELLED.value, Job.sentence.is_not(None))
+    with harvester.reading() as session:
+        for rule, subject in session.execute(select(Job.sentence, Job.subject).where(*its).order_by(Job.job_id)):
+            found.setdefault(str(rule), []).append(subject)
+    return found
+
+
+# -- the delivery of reports
+
+
+def _deliver(context: JobContext, _collected: None) -> bool:
+    harvester = context.harvester
+    delivering = reports.DeliveringRun(harvester.now(), harvester.today())
+    with database_errors(harvester.engine):
+        stop = context.slice_end.signal()
+        reports.deliver(writers(harvester.engine), harvester.settings, harvester.now(), delivering, stop.is_set)
+    return True
+
+
+# -- the pipeline
+
+
+def _run_stage(context: JobContext, _collected: None) -> bool:
+    context.slice_end.work_begins()
+    return pipeline.perform_job(context.harvester, context.claim.work, context.slice_end.signal().is_set)
+
+
+_BUILT_IN = {
+    JobKind.HARVEST_SITE.value: Kind(lambda context: None, _harvest, _harvest),
+    JobKind.CLOSE_RUN.value: Kind(_collect_closing, _close_run),
+    JobKind.DELIVER.value: Kind(lambda context: None, _deliver),
+    JobKind.PIPELINE.value: Kind(lambda context: None, _run_stage),
+}

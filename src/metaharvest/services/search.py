@@ -1,0 +1,265 @@
+"""Search: questions of people and programs to the index, and answers as JSON documents."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from metaharvest.catalogue.selection import Hidden
+from metaharvest.errors import QueryError, UnknownDocument
+from metaharvest.pipeline.duplicates.related import RELATED, ranked, reason_of
+from metaharvest.pipeline.duplicates.vectors import nearest
+from metaharvest.pipeline.search.contract import FACETS, Filters, Hiding, Hit, Place, Record, Search, SearchIndex, Sort
+from metaharvest.pipeline.search.highlights import marker
+from metaharvest.pipeline.search.query_language import Query, read_query, read_years
+from metaharvest.pipeline.search.recommending import shared_terms, telling_terms
+from metaharvest.pipeline.search.stage import index_place, read_text
+from metaharvest.pipeline.search.stage import rebuild as make_again
+from metaharvest.pipeline.stage import Context
+from metaharvest.queries.public_sites import published_among
+from metaharvest.queries.works import decided_numbers, document_ids
+from metaharvest.text import one_line
+
+__all__ = ["FACETS", "Sort"]
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+    from metaharvest.services.harvester import Harvester
+
+MOST_OUTPUTS = 100
+"""The most outputs of a page."""
+
+DEEPEST = 10_000
+"""The outputs that can be read in the order of relevance."""
+
+_FACET_VALUES = 12
+_LONGEST_CURSOR = 500
+_LOOKED_AT = 400_000
+"""Characters of a full text that are looked through for a highlight."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a person asks: the words, values of facets, a year or years such as `2010..2020`, and a page.
+
+    `cursor` is that of the page before.
+    """
+
+    text: str = ""
+    values: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    year: str = ""
+    sort: Sort = Sort.RELEVANCE
+    limit: int = 20
+    cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer: the number of all outputs that were found, a page of them, and the values of the facets."""
+
+    total: int
+    outputs: Sequence[Mapping[str, Any]]
+    facets: Mapping[str, Mapping[str, int]]
+    next_cursor: str | None
+
+
+class OutputSearch:
+    """The search of one installation, for several threads. `hidden` gives the outputs that no answer has."""
+
+    def __init__(self, harvester: Harvester, hidden: Callable[[Session], Hidden] | None = None) -> None:
+        self._harvester = harvester
+        self._hidden = hidden
+        settings = harvester.settings
+        self._folder = settings.path(settings.pipeline.folder)
+        self._place = index_place(self._folder, settings.pipeline.search)
+
+    @property
+    def is_there(self) -> bool:
+        """True if there is an index. A server is not asked."""
+        return bool(self._harvester.settings.pipeline.search) or self._place.version() is not None
+
+    def search(self, question: Question) -> Answer:
+        """Answer a question. Raises QueryError, NoIndex, IndexUnavailable, DatabaseError."""
+        query = read_query(question.text)
+        mark = _fingerprint(question)
+        after = _place_of(question.cursor, mark) if question.cursor else None
+        wanted = Search(
+            query, _filters(question), question.sort, min(question.limit, MOST_OUTPUTS), after, True, self._hiding()
+        )
+        if wanted.order is Sort.RELEVANCE and after is not None and after.seen + wanted.limit > DEEPEST:
+            raise QueryError(
+                f"Only the first {DEEPEST:,} outputs can be read by relevance. Narrow the search, or sort by year."
+            )
+        found = self._index.search(wanted)
+        outputs = [self._found(each, query) for each in self._published(found.hits)]
+        is_last = len(found.hits) < wanted.limit or found.hits[-1].place.seen >= found.total
+        facets = {name: dict(list(found.facets[name].items())[:_FACET_VALUES]) for name in FACETS}
+        facets["year"] = dict(sorted(facets["year"].items(), reverse=True))
+        return Answer(found.total, outputs, facets, None if is_last else _cursor(found.hits[-1].place, mark))
+
+    def output(self, document_id: str) -> Mapping[str, Any]:
+        """All that the index has of an output. Raises UnknownDocument, NoIndex, IndexUnavailable, DatabaseError."""
+        return _shown(self._record(document_id))
+
+    def work(self, number: int) -> Mapping[str, Any]:
+        """A work, with its outputs. Raises UnknownDocument, NoIndex, IndexUnavailable, DatabaseError."""
+        search = Search(filters=Filters(work=number), limit=MOST_OUTPUTS, hiding=self._hiding())
+        outputs = [_summary(each.record) for each in self._published(self._index.search(search).hits)]
+        if not outputs:
+            raise UnknownDocument("There is no work with this number.")
+        return {"work": number, "outputs": outputs}
+
+    def recommend(self, document_id: str, limit: int = 10) -> Sequence[Mapping[str, Any]]:
+        """Related outputs of other works, each with a reason, and the words that both have. Raises as `output` does.
+
+        Decisions of people about related outputs hold.
+        """
+        record = self._record(document_id)
+        number, most = record["number"], 3 * limit + 5
+        terms = telling_terms(record, self._index.frequencies)
+        hits = {each.number: each.record for each in self._index.more_like_this(terms, most, self._hiding())}
+        with self._harvester.reading() as session:
+            decided = decided_numbers(session, number, RELATED)
+            near = nearest(session, number, most)
+        found: dict[int, Mapping[str, Any]] = {}
+        scores = ranked([each for each in hits if each != number], near, decided)
+        for each, other in self._records(list(scores), hits):
+            if len(found) == limit:
+                break
+            if other["work"] != record["work"]:
+                shared = shared_terms(other, terms)
+                reason = reason_of(shared, decided.get(each))
+                about = {"score": scores[each], "shares": shared, "reason": reason}
+                found.setdefault(other["work"], {**_summary(other), **about})
+        return list(found.values())
+
+    def _records(self, numbers: Sequence[int], known: Mapping[int, Record]) -> Iterator[tuple[int, Record]]:
+        """The records of outputs that are published, in this order. Those that are not known are read one by one."""
+        with self._harvester.reading() as session:
+            ids = document_ids(session, [each for each in numbers if each not in known])
+            published = published_among(session, list(known), self._hidden(session)) if self._hidden else known
+        for each in numbers:
+            if each in published:
+                yield each, known[each]
+            elif each in ids:
+                with suppress(UnknownDocument):
+                    yield each, self._record(ids[each])
+
+    @property
+    def _index(self) -> SearchIndex:
+        return self._place.reader()
+
+    def _record(self, document_id: str) -> Record:
+        search = Search(filters=Filters(document_id=document_id), limit=1, hiding=self._hiding())
+        for each in self._published(self._index.search(search).hits):
+            return each.record
+        raise UnknownDocument(f"The index has no output with the id {one_line(document_id, 100)}.")
+
+    def _hiding(self) -> Hiding:
+        if self._hidden is None:
+            return Hiding()
+        with self._harvester.reading() as session:
+            hidden = self._hidden(session)
+        return Hiding(hidden.sites, hidden.origins)
+
+    def _published(self, hits: Sequence[Hit]) -> Sequence[Hit]:
+        """The hits that are published at this moment: the index learns of it with the next run of the pipeline."""
+        if self._hidden is None or not hits:
+            return hits
+        with self._harvester.reading() as session:
+            published = published_among(session, [each.number for each in hits], self._hidden(session))
+        return [each for each in hits if each.number in published]
+
+    def _found(self, hit: Hit, query: Query) -> Mapping[str, Any]:
+        """An output that was found, with the places of its words."""
+        record, highlights = hit.record, {}
+        if marked := marker(query, "title").whole(record["title"] or ""):
+            highlights["title"] = marked
+        if marked := marker(query, "abstract").snippet(record["abstract"] or ""):
+            highlights["abstract"] = marked
+        text = record["full_text"] and read_text(self._folder, record["full_text"]["sha256"], _LOOKED_AT)
+        if text and (marked := marker(query, "text").snippet(text)):
+            highlights["text"] = marked
+        return {**_summary(record), "score": hit.score, "highlights": highlights}
+
+
+def rebuild(harvester: Harvester, stops: Callable[[], bool] = lambda: False) -> int | None:
+    """Make the index again beside the present one; returns its number of outputs. None: `stops` stopped it.
+
+    Raises MetaharvestError if a library is missing, IndexUnavailable, DatabaseError.
+    """
+    context = Context(harvester.engine, harvester.settings, harvester.now, stops)
+    if not make_again(context):
+        return None
+    return index_place(context.folder, harvester.settings.pipeline.search).reader().size()
+
+
+def _filters(question: Question) -> Filters:
+    values = {name: list(values) for name, values in question.values.items() if name in FACETS and values}
+    years = read_years(question.year) if question.year else None
+    return Filters(values, years.first if years else None, years.last if years else None)
+
+
+def _summary(record: Record) -> dict[str, Any]:
+    """An output in a list."""
+    names = ("document_id", "work", "title", "abstract", "year", "site", "type", "language", "access", "doi")
+    return {
+        **{name: record[name] for name in names},
+        "creators": [each["name"] for each in record["creators"]],
+        "licence": record["licence"] and record["licence"]["spdx"],
+        "has_full_text": record["full_text"] is not None,
+    }
+
+
+def _shown(record: Record) -> Mapping[str, Any]:
+    """An output alone, without numbers of the database."""
+    left_out = ("number", "site_id", "change_seq", "full_text", "format", "licence")
+    full_text, licence = record["full_text"], record["licence"]
+    return {
+        **{name: value for name, value in record.items() if name not in left_out},
+        "document_type": record["format"],
+        "licence": licence and licence["spdx"],
+        **({"rights": licence} if licence else {}),
+        "has_full_text": full_text is not None,
+        "characters": full_text["characters"] if full_text else None,
+    }
+
+
+# -- cursors: a place in the answers to one question
+
+
+def _fingerprint(question: Question) -> str:
+    """The same for all pages of a question."""
+    parts = (question.text, sorted((name, list(each)) for name, each in question.values.items()), question.year)
+    text = json.dumps([*parts, question.sort])
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def _cursor(place: Place, mark: str) -> str:
+    text = json.dumps([mark, place.value, place.number, place.seen], separators=(",", ":"))
+    return urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _place_of(cursor: str, mark: str) -> Place:
+    """The place in a cursor. Raises QueryError for a cursor of another question, and for any other text."""
+    try:
+        if len(cursor) > _LONGEST_CURSOR:
+            raise ValueError
+        found = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        its_mark, value, number, seen = found
+        if its_mark != mark or not _is_place(value, number, seen):
+            raise ValueError
+    except (ValueError, TypeError, RecursionError) as error:
+        raise QueryError("The cursor belongs to another search. Leave it out to begin with the first page.") from error
+    return Place(value, number, seen)
+
+
+def _is_place(value: object, number: object, seen: object) -> bool:
+    are_whole = type(number) is int and type(seen) is int and 0 <= number < 2**53 and 0 <= seen < 2**53
+    return are_whole and type(value) in (int, float) and 0 <= value < 2**53  # type: ignore[operator]

@@ -1,0 +1,103 @@
+"""Tables for spreadsheets, as CSV in chunks: log, documents of a site run, runs, changes between two runs, problems.
+
+A table is read in a session of its own, while a caller takes its chunks. A caller that stops early closes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING
+
+from metaharvest.queries.changes import CHANGE_COLUMNS, changes
+from metaharvest.queries.log import LogFilter, log_selection
+from metaharvest.queries.problems import RuleTotal
+from metaharvest.queries.runs import RunSummary, run_record, run_summaries
+from metaharvest.reports import documents_csv, selected_log_csv, table_csv
+
+if TYPE_CHECKING:
+    from metaharvest.queries.changes import Changes
+    from metaharvest.queries.rule_trends import ProblemDocument
+    from metaharvest.services.harvester import Harvester
+
+_RUN = ("run_id", "harvest_date", "status", "started_at", "ended_at", "took_seconds")
+_TOTALS = ("sites", "failed", "listed", "inserted", "updated", "unchanged", "attention", "errors")
+_SITE = (
+    "site", "site_run_id", "kind", "rehearsal", "status", "failure_reason", "started_at", "ended_at", "took_seconds",
+    "listed", "inserted", "updated", "unchanged", "deleted", "filtered", "stale", "duplicate", "deferred",
+    "access_error", "invalid", "upload_error", "warnings", "server_seconds", "waiting_seconds", "checking_seconds",
+    "storing_seconds",
+)  # fmt: skip
+_PROBLEM = ("site", "document_id", "title", "line", "message", "first_seen", "nights", "needs_attention")
+CHANGES_COLUMNS = ("site", "site_id", *CHANGE_COLUMNS)
+_RUNS_AT_ONCE = 500
+
+
+def log_table(harvester: Harvester, wanted: LogFilter) -> Generator[str, None, None]:
+    """The rows of the log, a line for each finding. Raises MetaharvestError for unknown names."""
+    with harvester.reading() as session:
+        selection = log_selection(session, wanted)
+        with closing(selected_log_csv(session, selection.rows, selection.findings, selection.transfers)) as chunks:
+            yield from chunks
+
+
+def documents_table(harvester: Harvester, site_run_id: int) -> Generator[str, None, None]:
+    """The documents of a site run, as the contacts of the site get them."""
+    with harvester.reading() as session, closing(documents_csv(session, site_run_id)) as chunks:
+        yield from chunks
+
+
+def runs_table(harvester: Harvester) -> Generator[str, None, None]:
+    """All runs with their totals, the newest first."""
+    rows = ([getattr(run, name) for name in _RUN] + list(asdict(run.totals).values()) for run in _runs(harvester))
+    with closing(table_csv((*_RUN, *_TOTALS), rows)) as chunks:
+        yield from chunks
+
+
+def sites_table(harvester: Harvester, run_id: int) -> Generator[str, None, None]:
+    """The sites of a run. Raises MetaharvestError if there is no such run."""
+    with harvester.reading() as session:
+        sites = run_record(session, run_id).sites
+    with closing(table_csv(_SITE, ([getattr(site, name) for name in _SITE] for site in sites))) as chunks:
+        yield from chunks
+
+
+def changes_table(harvester: Harvester, first: int, second: int) -> Generator[str, None, None]:
+    """The documents that changed between two runs. Raises MetaharvestError as `changes` does."""
+    with harvester.reading() as session:
+        found = changes(session, first, second)
+    yield from changes_csv(found)
+
+
+def changes_csv(found: Changes) -> Generator[str, None, None]:
+    """The documents of these changes, each a line."""
+    yield from table_csv(CHANGES_COLUMNS, _changed(found))
+
+
+def problems_csv(found: Iterable[RuleTotal]) -> Generator[str, None, None]:
+    """Open problems, a line for each rule."""
+    names = [each.name for each in fields(RuleTotal)]
+    return table_csv(names, ([getattr(each, name) for name in names] for each in found))
+
+
+def rule_csv(found: Iterable[ProblemDocument]) -> Generator[str, None, None]:
+    """Open problems of a rule, a line for each document or list."""
+    return table_csv(_PROBLEM, ([getattr(each, name) for name in _PROBLEM] for each in found))
+
+
+def _runs(harvester: Harvester) -> Iterator[RunSummary]:
+    after = None
+    while True:
+        with harvester.reading() as session:
+            some = run_summaries(session, _RUNS_AT_ONCE, after)
+        yield from some
+        if len(some) < _RUNS_AT_ONCE:
+            return
+        after = some[-1].run_id
+
+
+def _changed(found: Changes) -> Iterator[list[object]]:
+    for site in found.sites:
+        for document in site.documents:
+            yield [site.site, site.site_id, *(getattr(document, column) for column in CHANGE_COLUMNS)]

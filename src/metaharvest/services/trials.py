@@ -1,0 +1,218 @@
+"""Rehearsals for strangers: of a source on the web, and of a file that they send; bounded in time, bytes and number."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from metaharvest.errors import RequestError
+from metaharvest.harvest.deadlines import stopped_after
+from metaharvest.harvest.run import RunRequest
+from metaharvest.model import Finding, Level
+from metaharvest.rehearsal import check, trial
+from metaharvest.rehearsal.check import CheckOptions, GivenRun
+from metaharvest.rehearsal.input.arguments import GivenList
+from metaharvest.reports.findings import title_of
+from metaharvest.reports.phrasing import counted
+from metaharvest.reports.source_lines import source_line
+from metaharvest.services.check_report import CheckReport
+from metaharvest.services.harvester import Checked, Harvester
+from metaharvest.text import one_line, shown_url
+
+if TYPE_CHECKING:
+    from metaharvest.rehearsal.results import CheckedDocument
+
+MOST_FINDINGS = 200
+SECONDS = 25.0
+"""After this time a rehearsal begins nothing new: what is under way may take the time of one document."""
+
+_AT_ONCE = 3
+_PATIENCE = 10.0
+_places = threading.BoundedSemaphore(_AT_ONCE)
+_queue = threading.BoundedSemaphore(8)
+"""The requests that wait for a place: each holds a thread, and the server needs threads for everybody else."""
+
+_BUSY = "Others are checking their documents at the moment. Try again in a minute."
+
+_UNREACHED = frozenset(
+    {
+        "http.address-not-public", "http.dns", "http.connection", "http.timeout-connect", "http.timeout-read",
+        "http.deadline", "http.busy", "http.tls", "http.truncated", "http.empty", "http.protocol", "http.other",
+        "http.proxy", "http.server-stopped", "harvest.site-deadline",
+    }
+)  # fmt: skip
+"""Rules whose messages would say which computers and ports there are in the network of the harvester."""
+
+UNREACHED = Finding(
+    "http.connection",
+    "No web server that everybody can reach answers at this address, or it does not answer in time.",
+    "Open the address in a browser, from a network other than your own. It must have a valid certificate, and answer "
+    "within a few seconds.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TrialFinding:
+    """A finding with the place where it is: document, line, column, and the line itself with the width before it."""
+
+    rule: str
+    title: str
+    level: Level
+    message: str
+    remedy: str
+    docid: str = ""
+    place: str = ""
+    line: int | None = None
+    column: int | None = None
+    text: str = ""
+    before: int | None = None
+
+    @property
+    def is_error(self) -> bool:
+        """True if it keeps a document, or the whole list, out."""
+        return self.level is Level.ERROR
+
+
+@dataclass(frozen=True, slots=True)
+class TrialReport:
+    """The result of a rehearsal, for a page.
+
+    `is_readable`: the list, or the repository, could be read. `is_document`: it is a document, and no list. `story` and
+    `sentences` have the totals. `more`: the number of findings that are not shown. `contacts` are the addresses in the
+    first documents.
+    """
+
+    story: str
+    sentences: tuple[str, ...]
+    findings: tuple[TrialFinding, ...]
+    is_readable: bool
+    is_document: bool = False
+    more: int = 0
+    contacts: tuple[str, ...] = ()
+
+    @property
+    def has_errors(self) -> bool:
+        """True if a list cannot be read, or a document has errors."""
+        return not self.is_readable or any(finding.is_error for finding in self.findings)
+
+
+@contextmanager
+def place() -> Iterator[None]:
+    """One of the few places for rehearsals of this process. Raises RequestError if all stay taken, or many wait."""
+    if not _places.acquire(blocking=False) and not _waited():
+        raise RequestError(_BUSY)
+    try:
+        yield
+    finally:
+        _places.release()
+
+
+def _waited() -> bool:
+    """Wait for a place; true if it was taken."""
+    if not _queue.acquire(blocking=False):
+        return False
+    try:
+        return _places.acquire(timeout=_PATIENCE)
+    finally:
+        _queue.release()
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """The report of a rehearsal; `content` is the document if it was one document without a list."""
+
+    report: TrialReport
+    content: bytes = b""
+
+
+def try_source(harvester: Harvester, columns: Mapping[str, object]) -> Tried:
+    """Rehearse the harvest of a source as a site with these columns. Raises RequestError, ScheduleError."""
+    with place(), trial.prepared(harvester.settings, columns) as prepared:
+        report = _rehearsed(harvester, prepared.given)
+        made, given = trial_report(report), prepared.given
+        files = [given.copies.file_of(document.url) for _, documents in report.parts for document in documents]
+        there = [path for path in files if path is not None and path.exists()]
+        left_out = prepared.left_out[0]
+        note = f"{counted(left_out, 'more document')} of the list would be harvested, and not checked here."
+        sentences = (*made.sentences, *([note] if left_out else []))
+        made = replace(made, contacts=trial.contacts_in(there), sentences=sentences)
+        return Tried(made, there[0].read_bytes() if made.is_document and there else b"")
+
+
+def try_file(harvester: Harvester, path: Path) -> TrialReport:
+    """Rehearse the document in this file.
+
+    Raises RequestError for a harvest list: it may name files of this machine.
+    """
+    settings, how = trial.bounded(harvester.settings), CheckOptions()
+    with check.prepared(settings, None, None, None, [str(path)], how) as given:
+        if any(isinstance(site.given, GivenList) for site in given.sites):
+            raise RequestError("This is a harvest list, not a document. Upload it as a list.")
+        return trial_report(_rehearsed(harvester, given))
+
+
+def _rehearsed(harvester: Harvester, given: GivenRun) -> CheckReport:
+    scratch = given.scratch
+    one = Harvester(
+        scratch.settings, harvester.now, engine=scratch.engine, targets=scratch.targets, source=given.source,
+        limits=trial.LIMITS,
+    )  # fmt: skip
+    with stopped_after(SECONDS) as stop:
+        result = one.run(RunRequest(one.today(), tuple(site.name for site in given.sites)), None, stop)
+    return CheckReport(Checked(one, result, given), all_of_them=True)
+
+
+def trial_report(report: CheckReport) -> TrialReport:
+    """The report about a check in a form for a page of strangers."""
+    findings: list[TrialFinding] = []
+    number = 0
+    for part, documents in report.parts:
+        for document in documents:
+            for finding in document.reported_findings:
+                number += 1
+                if number <= MOST_FINDINGS:
+                    findings.append(_finding(report, document, finding, in_list=part.name.is_list))
+    return TrialReport(
+        story=report.story,
+        sentences=tuple(report.summary),
+        findings=tuple(findings),
+        is_readable=not report.record.failed_as_a_whole,
+        is_document=any(not part.name.is_list for part, _ in report.parts),
+        more=max(0, number - MOST_FINDINGS),
+    )
+
+
+def _finding(report: CheckReport, document: CheckedDocument, finding: Finding, *, in_list: bool) -> TrialFinding:
+    url = document.url_of(finding)
+    shown = replace(UNREACHED, level=finding.level) if finding.rule in _UNREACHED else finding
+    line = source_line(report.places.file_of(url), shown)
+    return TrialFinding(
+        rule=shown.rule,
+        title=title_of(shown.rule),
+        level=shown.level,
+        message=one_line(shown.message, 1000),
+        remedy=one_line(str(shown.remedy), 1000),
+        docid=one_line(document.docid or finding.docid, 200) if in_list else "",
+        place=report.places.name(url),
+        line=shown.line,
+        column=shown.column,
+        text=line.text if line else one_line(shown.excerpt, 200),
+        before=line.before if line else None,
+    )
+
+
+def unreadable(findings: Sequence[Finding], place: str) -> TrialReport:
+    """The report about a source whose beginning could not be read."""
+    shown = dict.fromkeys(UNREACHED if each.rule in _UNREACHED else each for each in findings)
+    made = tuple(
+        TrialFinding(
+            each.rule, title_of(each.rule), each.level, one_line(each.message, 1000), one_line(str(each.remedy), 1000),
+            place=shown_url(place),
+        )
+        for each in shown
+    )  # fmt: skip
+    return TrialReport("The source could not be read.", (), made, is_readable=False)

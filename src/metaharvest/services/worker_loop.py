@@ -1,0 +1,330 @@
+"""The loop of a worker: it claims jobs, and leads them through their life.
+
+The harvests of one run share a session: a client, checks and a journal, as in a run alone. A thread waits for each of
+them while the event loop of the session does the work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from sqlalchemy import update
+from sqlalchemy.exc import IntegrityError
+
+from metaharvest import __version__
+from metaharvest.config.kinds import JOBS
+from metaharvest.database.dialects import is_locked_out
+from metaharvest.database.engine import require_current
+from metaharvest.database.models import HarvestRun
+from metaharvest.errors import DatabaseError, LockHeld, RunLost, SchemaMismatch
+from metaharvest.harvest.coordination import tick
+from metaharvest.harvest.worker_session import HarvestJob, SliceEnd, WorkerSession
+from metaharvest.jobs import claims, workers
+from metaharvest.jobs.claims import Claim, HeldClaims, Used
+from metaharvest.jobs.workers import WorkerProcess
+from metaharvest.journal.workers_journal import RunOfWorkers
+from metaharvest.model import RunStatus
+from metaharvest.model.jobs import JobKind, JobState, Step
+from metaharvest.services import pipeline
+from metaharvest.services.job_kinds import JobContext
+from metaharvest.services.job_life import Performed, live
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+    from metaharvest.services.harvester import Harvester
+
+log = logging.getLogger(__name__)
+
+_BEAT_SECONDS = 10.0
+"""The time after which a worker renews its leases, and notes that it is there."""
+
+_POLL_SECONDS = 10.0
+"""The time after which an idle worker looks for jobs without a message: messages may be lost."""
+
+_REFILL_SECONDS = 2.0
+"""The time after which a worker with free places looks for jobs."""
+
+_GATHER_SECONDS = 0.02
+"""The time that the end of a job waits for others, so that new jobs are claimed together."""
+
+_CLAIM_TRIES = 5
+
+
+def process_named(name: str) -> WorkerProcess:
+    """This process as a worker with this name; without one, its machine and number are its name."""
+    host, pid = socket.gethostname(), os.getpid()
+    return WorkerProcess(name or f"{host}-{pid}", host, pid, __version__)
+
+
+class WorkerLoop:
+    """Claims jobs until it is to end: as many at a time as a run alone harvests sites, but only its share of them."""
+
+    def __init__(self, harvester: Harvester, process: WorkerProcess) -> None:
+        self._harvester = harvester
+        self._process = process
+        self._wake = threading.Event()
+        self._ends = False
+        self._has_ended = threading.Event()
+        self._held = HeldClaims()
+        self._slices: dict[int, SliceEnd] = {}
+        self._next: list[Claim] = []
+        self._not_begun: dict[int, Claim] = {}
+
+    def wake(self) -> None:
+        """Look for jobs now."""
+        self._wake.set()
+
+    def end(self) -> None:
+        """End the slices at their next checkpoint, and claim no further job."""
+        self._ends = True
+        for slice_end in list(self._slices.values()):
+            slice_end.end()
+        self._wake.set()
+
+    def run(self) -> None:
+        """Work until end() is called. While the database is away, it waits.
+
+        Raises SchemaMismatch if the database was upgraded: a worker with the new program takes its place.
+        """
+        beating = threading.Thread(target=self._beat, name="leases", daemon=True)
+        beating.start()
+        try:
+            while not self._ends:
+                self._wake.clear()
+                if not self._work_once():
+                    self._wake.wait(_POLL_SECONDS)
+        finally:
+            self._next = []
+            self._give_back_unbegun()
+            self._has_ended.set()
+            beating.join()
+            self._unless_away(self._forget)
+
+    def _work_once(self) -> bool:
+        """Work on jobs, or tick; False if there is nothing to do now."""
+        try:
+            require_current(self._harvester.engine)
+            claimed, self._next = self._next or self._claim_suspect() or self._claim(self._places), []
+            if not claimed:
+                return self._tick()
+            try:
+                self._work_on(claimed)
+            finally:
+                self._give_back_unbegun()
+        except SchemaMismatch:
+            raise
+        except (DatabaseError, RunLost) as error:
+            log.warning("The worker waits for the database: %s", error)
+            return False
+        return True
+
+    def _give_back_unbegun(self) -> None:
+        """Hold no job whose life has not begun, but those for the next session: its lease would be renewed for ever."""
+        kept = {each.job_id for each in self._next}
+        dropped = [each for each in self._not_begun.values() if each.job_id not in kept]
+        for claim in dropped:
+            self._forget_job(claim)
+
+        def give_back() -> None:
+            with self._harvester.writing() as session:
+                for claim in dropped:
+                    claims.give_back(session, claim, Used(), sentence="It was not begun.", is_blameless=True)
+
+        if dropped:
+            self._unless_away(give_back)
+
+    def _forget_job(self, claim: Claim) -> None:
+        self._held.remove(claim)
+        self._not_begun.pop(claim.job_id, None)
+        self._slices.pop(claim.job_id, None)
+
+    def _work_on(self, claimed: Sequence[Claim]) -> None:
+        """Work on these jobs, and on further ones of the same run while it harvests them."""
+        first = next((each for each in claimed if each.kind == JobKind.HARVEST_SITE), None)
+        run = None if first is None else self._run_of(first)
+        if run is None:
+            for claim in claimed:
+                if claim.kind == JobKind.HARVEST_SITE:
+                    self._end_late(claim)
+                else:
+                    self._live(claim)
+            return
+        harvester = self._harvester
+        session = WorkerSession(
+            harvester.settings,
+            harvester.engine,
+            harvester.targets,
+            harvester.now,
+            harvester.source,
+            harvester.limits,
+            run,
+            self._held,
+        )
+
+        async def lead(harvest_job: HarvestJob) -> None:
+            await self._lead(session, harvest_job, claimed)
+
+        session.work(lead)
+
+    def _end_late(self, claim: Claim) -> None:
+        """End a job whose run has ended: the next run has its sites."""
+        self._forget_job(claim)
+        with self._harvester.writing() as session:
+            claims.end(session, claim, Used(), JobState.CANCELLED, "Its run has ended.")
+
+    async def _lead(self, session: WorkerSession, harvest_job: HarvestJob, waiting: Sequence[Claim]) -> None:
+        """Lead these jobs and those that come through their lives, side by side, until there are no more."""
+        loop = asyncio.get_running_loop()
+
+        def live_beside(claim: Claim) -> Performed:
+            slice_end = self._slices[claim.job_id]
+
+            def harvest() -> bool:
+                return asyncio.run_coroutine_threadsafe(harvest_job(claim, slice_end), loop).result()
+
+            return self._live(claim, harvest if claim.kind == JobKind.HARVEST_SITE else None)
+
+        limits, began, is_broken = self._harvester.limits, dict[asyncio.Future[Performed], float](), False
+        is_alone = any(claim.attempts > claims.SUSPECT_AFTER for claim in waiting)
+        threads = ThreadPoolExecutor(4 * self._places, thread_name_prefix="job")
+        try:
+            while True:
+                for claim in waiting:
+                    began[loop.run_in_executor(threads, live_beside, claim)] = time.monotonic()
+                if not began:
+                    return
+                done, _ = await asyncio.wait(began, timeout=_REFILL_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                if done:
+                    await asyncio.sleep(_GATHER_SECONDS)
+                for job in [each for each in began if each.done()]:
+                    del began[job]
+                    is_broken = is_broken or job.result().is_broken
+                waiting = []
+                if not (is_broken or is_alone or self._ends or self._next or session.stop.is_set()):
+                    young = sum(time.monotonic() - since < limits.site_seconds for since in began.values())
+                    room = min(self._places - young, 4 * self._places - len(began))
+                    try:
+                        waiting = self._of_run(session.run, await asyncio.to_thread(self._claim, room))
+                    except DatabaseError as error:
+                        log.warning("The worker claims no further job: %s", error)
+                        is_broken = True
+        finally:
+            threads.shutdown(wait=False)
+
+    def _of_run(self, run: RunOfWorkers, claimed: Sequence[Claim]) -> list[Claim]:
+        """The jobs among these that this session can do; another run's wait until it has ended."""
+        others = {each.job_id for each in claimed if each.kind == JobKind.HARVEST_SITE and each.run_id != run.run_id}
+        self._next = [each for each in claimed if each.job_id in others]
+        return [each for each in claimed if each.job_id not in others]
+
+    def _live(self, claim: Claim, harvest: Callable[[], bool] | None = None) -> Performed:
+        slice_end = self._slices[claim.job_id]
+        self._not_begun.pop(claim.job_id, None)
+        try:
+            return live(JobContext(self._harvester, claim, slice_end, harvest), self._held)
+        finally:
+            # Another thread may have claimed the same job again.
+            if self._slices.get(claim.job_id) is slice_end:
+                del self._slices[claim.job_id]
+
+    def _run_of(self, claim: Claim) -> RunOfWorkers | None:
+        """The run of a job; None if it has ended."""
+        with self._harvester.reading() as session:
+            run = session.get(HarvestRun, claim.run_id)
+            is_open = run is not None and run.status == RunStatus.RUNNING.value
+            return RunOfWorkers(run.run_id, run.harvest_date) if run is not None and is_open else None
+
+    @property
+    def _places(self) -> int:
+        """The number of jobs at a time."""
+        return self._harvester.settings.workers.jobs
+
+    def _claim(self, room: int) -> list[Claim]:
+        """Claim this worker's share of the jobs that wait, at most `room`."""
+        if room <= 0:
+            return []
+        name, kinds = self._process.name, JOBS.names()
+        return self._claimed(lambda session: claims.claim(session, name, kinds, min(room, workers.share(session))))
+
+    def _claim_suspect(self) -> list[Claim]:
+        """Claim a job with which workers have died; this worker has no other job."""
+        return self._claimed(lambda session: claims.claim_suspect(session, self._process.name, JOBS.names()))
+
+    def _claimed(self, claim_by: Callable[[Session], list[Claim]]) -> list[Claim]:
+        """The jobs that this claims. They have started."""
+        for _ in range(_CLAIM_TRIES):
+            try:
+                with self._harvester.writing() as session:
+                    found = claim_by(session)
+                    for claim in found:
+                        workers.note_step(session, claim, Step.STARTED)
+            except DatabaseError as error:
+                # Another worker took a job of the same host at this moment.
+                if not (is_locked_out(error) or isinstance(error.__cause__, IntegrityError)):
+                    raise
+                continue
+            for claim in found:
+                slice_end = SliceEnd(self._harvester.settings.workers.slice)
+                self._slices[claim.job_id] = slice_end
+                self._not_begun[claim.job_id] = claim
+                self._held.add(claim)
+                if self._ends:
+                    slice_end.end()
+            return found
+        return []
+
+    def _tick(self) -> bool:
+        """Do what the coordinator does: then the end of a run waits for no timer. True if there are new jobs."""
+        harvester = self._harvester
+        try:
+            done = tick(harvester.settings, harvester.engine, harvester.targets, harvester.now)
+        except LockHeld:
+            return False
+        return bool(pipeline.make_jobs(harvester) or done.new_jobs)
+
+    def _beat(self) -> None:
+        """Renew the leases between commits, and note the worker, until it has ended."""
+        while True:
+            try:
+                self._unless_away(self._beat_once)
+            except Exception:  # without the thread, no lease would be renewed any more
+                log.exception("The leases were not renewed")
+            if self._has_ended.wait(_BEAT_SECONDS):
+                return
+
+    def _beat_once(self) -> None:
+        held = self._held.all()
+        with self._harvester.writing() as session:
+            lost = {each.job_id for each in claims.renew(session, held)}
+            to_end = claims.to_end(session, held) | lost
+            workers.note(session, self._process, [each.job_id for each in held], is_ending=self._ends)
+        for job_id in to_end:
+            if slice_end := self._slices.get(job_id):
+                slice_end.end()
+        if not held:
+            return
+        # In a transaction of its own: the coordinator locks the run before its jobs.
+        with self._harvester.writing() as session:
+            runs = {each.run_id for each in held}
+            session.execute(
+                update(HarvestRun).where(HarvestRun.run_id.in_(runs)).values(heartbeat_at=self._harvester.now())
+            )
+
+    def _forget(self) -> None:
+        with self._harvester.writing() as session:
+            workers.forget(session, self._process.name)
+
+    def _unless_away(self, call: Callable[[], None]) -> None:
+        try:
+            call()
+        except DatabaseError as error:
+            log.warning("%s", error)

@@ -1,0 +1,132 @@
+"""Works: show the outputs that are the same, list pairs that a person should look at, and decide about two outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sqlalchemy.orm import Session
+
+from metaharvest.accounts.audit import Decision
+from metaharvest.database.pipeline_models import OutputDecision
+from metaharvest.errors import RequestError
+from metaharvest.pipeline import steps
+from metaharvest.pipeline.duplicates import tables
+from metaharvest.pipeline.stage import StageName
+from metaharvest.queries import works as stored
+from metaharvest.queries.works import PairLine, WorkRecord
+from metaharvest.services.harvester import Harvester
+from metaharvest.text import clean, whole_number
+
+_LONGEST_NAME = 255
+_NOBODY = "a person of the installation"
+
+
+class WorkAnswer(StrEnum):
+    """What a person may say of two outputs."""
+
+    SAME = "same"
+    DIFFERENT = "different"
+    RELATED = "related"
+    UNRELATED = "unrelated"
+
+    @property
+    def kind(self) -> str:
+        """The kind of the decision: about duplicates, or about what is related."""
+        return tables.DUPLICATE if self in (WorkAnswer.SAME, WorkAnswer.DIFFERENT) else tables.RELATED
+
+
+@dataclass(frozen=True, slots=True)
+class WorkDecision:
+    """The decision of a person about two documents, by document id. `answer` None takes an earlier decision back."""
+
+    first: str
+    second: str
+    answer: WorkAnswer | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LookPage:
+    """Pairs to look at; `next` is the place after the last one, None at the end."""
+
+    pairs: Sequence[PairLine]
+    next: str | None
+
+
+def show(harvester: Harvester, document_id: str) -> WorkRecord:
+    """The work of a document. Raises MetaharvestError if there is none, DatabaseError."""
+    with harvester.reading() as session:
+        return stored.work_of(session, document_id)
+
+
+def to_look_at(harvester: Harvester, after: str = "", limit: int = 50) -> LookPage:
+    """The pairs that a person should look at. `after` is `next` of the page before. Raises RequestError."""
+    place = _place(after)
+    with harvester.reading() as session:
+        found = stored.pairs_to_look_at(session, place, limit)
+    last = found[-1] if len(found) == limit else None
+    return LookPage(found, f"{last.first.number}-{last.second.number}" if last else None)
+
+
+def decide(harvester: Harvester, wanted: WorkDecision) -> WorkRecord:
+    """Decide about two outputs; returns the work of the first one. The decision holds whatever the rules say later.
+
+    Raises MetaharvestError if a document is unknown, RequestError if both are one, or nothing was decided that could
+    be taken back; DatabaseError.
+    """
+    if wanted.first == wanted.second:
+        raise RequestError("Name two different documents.")
+    with harvester.writing() as session:
+        first, second = sorted(stored.number_of(session, each) for each in (wanted.first, wanted.second))
+        before = _write(session, harvester, (first, second), wanted)
+        changed = tables.arrange(session, [first, second])
+        # A stage under way may have read the tables before: it does both outputs again.
+        steps.wake_known(session, StageName.DUPLICATES, [first, second])
+        steps.wake_known(session, StageName.INDEX, sorted(changed))
+        harvester.audit(
+            session,
+            Decision(
+                action="works.decide",
+                kind="document",
+                subject=wanted.first,
+                before={"other": wanted.second, "answer": before},
+                after={"other": wanted.second, "answer": wanted.answer.value if wanted.answer else None},
+                reason=clean(wanted.reason),
+            ),
+        )
+    return show(harvester, wanted.first)
+
+
+def _write(session: Session, harvester: Harvester, pair: tuple[int, int], wanted: WorkDecision) -> str | None:
+    """Store a decision, or remove those about both outputs; returns the answer before."""
+    kinds = (tables.DUPLICATE, tables.RELATED) if wanted.answer is None else (wanted.answer.kind,)
+    rows = [row for kind in kinds if (row := session.get(OutputDecision, (*pair, kind)))]
+    before = ", ".join(each.answer for each in rows) or None
+    if wanted.answer is None:
+        if not rows:
+            raise RequestError(f"Nobody has decided about {wanted.first} and {wanted.second}: nothing was changed.")
+        for each in rows:
+            session.delete(each)
+    else:
+        row = (
+            rows[0]
+            if rows
+            else OutputDecision(catalogue_document_id=pair[0], other_id=pair[1], kind=wanted.answer.kind)
+        )
+        row.answer, row.reason = wanted.answer.value, clean(wanted.reason) or None
+        row.decided_by, row.decided_at = (harvester.actor.name or _NOBODY)[:_LONGEST_NAME], harvester.now()
+        session.add(row)
+    session.flush()
+    return before
+
+
+def _place(after: str) -> stored.LookAfter:
+    if not after:
+        return stored.LookAfter()
+    first, _, second = after.partition("-")
+    numbers = whole_number(first), whole_number(second)
+    if numbers[0] is None or numbers[1] is None:
+        raise RequestError("--after takes the place that the page before ends with.")
+    return stored.LookAfter(numbers[0], numbers[1])

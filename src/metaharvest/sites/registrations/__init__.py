@@ -1,0 +1,1 @@
+"""Requests of people outside: new sites that wait for proofs and a decision, and changes that a site asks for."""

@@ -1,0 +1,235 @@
+"""The table of registrations: the only module that reads and writes its rows. The caller commits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, delete, func, select, update
+from sqlalchemy.orm import Session
+
+from metaharvest.database.hashed_tokens import hash_of
+from metaharvest.database.models import SiteRegistration
+from metaharvest.errors import RequestError
+from metaharvest.model import Unit
+from metaharvest.sites.registrations.policy import DAY, HOUR, LIFETIME, Counts, Kind, Proof, State, mailbox
+
+OPEN = (State.ASKED, State.WAITING_FOR_PROOFS, State.WAITING_FOR_DECISION)
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """A request of a person outside, without the tokens of its links.
+
+    `list_token`: a comment with it in the list proves the source; empty for a source repository. `mail_problem`: why
+    the last mail about it was not sent.
+    """
+
+    registration_id: int
+    kind: Kind
+    state: State
+    site_id: int | None
+    name: str
+    source_kind: str
+    url: str
+    prefix: str | None
+    set_spec: str | None
+    address: str
+    every: int
+    unit: Unit
+    host: str
+    asked_at: datetime
+    summary: str
+    address_mails: int
+    address_proved_at: datetime | None
+    source_contacts: tuple[str, ...]
+    source_mailed_to: str | None
+    source_mailed_at: datetime | None
+    source_mails: int
+    source_proved_at: datetime | None
+    source_proof: Proof | None
+    mail_problem: str
+    list_looks: int
+    list_token: str
+    decided_at: datetime | None
+    decided_by: str
+    reason: str
+
+
+def add(session: Session, **columns: object) -> int:
+    """Add a request with these columns; its number."""
+    row = SiteRegistration(**columns, mailbox=mailbox(str(columns["address"])))
+    session.add(row)
+    session.flush()
+    return row.registration_id
+
+
+def change(session: Session, registration_id: int, before: Iterable[State] = OPEN, **columns: object) -> bool:
+    """Change columns of a request; false if its state is none of `before`, as another person was faster."""
+    table = SiteRegistration
+    if "source_contacts" in columns:
+        columns["source_contacts"] = json.dumps(columns["source_contacts"])
+    changed = session.connection().execute(
+        update(table)
+        .where(table.registration_id == registration_id, table.state.in_([each.value for each in before]))
+        .values(columns)
+    )
+    return changed.rowcount == 1
+
+
+def count_mail(session: Session, found: Registration, counter: str, **columns: object) -> bool:
+    """Count a mail in `address_mails` or `source_mails`; false if another request has counted one since `found`."""
+    table = SiteRegistration
+    number = getattr(table, counter)
+    changed = session.connection().execute(
+        update(table)
+        .where(table.registration_id == found.registration_id, table.state == State.WAITING_FOR_PROOFS.value)
+        .where(number == getattr(found, counter))
+        .values({counter: number + 1, **columns})
+    )
+    return changed.rowcount == 1
+
+
+def remove(session: Session, registration_id: int) -> None:
+    """Delete a request that reached a limit."""
+    session.execute(delete(SiteRegistration).where(SiteRegistration.registration_id == registration_id))
+
+
+def counts(session: Session, host: str, address: str, now: datetime) -> Counts:
+    """The numbers of recent requests: by this address and about this host in a day, by all in an hour."""
+    table = SiteRegistration
+    return Counts(
+        _number(session, table.kind == Kind.SITE.value, table.asked_at > now - HOUR),
+        _number(session, table.kind.in_((Kind.SITE, Kind.MOVE)), table.host == host, table.asked_at > now - DAY),
+        _number(session, table.mailbox == mailbox(address), table.asked_at > now - DAY),
+    )
+
+
+def mailed_to(session: Session, address: str, now: datetime) -> int:
+    """The number of requests whose source got a mail at this address in a day; `mailbox` says which are the same."""
+    table = SiteRegistration
+    query = select(table.source_mailed_to).where(table.source_mailed_at > now - DAY)
+    return sum(mailbox(each) == mailbox(address) for each in session.scalars(query) if each)
+
+
+def _number(session: Session, *conditions: ColumnElement[bool]) -> int:
+    return session.scalars(select(func.count()).select_from(SiteRegistration).where(*conditions)).one()
+
+
+def expire(session: Session, now: datetime) -> None:
+    """Let requests expire whose proofs have not come in time, and delete those whose source could not be read."""
+    table = SiteRegistration
+    old = table.asked_at < now - LIFETIME
+    session.execute(delete(table).where(table.state == State.ASKED.value, table.asked_at < now - DAY))
+    session.execute(
+        update(table)
+        .where(table.state == State.WAITING_FOR_PROOFS.value, old)
+        .values(state=State.EXPIRED.value, address_token=None, source_token=None, list_token=None)
+    )
+
+
+def find(session: Session, registration_id: int) -> Registration:
+    """The request of this number. Raises RequestError."""
+    row = session.get(SiteRegistration, registration_id, populate_existing=True)
+    if row is None:
+        raise RequestError(f"There is no registration with the number {registration_id}.")
+    return _registration(row)
+
+
+def with_address_token(session: Session, token: str) -> Registration | None:
+    """The request whose token was mailed to its own address; None if there is none."""
+    return _found(session, SiteRegistration.address_token == hash_of(token))
+
+
+def with_source_token(session: Session, token: str) -> Registration | None:
+    """The request whose token was mailed to an address of its source; None if there is none."""
+    return _found(session, SiteRegistration.source_token == hash_of(token))
+
+
+def listed(session: Session, states: Iterable[State], after: int = 0, limit: int = 100) -> list[Registration]:
+    """The requests in these states, oldest first, after the number `after`."""
+    table = SiteRegistration
+    query = select(table).where(table.state.in_([each.value for each in states]), table.registration_id > after)
+    return [_registration(row) for row in session.scalars(query.order_by(table.registration_id).limit(limit))]
+
+
+def of_site(session: Session, site_id: int, kind: Kind, states: Iterable[State]) -> list[Registration]:
+    """The requests of a site of one kind in these states, newest first."""
+    table = SiteRegistration
+    here = table.site_schedule_id == site_id, table.kind == kind.value
+    query = select(table).where(*here, table.state.in_([each.value for each in states]))
+    return [_registration(row) for row in session.scalars(query.order_by(table.registration_id.desc()))]
+
+
+def end_pauses(session: Session, site_id: int) -> bool:
+    """End the pauses that contacts of a site have made; false if there are none."""
+    table = SiteRegistration
+    of_site = table.site_schedule_id == site_id, table.kind == Kind.PAUSE.value, table.state == State.ACCEPTED.value
+    return _rows(session.execute(update(table).where(*of_site).values(state=State.EXPIRED.value))) > 0
+
+
+def forget(session: Session, address: str) -> int:
+    """Delete the requests of an address, and remove it from those that name it otherwise; the number of both."""
+    table = SiteRegistration
+    same = address.casefold()
+    own, is_pause = func.lower(table.address) == same, table.kind == Kind.PAUSE.value
+    # A pause stays without its address, so that other contacts can end it.
+    kept = session.execute(update(table).where(own, is_pause).values(address="", mailbox=""))
+    rows = session.execute(delete(table).where(own))
+    changed = session.execute(
+        update(table).where(func.lower(table.source_mailed_to) == same).values(source_mailed_to=None, source_token=None)
+    )
+    naming = 0
+    for row in session.scalars(select(table).where(table.source_contacts.is_not(None))):
+        contacts = json.loads(row.source_contacts or "[]")
+        left = [each for each in contacts if each.casefold() != same]
+        if left != contacts:
+            row.source_contacts = json.dumps(left)
+            naming += 1
+    session.flush()
+    return _rows(kept) + _rows(rows) + _rows(changed) + naming
+
+
+def _rows(result: object) -> int:
+    return int(getattr(result, "rowcount", 0))
+
+
+def _found(session: Session, condition: ColumnElement[bool]) -> Registration | None:
+    row = session.scalars(select(SiteRegistration).where(condition)).first()
+    return None if row is None else _registration(row)
+
+
+def _registration(row: SiteRegistration) -> Registration:
+    return Registration(
+        row.registration_id,
+        Kind(row.kind),
+        State(row.state),
+        row.site_schedule_id,
+        row.name,
+        row.source_kind,
+        row.url,
+        row.prefix,
+        row.set_spec,
+        row.address,
+        row.frequency,
+        Unit(row.unit),
+        row.host,
+        row.asked_at,
+        row.summary or "",
+        row.address_mails,
+        row.address_proved_at,
+        tuple(json.loads(row.source_contacts or "[]")),
+        row.source_mailed_to,
+        row.source_mailed_at,
+        row.source_mails,
+        row.source_proved_at,
+        Proof(row.source_proof) if row.source_proof else None,
+        row.mail_problem or "",
+        row.list_looks,
+        row.list_token or "",
+        row.decided_at,
+        row.decided_by or "",
+        row.reason or "",
+    )

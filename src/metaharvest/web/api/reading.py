@@ -1,0 +1,273 @@
+"""The operations that read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, time, timedelta
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from metaharvest.errors import MetaharvestError, RequestError
+from metaharvest.queries import decisions as audit
+from metaharvest.queries.documents import DocumentCursor, DocumentFilter, document_rows
+from metaharvest.queries.figures import Per
+from metaharvest.queries.figures import figures as counted_figures
+from metaharvest.queries.history import document_history
+from metaharvest.queries.json_keys import as_mapping
+from metaharvest.queries.log import LogFilter, log_entries, log_scope
+from metaharvest.queries.outbox import ReportFilter, newest_reports, report_record
+from metaharvest.queries.problems import open_problems
+from metaharvest.queries.public_sites import numbers_of
+from metaharvest.queries.requests import RequestFilter
+from metaharvest.queries.runs import newest_run_id, run_record, run_summaries
+from metaharvest.queries.site_list import SiteSelection, site_page
+from metaharvest.queries.sites import registered_site, registered_sites_of
+from metaharvest.services import registrations as registered
+from metaharvest.services import requests as asked
+from metaharvest.services.json_documents import run_document, run_row, site_document
+from metaharvest.web.api.call import ROOT, Answer, Call
+from metaharvest.web.api.cursors import cursor_of, number_of, values_of
+from metaharvest.web.api.etags import etag_of_site
+from metaharvest.web.api.problems import Problem
+
+
+def me(call: Call) -> Answer:
+    """The key itself."""
+    key = call.key
+    assert key is not None  # the least role is not PUBLIC
+    return Answer({"key": key.name, "role": key.role.word, "made_at": key.created_at, "expires_at": key.expires_at})
+
+
+def sites(call: Call) -> Answer:
+    """The sites of the selection, by name."""
+    query, today = call.query, call.harvester.today()
+    chosen = SiteSelection(
+        state=query.state, kind=query.kind, group=query.group, overdue=query.overdue, failing=query.failing,
+        text=query.text or "",
+    )  # fmt: skip
+    with call.harvester.reading() as session:
+        page = site_page(session, chosen, today, limit=query.limit, after=number_of(query.cursor))
+        found = registered_sites_of(session, [each.site_id for each in page.sites], today)
+    next_cursor = cursor_of(page.next) if page.next is not None else None
+    return Answer([site_document(each) for each in found], next_cursor)
+
+
+def site(call: Call) -> Answer:
+    """A site, with the ETag of its registered values."""
+    name = call.path["site"]
+    with call.harvester.reading() as session:
+        require_site(session, name)
+        found = registered_site(session, name, call.harvester.today())
+    return Answer(site_document(found), headers={"ETag": etag_of_site(call.harvester, name)})
+
+
+def runs(call: Call) -> Answer:
+    """The runs, the newest first."""
+    limit = call.query.limit
+    with call.harvester.reading() as session:
+        found = run_summaries(session, limit + 1, number_of(call.query.cursor))
+    return _page([run_row(each) for each in found[:limit]], found, limit, "run_id")
+
+
+def run(call: Call) -> Answer:
+    """A run, with its sites."""
+    number = call.number("run", "run")
+    with call.harvester.reading() as session:
+        try:
+            found = run_record(session, number)
+        except MetaharvestError as error:
+            raise Problem(404, f"There is no run {number}.") from error
+        return Answer(run_document(session, found))
+
+
+def log(call: Call) -> Answer:
+    """The rows of the log: the newest page first, the rows of each page in the order in which they were written."""
+    query = call.query
+    wanted = LogFilter(
+        run_id=query.run, site=query.site, document=query.document, rule=query.rule, level=query.level,
+        since=query.since, until=query.until, limit=query.limit,
+    )  # fmt: skip
+    if query.since and query.until and query.since > query.until:
+        raise Problem(422, f"since {query.since} is after until {query.until}: no day is in between.")
+    with call.harvester.reading() as session:
+        if query.cursor is not None:
+            after, run_id, site_run_id = values_of(query.cursor, int, int, int)
+            of_site_run = isinstance(site_run_id, int)
+            wanted = replace(
+                wanted,
+                after=_whole(after),
+                run_id=None if of_site_run else _whole(run_id),
+                site_run_id=_whole(site_run_id),
+                site=None if of_site_run else wanted.site,
+            )
+        else:
+            wanted = _of_one_run(session, wanted)
+        rows = list(log_entries(session, wanted)) if not _is_of_nothing(wanted) else []
+    with_number = [row for row in rows if row.log_id is not None]
+    is_full = len(with_number) >= query.limit
+    next_cursor = cursor_of(with_number[0].log_id, wanted.run_id, wanted.site_run_id) if is_full else None
+    return Answer(rows, next_cursor)
+
+
+def _whole(value: str | int | None) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _of_one_run(session: Session, wanted: LogFilter) -> LogFilter:
+    """The filter with the run that it means, as another run may be the newest one when the next page is read."""
+    scope = log_scope(session, wanted)
+    if scope.site_run_id is not None:
+        return replace(wanted, run_id=None, site=None, site_run_id=scope.site_run_id)
+    if scope.run_id is None and not wanted.is_over_runs and wanted.site is None:
+        return replace(wanted, run_id=newest_run_id(session))
+    return wanted
+
+
+def _is_of_nothing(wanted: LogFilter) -> bool:
+    """True if it means the newest run of a site, or of all, and there is none."""
+    return wanted.run_id is None and wanted.site_run_id is None and not wanted.is_over_runs
+
+
+def documents(call: Call) -> Answer:
+    """The documents of the selection, by site."""
+    query = call.query
+    if query.nights is not None and not query.failing:
+        raise Problem(422, "nights goes with failing=true: for how many nights.")
+    wanted = DocumentFilter(query.site, query.failing, query.nights, query.rule, query.outcome, query.missing)
+    after = None
+    if query.cursor is not None:
+        values: Any = values_of(query.cursor, str, int, str, int)
+        if None in values:
+            raise Problem(400, "The cursor belongs to another list. Leave it out to begin with the first page.")
+        after = DocumentCursor(*values)
+    with call.harvester.reading() as session:
+        rows = list(document_rows(session, wanted, call.harvester.today(), limit=query.limit + 1, after=after))
+    shown, last = rows[: query.limit], None
+    if len(rows) > query.limit:
+        last = shown[-1].cursor
+    place = cursor_of(last.site, last.site_id, last.document_id, last.revision) if last else None
+    return Answer(shown, place)
+
+
+def document(call: Call) -> Answer:
+    """The history of a document."""
+    with call.harvester.reading() as session:
+        try:
+            return Answer(document_history(session, call.path["document"], call.harvester.today()))
+        except MetaharvestError as error:
+            raise Problem(404, str(error)) from error
+
+
+def problems(call: Call) -> Answer:
+    """The open problems by rule."""
+    with call.harvester.reading() as session:
+        return Answer(open_problems(session, call.query.site))
+
+
+def figures(call: Call) -> Answer:
+    """The totals of a period."""
+    query = call.query
+    last = query.until or call.harvester.today()
+    first = query.since or last.replace(month=1, day=1)
+    if first > last:
+        raise Problem(422, f"since {first} is after until {last}.")
+    with call.harvester.reading() as session:
+        return Answer(counted_figures(session, first, last, Per(query.per) if query.per else None))
+
+
+def outbox(call: Call) -> Answer:
+    """The mails, the newest first."""
+    query = call.query
+    state = query.state if query.state != "undelivered" else None
+    which = ReportFilter(
+        query.state == "undelivered", query.site, query.kind, query.recipient, state, query.document
+    )  # fmt: skip
+    with call.harvester.reading() as session:
+        found = newest_reports(session, query.limit + 1, which, number_of(query.cursor))
+    return _page(found[: query.limit], found, query.limit, "report_id")
+
+
+def mail(call: Call) -> Answer:
+    """A mail without its content."""
+    number = call.number("report", "mail")
+    with call.harvester.reading() as session:
+        try:
+            return Answer(report_record(session, number))
+        except MetaharvestError as error:
+            raise Problem(404, f"There is no mail with the number {number}.") from error
+
+
+def requests(call: Call) -> Answer:
+    """The requests to the harvester, the newest first."""
+    query = call.query
+    states = (query.state,) if query.state else ()
+    found = asked.listed(call.harvester, RequestFilter(states=states), query.limit + 1, number_of(query.cursor))
+    return _page(found[: query.limit], found, query.limit, "request_id")
+
+
+def request(call: Call) -> Answer:
+    """A request, and what it waits for."""
+    return Answer(asked_document(find_request(call)))
+
+
+def find_request(call: Call) -> asked.Asked:
+    """The request of the path. Raises Problem."""
+    number = call.number("request", "request")
+    try:
+        return asked.find(call.harvester, number)
+    except MetaharvestError as error:
+        raise Problem(404, f"There is no request {number}.") from error
+
+
+def asked_document(found: asked.Asked) -> dict[str, object]:
+    """A request with its address, and what it waits for."""
+    url = f"{ROOT}/requests/{found.request.request_id}"
+    return {**as_mapping(found.request), "waits_for": found.waits_for, "url": url}
+
+
+def registrations(call: Call) -> Answer:
+    """The registrations that wait, the oldest first."""
+    query = call.query
+    after = number_of(query.cursor) or 0
+    found = registered.waiting(call.harvester, everything=query.everything, after=after, limit=query.limit + 1)
+    return _page(found[: query.limit], found, query.limit, "registration_id")
+
+
+def registration(call: Call) -> Answer:
+    """A registration."""
+    number = call.number("registration", "registration")
+    try:
+        return Answer(registered.find(call.harvester, number))
+    except RequestError as error:
+        raise Problem(404, f"There is no registration {number}.") from error
+
+
+def decisions(call: Call) -> Answer:
+    """The decisions of people, the newest first."""
+    query, zone = call.query, call.harvester.settings.harvester.zone
+    with call.harvester.reading() as session:
+        wanted = audit.DecisionFilter(
+            site_id=audit.number_of_site(session, query.site) if query.site else None,
+            actor=query.actor,
+            action=query.action,
+            since=datetime.combine(query.since, time(), zone) if query.since else None,
+            until=datetime.combine(query.until + timedelta(days=1), time(), zone) if query.until else None,
+        )
+        found = list(audit.decisions(session, wanted, query.limit + 1, number_of(query.cursor)))
+    return _page(found[: query.limit], found, query.limit, "decision_id")
+
+
+def require_site(session: Session, name: str) -> int:
+    """The number of a registered site. Raises Problem."""
+    number = numbers_of(session, [name]).get(name)
+    if number is None:
+        raise Problem(404, "There is no site of this name.")
+    return number
+
+
+def _page(shown: Sequence[object], found: Sequence[object], limit: int, key: str) -> Answer:
+    """A page of rows with numbers: there is a next one if one more row was found than is shown."""
+    is_more = len(found) > limit
+    return Answer(shown, cursor_of(getattr(found[limit - 1], key)) if is_more else None)

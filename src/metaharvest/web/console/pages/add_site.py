@@ -1,0 +1,176 @@
+"""Adds sites: an address is asked first; or source repositories are chosen from a registry."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from starlette.responses import Response
+
+from metaharvest.errors import MetaharvestError, RequestError
+from metaharvest.model import Notify, Unit
+from metaharvest.reports.phrasing import counted
+from metaharvest.services import new_sources, sites, source_repositories
+from metaharvest.services.new_sources import KINDS, OAI, NewSource
+from metaharvest.services.sites import SiteValues
+from metaharvest.services.source_repositories import NamedRepositories
+from metaharvest.web.console.pages.site_form import (
+    choice_of,
+    day_in,
+    number_from,
+    parsed_groups,
+    split_parts,
+    value_of,
+)
+from metaharvest.web.console.visit import Visit
+
+FILE_BYTES = 10_000_000
+MOST_SHOWN = 1000
+
+
+def show(visit: Visit) -> Response:
+    """The form for an address, and the form for a registry."""
+    return _begin(visit)
+
+
+def ask(visit: Visit) -> Response:
+    """Ask the source, and propose its registration."""
+    form = visit.form
+    try:
+        source = new_sources.look_at(visit.harvester, form.text("url"), form.text("kind") or KINDS[0])
+    except MetaharvestError as error:
+        return _begin(visit, 422, "\n".join(error.sentences))
+    return _proposal(visit, source, _proposed(visit, source))
+
+
+def add(visit: Visit) -> Response:
+    """Register the site."""
+    form = visit.form
+    texts = {name: form.text(name) for name in _proposed(visit, NewSource("", ""))}
+    try:
+        done = sites.register(
+            visit.harvester,
+            _values(visit),
+            [] if form.text("kind") != OAI else form.texts("set"),
+            unasked=form.is_set("unasked"),
+            allow_duplicate=form.is_set("allow_duplicate"),
+        )
+    except MetaharvestError as error:
+        source = NewSource(form.text("url"), form.text("kind"), formats=(), sets=())
+        return _proposal(visit, source, texts, 422, "\n".join(error.sentences))
+    if len(done.sites) == 1:
+        site = done.sites[0]
+        notice = f"Registered {site.name}. Its next harvest is due {site.next_harvest or 'in the next run'}."
+        return visit.redirect("/console/sites", site.name, notice=notice)
+    return visit.redirect("/console/sites", notice=f"Registered {len(done.sites)} sites, one for each set.")
+
+
+def read_registry(visit: Visit) -> Response:
+    """The source repositories that another one names, or that a file names, to be chosen."""
+    files = visit.form.files("file")
+    try:
+        if files:
+            named = source_repositories.usable(source_repositories.base_urls_of(files[0].content))
+        else:
+            named = new_sources.friends_of(visit.harvester, visit.form.text("friends_of"))
+    except MetaharvestError as error:
+        return _begin(visit, 422, "\n".join(error.sentences))
+    if not named.base_urls and not named.left_out:
+        return _begin(visit, 422, "No repository is named there.")
+    return _registry(visit, named)
+
+
+def add_several(visit: Visit) -> Response:
+    """Register the chosen source repositories, switched off."""
+    form = visit.form
+    named = source_repositories.usable(form.texts("url"))
+    contacts = ", ".join(split_parts(form.text("contacts")))
+    try:
+        if not named.base_urls:
+            raise RequestError("No repository is chosen: tick the boxes of some of them.")
+        if not contacts:
+            raise RequestError("Give the address of the person who gets the reports.")
+        added = source_repositories.register_repositories(
+            visit.harvester, named.base_urls, contacts, form.text("prefix") or "oai_dc"
+        )
+    except MetaharvestError as error:
+        shown = NamedRepositories(tuple(form.texts("shown")) or named.base_urls, ())
+        return _registry(visit, shown, 422, "\n".join(error.sentences))
+    number = counted(len(added), "site is", "sites are")
+    notice = f"{number} registered, switched off. Rehearse them, then switch them on."
+    return visit.redirect("/console/sites", state="off", notice=notice)
+
+
+def _begin(visit: Visit, status: int = 200, error: str = "") -> Response:
+    return visit.render("add_site.html", status, kinds=KINDS, error=error)
+
+
+def _proposal(visit: Visit, source: NewSource, texts: dict[str, str], status: int = 200, error: str = "") -> Response:
+    return visit.render(
+        "add_proposal.html",
+        status,
+        source=source,
+        texts=texts,
+        error=error,
+        chosen_sets=visit.form.texts("set"),
+        units=list(map(str, Unit)),
+        occasions=list(map(str, Notify)),
+    )
+
+
+def _registry(visit: Visit, named: NamedRepositories, status: int = 200, error: str = "") -> Response:
+    shown = named.base_urls[:MOST_SHOWN]
+    return visit.render(
+        "add_registry.html",
+        status,
+        base_urls=shown,
+        number=len(named.base_urls),
+        left_out=named.left_out,
+        registered=source_repositories.registered_as(visit.harvester, shown),
+        chosen=visit.form.texts("url"),
+        error=error,
+        address=visit.visitor.address,
+    )
+
+
+def _proposed(visit: Visit, source: NewSource) -> dict[str, str]:
+    """The texts of the form for a new source."""
+    prefixes = [each.prefix for each in source.formats]
+    return {
+        "name": source.name,
+        "prefix": "oai_dc" if "oai_dc" in prefixes or not prefixes else prefixes[0],
+        "contacts": ", ".join(source.contacts),
+        "every": "1",
+        "unit": str(Unit.DAYS),
+        "next_harvest": visit.harvester.today().isoformat(),
+        "notify": str(Notify.ALWAYS),
+        "groups": "",
+        "full_every": "30" if source.needs_full_lists else "",
+        "enabled": "yes",
+    }
+
+
+def _values(visit: Visit) -> SiteValues:
+    """The values of the form. Raises RequestError."""
+    form = visit.form
+    url, is_repository = form.text("url"), form.text("kind") == OAI
+    values: dict[str, object] = {
+        "name": form.text("name"),
+        "base_url" if is_repository else "list_url": url,
+        "every": value_of("Harvest every", number_from(1, 99), form.text("every") or "1"),
+        "unit": value_of("Unit", choice_of(Unit), form.text("unit")),
+        "notify": value_of("Contacts get a report", choice_of(Notify), form.text("notify")),
+        "enabled": form.text("enabled") != "no",
+    }
+    if contacts := split_parts(form.text("contacts")):
+        values["contacts"] = tuple(contacts)
+    else:
+        raise RequestError("Contacts: give at least one address, or nobody gets the reports.")
+    if groups := form.text("groups"):
+        values["add_groups"] = parsed_groups(groups)
+    if day := form.text("next_harvest"):
+        values["next_harvest"] = value_of("First harvest", partial(day_in, today=visit.harvester.today()), day)
+    if is_repository:
+        values["prefix"] = form.text("prefix") or None
+        if full := form.text("full_every"):
+            values["full_every"] = value_of("Full list every", number_from(1, 9999), full)
+    return SiteValues(**values)  # type: ignore[arg-type]

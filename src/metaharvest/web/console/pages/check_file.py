@@ -1,0 +1,56 @@
+"""Check a file: a person without an account pastes, uploads or names a document or a list. Nothing is stored."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+
+from starlette.responses import Response
+
+from metaharvest.errors import RequestError, ScheduleError
+from metaharvest.services import file_check
+from metaharvest.services.file_check import FileReport
+from metaharvest.web.console.visit import Visit
+
+MOST_BYTES = file_check.MOST_BYTES * 3 // 2
+"""The largest form: a corrected document comes back in Base64, so that each byte of it stays."""
+
+_XML = "application/octet-stream"
+
+
+def show(visit: Visit) -> Response:
+    """The form."""
+    return visit.render("check_file.html", result=None, kept="", url=visit.query.get("url", ""))
+
+
+def check(visit: Visit) -> Response:
+    """The report about the first of URL, file and text that the person gave."""
+    form = visit.form
+    url, pasted = form.text("url"), form.whole("text")
+    try:
+        result = _checked(visit, url, pasted)
+    except (RequestError, ScheduleError) as error:
+        return visit.render("check_file.html", 422, error=str(error), result=None, kept="", url=url)
+    kept = "" if result.corrected is None else urlsafe_b64encode(result.corrected).decode()
+    return visit.render("check_file.html", result=result, kept=kept, url=url)
+
+
+def download(visit: Visit) -> Response:
+    """The corrected document as a file."""
+    try:
+        content = urlsafe_b64decode(visit.form.text("content").encode())
+    except ValueError:
+        content = b""
+    if not content:
+        return visit.message(422, "There is nothing to download. Check the file again.")
+    return visit.download(content, "corrected.xml", _XML)
+
+
+def _checked(visit: Visit, url: str, pasted: str) -> FileReport:
+    """Raises RequestError, ScheduleError."""
+    if url:
+        return file_check.check_url(visit.harvester, url)
+    files = visit.form.files("file")
+    if files:
+        return file_check.check_file(visit.harvester, files[0].content, files[0].name)
+    # A form sends line ends as CR LF, and the person pasted the letters, not the bytes of the declared encoding.
+    return file_check.check_text(visit.harvester, pasted.replace("\r\n", "\n"))

@@ -1,0 +1,160 @@
+"""The documents of all sites: found by any of their names, filtered, page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+from starlette.responses import Response
+
+from metaharvest.errors import RequestError
+from metaharvest.model import OutcomeKind
+from metaharvest.model.roles import Role
+from metaharvest.queries.document_search import (
+    LEAST_LETTERS,
+    FoundDocument,
+    RuleCursor,
+    documents_with_rule,
+    search_documents,
+)
+from metaharvest.queries.documents import DocumentCursor, DocumentFilter, DocumentRow, document_rows
+from metaharvest.queries.sites import last_names, site_names
+from metaharvest.reports.phrasing import LABELS
+from metaharvest.rules import RULES
+from metaharvest.services.record_ids import record_ids
+from metaharvest.text import one_line, whole_number
+from metaharvest.web.console.visit import NotFound, Visit
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+_ON_A_PAGE = 50
+_NO_SITE = "There is no site of this name, or you are not one of its contacts."
+_NO_CURSOR = "The address of this page is not complete. Begin with the first page."
+OUTCOMES = [("", "any"), *((kind.value, LABELS[kind]) for kind in OutcomeKind)]
+
+
+def show(visit: Visit) -> Response:
+    """The documents that are asked for, or all of them."""
+    query = visit.query
+    words = one_line(query.get("q", "")).strip()
+    with visit.harvester.reading() as session:
+        sites = _sites(visit, session)
+        wanted = _filter(visit, sites)
+        is_contact = visit.visitor.role is Role.CONTACT
+        today = visit.harvester.today()
+        own = set(sites) if is_contact else None
+        after = query.get("after", "")
+        share, following = 1.0, ""
+        rows: Sequence[FoundDocument | DocumentRow]
+        if words or (wanted.site is None and (wanted.outcome or wanted.missing) and not wanted.rule):
+            begin = whole_number(after or "0")
+            if begin is None:
+                raise RequestError(_NO_CURSOR)
+            page = search_documents(
+                session,
+                words,
+                wanted,
+                today,
+                record_ids=record_ids(session, words) if words and not begin else (),
+                site_ids=own,
+                limit=_ON_A_PAGE,
+                after=begin,
+            )
+            rows, share, following = page.documents, page.share, str(page.next or "")
+        elif wanted.rule:
+            place = _rule_cursor(after)
+            rows, later = documents_with_rule(session, wanted, today, site_ids=own, limit=_ON_A_PAGE, after=place)
+            following = f"{later.site_id}.{later.document_id}" if later else ""
+        else:
+            cursor = _cursor(session, after, sites)
+            rows = found = list(document_rows(session, wanted, today, limit=_ON_A_PAGE + 1, after=cursor))
+            following = _text_of(found[_ON_A_PAGE - 1].cursor) if len(found) > _ON_A_PAGE else ""
+    return visit.render(
+        "documents.html",
+        rows=rows[:_ON_A_PAGE],
+        share=share,
+        is_partial=following != "" and share < 1 and len(rows) < _ON_A_PAGE,
+        first=_link(visit, words, wanted) if after else "",
+        next=_link(visit, words, wanted, following) if following else "",
+        words=words,
+        wanted=wanted,
+        sites=sorted(sites.values(), key=str.casefold),
+        outcomes=OUTCOMES,
+        rules=[("", "any"), *((rule, rule) for rule in sorted(RULES))],
+        is_contact=is_contact,
+        least=LEAST_LETTERS,
+    )
+
+
+def _sites(visit: Visit, session: Session) -> dict[int, str]:
+    """The sites whose documents the visitor may see, names by number."""
+    registered = dict(site_names(session))
+    if visit.visitor.role is Role.CONTACT:
+        return {number: name for number, name in registered.items() if number in visit.visitor.sites}
+    return registered
+
+
+def _filter(visit: Visit, sites: dict[int, str]) -> DocumentFilter:
+    """The filter in the address. A contact always sees one site, or searches the own ones."""
+    query = visit.query
+    site = query.get("site") or None
+    if visit.visitor.role is Role.CONTACT:
+        if site is not None and site not in sites.values():
+            raise NotFound(_NO_SITE)
+        if site is None and not query.get("q", "").strip():
+            site = min(sites.values(), key=str.casefold, default=None)
+        if not sites:
+            raise NotFound(_NO_SITE)
+    rule, outcome = query.get("rule") or None, query.get("outcome") or None
+    if rule is not None and rule not in RULES:
+        raise RequestError(f"There is no rule '{one_line(rule)}'.")
+    if outcome is not None and outcome not in list(OutcomeKind):
+        raise RequestError(f"There is no outcome '{one_line(outcome)}'.")
+    return DocumentFilter(
+        site=site,
+        failing=bool(query.get("failing")),
+        missing=bool(query.get("missing")),
+        rule=rule,
+        outcome=OutcomeKind(outcome) if outcome else None,
+    )
+
+
+def _link(visit: Visit, words: str, wanted: DocumentFilter, after: object = None) -> str:
+    return visit.link(
+        "/console/documents",
+        q=words,
+        site=wanted.site,
+        failing="yes" if wanted.failing else None,
+        missing="yes" if wanted.missing else None,
+        rule=wanted.rule,
+        outcome=wanted.outcome.value if wanted.outcome else None,
+        after=after,
+    )
+
+
+def _text_of(cursor: DocumentCursor) -> str:
+    return f"{cursor.site_id}.{cursor.revision}.{cursor.document_id}"
+
+
+def _cursor(session: Session, text: str, sites: Collection[int]) -> DocumentCursor | None:
+    """The cursor that a link has; None for the first page. Raises RequestError if it is none."""
+    if not text:
+        return None
+    number, _, rest = text.partition(".")
+    revision, _, document_id = rest.partition(".")
+    site_id, at = whole_number(number), whole_number(revision)
+    name = last_names(session).get(site_id) if site_id in sites and site_id is not None else None
+    if name is None or site_id is None or at is None:
+        raise RequestError(_NO_CURSOR)
+    return DocumentCursor(name, site_id, document_id, at)
+
+
+def _rule_cursor(text: str) -> RuleCursor | None:
+    if not text:
+        return None
+    number, _, document_id = text.partition(".")
+    site_id = whole_number(number)
+    if site_id is None:
+        raise RequestError(_NO_CURSOR)
+    return RuleCursor(site_id, document_id)

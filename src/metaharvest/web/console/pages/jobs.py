@@ -1,0 +1,84 @@
+"""Current jobs: the run under way, the requests of people, the next run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.responses import Response
+
+from metaharvest.model.requests import LivePhase, RequestState
+from metaharvest.queries.live import live_run, upcoming_run
+from metaharvest.queries.requests import RequestFilter, daemon
+from metaharvest.services import jobs, requests
+from metaharvest.web.console.visit import Visit
+
+_SITES_SHOWN = 50
+_ENDED_SHOWN = 20
+_ENDED = (RequestState.DONE, RequestState.REFUSED, RequestState.CANCELLED)
+
+
+def live_values(visit: Visit) -> dict[str, Any]:
+    """The values of the fragment with live numbers."""
+    harvester = visit.harvester
+    with harvester.reading() as session:
+        live = live_run(session, harvester.now())
+    under_way = [site for site in live.sites if site.phase not in (LivePhase.ENDED, LivePhase.WAITING)] if live else []
+    return {
+        "live": live,
+        "under_way": under_way[:_SITES_SHOWN],
+        "more_under_way": len(under_way[_SITES_SHOWN:]),
+        "number_under_way": len(under_way),
+        "number_waiting": live.number(LivePhase.WAITING) if live else 0,
+        "number_ended": live.number(LivePhase.ENDED) if live else 0,
+        "may_decide": may_decide(visit),
+    }
+
+
+def may_decide(visit: Visit) -> bool:
+    """True if the visitor may start and stop harvests."""
+    return visit.may_open("/console/actions", "sites.harvest", method="POST")
+
+
+def show(visit: Visit) -> Response:
+    """What runs, what waits, and what comes next."""
+    harvester = visit.harvester
+    text = visit.query.get("site", "").strip()
+    with harvester.reading() as session:
+        coming = upcoming_run(session, harvester.now(), harvester.today())
+        there = daemon(session, harvester.now())
+    due = [name for name in coming.sites if text.lower() in name.lower()]
+    ended = requests.listed(harvester, RequestFilter(states=_ENDED), _ENDED_SHOWN + 1, visit.after)
+    return visit.render(
+        "jobs.html",
+        coming=coming,
+        daemon=there,
+        due=due[:_SITES_SHOWN],
+        more_due=len(due[_SITES_SHOWN:]),
+        text=text,
+        waiting=requests.open_requests(harvester),
+        jobs=jobs.listed(harvester, jobs.JobFilter((jobs.JobState.TAKEN, jobs.JobState.READY)), _SITES_SHOWN),
+        workers=jobs.workers(harvester),
+        ended=ended[:_ENDED_SHOWN],
+        is_first=visit.after is None,
+        next_page=visit.link("/console/jobs", after=ended[_ENDED_SHOWN - 1].request_id)
+        if len(ended) > _ENDED_SHOWN
+        else "",
+        **live_values(visit),
+    )
+
+
+def show_live(visit: Visit) -> Response:
+    """The live numbers alone, or with the open requests, for polling."""
+    if visit.query.get("requests"):
+        return visit.render_fragment(
+            "jobs_live.html", waiting=requests.open_requests(visit.harvester), **live_values(visit)
+        )
+    return visit.render_fragment("live.html", **live_values(visit))
+
+
+def take_back_skip(visit: Visit) -> Response:
+    """Harvest a site tonight that was left out."""
+    name = visit.form.text("name")
+    is_done = requests.harvest_tonight(visit.harvester, name)
+    notice = f"The site {name} is harvested as scheduled." if is_done else f"The site {name} was not left out."
+    return visit.redirect("/console/jobs", notice=notice)

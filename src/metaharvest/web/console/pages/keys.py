@@ -1,0 +1,50 @@
+"""The keys of the API, for operators."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from metaharvest.errors import RequestError
+from metaharvest.model.roles import GRANTED
+from metaharvest.services import accounts
+from metaharvest.text import whole_number
+from metaharvest.web.console.visit import Visit
+
+
+def show(visit: Visit) -> Response:
+    """All keys, and the form for a new one."""
+    return _page(visit)
+
+
+def add(visit: Visit) -> Response:
+    """Make a key, and show its secret: this once."""
+    form = visit.form
+    try:
+        days = whole_number(form.text("days"))
+        if days is None:
+            raise RequestError("Write the days for which the key is valid as a whole number.")
+        secret = accounts.add_key(visit.harvester, form.text("name"), form.text("role"), visit.visitor.address, days)
+    except RequestError as error:
+        return _page(visit, 422, error=str(error))
+    return _page(visit, secret=secret)
+
+
+def revoke(visit: Visit) -> Response:
+    """Revoke a key."""
+    number = whole_number(visit.path["key"])
+    if number is None:
+        return visit.not_found("There is no key with this number.")
+    accounts.revoke_key(visit.harvester, number)
+    return visit.redirect("/console/keys", notice="The key was revoked.")
+
+
+def _page(visit: Visit, status: int = 200, *, secret: str = "", error: str = "") -> Response:
+    return visit.render(
+        "keys.html",
+        status,
+        error=error,
+        keys=accounts.list_keys(visit.harvester),
+        roles=[role.word for role in GRANTED],
+        secret=secret,
+        now=visit.harvester.now(),
+    )

@@ -1,0 +1,139 @@
+"""Make a harvest list: a table in the browser, filled from EML files or an old list, checked, and downloaded.
+
+Each button sends the whole table, and the page comes back with the new one: nothing is stored.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from starlette.responses import Response
+
+from metaharvest.errors import ListError, PublishingError, RequestError
+from metaharvest.reports.phrasing import counted
+from metaharvest.services import list_making
+from metaharvest.services.list_making import COLUMNS, CellProblem, Finding, Row
+from metaharvest.web.console.visit import Visit
+
+MOST_BYTES = list_making.MOST_BYTES + 8 * 1_048_576
+"""The files of one upload, and the table beside them."""
+
+_NEW_ROWS = 5
+_SHOWN_FINDINGS = 100
+_ELEMENT = re.compile(r", as in <\w{1,30}>([^<>]{1,300})</\w{1,30}>")
+"""The example of a remedy, which is written for people who write lists by hand."""
+
+_NUMBER = re.compile(r"\d{1,6}", re.ASCII)
+_EMPTY = Row("", "", "", "", "")
+
+
+def show(visit: Visit) -> Response:
+    """An empty table, and the forms that fill it."""
+    return _page(visit, [])
+
+
+def change(visit: Visit) -> Response:
+    """What the pressed button does: add files, read a list, add or delete rows, check, download."""
+    rows, pressed = _rows(visit), visit.form.text("do", "check")
+    try:
+        if pressed == "documents":
+            return _with_documents(visit, rows)
+        if pressed == "list":
+            return _with_list(visit, rows)
+        if pressed == "download":
+            return _downloaded(visit, rows)
+        if pressed == "more":
+            more = list_making.bounded([*rows, *[_EMPTY] * _NEW_ROWS])
+            return _page(visit, more, said=f"{_NEW_ROWS} rows were added at the end.")
+        if pressed.startswith("delete "):
+            return _without(visit, rows, pressed.removeprefix("delete "))
+        return _checked(visit, rows)
+    except ListError as error:
+        findings = [("The old list", each) for each in error.findings]
+        return _page(visit, rows, 422, error="The old list has mistakes: it was not read.", findings=findings)
+    except (RequestError, PublishingError) as error:
+        return _page(visit, rows, 422, error=str(error))
+
+
+def _without(visit: Visit, rows: Sequence[Row], number: str) -> Response:
+    index = int(number) if _NUMBER.fullmatch(number) else 0
+    if not 1 <= index <= len(rows):
+        return _page(visit, rows, 422, error="There is no such row.")
+    return _page(visit, [*rows[: index - 1], *rows[index:]], said=f"Row {index} was deleted.")
+
+
+def _checked(visit: Visit, rows: Sequence[Row]) -> Response:
+    """Raises RequestError."""
+    problems = list_making.problems_in(rows)
+    if problems:
+        return _page(visit, rows, 422, problems=problems)
+    return _page(visit, rows, said="All rows are correct. Download the list, and put it on your web server.")
+
+
+def _with_documents(visit: Visit, rows: Sequence[Row]) -> Response:
+    """Raises RequestError, PublishingError."""
+    files = [(each.name, each.content) for each in visit.form.files("files")]
+    if not files:
+        raise RequestError("Choose the EML files first: hold down Ctrl to choose several.")
+    made = list_making.with_documents(rows, files, visit.form.text("base"))
+    findings = [(each.file, each.finding) for each in made.findings]
+    before = {row for row in rows if not row.is_empty}
+    added = sum(row not in before for row in made.rows)
+    said = f"{counted(added, 'row was', 'rows were')} added or changed."
+    return _page(visit, made.rows, said=said, findings=findings)
+
+
+def _with_list(visit: Visit, rows: Sequence[Row]) -> Response:
+    """Raises ListError, RequestError."""
+    files = visit.form.files("list")
+    if not files:
+        raise RequestError("Choose the file of the old list first.")
+    if any(not row.is_empty for row in rows):
+        raise RequestError("The table has rows already. Open this page again to begin with an old list.")
+    read = list_making.rows_of_list(files[0].content)
+    return _page(visit, read, said=f"The old list has {counted(len(read), 'row')}.")
+
+
+def _downloaded(visit: Visit, rows: Sequence[Row]) -> Response:
+    """Raises RequestError."""
+    problems = list_making.problems_in(rows)
+    if problems:
+        return _page(visit, rows, 422, problems=problems)
+    return visit.download(list_making.list_of(rows), "harvest-list.xml", "application/octet-stream")
+
+
+def _rows(visit: Visit) -> list[Row]:
+    """The rows of the table that was sent; a column may be missing where a browser did not send it."""
+    columns = [[value.strip() for value in visit.form.texts(name)] for name in (*COLUMNS, "memory")]
+    most = max(map(len, columns))
+    filled = (column + [""] * (most - len(column)) for column in columns)
+    return [Row(*values) for values in zip(*filled, strict=True)]
+
+
+def _page(
+    visit: Visit,
+    rows: Sequence[Row],
+    status: int = 200,
+    *,
+    error: str = "",
+    said: str = "",
+    problems: Iterable[CellProblem] = (),
+    findings: Sequence[tuple[str, Finding]] = (),
+) -> Response:
+    found: dict[tuple[int, str], CellProblem] = {}
+    for each in problems:
+        found.setdefault((each.row, each.column), replace(each, remedy=_ELEMENT.sub(r", as in \1", each.remedy)))
+    return visit.render(
+        "list_form.html",
+        status,
+        error=error,
+        said=said,
+        rows=rows or [_EMPTY] * _NEW_ROWS,
+        problems=found,
+        findings=findings[:_SHOWN_FINDINGS],
+        more_findings=max(0, len(findings) - _SHOWN_FINDINGS),
+        types=list_making.TYPES,
+        base=visit.form.text("base"),
+    )

@@ -1,0 +1,101 @@
+"""The log: events and findings, with filters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from starlette.responses import Response
+
+from metaharvest.errors import MetaharvestError, RequestError
+from metaharvest.model import LOG_LEVELS
+from metaharvest.queries.log import LogEntry, LogFilter, log_entries
+from metaharvest.queries.runs import newest_run_id
+from metaharvest.services import tables
+from metaharvest.text import whole_number
+from metaharvest.web.console.forms import day_of
+from metaharvest.web.console.visit import Visit
+
+_SHOWN = 100
+
+
+def show(visit: Visit) -> Response:
+    """The last rows that the filters let through; the next page has earlier ones."""
+    try:
+        wanted = _filter(visit)
+        with visit.harvester.reading() as session:
+            if wanted.run_id is None and not wanted.is_over_runs and wanted.site is None:
+                wanted = replace(wanted, run_id=newest_run_id(session))
+            found = list(log_entries(session, replace(wanted, limit=_SHOWN + 1)))[-_SHOWN - 1 :]
+    except MetaharvestError as error:
+        return _page(visit, [], "", str(error))
+    shown = found[-_SHOWN:]
+    next_page = ""
+    if len(found) > _SHOWN and shown[0].log_id is not None:
+        given = {**_given(visit), "run": wanted.run_id or _given(visit)["run"], "after": shown[0].log_id}
+        next_page = visit.link("/console/log", **given)
+    return _page(visit, shown, next_page, run_id=wanted.run_id)
+
+
+def send(visit: Visit) -> Response:
+    """All rows that the filters let through, as a table."""
+    wanted = _filter(visit)
+    return visit.stream(tables.log_table(visit.harvester, wanted), "log.csv", "text/csv; charset=utf-8")
+
+
+def message_of(entry: LogEntry) -> str:
+    """The message of a row, without the text of the findings below it."""
+    message = entry.message
+    for finding in entry.findings:
+        if len(finding.message) < len(message):
+            message = message.removesuffix(finding.message).rstrip()
+    return message
+
+
+def _page(
+    visit: Visit, entries: list[LogEntry], next_page: str, error: str = "", *, run_id: int | None = None
+) -> Response:
+    given = _given(visit)
+    return visit.render(
+        "log.html",
+        422 if error else 200,
+        entries=[(entry, message_of(entry)) for entry in entries],
+        error=error,
+        filters={**given, "run": given["run"] or run_id or ""},
+        levels=LOG_LEVELS,
+        next_page=next_page,
+        first_page=visit.link("/console/log", **given) if "after" in visit.query else "",
+    )
+
+
+_FIELDS = ("run", "site", "level", "rule", "document", "since", "until")
+
+
+def _given(visit: Visit) -> dict[str, str]:
+    return {name: visit.query.get(name, "").strip() for name in _FIELDS}
+
+
+def _filter(visit: Visit) -> LogFilter:
+    """The filters of the address. Raises RequestError."""
+    given = _given(visit)
+    level = given["level"] or "info"
+    if level not in LOG_LEVELS:
+        raise RequestError(f"There is no level '{level}'. The levels are: {', '.join(LOG_LEVELS)}.")
+    return LogFilter(
+        run_id=_number(given["run"], "run"),
+        site=given["site"] or None,
+        level=level,
+        rule=given["rule"] or None,
+        document=given["document"] or None,
+        since=day_of(given["since"]),
+        until=day_of(given["until"]),
+        after=_number(visit.query.get("after", ""), "row"),
+    )
+
+
+def _number(text: str, what: str) -> int | None:
+    if not text:
+        return None
+    number = whole_number(text)
+    if number is None:
+        raise RequestError(f"'{text}' is not the number of a {what}.")
+    return number

@@ -1,0 +1,107 @@
+"""Registrations: the requests of people outside, and a steward's decision about each."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from metaharvest.errors import RequestError, ScheduleError
+from metaharvest.reports.phrasing import frequency
+from metaharvest.services import registrations
+from metaharvest.services.registrations import Kind, Registration, State
+from metaharvest.services.trials import TrialReport
+from metaharvest.text import whole_number
+from metaharvest.web.console.visit import NotFound, Visit
+
+_PAGE = 50
+
+
+def show_all(visit: Visit) -> Response:
+    """The requests that wait, or all of them."""
+    everything = visit.query.get("show") == "all"
+    found = registrations.waiting(visit.harvester, everything=everything, after=visit.after or 0, limit=_PAGE + 1)
+    more = found[_PAGE - 1].registration_id if len(found) > _PAGE else None
+    return visit.render("registrations.html", found=found[:_PAGE], everything=everything, more=more)
+
+
+def show(visit: Visit) -> Response:
+    """One request, its proofs, and the forms of the decision."""
+    return _page(visit, _found(visit))
+
+
+def rehearse(visit: Visit) -> Response:
+    """The rehearsal of the source as it is now."""
+    found = _found(visit)
+    try:
+        report = registrations.rehearse(visit.harvester, found.registration_id)
+    except (RequestError, ScheduleError) as error:
+        return _page(visit, found, 422, error=str(error))
+    return _page(visit, found, report=report)
+
+
+def accept(visit: Visit) -> Response:
+    """Carry the request out."""
+    found = _found(visit)
+    is_complete = found.state is State.WAITING_FOR_DECISION
+    try:
+        if not is_complete and not visit.form.is_set("without"):
+            raise RequestError(
+                "The proofs are missing. Tick the box if you know the people, and accept it without them."
+            )
+        decided = registrations.accept(
+            visit.harvester, found.registration_id, without_proofs=not is_complete, base_url=visit.console.url
+        )
+    except (RequestError, ScheduleError) as error:
+        return _page(visit, registrations.find(visit.harvester, found.registration_id), 422, error=str(error))
+    return _back(visit, decided, f"The request for {found.name} is accepted.")
+
+
+def refuse(visit: Visit) -> Response:
+    """Refuse the request with a reason."""
+    found = _found(visit)
+    try:
+        decided = registrations.refuse(visit.harvester, found.registration_id, visit.form.text("reason"))
+    except RequestError as error:
+        return _page(visit, registrations.find(visit.harvester, found.registration_id), 422, error=str(error))
+    return _back(visit, decided, f"The request for {found.name} is refused.")
+
+
+def mail(visit: Visit) -> Response:
+    """Send the last mail to the address of the request again."""
+    number = _found(visit).registration_id
+    try:
+        found = registrations.mail_last(visit.harvester, number, visit.console.url)
+    except RequestError as error:
+        return _page(visit, registrations.find(visit.harvester, number), 422, error=str(error))
+    return _back(visit, found, "" if found.mail_problem else f"The mail to {found.address} was sent again.")
+
+
+def _back(visit: Visit, found: Registration, notice: str) -> Response:
+    notice = f"{notice} {found.mail_problem}".strip()
+    return visit.redirect("/console/registrations", found.registration_id, notice=notice)
+
+
+def _found(visit: Visit) -> Registration:
+    number = whole_number(visit.path["registration"])
+    try:
+        return registrations.find(visit.harvester, number or 0)
+    except RequestError as error:
+        raise NotFound("There is no registration with this number.") from error
+
+
+def _page(
+    visit: Visit, found: Registration, status: int = 200, *, error: str = "", report: TrialReport | None = None
+) -> Response:
+    is_complete = found.state is State.WAITING_FOR_DECISION
+    is_waiting = is_complete or found.state is State.WAITING_FOR_PROOFS
+    return visit.render(
+        "registration.html",
+        status,
+        error=error,
+        report=report,
+        found=found,
+        frequency=frequency(found.every, found.unit.value),
+        is_open=is_waiting and found.kind is not Kind.ADDRESS,
+        is_complete=is_complete,
+        effect=registrations.effect(visit.harvester, found),
+        can_mail=registrations.can_mail(found),
+    )

@@ -1,0 +1,65 @@
+"""Signing in and out: the form for an address, the link, and its button."""
+
+from __future__ import annotations
+
+import logging
+
+from starlette.responses import Response
+
+from metaharvest.services import accounts
+from metaharvest.services.harvester import Harvester
+from metaharvest.web.console.defence import local_path
+from metaharvest.web.console.visit import Visit
+
+log = logging.getLogger(__name__)
+
+_SENT = "If this address may sign in here, a mail with a link is on its way to it."
+_NO_MAIL = (
+    "The link works once, within 24 hours. If no mail comes, check your spam folder, check the address, or ask "
+    "the operator."
+)
+
+
+def show(visit: Visit) -> Response:
+    """The form for an address."""
+    return visit.render("login.html", next=visit.query.get("next", ""))
+
+
+def send_link(visit: Visit) -> Response:
+    """Mail a link; the answer is the same, and as quick, whether the address is known or not."""
+    address, to = visit.form.text("address"), visit.form.text("next")
+    harvester, url = visit.harvester, visit.console.url
+    visit.console.later.submit(_mailed, harvester, address, url, local_path(to) if to else "")
+    return visit.message(200, _SENT, _NO_MAIL)
+
+
+def _mailed(harvester: Harvester, address: str, url: str, to: str) -> None:
+    try:
+        accounts.mail_link(harvester, address, url, to)
+    except Exception:
+        log.exception("A mail with a link was not sent")
+
+
+def show_link(visit: Visit) -> Response:
+    """The page of a link, with a button: programs that check mails open links, but press no buttons."""
+    token = visit.path["token"]
+    address = accounts.address_of_link(visit.harvester, token)
+    if address is None:
+        return visit.message(410, "This link was used before, or it is older than 24 hours. Please ask for a new one.")
+    return visit.render("link.html", address=address, token=token, next=visit.query.get("next", ""))
+
+
+def spend_link(visit: Visit) -> Response:
+    """Spend the link, and sign the browser in."""
+    agent = visit.headers.get("user-agent", "")
+    visit.cookies.set_session(accounts.spend_link(visit.harvester, visit.path["token"], agent))
+    return visit.go_back(visit.form.text("next"))
+
+
+def sign_out(visit: Visit) -> Response:
+    """End the session."""
+    visitor = visit.visitor
+    if visitor.session_id is not None:
+        accounts.close_session(visit.harvester, visitor.session_id, visitor.address)
+    visit.cookies.end_session()
+    return visit.redirect("/console/login", notice="You are signed out.")

@@ -1,0 +1,246 @@
+"""One site: everything about it, its problems, runs, year, mails, missing records and history; what can be done."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import Any
+
+from starlette.responses import Response
+
+from metaharvest.errors import MetaharvestError
+from metaharvest.model.actions import todo
+from metaharvest.model.requests import RequestKind
+from metaharvest.model.roles import Role
+from metaharvest.queries.changes import changes
+from metaharvest.queries.decisions import DecisionFilter, decisions
+from metaharvest.queries.deletions import waiting_deletions
+from metaharvest.queries.live import live_run, upcoming_run
+from metaharvest.queries.outbox import ReportFilter, newest_reports
+from metaharvest.queries.requests import open_requests
+from metaharvest.queries.site_problems import site_problem_numbers, site_problems
+from metaharvest.queries.site_year import missing_records, site_year
+from metaharvest.queries.sites import RegisteredSite, registered_site, registered_values
+from metaharvest.queries.trends import harvests
+from metaharvest.reports.phrasing import frequency
+from metaharvest.services import requests as asking
+from metaharvest.services import sites
+from metaharvest.services.decision_tables import value_in_words
+from metaharvest.services.requests import HarvestScope
+from metaharvest.text import whole_number
+from metaharvest.web.console.charts import chart
+from metaharvest.web.console.pages.decisions import words
+from metaharvest.web.console.visit import Visit
+
+PAGE = 50
+_YEAR = timedelta(days=363)
+_FEW = 8
+_OPERATORS = ("ldapdn", "ldappwd", "ca_file", "filters", "normalize", "allow_networks")
+"""Values that say something about the machine of the harvester: contacts do not see them."""
+
+SCOPES = {
+    HarvestScope.DUE: "Harvest now",
+    HarvestScope.EVERYTHING: "Harvest everything again",
+    HarvestScope.FAILING: "Try the failing documents again",
+}
+
+
+def show(visit: Visit) -> Response:
+    """The site at a glance."""
+    harvester, site_id = visit.harvester, visit.site.site_id
+    today, now = harvester.today(), harvester.now()
+    with harvester.reading() as session:
+        site = registered_site(session, visit.site.name, today)
+        live = live_run(session, now)
+        going = next((each for each in live.sites if each.site_id == site_id), None) if live else None
+        coming = upcoming_run(session, now, today)
+        waiting = [(each, asking.waits_for(harvester, session, each)) for each in open_requests(session, site_id)]
+        values: dict[str, Any] = {
+            "site": site,
+            "live": live,
+            "going": going if going and going.phase != "ended" else None,
+            "next_run": coming,
+            "waiting": waiting,
+            "is_left_out": any(each.kind == RequestKind.SKIP for each, _ in waiting),
+            "problems": site_problems(session, site_id, _FEW),
+            "numbers": site_problem_numbers(session, site_id),
+            "runs": harvests(session, site_id, _FEW),
+            "to_confirm": waiting_deletions(session, visit.site.name, 1).number,
+        }
+    return visit.render(
+        "site.html",
+        registered=_registration(visit, site),
+        frequency=_frequency(site),
+        scopes=SCOPES,
+        may_change=visit.visitor.role >= Role.STEWARD,
+        is_contact=visit.visitor.role is Role.CONTACT,
+        confirm=todo("sites.confirm", name=visit.site.name),
+        rehearsal=visit.console.rehearsals.newest(site_id),
+        **values,
+    )
+
+
+def show_problems(visit: Visit) -> Response:
+    """The open problems of the site, worst first."""
+    with visit.harvester.reading() as session:
+        found = site_problems(session, visit.site.site_id, PAGE + 1, visit.after)
+        numbers = site_problem_numbers(session, visit.site.site_id)
+    return visit.render(
+        "site_problems.html",
+        problems=found[:PAGE],
+        numbers=numbers,
+        next=found[PAGE - 1].problem_id if len(found) > PAGE else None,
+    )
+
+
+def show_runs(visit: Visit) -> Response:
+    """The harvests of the site, the newest first, and the choice of two to compare."""
+    with visit.harvester.reading() as session:
+        found = harvests(session, visit.site.site_id, PAGE + 1, visit.after)
+    return visit.render(
+        "site_runs.html",
+        runs=found[:PAGE],
+        next=found[PAGE - 1].site_run_id if len(found) > PAGE else None,
+    )
+
+
+def show_changes(visit: Visit) -> Response:
+    """The difference between two runs, for this site."""
+    numbers = {whole_number(each) for each in visit.query.getlist("run")}
+    chosen = sorted(each for each in numbers if each is not None)
+    if len(chosen) != 2:
+        raise MetaharvestError("Choose two runs to compare.")
+    with visit.harvester.reading() as session:
+        found = changes(session, chosen[0], chosen[1], visit.site.name)
+    site = found.sites[0] if found.sites else None
+    return visit.render("site_changes.html", found=found, changed=site)
+
+
+def show_year(visit: Visit) -> Response:
+    """The documents, the failures and the seconds of the site over a year, week by week."""
+    last = visit.harvester.today()
+    with visit.harvester.reading() as session:
+        weeks = site_year(session, visit.site.site_id, last - _YEAR, last)
+
+    def drawn(title: str, name: str, unit: str) -> object:
+        return chart(title, [(str(week.first_day), getattr(week, name)) for week in weeks], unit)
+
+    charts = [
+        (drawn("Documents in the list", "listed", "documents"), "good"),
+        (drawn("Failing documents", "failing", "documents"), "bad"),
+        (drawn("Failed harvests", "failed_harvests", "harvests"), "doubtful"),
+        (drawn("Seconds of all harvests of the week", "took_seconds", "seconds"), "busy"),
+    ]
+    return visit.render("site_year.html", weeks=weeks, charts=charts, has_any=any(week.harvests for week in weeks))
+
+
+def show_mails(visit: Visit) -> Response:
+    """The reports about the site and their deliveries."""
+    with visit.harvester.reading() as session:
+        found = newest_reports(session, PAGE + 1, ReportFilter(site=visit.site.name), visit.after)
+    return visit.render(
+        "site_mails.html",
+        mails=found[:PAGE],
+        next=found[PAGE - 1].report_id if len(found) > PAGE else None,
+    )
+
+
+def show_missing(visit: Visit) -> Response:
+    """The records that full lists of the source no longer name."""
+    with visit.harvester.reading() as session:
+        found = missing_records(session, visit.site.site_id, PAGE + 1, visit.after)
+    return visit.render(
+        "site_missing.html",
+        records=found[:PAGE],
+        next=found[PAGE - 1].entry_id if len(found) > PAGE else None,
+    )
+
+
+def show_history(visit: Visit) -> Response:
+    """The decisions of people about the site."""
+    with visit.harvester.reading() as session:
+        wanted = DecisionFilter(site_id=visit.site.site_id)
+        found = list(decisions(session, wanted, limit=PAGE + 1, after=visit.after))
+    return visit.render(
+        "site_history.html",
+        decisions=found[:PAGE],
+        words=words,
+        value=value_in_words,
+        next=found[PAGE - 1].decision_id if len(found) > PAGE else None,
+    )
+
+
+def ask_harvest(visit: Visit) -> Response:
+    """Ask for a harvest of the site: the usual one, everything, or the failing documents."""
+    scope = next((each for each in HarvestScope if each == visit.form.text("scope")), HarvestScope.DUE)
+    asked = asking.ask_harvest(visit.harvester, visit.site.name, scope)
+    begin = "The harvest is asked for." if asked.is_new else "This harvest was asked for already."
+    return _back(visit, f"{begin} {asked.waits_for}")
+
+
+def skip(visit: Visit) -> Response:
+    """Leave the site out of the next run, or take that back."""
+    if visit.form.is_set("undo"):
+        asking.harvest_tonight(visit.harvester, visit.site.name)
+        return _back(visit, f"{visit.site.name} is no longer left out of the next run.")
+    asked = asking.skip_tonight(visit.harvester, visit.site.name)
+    return _back(visit, asked.waits_for)
+
+
+def cancel(visit: Visit) -> Response:
+    """Take a request for this site back."""
+    number = whole_number(visit.form.text("request"))
+    with visit.harvester.reading() as session:
+        own = [each.request_id for each in open_requests(session, visit.site.site_id)]
+    if number not in own:
+        return _back(visit, "This request no longer waits.")
+    asking.cancel(visit.harvester, number)
+    return _back(visit, "The request is taken back.")
+
+
+def switch(visit: Visit) -> Response:
+    """Pause the site, or harvest it again."""
+    enabled = visit.form.text("enabled") == "on"
+    sites.switch(visit.harvester, visit.site.name, enabled)
+    sentence = "is harvested again from its next date on" if enabled else "is paused: nothing of it is harvested"
+    return _back(visit, f"{visit.site.name} {sentence}.")
+
+
+def show_removal(visit: Visit) -> Response:
+    """The question before a site is removed."""
+    with visit.harvester.reading() as session:
+        site = registered_site(session, visit.site.name, visit.harvester.today())
+    return visit.render("site_remove.html", site=site)
+
+
+def remove(visit: Visit) -> Response:
+    """Remove the site from the schedule."""
+    sites.remove(visit.harvester, visit.site.name)
+    notice = f"Removed {visit.site.name} from the schedule. Its history stays: runs, log, reports, and its documents."
+    return visit.redirect("/console/sites", notice=notice)
+
+
+def _back(visit: Visit, notice: str) -> Response:
+    return visit.redirect("/console/sites", visit.site.name, notice=notice)
+
+
+def _frequency(site: RegisteredSite) -> str:
+    """How often the site is harvested, in words; of a broken row as it is in the table."""
+    return site.frequency if site.is_broken else frequency(site.every, site.unit)
+
+
+def _registration(visit: Visit, site: RegisteredSite) -> list[tuple[str, str]]:
+    """The values of the registration that are set, as texts."""
+    hidden = _OPERATORS if visit.visitor.role is Role.CONTACT else ()
+    shown = []
+    for name, value in registered_values(site).items():
+        if name in ("name", "state", "last_harvest", "next_harvest", "enabled", "every", "unit", *hidden):
+            continue
+        if name == "frequency":
+            value = _frequency(site)
+        if isinstance(value, bool):
+            value = "yes" if value else "no"
+        if isinstance(value, tuple):
+            value = ", ".join(map(str, value))
+        if value not in (None, ""):
+            shown.append((name.replace("_", " "), value.isoformat() if isinstance(value, date) else str(value)))
+    return shown

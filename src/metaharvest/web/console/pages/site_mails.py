@@ -1,0 +1,56 @@
+"""A report about a site: its text as it was sent, its deliveries, and sending it again."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from metaharvest.errors import MetaharvestError, RequestError
+from metaharvest.model.roles import Role
+from metaharvest.queries.outbox import ReportRecord, report_content, report_record, site_of_report
+from metaharvest.services import reports
+from metaharvest.web.console.pages.outbox import shown_mail
+from metaharvest.web.console.pages.site_form import split_parts
+from metaharvest.web.console.visit import NotFound, Visit
+
+
+def show(visit: Visit) -> Response:
+    """The report as it was sent."""
+    return _page(visit)
+
+
+def resend(visit: Visit) -> Response:
+    """Put the report into the outbox again, for its recipients or for others."""
+    record, _ = _report(visit)
+    try:
+        done = reports.resend(visit.harvester, record.report_id, split_parts(visit.form.text("to")))
+    except RequestError as error:
+        return _page(visit, 422, str(error))
+    notice = f"The report waits for its delivery to {', '.join(done.recipients)}."
+    return visit.redirect("/console/sites", visit.site.name, "mails", record.report_id, notice=notice)
+
+
+def _page(visit: Visit, status: int = 200, error: str = "") -> Response:
+    record, content = _report(visit)
+    return visit.render(
+        "site_mail.html",
+        status,
+        report=record,
+        mail=shown_mail(content),
+        error=error,
+        may_change=visit.visitor.role >= Role.STEWARD,
+    )
+
+
+def _report(visit: Visit) -> tuple[ReportRecord, bytes]:
+    """The report of the path, if it is about this site. Raises NotFound."""
+    number = visit.path["report"]
+    missing = NotFound("There is no such report about this site.")
+    if not (number.isascii() and number.isdecimal() and len(number) < 19):
+        raise missing
+    with visit.harvester.reading() as session:
+        if site_of_report(session, int(number)) != visit.site.site_id:
+            raise missing
+        try:
+            return report_record(session, int(number)), report_content(session, int(number))
+        except MetaharvestError:
+            raise missing from None

@@ -1,0 +1,180 @@
+"""The list of sites: filters, orders, pages; changes of many sites at once; the file of all sites."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from datetime import date
+
+from starlette.responses import Response
+
+from metaharvest.errors import MetaharvestError, RequestError
+from metaharvest.model import Notify, Unit
+from metaharvest.model.roles import Role
+from metaharvest.queries.site_list import SiteOrder, SiteSelection, chosen_sites, site_page
+from metaharvest.reports.phrasing import counted
+from metaharvest.services import schedule_files, sites
+from metaharvest.services.sites import SiteValues
+from metaharvest.text import shown_url, whole_number
+from metaharvest.web.console.pages.site_form import choice_of, number_from, parsed_groups, value_of
+from metaharvest.web.console.visit import Visit
+
+FILE_BYTES = 20_000_000
+"""The largest form with a file of sites, which travels once more in the form that confirms it."""
+
+FORM_BYTES = 1_000_000
+MOST_AT_ONCE = 1000
+_TOGETHER = 50
+"""Sites that are changed in one transaction: a run does not wait long for it."""
+
+STATES = ("off", "due", "waiting", "overdue", "broken")
+_CHANGES = ("add_groups", "remove_groups", "every", "unit", "notify", "enabled")
+_FILTERS = ("state", "kind", "group", "overdue", "failing", "text", "order")
+
+
+def show(visit: Visit) -> Response:
+    """The sites of a selection."""
+    given = visit.query
+    wanted, after = _selection(given), given.get("after", "")
+    with visit.harvester.reading() as session:
+        page = site_page(session, wanted, visit.harvester.today(), after=whole_number(after))
+    filters = {name: given.get(name, "") for name in _FILTERS}
+    return visit.render(
+        "sites.html",
+        page=page,
+        filters=filters,
+        is_filtered=any(value for name, value in filters.items() if name != "order"),
+        after=after,
+        states=STATES,
+        may_change=visit.visitor.role >= Role.STEWARD,
+        units=list(map(str, Unit)),
+        occasions=list(map(str, Notify)),
+    )
+
+
+def change_several(visit: Visit) -> Response:
+    """Change many sites: first the values before and after, then, confirmed, the change."""
+    form = visit.form
+    names = _chosen(visit)
+    given = {name: form.text(name) for name in _CHANGES}
+    if not names:
+        raise RequestError("No site is chosen: tick the boxes of some sites, or the box for all of them.")
+    if len(names) > MOST_AT_ONCE:
+        raise RequestError(f"{len(names):,} sites are chosen; at most {MOST_AT_ONCE:,} can be changed at once.")
+    if not any(value for name, value in given.items() if name != "unit"):
+        raise RequestError("No change is chosen: fill in at least one field under the table.")
+    values = _several_values(given)
+    is_confirmed = form.is_set("confirmed")
+    edits = []
+    for start in range(0, len(names), _TOGETHER):
+        some = names[start : start + _TOGETHER]
+        edits += sites.edit(visit.harvester, some, values, dry_run=not is_confirmed)
+    changed = [edited for edited in edits if edited.changes]
+    if is_confirmed:
+        return visit.go_back(form.text("back"), f"{counted(len(changed), 'site was', 'sites were')} changed.")
+    return visit.render(
+        "sites_change.html", changed=changed, unchanged=len(edits) - len(changed), values=given, back=form.text("back")
+    )
+
+
+def export(visit: Visit) -> Response:
+    """All sites as a file, without logins."""
+    is_json = visit.query.get("format") == "json"
+    content = schedule_files.export_file(visit.harvester, as_csv=not is_json).content
+    today = visit.harvester.today()
+    if is_json:
+        return visit.download(content, f"sites-{today}.json", "application/json")
+    return visit.download(content, f"sites-{today}.csv", "text/csv; charset=utf-8")
+
+
+def show_import(visit: Visit) -> Response:
+    """The form for a file of sites."""
+    return visit.render("sites_import.html", imported=None, content="")
+
+
+def import_file(visit: Visit) -> Response:
+    """Import a file of sites: first the values before and after, then, confirmed, the import."""
+    form = visit.form
+    is_confirmed = form.is_set("confirmed")
+    try:
+        content = _stored(form.text("content")) if is_confirmed else _uploaded(visit)
+        done = schedule_files.import_file(visit.harvester, content, dry_run=not is_confirmed)
+    except MetaharvestError as error:
+        return visit.render("sites_import.html", 422, imported=None, content="", error=str(error))
+    if is_confirmed:
+        added, changed = (sum(each.verdict == verdict for each in done.changes) for verdict in ("added", "changed"))
+        notice = f"Imported: {added:,} new, {changed:,} changed, {len(done.changes) - added - changed:,} unchanged."
+        return visit.redirect("/console/sites", notice=notice)
+    text = base64.b64encode(content).decode()
+    return visit.render("sites_import.html", imported=done, content=text, shown=_shown)
+
+
+def _selection(given: Mapping[str, str]) -> SiteSelection:
+    """The selection that the arguments of an address, or the fields of a form, name."""
+    order = given.get("order", "")
+    return SiteSelection(
+        state=given.get("state") or None,
+        kind=given.get("kind") or None,
+        group=given.get("group") or None,
+        overdue=bool(given.get("overdue")),
+        failing=bool(given.get("failing")),
+        text=given.get("text", "")[:200],
+        order=SiteOrder(order) if order in list(SiteOrder) else SiteOrder.NAME,
+    )
+
+
+def _chosen(visit: Visit) -> Sequence[str]:
+    """The sites whose boxes are ticked, or all sites of the selection."""
+    form = visit.form
+    if not form.is_set("all"):
+        return form.texts("name")
+    given = {name: form.text(f"filter_{name}") for name in _FILTERS}
+    with visit.harvester.reading() as session:
+        return [site.site for site in chosen_sites(session, _selection(given), visit.harvester.today())]
+
+
+def _several_values(given: dict[str, str]) -> SiteValues:
+    """Raises RequestError."""
+    values: dict[str, object] = {}
+    for name in ("add_groups", "remove_groups"):
+        if given[name]:
+            values[name] = parsed_groups(given[name])
+    if given["every"]:
+        values["every"] = value_of("Every", number_from(1, 99), given["every"])
+        values["unit"] = value_of("Unit", choice_of(Unit), given["unit"])
+    if given["notify"]:
+        values["notify"] = value_of("Contacts get a report", choice_of(Notify), given["notify"])
+    if given["enabled"]:
+        values["enabled"] = given["enabled"] == "on"
+    return SiteValues(**values)  # type: ignore[arg-type]
+
+
+def _uploaded(visit: Visit) -> bytes:
+    files = visit.form.files("file")
+    if not files or not files[0].content:
+        raise RequestError("Choose a file: one that was exported here, or by the command line.")
+    return files[0].content
+
+
+def _stored(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        raise RequestError("This form is not complete. Choose the file again.") from None
+
+
+def _shown(name: str, value: object) -> str:
+    """A value of a file for people, without logins."""
+    if name == "list_url" and value:
+        return shown_url(str(value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value)) or "none"
+    if isinstance(value, dict):
+        return ", ".join(
+            f"{key}: {_shown(key, each)}" for key, each in value.items() if each not in (None, "", [], False)
+        )
+    if isinstance(value, date):
+        return value.isoformat()
+    return "none" if value in (None, "") else str(value)

@@ -1,0 +1,207 @@
+"""A visit: one request of a person to a page of the console."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property, partial
+from tempfile import SpooledTemporaryFile
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.datastructures import Headers, QueryParams
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from metaharvest.errors import MetaharvestError
+from metaharvest.model.actions import Todo
+from metaharvest.model.requests import Actor
+from metaharvest.services.accounts import Visitor
+from metaharvest.services.harvester import Harvester
+from metaharvest.services.rehearsals import Rehearsals
+from metaharvest.text import one_line, whole_number
+from metaharvest.web.console.actions import Offer, offer, offers
+from metaharvest.web.console.cookies import Cookies
+from metaharvest.web.console.defence import csrf_token, local_path, path_of
+from metaharvest.web.console.forms import Form
+from metaharvest.web.console.limits import RateLimit
+from metaharvest.web.console.openid import OpenIdProvider
+from metaharvest.web.console.rendering import moment_in, templates
+from metaharvest.web.console.rights import Page
+
+_IN_MEMORY, _PART = 1_048_576, 65_536
+"""Bytes of a download: the most without a file on a disk, and the bytes that are sent at a time."""
+
+
+class NotFound(MetaharvestError):
+    """There is nothing at this address; the text says what is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSite:
+    """The site that the path of a page names."""
+
+    site_id: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Console:
+    """The common part of all visits. `url` is the address of the server, `navigation` the menu of a visitor.
+
+    `may_open` says if a visitor may open a path by a method. `root` is the folder that a server in front adds to paths.
+    `later` does work for which no visitor waits, `rehearsals` are of registered sites.
+    """
+
+    harvester: Harvester
+    url: str
+    root: str
+    is_https: bool
+    navigation: Callable[[Visitor], Sequence[tuple[str, str]]]
+    may_open: Callable[[Visitor, str, str], bool]
+    limit: RateLimit
+    later: Executor
+    rehearsals: Rehearsals = field(default_factory=Rehearsals)
+    openid: OpenIdProvider | None = None
+
+
+@dataclass
+class Visit:
+    """The input of a page, and the ways in which it can end.
+
+    `path` has the parts of the path that the page names in braces, `query` the arguments behind it. `notice` is the
+    sentence of the redirect that led here. `client` is the address of the visitor, `peer` the address of the other
+    end of the connection, such as a server in front.
+    """
+
+    console: Console
+    page: Page
+    visitor: Visitor
+    cookies: Cookies
+    path: Mapping[str, str]
+    query: QueryParams
+    headers: Headers
+    client: str
+    peer: str = ""
+    form: Form = field(default_factory=Form)
+    named_site: NamedSite | None = None
+    request_path: str = "/console/"
+
+    @cached_property
+    def harvester(self) -> Harvester:
+        """The installation; the audit names the visitor, whose name is read once."""
+        actor = Actor(self.visitor.address, "proxy" if self.visitor.by_proxy else "console")
+        return self.console.harvester.acting(actor)
+
+    def may_open(self, path: str, *parts: object, method: str = "GET") -> bool:
+        """True if there is a page at this path, and the visitor may open it."""
+        return self.console.may_open(self.visitor, method, path_of(path, *parts))
+
+    def offers(self, text: str) -> Sequence[Offer]:
+        """The parts of a remedy: its words, and its actions as links and buttons."""
+        return list(offers(text, self.may_open))
+
+    def offer(self, action: Todo) -> Offer:
+        """The link or the button of an action."""
+        return offer(action, self.may_open)
+
+    @property
+    def site(self) -> NamedSite:
+        """The site that the path names; the visitor may see it."""
+        assert self.named_site is not None
+        return self.named_site
+
+    @property
+    def after(self) -> int | None:
+        """The number of the last row of the page before; None for the first page."""
+        return whole_number(self.query.get("after", ""))
+
+    @cached_property
+    def csrf(self) -> str:
+        """The token for the forms of this page; a visitor without a session gets a cookie for it."""
+        return csrf_token(self.cookies.secret())
+
+    def link(self, path: str, *parts: object, **query: object) -> str:
+        """The address of a page: parts of its path and arguments may have any characters; None leaves one out."""
+        pairs = [(name, value) for name, value in query.items() if value is not None and value != ""]
+        address = self.console.root + path_of(path, *parts)
+        return f"{address}?{urlencode(pairs, doseq=True)}" if pairs else address
+
+    def moment(self, moment: datetime | None) -> str:
+        """A moment in the time zone of the installation, with its zone."""
+        return moment_in(self.harvester.settings.harvester.zone, moment) if moment else "–"
+
+    def render(self, template: str, status: int = 200, **values: Any) -> Response:
+        """The page of this template. A template also has `visit`, `link`, `moment`,
+        `given`, the form that was sent, and `error`, which is empty unless it is among the values.
+        """
+        shown = {
+            "notice": self.cookies.notice(),
+            "navigation": self.console.navigation(self.visitor),
+            "installation": one_line(self.harvester.settings.harvester.name),
+            "given": self.form,
+            "error": "",
+            **values,
+        }
+        return self._html(template, status, shown)
+
+    def render_fragment(self, template: str, **values: Any) -> Response:
+        """A part of a page, for its polling."""
+        return self._html(template, 200, values)
+
+    def redirect(self, path: str, *parts: object, notice: str = "", **query: object) -> Response:
+        """After a POST: send the browser to a page, which shows the notice, a sentence."""
+        if notice:
+            self.cookies.set_notice(one_line(notice, 1000))
+        return RedirectResponse(self.link(path, *parts, **query), 303)
+
+    def go_back(self, to: str, notice: str = "") -> Response:
+        """After a POST: send the browser to the page that a form names, if it is one of the console."""
+        if notice:
+            self.cookies.set_notice(one_line(notice, 1000))
+        return RedirectResponse(self.console.root + local_path(to), 303)
+
+    def not_found(self, sentence: str) -> Response:
+        """A page that says what is not there."""
+        return self.message(404, sentence)
+
+    def message(self, status: int, *sentences: str) -> Response:
+        """A page of sentences."""
+        return self.render("message.html", status, sentences=sentences)
+
+    def download(self, content: bytes | str, name: str, media_type: str) -> Response:
+        """A file to keep, never shown in the browser; `name` is in letters, digits, dots and hyphens."""
+        return Response(
+            content, media_type=media_type, headers={"Content-Disposition": f'attachment; filename="{name}"'}
+        )
+
+    def stream(self, chunks: Generator[str, None, None], name: str, media_type: str) -> Response:
+        """A large file to keep. All of it is read before it is sent: a slow client holds no session of the database."""
+        with ExitStack() as stack:
+            file = stack.enter_context(SpooledTemporaryFile(_IN_MEMORY, prefix="metaharvest-"))
+            stack.enter_context(closing(chunks))
+            for chunk in chunks:
+                file.write(chunk.encode("utf-8", "replace"))
+            headers = {"Content-Disposition": f'attachment; filename="{name}"', "Content-Length": str(file.tell())}
+            file.seek(0)
+            stack.pop_all()
+        return _Download(file, headers, media_type)
+
+    def _html(self, template: str, status: int, values: Mapping[str, Any]) -> Response:
+        always = {"visit": self, "link": self.link, "moment": self.moment}
+        return HTMLResponse(templates().get_template(template).render({**always, **values}), status)
+
+
+class _Download(StreamingResponse):
+    """The content of a temporary file, which is closed when it was sent, and when the client has gone."""
+
+    def __init__(self, file: SpooledTemporaryFile[bytes], headers: Mapping[str, str], media_type: str) -> None:
+        super().__init__(iter(partial(file.read, _PART), b""), headers=headers, media_type=media_type)
+        self._file = file
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._file:
+            await super().__call__(scope, receive, send)

@@ -1,0 +1,80 @@
+"""The Celery application of the workers, and the message that wakes all of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from metaharvest.config.secret_references import is_reference, resolve_secret
+from metaharvest.errors import MetaharvestError
+from metaharvest.services.harvester import Harvester
+from metaharvest.services.jobs import require_broker
+from metaharvest.text import one_line
+
+if TYPE_CHECKING:
+    from celery import Celery
+
+WAKE = "metaharvest.wake"
+TICK = "metaharvest.tick"
+
+_WAKE_QUEUE = "metaharvest.wake.1"
+_TICK_QUEUE = "metaharvest.tick.1"
+"""Names of queues carry a version: RabbitMQ refuses a queue with other properties than it has."""
+
+_TICK_SECONDS = 60.0
+_LOST_AFTER = 60
+"""Seconds after which a message that no worker has received is dropped: idle workers look for jobs by themselves."""
+
+
+def application(harvester: Harvester) -> Celery:
+    """The Celery application for the broker in the settings. Raises SettingsError, MetaharvestError."""
+    address = require_broker(harvester)
+    if is_reference(address):
+        address = resolve_secret(address, harvester.settings.folder)
+    try:
+        from celery import Celery
+        from kombu.common import Broadcast
+        from kombu.entity import Exchange, Queue
+    except ModuleNotFoundError as error:
+        raise MetaharvestError(
+            f"The library {error.name} is not installed, which workers need. "
+            "Install it with `pip install 'metaharvest[workers]'`."
+        ) from error
+    wake_queue: Any = Broadcast(_WAKE_QUEUE)  # type: ignore[no-untyped-call]
+    tick_exchange = Exchange(_TICK_QUEUE)  # type: ignore[no-untyped-call]
+    tick_queue = Queue(_TICK_QUEUE, tick_exchange, _TICK_QUEUE)  # type: ignore[no-untyped-call]
+    app = Celery("metaharvest", broker=address, set_as_current=False)
+    app.conf.update(
+        accept_content=["json"],
+        task_serializer="json",
+        task_ignore_result=True,
+        task_queues=[wake_queue, tick_queue],
+        task_default_queue=_TICK_QUEUE,
+        task_default_exchange=_TICK_QUEUE,
+        task_default_routing_key=_TICK_QUEUE,
+        task_routes={WAKE: {"exchange": _WAKE_QUEUE, "routing_key": ""}},
+        beat_schedule={TICK: {"task": TICK, "schedule": _TICK_SECONDS, "options": {"expires": _TICK_SECONDS}}},
+        broker_transport_options={"confirm_publish": True},
+        broker_connection_timeout=5,
+        broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,
+        worker_cancel_long_running_tasks_on_connection_loss=False,
+        worker_hijack_root_logger=False,
+        worker_prefetch_multiplier=1,
+    )
+    return app
+
+
+def wake(app: Celery) -> None:
+    """Wake all workers. Raises MetaharvestError if the broker cannot be reached: then they find jobs later."""
+    from kombu.exceptions import OperationalError
+
+    policy: dict[str, Any] = {"max_retries": 0}
+    try:
+        app.send_task(WAKE, expires=_LOST_AFTER, retry=False, retry_policy=policy)
+    except (OperationalError, OSError) as error:
+        where = urlsplit(str(app.conf.broker_url)).hostname or "its address"
+        raise MetaharvestError(
+            f"The broker at {where} ([workers] broker) cannot be reached: {one_line(str(error))}. Workers find the "
+            "jobs some seconds later."
+        ) from error

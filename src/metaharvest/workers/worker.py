@@ -1,0 +1,88 @@
+"""One worker process: Celery receives the messages, and a thread of its own does the work."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import warnings
+
+from metaharvest.errors import MetaharvestError
+from metaharvest.services.exit_codes import ExitCode, exit_code_of
+from metaharvest.services.harvester import Harvester
+from metaharvest.services.jobs import coordinate
+from metaharvest.services.worker_loop import WorkerLoop, process_named
+from metaharvest.workers.broker import TICK, WAKE, application, wake
+
+log = logging.getLogger(__name__)
+
+_LEAVING_SECONDS = 10.0
+"""The time that Celery gets to leave the broker after the work has ended: the broker may be away."""
+
+
+def work(harvester: Harvester, name: str) -> None:
+    """Work until SIGTERM or Ctrl-C: then the slice under way ends at its next checkpoint.
+
+    Raises SettingsError, MetaharvestError, DatabaseError.
+    """
+    from celery import signals
+    from celery.exceptions import SecurityWarning
+
+    process = process_named(name)
+    app = application(harvester)
+    harvester.engine  # noqa: B018 - a database of another version is an error of the start
+    loop = WorkerLoop(harvester, process)
+
+    def waken() -> None:
+        loop.wake()
+
+    def tick() -> None:
+        try:
+            if coordinate(harvester).new_jobs:
+                wake(app)
+        except MetaharvestError as error:
+            log.warning("The tick of the coordinator: %s", error)
+
+    app.task(name=WAKE)(waken)
+    app.task(name=TICK)(tick)
+
+    def end(**_: object) -> None:
+        loop.end()
+
+    signals.worker_shutting_down.connect(end, weak=False)
+    working = threading.Thread(target=_work, args=(loop,), name="work")
+    working.start()
+    threading.Thread(target=_leave_at_last, args=(working,), name="leave", daemon=True).start()
+    # As root, Celery warns of messages that contain code. Workers accept only JSON.
+    warnings.filterwarnings("ignore", "\\s*You're running the worker with superuser", SecurityWarning)
+    try:
+        app.Worker(
+            hostname=f"{process.name}@{process.host}",
+            pool="solo",
+            loglevel="WARNING",
+            without_gossip=True,
+            without_mingle=True,
+            quiet=True,
+        ).start()
+    finally:
+        loop.end()
+        working.join()
+
+
+def _work(loop: WorkerLoop) -> None:
+    # A worker that cannot work must not stay: its supervisor starts another one.
+    try:
+        loop.run()
+    except MetaharvestError as error:
+        log.error("The worker ends: %s", error)
+        os._exit(exit_code_of(error))
+    except Exception:
+        log.exception("The worker ends")
+        os._exit(ExitCode.FAILED)
+
+
+def _leave_at_last(working: threading.Thread) -> None:
+    """End the process if Celery does not end some time after the work: it may wait for the broker."""
+    working.join()
+    threading.Event().wait(_LEAVING_SECONDS)
+    os._exit(0)

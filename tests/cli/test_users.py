@@ -1,0 +1,68 @@
+"""`metaharvest users` and `metaharvest keys`: people and programs that may use the console and the API."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from metaharvest.model.roles import Role
+from metaharvest.services import accounts
+from support.databases import on_one_database
+from support.harvester import Harvester
+
+pytestmark = on_one_database
+
+
+def test_users_are_added_listed_changed_and_removed(harvester: Harvester) -> None:
+    said = harvester("users", "add", "Anna@Example.org", "--role", "operator", "--name", "Anna")
+    found = re.search(r"http://127\.0\.0\.1:8000/console/link/(\S+)", said.out)
+    assert found
+    with harvester.opened(engine=harvester.engine) as opened:
+        assert accounts.address_of_link(opened, found[1]) == "anna@example.org"
+        assert accounts.visitor_of_address(opened, "anna@example.org").role is Role.OPERATOR
+    assert "only operator" in harvester("users", "edit", "anna@example.org", "--role", "viewer").err
+    assert harvester("users", "add", "anna@example.org", "--role", "viewer").code == 2
+    assert harvester("users", "add", "bo@example.org", "--role", "operator").code == 0
+    assert (
+        harvester("users", "edit", "anna@example.org", "--disable").out
+        == "anna@example.org is operator, and disabled.\n"
+    )
+    listed = json.loads(harvester("users", "list", "--json").out)
+    assert [(each["address"], each["disabled_at"] is None) for each in listed] == [
+        ("anna@example.org", False),
+        ("bo@example.org", True),
+    ]
+    with harvester.opened(engine=harvester.engine) as opened:
+        assert accounts.address_of_link(opened, found[1]) is None
+    assert harvester("users", "remove", "anna@example.org").code == 0
+    assert "no user" in harvester("users", "link", "anna@example.org").err
+    actions = [row[0] for row in harvester.rows("SELECT action FROM audit_entry ORDER BY audit_entry_id")]
+    assert actions == ["users.add", "users.add", "users.edit", "users.remove"]
+
+
+def test_a_key_is_shown_once_and_revoked(harvester: Harvester) -> None:
+    secret = harvester("keys", "add", "portal", "--role", "viewer", "--days", "30").out.strip()
+    assert secret.startswith("mh_")
+    assert secret not in str(harvester.rows("SELECT * FROM api_key"))
+    with harvester.opened(engine=harvester.engine) as opened:
+        key = accounts.key_of(opened, secret)
+        assert key is not None
+        assert (key.name, key.role) == ("portal", Role.VIEWER)
+        assert accounts.key_of(opened, secret + "x") is None
+    assert "already" in harvester("keys", "add", "portal", "--role", "steward").err
+    [key] = json.loads(harvester("keys", "list", "--json").out)
+    assert key["last_used_at"] is not None
+    assert harvester("keys", "revoke", str(key["key_id"])).code == 0
+    assert harvester("keys", "revoke", str(key["key_id"])).code == 2
+    with harvester.opened(engine=harvester.engine) as opened:
+        assert accounts.key_of(opened, secret) is None
+
+
+def test_the_account_of_a_forgotten_person_is_removed(harvester: Harvester) -> None:
+    assert harvester("users", "add", "anna@example.org", "--role", "operator").code == 0
+    said = harvester("contacts", "forget", "Anna@example.org", "--yes")
+    assert "only operator" in said.err
+    harvester("users", "add", "bo@example.org", "--role", "operator")
+    assert harvester("contacts", "forget", "Anna@example.org", "--yes").code == 0
+    for table in ("console_user", "console_link", "audit_entry"):
+        assert "anna" not in str(harvester.rows(f"SELECT * FROM {table}")), table

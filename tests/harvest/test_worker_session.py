@@ -1,0 +1,34 @@
+"""What is left to do for a job, and the work in its row."""
+
+from metaharvest.harvest.worker_session import SiteWork, SliceEnd, left_to_do
+from metaharvest.model import SiteRunKind, SiteRunStatus
+
+SCHEDULED, NAMED, RETRY = SiteRunKind.SCHEDULED, SiteRunKind.NAMED, SiteRunKind.RETRY
+
+
+def test_sites_that_have_ended_or_were_stopped_are_not_harvested_again() -> None:
+    sites = {1: SCHEDULED, 2: NAMED, 3: SCHEDULED}
+    ended = {1: (SiteRunStatus.SUCCEEDED, SCHEDULED)}
+    assert left_to_do(sites, ended, to_retry=(), stopped={3}) == {2: NAMED}
+
+
+def test_a_site_whose_list_failed_still_has_documents_to_retry_once() -> None:
+    sites = {1: SCHEDULED}
+    assert left_to_do(sites, {1: (SiteRunStatus.LIST_FAILED, SCHEDULED)}, to_retry={1}) == {1: RETRY}
+    assert left_to_do(sites, {1: (SiteRunStatus.WITH_ERRORS, RETRY)}, to_retry={1}) == {}
+
+
+def test_more_work_leaves_the_other_sites_of_the_origin_in_the_job() -> None:
+    due = SiteWork({1: SCHEDULED, 2: SCHEDULED}, ended=frozenset({7}))
+    both = SiteWork.read(due.text()).with_more(SiteWork({1: NAMED}, everything=frozenset({1})))
+    assert SiteWork.read(both.text()) == SiteWork({1: NAMED, 2: SCHEDULED}, frozenset({1}), frozenset({7}))
+
+
+def test_the_end_of_a_slice_reaches_all_its_sites_and_the_stop_of_one_reaches_no_other() -> None:
+    slice_end = SliceEnd(600)
+    one, other = slice_end.signal(), slice_end.signal()
+    one.set()
+    assert (other.is_set(), slice_end.is_over) == (False, False)
+    slice_end.end()
+    assert other.is_set()
+    assert slice_end.signal().is_set()

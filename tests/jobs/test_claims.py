@@ -1,0 +1,144 @@
+"""Claims of jobs, on each database: exactly one worker has a job, and one job a host."""
+
+import threading
+from collections import Counter
+from datetime import timedelta
+
+from sqlalchemy.exc import IntegrityError, OperationalError
+
+from metaharvest.database.engine import writers
+from metaharvest.jobs import claims, making
+from metaharvest.jobs.claims import Claim, Used
+from metaharvest.jobs.making import NewJob
+from metaharvest.model.jobs import JobState
+from support.databases import on_one_database
+from support.harvester import Harvester
+
+KIND = "harvest_site"
+
+
+def make(harvester: Harvester, *jobs: NewJob) -> int:
+    with writers(harvester.engine).begin() as session:
+        return making.make(session, jobs)
+
+
+def claim(harvester: Harvester, worker: str = "one", limit: int = 1) -> list[Claim]:
+    with writers(harvester.engine).begin() as session:
+        return claims.claim(session, worker, [KIND], limit)
+
+
+def job(number: int, *, host: str = "", priority: int = 0) -> NewJob:
+    return NewJob(KIND, f"key {number}", subject=f"site {number}", host=host, priority=priority)
+
+
+def lapse(harvester: Harvester) -> None:
+    harvester.rows("UPDATE job SET lease_until = '2020-01-01 00:00:00'")
+
+
+def test_the_job_with_the_highest_priority_is_claimed_first_and_the_oldest_of_equal_ones(harvester: Harvester) -> None:
+    make(harvester, job(1), job(2, priority=5), job(3), job(4, priority=9))
+    assert [each.subject for each in claim(harvester, limit=3)] == ["site 4", "site 2", "site 1"]
+
+
+def test_a_host_has_one_worker_at_a_time(harvester: Harvester) -> None:
+    make(harvester, job(1, host="a"), job(2, host="a"), job(3, host="b"), job(4, host="a"))
+    first = claim(harvester)
+    assert [each.subject for each in first] == ["site 1"]
+    assert [each.subject for each in claim(harvester, "two", limit=4)] == ["site 3"]
+    assert claim(harvester, "three") == []
+    with writers(harvester.engine).begin() as session:
+        assert claims.end(session, first[0], Used(), JobState.DONE)
+    assert [each.subject for each in claim(harvester, "three")] == ["site 2"]
+
+
+def test_many_workers_at_once_claim_each_job_exactly_once(harvester: Harvester) -> None:
+    make(harvester, *(job(number, host=f"host {number % 20}") for number in range(60)))
+    done: list[str] = []
+
+    def work(name: str) -> None:
+        misses = 0
+        while misses < 20:
+            try:
+                found = claim(harvester, name)
+            except (IntegrityError, OperationalError):
+                misses += 1
+                continue
+            misses = 0 if found else misses + 1
+            for each in found:
+                with writers(harvester.engine).begin() as session:
+                    if claims.end(session, each, Used(), JobState.DONE):
+                        done.append(each.subject)
+
+    threads = [threading.Thread(target=work, args=(f"worker {number}",)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert Counter(done) == Counter(f"site {number}" for number in range(60))
+
+
+def test_a_worker_that_lost_its_lease_can_neither_renew_nor_end(harvester: Harvester) -> None:
+    make(harvester, job(1, host="a"))
+    [old] = claim(harvester)
+    lapse(harvester)
+    [new] = claim(harvester, "two")
+    assert (new.job_id, new.fence, new.attempts) == (old.job_id, old.fence + 1, 2)
+    with writers(harvester.engine).begin() as session:
+        assert claims.renew(session, [old, new]) == [old]
+        assert not claims.end(session, old, Used(), JobState.DONE)
+        assert not claims.give_back(session, old, Used())
+        assert claims.renew(session, [new]) == []
+    assert harvester.rows("SELECT state, worker FROM job") == [("taken", "two")]
+
+
+@on_one_database
+def test_a_slice_that_ends_begins_the_attempts_anew_and_adds_what_it_used(harvester: Harvester) -> None:
+    make(harvester, job(1))
+    for seconds, memory in ((2, 10), (3, 5)):
+        [mine] = claim(harvester)
+        with writers(harvester.engine).begin() as session:
+            assert claims.give_back(session, mine, Used(seconds, 1, memory))
+    columns = "SELECT state, attempts, slices, seconds, cpu_seconds, memory_bytes, host_key FROM job"
+    assert harvester.rows(columns) == [("ready", 0, 2, 5, 2, 10, None)]
+
+
+@on_one_database
+def test_a_job_that_failed_waits_before_it_is_tried_again(harvester: Harvester) -> None:
+    make(harvester, job(1))
+    [mine] = claim(harvester)
+    with writers(harvester.engine).begin() as session:
+        assert claims.give_back(session, mine, Used(), timedelta(hours=1), "The database was away.")
+    assert claim(harvester) == []
+    assert harvester.rows("SELECT state, attempts, sentence FROM job") == [("ready", 1, "The database was away.")]
+
+
+@on_one_database
+def test_an_open_job_is_made_once_and_gets_the_higher_priority(harvester: Harvester) -> None:
+    assert make(harvester, job(1, priority=5)) == 1
+    assert make(harvester, job(1, priority=9), job(2)) == 1
+    assert make(harvester, job(1, priority=1)) == 0
+    assert harvester.rows("SELECT subject, priority FROM job ORDER BY job_id") == [("site 1", 9), ("site 2", 0)]
+
+
+@on_one_database
+def test_a_job_with_which_two_workers_died_is_claimed_alone(harvester: Harvester) -> None:
+    make(harvester, job(1), job(2))
+    for _ in range(2):
+        assert len(claim(harvester, limit=2)) == 2
+        lapse(harvester)
+    assert claim(harvester, limit=2) == []
+    with writers(harvester.engine).begin() as session:
+        [suspect] = claims.claim_suspect(session, "one", [KIND])
+    assert (suspect.subject, suspect.attempts) == ("site 1", 3)
+    with writers(harvester.engine).begin() as session:
+        assert claims.give_back(session, suspect, Used())
+    assert [each.subject for each in claim(harvester, limit=2)] == ["site 1"]
+
+
+@on_one_database
+def test_an_attempt_that_the_job_did_not_spoil_does_not_count(harvester: Harvester) -> None:
+    make(harvester, job(1))
+    [mine] = claim(harvester)
+    with writers(harvester.engine).begin() as session:
+        assert claims.give_back(session, mine, Used(), sentence="The database was away.", is_blameless=True)
+    assert harvester.rows("SELECT state, attempts FROM job") == [("ready", 0)]

@@ -1,0 +1,72 @@
+"""The store of files: in a folder, and in an object store."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from metaharvest.errors import SettingsError
+from metaharvest.pipeline.full_text.store import FileStore, delete_settled, open_store, place_of
+
+DIGEST = "ab" + "c" * 62
+
+
+@pytest.fixture(params=["", "memory://alder"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> FileStore:
+    return open_store(tmp_path, request.param)
+
+
+def test_a_file_is_written_read_and_deleted(store: FileStore) -> None:
+    assert not store.has(DIGEST)
+    for content in (b"one", b"one"):
+        store.put(DIGEST, content)
+        assert store.read(DIGEST) == content
+    assert [digest for digest, _ in store.unconfirmed()] == [DIGEST]
+    for _ in range(2):
+        store.confirm(DIGEST)
+        assert list(store.unconfirmed()) == []
+        store.delete(DIGEST)
+        assert not store.has(DIGEST)
+    with pytest.raises(FileNotFoundError):
+        store.read(DIGEST)
+
+
+def test_a_file_that_is_written_at_this_moment_is_not_deleted(store: FileStore) -> None:
+    store.put(DIGEST, b"one")
+    assert not delete_settled(store, DIGEST, timedelta(hours=1))
+    assert not delete_settled(store, DIGEST)
+    assert store.has(DIGEST)
+    assert delete_settled(store, DIGEST, timedelta())
+    store.put(DIGEST, b"one")
+    store.confirm(DIGEST)
+    assert delete_settled(store, DIGEST)
+    assert not store.has(DIGEST)
+
+
+def test_the_place_is_the_digest(tmp_path: Path) -> None:
+    open_store(tmp_path).put(DIGEST, b"one")
+    assert (tmp_path / "files" / "ab" / "cc" / DIGEST).read_bytes() == b"one"
+    for wrong in ("../../etc/passwd", DIGEST.upper(), ""):
+        with pytest.raises(ValueError, match="no SHA-256"):
+            place_of(wrong)
+
+
+def test_a_part_that_was_left_is_deleted(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    store.put(DIGEST, b"one")
+    left = tmp_path / "files" / "new" / "part-x"
+    left.write_bytes(b"on")
+    assert [digest for digest, _ in store.unconfirmed()] == [DIGEST]
+    assert left.exists()
+    os.utime(left, (time.time() - 7200,) * 2)
+    list(store.unconfirmed())
+    assert not left.exists()
+
+
+def test_a_url_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="no-such-store"):
+        open_store(tmp_path, "no-such-store://a/b")

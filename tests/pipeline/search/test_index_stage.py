@@ -1,0 +1,181 @@
+"""The stage `index` after a stage that has the outputs ready: what a reader of the index finds after each run."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+import pytest
+from pydantic import TypeAdapter
+from sqlalchemy import delete, insert
+from sqlalchemy.orm import Session
+
+from metaharvest.catalogue.stage_documents import stage_documents
+from metaharvest.database.engine import writers
+from metaharvest.database.pipeline_models import OutputRecord, OutputText, OutputWork
+from metaharvest.errors import IndexUnavailable
+from metaharvest.model.outputs import Output
+from metaharvest.pipeline.running import run_stages
+from metaharvest.pipeline.search import index_folder, stage
+from metaharvest.pipeline.search.contract import Search
+from metaharvest.pipeline.search.query_language import read_query
+from metaharvest.pipeline.search.stage import STAGE, index_place, rebuild
+from metaharvest.pipeline.stage import Context, Document, Result, Stage, StageName
+from support.databases import on_one_database
+from support.harvester import Harvester
+from support.outputs import output
+from support.provider import dc, record, store
+from support.provider import delete as delete_document
+
+pytestmark = on_one_database
+
+
+@dataclass
+class Installation:
+    """An installation whose outputs have the titles of its documents. `stops_after`: the context stops then."""
+
+    harvester: Harvester
+    context: Context
+    stops_after: int = 10_000
+    seen: list[int] = field(default_factory=list)
+
+    def run(self) -> None:
+        run_stages(replace(self.context, stops=self._stops), [CLEANING, replace(STAGE, batch=3)])
+
+    def _stops(self) -> bool:
+        self.stops_after -= 1
+        return self.stops_after < 0
+
+    def titles(self, query: str = "") -> list[str]:
+        """The titles that a new reader finds."""
+        hits = index_place(self.context.folder, "").reader().search(Search(read_query(query), limit=100)).hits
+        return sorted(each.record["title"] for each in hits)
+
+
+def _clean(context: Context, documents: Sequence[Document]) -> Iterator[Result]:
+    for each in documents:
+        name = each.document_id.rpartition("/")[2]
+        yield Result(each, None if name.startswith("broken") else output(f"{name} r{each.revision}"))
+
+
+def _store(session: Session, results: Sequence[Result], now: datetime) -> None:
+    _remove(session, [each.document.number for each in results])
+    for each in results:
+        if each.value is not None:
+            content = TypeAdapter(Output).dump_json(each.value, exclude_defaults=True).decode()
+            values = {"catalogue_document_id": each.document.number, "revision": 1, "version": 1, "content": content}
+            session.execute(insert(OutputRecord).values(values))
+
+
+def _remove(session: Session, numbers: Collection[int]) -> None:
+    session.execute(delete(OutputRecord).where(OutputRecord.catalogue_document_id.in_(numbers)))
+
+
+CLEANING = Stage(StageName.CLEANING, 1, _clean, _store, _remove, wakes=(StageName.INDEX,))
+
+
+@pytest.fixture
+def installation(harvester: Harvester) -> Iterator[Installation]:
+    with harvester.opened(engine=harvester.engine) as opened:
+        yield Installation(harvester, Context(harvester.engine, opened.settings, opened.now))
+
+
+def uploads(*names: str, revision: int = 1) -> list[object]:
+    return [record(name, dc(name), revision=revision) for name in names]
+
+
+def test_documents_are_found_after_a_run(installation: Installation) -> None:
+    harvester = installation.harvester
+    store(harvester, *uploads("alder", "beech", "broken", "elm", "fir"))  # type: ignore[arg-type]
+    installation.run()
+    assert installation.titles() == ["alder r1", "beech r1", "elm r1", "fir r1"]
+    assert harvester.rows("SELECT state, count(*) FROM pipeline_step WHERE stage = 'index' GROUP BY state") == [
+        ("done", 4),
+        ("skipped", 1),
+    ]
+    store(harvester, *uploads("beech", "oak", revision=2))  # type: ignore[arg-type]
+    delete_document(harvester, record("fir", dc("fir")))
+    installation.run()
+    assert installation.titles() == ["alder r1", "beech r2", "elm r1", "oak r2"]
+    assert installation.titles("beech") == ["beech r2"]
+
+
+def test_a_full_text_and_a_work_are_in_the_entry(installation: Installation) -> None:
+    store(installation.harvester, *uploads("alder", "beech"))  # type: ignore[arg-type]
+    text = "The plots lie in the Solling mountains."
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    place = installation.context.folder / "texts" / digest[:2] / digest[2:4]
+    place.mkdir(parents=True)
+    (place / digest).write_text(text, encoding="utf-8")
+    values = {"version": 1, "file_sha256": "0" * 64, "characters": len(text), "language": "en"}
+    with writers(installation.harvester.engine).begin() as session:
+        for number, text_sha256 in ((1, digest), (2, "f" * 64)):
+            session.add(OutputText(catalogue_document_id=number, text_sha256=text_sha256, **values))
+        session.add(OutputWork(catalogue_document_id=2, work_id=1))
+    installation.run()
+    assert installation.titles("solling") == ["alder r1"]
+    hits = index_place(installation.context.folder, "").reader().search(Search()).hits
+    assert {each.number: (each.record["work"], each.record["full_text"] is None) for each in hits} == {
+        1: (1, False),
+        2: (1, True),
+    }
+
+
+def test_a_lost_index_is_made_again_with_all_documents(installation: Installation) -> None:
+    store(installation.harvester, *uploads("alder", "beech", "elm"))  # type: ignore[arg-type]
+    installation.run()
+    shutil.rmtree(installation.context.folder / "index")
+    store(installation.harvester, *uploads("oak"))  # type: ignore[arg-type]
+    installation.run()
+    assert installation.titles() == ["alder r1", "beech r1", "elm r1", "oak r1"]
+
+
+def test_another_version_is_made_beside_the_old_one(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(installation.harvester, *uploads("alder", "beech", "elm", "fir"))  # type: ignore[arg-type]
+    installation.run()
+    reader = index_place(installation.context.folder, "").reader()
+    for module in (stage, index_folder):
+        monkeypatch.setattr(module, "INDEX_VERSION", 2)
+    monkeypatch.setattr(stage, "_AT_ONCE", 2)
+    store(installation.harvester, *uploads("oak"))  # type: ignore[arg-type]
+    # Stopped in the middle: the old one is still there, and a document that goes meanwhile is in neither.
+    context = replace(installation.context, stops=iter([False, True]).__next__)
+    assert not rebuild(context)
+    folder = installation.context.folder / "index"
+    assert (folder / "current").read_text("ascii") == "v1-1\n"
+    delete_document(installation.harvester, record("beech", dc("beech")))
+    installation.run()
+    assert (folder / "current").read_text("ascii") == "v2-2\n"
+    assert sorted(each.name for each in folder.iterdir()) == ["current", "lock", "v2-2"]
+    assert installation.titles() == ["alder r1", "elm r1", "fir r1", "oak r1"]
+    assert reader.size() == 4
+
+
+def test_a_run_that_ends_before_its_steps_are_noted_is_harmless(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(installation.harvester, *uploads("alder", "beech"))  # type: ignore[arg-type]
+    installation.run()
+    store(installation.harvester, *uploads("alder", revision=2))  # type: ignore[arg-type]
+    delete_document(installation.harvester, record("beech", dc("beech")))
+    run_stages(installation.context, [CLEANING])
+    for _ in range(2):
+        with installation.context.reading() as session:
+            documents = stage_documents(session, [1])
+        list(STAGE.perform(installation.context, list(documents.values())))
+        STAGE.forget(installation.context, [2])
+    assert installation.titles() == ["alder r2"]
+    installation.run()
+    assert installation.titles() == ["alder r2"]
+
+
+def test_two_processes_do_not_write_at_once(installation: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage, "_WAIT_SECONDS", 0)
+    folder = installation.context.folder / "index"
+    with stage._only_writer(folder), pytest.raises(IndexUnavailable, match="Another process writes"):
+        rebuild(installation.context)

@@ -1,0 +1,125 @@
+"""The query language: words, phrases, fields, years, brackets; and a sentence for each mistake."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metaharvest.errors import QueryError
+from metaharvest.pipeline.search.query_language import (
+    EVERYTHING,
+    LONGEST_QUERY,
+    All,
+    AnyOf,
+    Query,
+    Without,
+    Words,
+    Years,
+    read_query,
+    words_of,
+)
+
+
+def shown(query: Query) -> str:
+    """A query on one line."""
+    match query:
+        case Words(terms, _, field):
+            return f"{field + ':' if field else ''}{'_'.join(terms)}"
+        case Years(first, last):
+            return f"[{first or ''}..{last or ''}]"
+        case All(parts):
+            return f"({' & '.join(map(shown, parts))})"
+        case AnyOf(parts):
+            return f"({' | '.join(map(shown, parts))})"
+        case Without(part):
+            return f"-{shown(part)}"
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("beech", "beech"),
+        ("Beech forest", "(beech & forest)"),
+        ("beech AND forest", "(beech & forest)"),
+        ('"leaf area" beech', "(leaf_area & beech)"),
+        ("“leaf area”", "leaf_area"),
+        ("well-known", "well_known"),
+        ("beech OR oak elm", "(beech | (oak & elm))"),
+        ("(beech OR oak) elm", "((beech | oak) & elm)"),
+        ("beech -oak", "(beech & -oak)"),
+        ("beech NOT (oak OR elm)", "(beech & -(oak | elm))"),
+        ('-"leaf area"', "-leaf_area"),
+        ("-title:oak", "-title:oak"),
+        ("author:Rivera", "author:rivera"),
+        ('Title:"leaf area"', "title:leaf_area"),
+        ("fulltext:soil keyword:moss", "(text:soil & subject:moss)"),
+        ("year:2019", "[2019..2019]"),
+        ("year:2010..2020", "[2010..2020]"),
+        ("year:2010-2020", "[2010..2020]"),
+        ("year:2010..", "[2010..]"),
+        ("year:..2020", "[..2020]"),
+        ("doi:10.5063/F1", "identifier:10_5063_f1"),
+        ("https://doi.org/10.5063/F1", "https_doi_org_10_5063_f1"),
+        ("oai:alder.example.org:7", "oai_alder_example_org_7"),
+        ("licence:CC-BY-4.0", "licence_words:cc_by_4_0"),
+        ("Beech: a study", "(beech & a & study)"),
+        ("機械学習", "(機械学 & 械学習)"),
+        ("", "()"),
+        ("  \t ", "()"),
+        ("*", "()"),
+        ("& beech ,", "beech"),
+        ("or beech", "(or & beech)"),
+    ],
+)
+def test_queries(text: str, query: str) -> None:
+    assert shown(read_query(text)) == query
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('"leaf area', "The quotation mark at character 1 has no second one"),
+        ("beech OR", "Nothing stands after OR"),
+        ("OR beech", "Nothing stands before OR"),
+        ("beech NOT", "Nothing stands after NOT"),
+        ("(beech", "The bracket that opens at character 1 is not closed"),
+        ("beech) oak", "A bracket is closed at character 6 that was never opened"),
+        ("colour:green", "There is no field colour. The fields are title, author,"),
+        ("year:old", "old is not a year. Write year:2019"),
+        ("year:2020..2010", "The year 2020 comes after 2010: write year:2010..2020"),
+        ("title:&", "title:& has no letter and no digit"),
+        ("(" * 30 + "a" + ")" * 30, "brackets in brackets"),
+        ("NOT " * 30 + "a", "brackets in brackets"),
+        ("a " * 100, "more than 60 words"),
+        ("a" * (LONGEST_QUERY + 1), "may have 2,000"),
+    ],
+)
+def test_a_mistake_is_a_sentence(text: str, sentence: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        read_query(text)
+    assert sentence in str(caught.value)
+    assert str(caught.value).endswith(".")
+
+
+@given(st.text(st.sampled_from('ab "“():-ORNT.&*\n\0機year2019:title'), max_size=40))
+def test_every_text_is_a_query_or_a_mistake(text: str) -> None:
+    found = _read(text)
+    if isinstance(found, str):
+        assert found.isprintable()
+    else:
+        assert all(each.terms for each in words_of(found))
+
+
+def _read(text: str) -> Query | str:
+    """The query, or the sentence about its mistake."""
+    try:
+        return read_query(text)
+    except QueryError as error:
+        return str(error)
+
+
+def test_words_that_leave_documents_out_are_not_words_of_hits() -> None:
+    found = words_of(read_query("beech -oak (elm OR title:fir) year:2019"))
+    assert [each.text for each in found] == ["beech", "elm", "fir"]
+    assert list(words_of(EVERYTHING)) == []

@@ -1,0 +1,314 @@
+"""Runs whose sites workers harvest: their reports, totals and log are those of a run on one machine."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from collections import Counter
+
+import pytest
+
+from metaharvest.database.engine import run_lock
+from support.databases import on_one_database
+from support.harvester import Harvester, eml, harvest_list, publish
+from support.http_server import Asking, HttpServer
+from support.mails import text_of
+from support.waiting import wait_until
+from support.workers import tick, wait_until_closed, workers
+
+BROKER = '[workers]\nbroker = "amqp://guest@127.0.0.1:1/"\n'
+
+
+def with_workers(harvester: Harvester, slice_seconds: float = 600) -> None:
+    settings = harvester.config.read_text(encoding="utf-8")
+    harvester.config.write_text(f"{settings}{BROKER}slice = {slice_seconds}\n", encoding="utf-8")
+
+
+def slow_site(harvester: Harvester, server: HttpServer, name: str, number: int, seconds: float) -> list[str]:
+    """A site whose documents take this time each; their docids."""
+    docids = [f"{name}.{each}.1" for each in range(1, number + 1)]
+
+    def slow(asking: Asking) -> None:
+        time.sleep(seconds)
+        asking.answer(eml(asking.path.removeprefix("/").removesuffix(".xml")))
+
+    for docid in docids:
+        server.route(f"/{docid}.xml", slow)
+    server.serve(f"/{name}.xml", harvest_list([(docid, server.url(f"/{docid}.xml")) for docid in docids]))
+    harvester.add_site(name, server.url(f"/{name}.xml"))
+    return docids
+
+
+def operations(harvester: Harvester, run_id: int) -> Counter[str]:
+    return Counter(harvester.operations(run_id))
+
+
+def mails_to(harvester: Harvester, address: str) -> list[str]:
+    return [mail["Subject"] for mail in harvester.mails() if mail["To"] == address]
+
+
+def test_workers_harvest_as_a_run_on_one_machine_does(harvester: Harvester, server: HttpServer) -> None:
+    with_workers(harvester)
+    for name in ("alder", "basalt", "cedar"):
+        broken = [(f"{name}.2.1", server.url(f"/{name}.2.1.xml"))]
+        harvester.add_site(name, publish(server, f"{name}.1.1", path=f"/{name}.xml", also=broken))
+        server.serve(f"/{name}.2.1.xml", b"<broken")
+    tick(harvester)
+    with workers(harvester, 2):
+        wait_until_closed(harvester)
+    assert harvester.rows("SELECT status FROM harvest_run") == [("with-errors",)]
+    assert len(harvester.held()) == 3
+    sites = harvester.rows("SELECT site_name, status, listed, inserted, invalid FROM harvest_site_run ORDER BY 1")
+    assert sites == [(name, "with-errors", 2, 1, 1) for name in ("alder", "basalt", "cedar")]
+    [subject] = mails_to(harvester, "steward@example.org")
+    assert "3 sites" in subject
+    assert [len(mails_to(harvester, f"{name}@example.org")) for name in ("alder", "basalt", "cedar")] == [1, 1, 1]
+
+    # A run alone, of which everything is new again, logs the same.
+    for table in ("harvest_document", "document_revision", "catalogue_document"):
+        harvester.rows(f"DELETE FROM {table}")
+    harvester.run("2026-12-20", "--force")
+    assert operations(harvester, 2) == operations(harvester, 1)
+
+
+@on_one_database
+def test_a_run_alone_and_workers_exclude_each_other(harvester: Harvester, server: HttpServer) -> None:
+    with_workers(harvester)
+    harvester.add_site("alder", publish(server, "alder.1.1"))
+    harvester.rows(
+        "INSERT INTO harvest_run (harvest_date, started_at, status, host, pid, heartbeat_at, distributed) "
+        "VALUES ('2026-11-20', '2026-11-20 03:00:00', 'running', 'machine', 1, '2026-11-20 03:00:00', 0)"
+    )
+    with run_lock(harvester.engine):
+        said = harvester("coordinate")
+    assert said.code == 75
+    assert "Another run is under way" in said.err
+    harvester.rows("DELETE FROM harvest_run")
+
+    tick(harvester)
+    said = harvester("run")
+    assert (said.code, harvester.held()) == (75, {})
+    assert "Workers harvest the sites of run 2" in said.err
+    assert "`metaharvest jobs`" in said.err
+    with workers(harvester):
+        wait_until_closed(harvester, 2)
+    assert harvester("run").code == 0
+
+
+def test_a_long_site_is_harvested_in_slices_that_each_end_at_a_checkpoint(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    with_workers(harvester, slice_seconds=1)
+    docids = slow_site(harvester, server, "alder", 40, 0.3)
+    tick(harvester)
+    with workers(harvester, 2):
+        wait_until_closed(harvester)
+    [(slices, state)] = harvester.rows("SELECT slices, state FROM job WHERE kind = 'harvest_site'")
+    assert slices >= 1
+    assert state == "done"
+    assert sorted(harvester.held()) == sorted(docids)
+    assert harvester.rows("SELECT status, listed, inserted, deferred FROM harvest_site_run") == [
+        ("succeeded", 40, 40, 0)
+    ]
+    outcomes = harvester.rows("SELECT outcome, count(*) FROM harvest_log WHERE outcome IS NOT NULL GROUP BY outcome")
+    assert outcomes == [("inserted", 40)]
+    asked = Counter(request.path for request in server.requests)
+    assert all(asked[f"/{docid}.xml"] == 1 for docid in docids)
+    assert len(mails_to(harvester, "alder@example.org")) == 1
+    assert harvester.rows("SELECT status FROM harvest_run") == [("succeeded",)]
+
+
+def test_another_worker_goes_on_where_a_dead_one_was(harvester: Harvester, server: HttpServer) -> None:
+    """The worker is dead for the database: another one has its job, while it still harvests."""
+    with_workers(harvester)
+    docids = slow_site(harvester, server, "alder", 30, 0.2)
+    tick(harvester)
+    with workers(harvester, 2):
+        wait_until(lambda: len(harvester.held()) >= 5)
+        harvester.rows("UPDATE job SET lease_until = '2020-01-01 00:00:00', fence = fence + 1 WHERE state = 'taken'")
+        wait_until_closed(harvester)
+    assert sorted(harvester.held()) == sorted(docids)
+    outcomes = harvester.rows("SELECT document_id, count(*) FROM harvest_log WHERE outcome IS NOT NULL GROUP BY 1")
+    assert dict(outcomes) == {docid.rpartition(".")[0]: 1 for docid in docids}
+    assert harvester.rows("SELECT status, listed, inserted FROM harvest_site_run") == [("succeeded", 30, 30)]
+    assert len(mails_to(harvester, "alder@example.org")) == 1
+
+
+@on_one_database
+def test_a_site_with_which_five_workers_died_is_given_up_and_reported_and_others_are_on_time(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    with_workers(harvester)
+    for name in ("alder", "basalt"):
+        harvester.add_site(name, publish(server, f"{name}.1.1", path=f"/{name}.xml"))
+    tick(harvester)
+    lapsed = "state = 'taken', attempts = 5, lease_until = '2020-01-01 00:00:00', host_key = NULL"
+    harvester.rows(f"UPDATE job SET {lapsed} WHERE subject = 'alder'")
+    with workers(harvester):
+        wait_until_closed(harvester)
+    assert harvester.rows("SELECT subject, state FROM job WHERE kind = 'harvest_site' ORDER BY job_id") == [
+        ("alder", "failed"),
+        ("basalt", "done"),
+    ]
+    sites = harvester.rows("SELECT site_name, status FROM harvest_site_run ORDER BY 1")
+    assert sites == [("alder", "failed"), ("basalt", "succeeded")]
+    [mail] = [each for each in harvester.mails() if each["To"] == "steward@example.org"]
+    assert "Workers began the harvest of this site 5 times, and did not come to its end." in " ".join(
+        text_of(mail).split()
+    )
+
+
+@on_one_database
+def test_a_site_that_a_person_asks_for_comes_before_the_sites_that_wait(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    with_workers(harvester)
+    for number in range(8):
+        slow_site(harvester, server, f"site{number}", 2, 0.1)
+    harvester.add_site("alder", publish(server, "alder.1.1"), datenextharvest="2026-12-24")
+    tick(harvester)
+    assert harvester("sites", "harvest", "alder").code == 0
+    tick(harvester)
+    with workers(harvester):
+        wait_until_closed(harvester)
+    assert server.requests[0].path == "/list.xml"
+    assert harvester.rows("SELECT state, sentence FROM harvest_request") == [("done", "Run 1 harvested it: succeeded.")]
+
+
+@on_one_database
+def test_a_person_stops_a_distributed_run_and_the_next_one_goes_on(harvester: Harvester, server: HttpServer) -> None:
+    with_workers(harvester)
+    docids = slow_site(harvester, server, "alder", 40, 0.2) + slow_site(harvester, server, "basalt", 1, 0)
+    tick(harvester)
+    with workers(harvester):
+        wait_until(lambda: len(harvester.held()) >= 2)
+        assert harvester("runs", "stop").code == 0
+        wait_until_closed(harvester)
+    assert harvester.rows("SELECT status FROM harvest_run") == [("interrupted",)]
+    held = len(harvester.held())
+    assert held < len(docids)
+    run = harvester.run("2026-12-24")
+    assert run["status"] == "succeeded"
+    assert sorted(harvester.held()) == sorted(docids)
+    outcomes = harvester.rows("SELECT count(*) FROM harvest_log WHERE outcome = 'inserted'")
+    assert outcomes == [(len(docids),)]
+
+
+@on_one_database
+def test_a_job_is_shown_gets_another_priority_and_is_cancelled(harvester: Harvester, server: HttpServer) -> None:
+    with_workers(harvester)
+    harvester.add_site("alder", publish(server, "alder.1.1"))
+    tick(harvester)
+    [job] = json.loads(harvester("jobs", "--json").out)
+    assert (job["kind"], job["subject"], job["state"], job["run_id"]) == ("harvest_site", "alder", "ready", 1)
+    assert harvester("jobs", "priority", "1", "300").out == "Job 1 (alder): ready, priority 300.\n"
+    assert harvester("jobs", "retry", "1").code == 0
+    assert harvester("jobs", "cancel", "1").out == "Job 1 (alder): cancelled, priority 300.\n"
+    assert harvester("jobs", "cancel", "1").code == 2
+    assert "There is no job with the number 9: `metaharvest jobs` lists the jobs." in harvester("jobs", "show", "9").err
+    actions = [action for (action,) in harvester.rows("SELECT action FROM audit_entry ORDER BY 1")]
+    assert actions == ["jobs.cancel", "jobs.priority", "jobs.retry"]
+    with workers(harvester) as [_]:
+        wait_until_closed(harvester)
+        assert "idle" in harvester("workers").out
+    assert harvester("workers").out == "No worker is there. `metaharvest worker` starts one.\n"
+    # The site stays due.
+    assert [each["site"] for each in harvester.run("2026-12-24")["sites"]] == ["alder"]
+
+
+@on_one_database
+@pytest.mark.parametrize("command", ["coordinate", "worker"])
+def test_without_a_broker_there_are_no_workers(harvester: Harvester, command: str) -> None:
+    said = harvester(command)
+    assert said.code == 2
+    assert "broker of [workers] is not set" in said.err
+
+
+@on_one_database
+def test_a_coordinator_whose_broker_is_away_makes_the_jobs_all_the_same(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    with_workers(harvester)
+    harvester.add_site("alder", publish(server, "alder.1.1"))
+    said = harvester("coordinate")
+    assert said.code == 0, said.err
+    assert "The broker at 127.0.0.1 ([workers] broker) cannot be reached" in said.err
+    assert harvester.rows("SELECT subject FROM job") == [("alder",)]
+    assert harvester("coordinate").code == 0
+    assert len(harvester.rows("SELECT 1 FROM job")) == 1
+
+
+@on_one_database
+def test_coordinators_at_once_open_one_run(harvester: Harvester, server: HttpServer) -> None:
+    with_workers(harvester)
+    harvester.add_site("alder", publish(server, "alder.1.1"))
+    together = [harvester.start("coordinate") for _ in range(3)]
+    codes = [process.wait() for process in together]
+    for process in together:
+        process.communicate()
+    assert codes == [0, 0, 0]
+    assert harvester.rows("SELECT run_id FROM harvest_run") == [(1,)]
+    assert harvester.rows("SELECT subject FROM job") == [("alder",)]
+
+
+def test_two_sites_that_list_one_document_at_the_same_time_lose_nothing(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    with_workers(harvester)
+    ready = threading.Barrier(2)
+
+    def both(asking: Asking) -> None:
+        with contextlib.suppress(threading.BrokenBarrierError):
+            ready.wait(20)
+        asking.answer(eml("shared.1.1"))
+
+    server.route("/shared.xml", both)
+    for name, host in (("alder", "127.0.0.1"), ("basalt", "localhost")):
+        url = server.url("/shared.xml").replace("127.0.0.1", host)
+        server.serve(f"/{name}.xml", harvest_list([("shared.1.1", url)]))
+        harvester.add_site(name, server.url(f"/{name}.xml").replace("127.0.0.1", host))
+    tick(harvester)
+    with workers(harvester, 2):
+        wait_until_closed(harvester)
+    assert list(harvester.held()) == ["shared.1.1"]
+    outcomes = [outcome for (outcome,) in harvester.rows("SELECT outcome FROM harvest_log WHERE outcome IS NOT NULL")]
+    assert len(outcomes) == 2
+    assert outcomes.count("inserted") == 1
+
+
+@on_one_database
+def test_a_site_whose_target_cannot_be_used_fails_alone(harvester: Harvester, server: HttpServer) -> None:
+    with_workers(harvester)
+    settings = harvester.config.read_text(encoding="utf-8")
+    own = '[sites.alder.target]\nkind = "dataone"\nurl = "http://127.0.0.1:1/"\ntoken = "env:NO_SUCH_VARIABLE"\n'
+    harvester.config.write_text(f"{settings}{own}", encoding="utf-8")
+    for name in ("alder", "basalt"):
+        harvester.add_site(name, publish(server, f"{name}.1.1", path=f"/{name}.xml"))
+    tick(harvester)
+    with workers(harvester):
+        wait_until_closed(harvester)
+    sites = harvester.rows("SELECT site_name, status FROM harvest_site_run ORDER BY 1")
+    assert sites == [("alder", "failed"), ("basalt", "succeeded")]
+    assert harvester.rows("SELECT state FROM job WHERE kind = 'harvest_site'") == [("done",), ("done",)]
+
+
+@on_one_database
+def test_a_request_while_a_run_is_being_closed_waits_for_the_next_run(harvester: Harvester, server: HttpServer) -> None:
+    with_workers(harvester)
+    harvester.add_site("alder", publish(server, "alder.1.1"))
+    tick(harvester)
+    harvester("jobs", "cancel", "1")
+    tick(harvester)
+    assert harvester.rows("SELECT kind, state FROM job ORDER BY job_id") == [
+        ("harvest_site", "cancelled"),
+        ("close_run", "ready"),
+    ]
+    harvester("sites", "harvest", "alder")
+    tick(harvester)
+    assert harvester.rows("SELECT state FROM harvest_request") == [("waiting",)]
+    with workers(harvester):
+        wait_until(lambda: harvester.rows("SELECT 1 FROM harvest_request WHERE state = 'done'"), seconds=120)
+    assert harvester.rows("SELECT sentence FROM harvest_request") == [("Run 2 harvested it: succeeded.",)]
+    assert list(harvester.held()) == ["alder.1.1"]

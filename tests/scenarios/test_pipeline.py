@@ -1,0 +1,158 @@
+"""The pipeline on the sample library, as a person runs it: papers are found by their text, and kills change nothing."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from metaharvest.database.base import Base
+from metaharvest.database.pipeline_models import PIPELINE_TABLES
+from metaharvest.demo.nights import register_library
+from metaharvest.demo.samples import LIBRARY, SampleNetwork
+from support.harvester import Harvester
+
+pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+DIFFERS = ("_at", "output_file_id", "output_reference_id")
+"""The ends of the names of columns that another run of the same work may fill in another way."""
+
+
+@pytest.fixture
+def network() -> Iterator[SampleNetwork]:
+    with SampleNetwork() as served:
+        yield served
+
+
+@pytest.fixture
+def library(harvester: Harvester, network: SampleNetwork) -> Harvester:
+    """An installation that has harvested the sample library."""
+    with harvester.opened() as opened:
+        register_library(opened, network)
+    assert harvester("run", "--force").code == 0
+    return harvester
+
+
+def tables(library: Harvester) -> dict[str, list[tuple[Any, ...]]]:
+    """All rows of the pipeline, without times and numbers of rows."""
+    found = {}
+    with library.engine.connect() as connection:
+        for name in PIPELINE_TABLES:
+            table = Base.metadata.tables[name]
+            same = [column for column in table.columns if not column.name.endswith(DIFFERS) and column.name != "woken"]
+            found[name] = sorted((tuple(row) for row in connection.execute(select(*same))), key=repr)
+    return found
+
+
+def start_again(library: Harvester) -> None:
+    """Empty all tables of the pipeline."""
+    for name in PIPELINE_TABLES:
+        library.rows(f"DELETE FROM {name}")
+
+
+def stages(library: Harvester) -> dict[str, dict[str, Any]]:
+    return {each["stage"]: each for each in json.loads(library("pipeline", "--json").out)["stages"]}
+
+
+def test_the_library_goes_through_all_stages(library: Harvester) -> None:
+    ended = library("pipeline", "run")
+    assert ended.code == 0, ended.err
+    found = stages(library)
+    assert {name: each["waiting_documents"] for name, each in found.items()} == dict.fromkeys(found, 0)
+    assert found["index"]["done_documents"] == 6
+    assert [found["full-text"][key] for key in ("done_documents", "failed_documents")] == [4, 2]
+    texts = library.rows("SELECT language, count(*) FROM output_text GROUP BY language ORDER BY language")
+    assert texts == [("de", 1), ("en", 3)]
+    works = library.rows("SELECT count(DISTINCT work_id) FROM output_work")
+    assert works == [(5,)]  # the article and its deposit are one work
+    cited = library.rows("SELECT count(*) FROM output_reference WHERE matched_id IS NOT NULL")
+    assert cited == [(3,)]
+    assert library("pipeline", "run").out == "Nothing waited.\n"
+
+
+def test_a_site_that_is_no_longer_public_leaves_nothing_behind(library: Harvester) -> None:
+    library("pipeline", "run")
+    files = [path for path in (library.folder / "pipeline" / "files").rglob("*") if path.is_file()]
+    assert len(files) == 4
+    assert library("sites", "edit", LIBRARY.name, "--not-public").code == 0
+    assert library("run", "--force").code == 0
+    library("pipeline", "run")
+    kept = tables(library)
+    assert {name for name, rows in kept.items() if rows} == {"pipeline_feed", "pipeline_stage", "pipeline_step"}
+    assert {row[0] for row in library.rows("SELECT state FROM pipeline_step")} == {"gone"}
+    left = [path for name in ("files", "texts") for path in (library.folder / "pipeline" / name).rglob("*")]
+    assert [path for path in left if path.is_file()] == []
+
+
+def test_a_site_that_wants_no_full_texts_any_more_loses_its_files(library: Harvester) -> None:
+    library("pipeline", "run")
+    edited = library("sites", "edit", LIBRARY.name, "--full-text", "none")
+    assert "full text: as the settings -> none" in edited.out
+    library("pipeline", "run")
+    assert (
+        library.rows("SELECT count(*) FROM output_file") == library.rows("SELECT count(*) FROM output_text") == [(0,)]
+    )
+    left = [path for name in ("files", "texts") for path in (library.folder / "pipeline" / name).rglob("*")]
+    assert [path for path in left if path.is_file()] == []
+
+
+def test_lost_files_are_fetched_again_when_a_person_asks_for_it(library: Harvester) -> None:
+    library("pipeline", "run")
+    wanted = tables(library)["output_text"]
+    shutil.rmtree(library.folder / "pipeline")
+    library.rows("UPDATE pipeline_step SET state = 'waiting' WHERE stage = 'extraction'")
+    library("pipeline", "run")
+    assert stages(library)["extraction"]["failed_documents"] == len(wanted)
+    library("pipeline", "retry", "extraction")
+    library("pipeline", "run")
+    assert tables(library)["output_text"] == wanted
+
+
+def test_the_search_knows_the_new_name_of_a_site_and_none_of_a_removed_one(library: Harvester) -> None:
+    library("pipeline", "run")
+    assert sites_found(library) == {LIBRARY.name}
+    library("sites", "edit", LIBRARY.name, "--name", "alder")
+    library("pipeline", "run", "--stage", "index")
+    assert sites_found(library) == {"alder"}
+    library("sites", "remove", "alder", "--yes")
+    library("pipeline", "run", "--stage", "index")
+    assert sites_found(library) == {None}
+
+
+def sites_found(library: Harvester) -> set[str | None]:
+    """The sites of all outputs in the index."""
+    return {each["site"] for each in json.loads(library("search", "--json").out)["outputs"]}
+
+
+@pytest.mark.slow
+def test_a_pipeline_that_is_killed_ends_with_the_same_tables(library: Harvester) -> None:
+    library("pipeline", "run")
+    wanted = tables(library)
+    start_again(library)
+    chance = random.Random(20261120)
+    kills = [kill_after(library, steps, chance.uniform(0, 0.02)) for steps in (1, 7, 10, 14, 20)]
+    assert sum(kills) >= 3
+    assert library("pipeline", "run").code == 0
+    assert tables(library) == wanted
+
+
+def kill_after(library: Harvester, steps: int, seconds: float) -> bool:
+    """Run the pipeline and kill it this time after this number of steps have ended; True if it was still at work."""
+    running = library.start("pipeline", "run")
+    while running.poll() is None and ended_steps(library) < steps:
+        time.sleep(0.001)
+    time.sleep(seconds)
+    running.kill()
+    running.communicate()
+    return running.returncode == -signal.SIGKILL
+
+
+def ended_steps(library: Harvester) -> int:
+    [(number,)] = library.rows("SELECT count(*) FROM pipeline_step WHERE state <> 'waiting'")
+    return int(number)

@@ -1,0 +1,282 @@
+"""Starts Python programs fast: a server process imports metaharvest once, and each program is a fork of the server.
+
+    process = ForkedPopen([sys.executable, "-m", "metaharvest", "run"], stdout=PIPE, text=True)
+
+A ForkedPopen behaves as the subprocess.Popen of the same command: `pid` is the process of the program itself, signals
+reach it, and it ends as an interpreter ends. Only the start of Python and the imports are not done again. Tests of
+these, and of memory and processor time, use subprocess.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import io
+import json
+import os
+import pkgutil
+import runpy
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, AnyStr
+
+_TESTS = str(Path(__file__).parents[1])
+_sending = threading.Lock()
+_NUMBER = struct.Struct("i")
+_READ_BY_PYTHON = ("PYTHON", "LC_", "LANG")
+"""Prefixes of environment variables that an interpreter reads at its start."""
+_DONE_HERE = "PYTHONUNBUFFERED"
+_ALSO_IMPORTED = (
+    "pymysql",
+    "psycopg",
+    "sqlalchemy.dialects.mysql.pymysql",
+    "sqlalchemy.dialects.postgresql.psycopg",
+    "sqlalchemy.dialects.sqlite.pysqlite",
+    "uvicorn.loops.asyncio",
+    "uvicorn.protocols.http.h11_impl",
+    "xmlschema",
+)
+
+
+class ForkedPopen(subprocess.Popen[AnyStr]):
+    """A subprocess.Popen for `[sys.executable, "-m", MODULE, ...]`, with stdin, stdout, stderr, cwd, env and
+    start_new_session. Where `env` changes what the interpreter reads, the program starts as with subprocess.Popen.
+    SIGINT interrupts a fork also where the tests ignore that signal.
+    """
+
+    _status: socket.socket | None = None
+
+    def _execute_child(self, args: Any, *options: Any) -> None:
+        executable, preexec, _, pass_fds, cwd, env, _, _, shell, *pipes = options[:15]
+        assert not any([executable, preexec, pass_fds, shell]), "use subprocess.Popen"
+        if not _is_same_interpreter(env):
+            super()._execute_child(args, *options)  # type: ignore[misc]
+            return
+        assert [str(each) for each in args[:2]] == [sys.executable, "-m"]
+        request = {
+            "module": args[2],
+            "arguments": [str(each) for each in args[3:]],
+            "folder": str(Path(cwd or "").absolute()),
+            "environment": dict(os.environ if env is None else env),
+            "umask": _umask(),
+            "new_session": options[-2],
+        }
+        files: list[int] = [each if each != -1 else number for number, each in enumerate(pipes[0:1] + pipes[3:6:2])]
+        self._status, there = socket.socketpair()
+        with there, _sending:
+            _send(_server(), request, [*files, there.fileno()])
+        self.pid = self._next_number()
+        assert self.pid > 1
+        self._child_created = True
+        self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
+
+    def _internal_poll(self, *arguments: Any, **options: Any) -> int | None:
+        if self._status is None:
+            found: int | None = super()._internal_poll(*arguments, **options)  # type: ignore[misc]
+            return found
+        return self._returned_within(0)
+
+    def _wait(self, timeout: float | None) -> int:
+        if self._status is None:
+            code: int = super()._wait(timeout)  # type: ignore[misc]
+            return code
+        ended = self._returned_within(timeout)
+        if ended is None:
+            assert timeout is not None
+            raise subprocess.TimeoutExpired(self.args, timeout)
+        return ended
+
+    def _returned_within(self, seconds: float | None) -> int | None:
+        assert self._status is not None
+        with self._waitpid_lock:  # type: ignore[attr-defined]
+            if self.returncode is None and select.select([self._status], [], [], seconds)[0]:
+                self.returncode = self._next_number()
+                # The server answers by closing the channel: the process is gone then.
+                self._status.shutdown(socket.SHUT_WR)
+                self._status.recv(1)
+                self._status.close()
+            return self.returncode
+
+    def _next_number(self) -> int:
+        assert self._status is not None
+        number: int = _NUMBER.unpack(self._status.recv(_NUMBER.size, socket.MSG_WAITALL))[0]
+        return number
+
+
+def _is_same_interpreter(env: Any) -> bool:
+    """True if an interpreter with these environment variables would be as this one."""
+
+    def read_by_python(variables: Any) -> dict[str, str]:
+        return {
+            name: value
+            for name, value in variables.items()
+            if name.startswith(_READ_BY_PYTHON) and name not in (_DONE_HERE, "PYTHONPATH")
+        }
+
+    given = os.environ if env is None else env
+    # A folder that only the program looks into may have a sitecustomize.py.
+    folders = [each for each in given.get("PYTHONPATH", "").split(os.pathsep) if each]
+    return set(folders) <= set(sys.path) and read_by_python(given) == read_by_python(os.environ)
+
+
+def _umask() -> int:
+    now = os.umask(0)
+    os.umask(now)
+    return now
+
+
+@cache
+def _server() -> socket.socket:
+    """The channel to the server of this process. The server ends when the channel is closed."""
+    here, there = socket.socketpair()
+    with there:
+        subprocess.Popen(
+            [sys.executable, "-m", "support.fork_server", str(there.fileno())],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            pass_fds=[there.fileno()],
+            env={**os.environ, "PYTHONPATH": _TESTS},
+        ).returncode = 0  # It ends with this process: nobody waits for it.
+    return here
+
+
+def _send(channel: socket.socket, request: dict[str, Any], files: list[int]) -> None:
+    content = json.dumps(request).encode()
+    socket.send_fds(channel, [_NUMBER.pack(len(content))], files)
+    channel.sendall(content)
+
+
+def _receive(channel: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """The next request and its files. Raises EOFError if the tests have ended."""
+    size, files, _, _ = socket.recv_fds(channel, _NUMBER.size, 4)
+    if not size:
+        raise EOFError
+    return json.loads(channel.recv(_NUMBER.unpack(size)[0], socket.MSG_WAITALL)), files
+
+
+def _import_everything() -> None:
+    import metaharvest
+
+    for module in pkgutil.walk_packages(metaharvest.__path__, "metaharvest."):
+        if not module.name.endswith("__main__") and module.name != "metaharvest.workers.beat":
+            importlib.import_module(module.name)
+    for name in _ALSO_IMPORTED:
+        importlib.import_module(name)
+    from sqlalchemy.orm import configure_mappers
+
+    configure_mappers()
+    assert threading.active_count() == 1
+    gc.collect()
+    gc.freeze()
+
+
+def _serve(channel: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """Fork for each request, and report the exit code of each fork; only the forks return, with their request."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    waking, woken = socket.socketpair()
+    waking.setblocking(False)
+    woken.setblocking(False)
+    signal.set_wakeup_fd(waking.fileno())
+    running: dict[int, int] = {}
+    ended: dict[int, int] = {}
+    while True:
+        waited_for: list[socket.socket | int] = [channel, woken, *ended]
+        ready, _, _ = select.select(waited_for, [], [])
+        for status in [each for each in ended if each in ready]:
+            # The test knows the exit code: until then the process stays a zombie, which signals may be sent to.
+            os.waitpid(ended.pop(status), 0)
+            os.close(status)
+        if woken in ready:
+            woken.recv(1024)
+            ended |= _report_ended(running)
+        if channel in ready:
+            request, files = _receive(channel)
+            pid = os.fork()
+            if pid == 0:
+                signal.set_wakeup_fd(-1)
+                for status in (*running.values(), *ended):
+                    os.close(status)
+                for each in (channel, waking, woken):
+                    each.close()
+                return request, files
+            for file in files[:3]:
+                os.close(file)
+            running[pid] = files[3]
+
+
+def _report_ended(running: dict[int, int]) -> dict[int, int]:
+    """Report the exit codes of processes that have ended since; these processes by their channels."""
+    ended = {}
+    for pid, status in list(running.items()):
+        if found := os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            code = found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+            with suppress(BrokenPipeError):  # The test has given up this process.
+                os.write(status, _NUMBER.pack(code))
+            ended[status] = pid
+            del running[pid]
+    return ended
+
+
+def _become(request: dict[str, Any], files: list[int]) -> None:
+    """Make this process like a new interpreter of the command: files, folder, environment, signals."""
+    status = files[3]
+    for number, file in enumerate(files[:3]):
+        os.dup2(file, number)
+    for file in files[:3]:
+        if file > 2:
+            os.close(file)
+    if request["new_session"]:
+        os.setsid()
+    os.umask(request["umask"])
+    os.chdir(request["folder"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    given = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
+    sys.path[:] = [request["folder"], *given, *(each for each in sys.path[1:] if each not in (_TESTS, *given))]
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    time.tzset()
+    tempfile.tempdir = None
+    unbuffered = bool(os.environ.get(_DONE_HERE))
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        before = getattr(sys, name)
+        raw = os.fdopen(number, "wb" if number else "rb", 0 if unbuffered and number else -1, closefd=False)
+        stream = io.TextIOWrapper(
+            raw,
+            before.encoding,
+            before.errors,
+            line_buffering=number == 2 or raw.isatty(),
+            write_through=unbuffered and number > 0,
+        )
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+    os.write(status, _NUMBER.pack(os.getpid()))
+    os.close(status)
+
+
+def main() -> None:
+    """The server; and, in each fork, the program."""
+    with socket.socket(fileno=int(sys.argv[1])) as channel:
+        _import_everything()
+        try:
+            request, files = _serve(channel)
+        except EOFError:
+            return
+    _become(request, files)
+    sys.argv = [request["module"], *request["arguments"]]
+    runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()

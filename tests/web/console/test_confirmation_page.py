@@ -1,0 +1,76 @@
+"""Actions on the pages: the question before, the change, the audit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from support.console import Served, served_console
+from support.databases import on_one_database
+from support.harvester import Harvester
+
+pytestmark = on_one_database
+
+
+@pytest.fixture
+def console(harvester: Harvester) -> Iterator[Served]:
+    harvester.add_site("alder", "http://127.0.0.1:9/list.xml")
+    with served_console(harvester) as made:
+        yield made
+
+
+def test_a_site_is_switched_off_after_a_question(console: Served, harvester: Harvester) -> None:
+    steward = console.signed_in("steward")
+    page = steward.open("/console/actions/sites.disable?name=alder&back=/console/users")
+    assert page.title == "Switch off the site alder?"
+    assert "Its documents stay." in page.text
+    assert harvester.rows("SELECT enabled FROM harvest_site_schedule") == [(1,)]
+    page.submit("Switch off the site alder")
+    assert harvester.rows("SELECT enabled FROM harvest_site_schedule") == [(0,)]
+    decision = harvester.rows("SELECT actor, via, action FROM audit_entry WHERE subject = 'alder'")
+    assert decision == [("steward@example.org", "console", "sites.disable")]
+
+
+def test_deletions_without_number_are_not_confirmed(console: Served) -> None:
+    page = console.signed_in("steward").open("/console/actions/sites.confirm?name=alder")
+    assert "No deletion of the site alder waits for a confirmation." in page.text
+
+
+def test_deletions_that_came_after_the_page_are_not_confirmed(console: Served, harvester: Harvester) -> None:
+    def wait(document_id: str) -> None:
+        harvester.rows(
+            "INSERT INTO harvest_document (site_schedule_id, document_id, revision, document_url, document_type, "
+            "state, to_delete) VALUES (1, ?, 1, '', '', 'to-confirm', TRUE)",
+            document_id,
+        )
+
+    wait("a.1")
+    page = console.signed_in("steward").open("/console/actions/sites.confirm?name=alder")
+    wait("a.2")
+    answer = page.submit(page.title.rstrip("?"))
+    assert answer.status == 422
+    assert "2 deletions wait by now, and you saw 1. Look at them again." in answer.text
+    assert harvester.rows("SELECT state FROM harvest_document") == [("to-confirm",)] * 2
+    assert harvester.rows("SELECT action FROM audit_entry WHERE action = 'sites.confirm'") == []
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "sentence"),
+    [
+        ("sites.confirm?name=nobody", 422, "nobody"),
+        ("sites.confirm", 422, "The action needs a value: name."),
+        ("runs.remove?run_id=99", 422, "There is no run 99."),
+        ("runs.remove?run_id=1e9", 404, "'1e9' is not the number of a run or a request."),
+        ("sites.remove?name=alder", 404, "There is no such action."),
+        ("documents.transfer?name=alder&document=<script>", 404, "<script>"),
+    ],
+)
+def test_a_mistake_gets_a_sentence(console: Served, path: str, status: int, sentence: str) -> None:
+    page = console.signed_in("steward").open(f"/console/actions/{path}")
+    assert (page.status, sentence in page.text) == (status, True)
+    assert b"<script>" not in page.content.replace(b"<script src=", b"")
+
+
+def test_viewers_decide_nothing(console: Served) -> None:
+    assert console.signed_in("viewer").open("/console/actions/sites.disable?name=alder").status == 403

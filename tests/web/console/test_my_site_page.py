@@ -1,0 +1,153 @@
+"""My site: what a contact sees and changes, and what the link of a report shows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from support.console import Served, served_console
+from support.databases import on_one_database
+from support.harvester import Harvester, eml, harvest_list, publish
+from support.http_server import HttpServer
+from support.mails import text_of
+
+pytestmark = on_one_database
+
+ALDER = "alder@example.org"
+WEB = '[web]\nurl = "http://127.0.0.1:1"\ntoken_key = "0123456789abcdef"\n'
+
+
+@pytest.fixture
+def console(harvester: Harvester, server: HttpServer) -> Iterator[Served]:
+    harvester.add_site("alder", publish(server, "a.1.1", also=[("a.2.1", server.url("/gone.xml"))]))
+    harvester.add_site("birch", server.url("/other.xml"))
+    with served_console(harvester, token_key="0123456789abcdef") as made:
+        yield made
+
+
+def row(harvester: Harvester, columns: str) -> tuple[object, ...]:
+    [found] = harvester.rows(f"SELECT {columns} FROM harvest_site_schedule WHERE name = 'alder'")
+    return found
+
+
+def test_a_contact_sees_the_report_and_the_problems(harvester: Harvester, console: Served) -> None:
+    browser = console.signed_in_as(ALDER)
+    page = browser.open("/console/my-sites").follow("alder")
+    assert "has not been harvested yet" in page.text
+    assert "every day" in page.text
+    harvester.run("2026-11-20")
+    page = browser.open("/console/my/alder")
+    [row] = page.table("Open problems")
+    assert row[0] == "a.2"
+    assert row[1].startswith("✕ keeps documents out")
+    assert "alder: 1 error" in page.text
+    for path in ("/console/my/birch", "/console/my/nobody", "/console/my/birch/live", "/console/my/birch/leave"):
+        assert browser.open(path).status == 404
+
+
+def test_a_contact_changes_the_schedule_and_pauses(harvester: Harvester, console: Served) -> None:
+    page = console.signed_in_as(ALDER).open("/console/my/alder")
+    changed = page.submit("Save", {"every": "2", "unit": "weeks", "notify": "on-error"})
+    assert changed.notice.startswith("Changed.")
+    assert row(harvester, "updatefrequency, unit, notify") == (2, "weeks", "on-error")
+    wrong = page.submit("Save", {"every": "99", "unit": "months"})
+    assert "once in a year at least" in wrong.text
+    assert "whole number" in page.submit("Save", {"every": "x"}).text
+    paused = page.submit("Pause")
+    assert "is paused" in paused.notice
+    assert "none while the site is paused" in paused.text
+    assert "harvested again" in paused.submit("Resume").notice
+    actors = harvester.rows("SELECT DISTINCT actor FROM audit_entry WHERE subject = 'alder'")
+    assert actors == [(ALDER,)]
+
+
+def test_a_contact_asks_for_a_harvest(harvester: Harvester, console: Served) -> None:
+    page = console.signed_in_as(ALDER).open("/console/my/alder").submit("Harvest tonight")
+    assert page.notice == "A harvest of your site is requested. This page shows its progress."
+    assert "It begins at the next run at the latest." in page.text
+    assert harvester.rows("SELECT kind, asked_by FROM harvest_request") == [("harvest", ALDER)]
+
+
+def test_a_new_address_is_confirmed_by_its_own_link(harvester: Harvester, console: Served) -> None:
+    page = console.signed_in_as(ALDER).open("/console/my/alder")
+    page = page.submit("Mail a link", {"address": "ben@example.org"})
+    assert "the new email address: ben@example.org" in page.text
+    [mail] = [text_of(each) for each in harvester.mails() if each["To"] == "ben@example.org"]
+    found = re.search(r"http://\S+/console/my-site/address/\S+", mail)
+    assert found
+    link = console.visitor().open(found[0])
+    assert row(harvester, "contact_email") == (ALDER,)
+    assert "go to ben@example.org from now on" in link.submit("Confirm this address").text
+    assert row(harvester, "contact_email") == ("ben@example.org",)
+    assert "no longer valid" in console.visitor().open(found[0]).text
+    assert page.browser.open("/console/my/alder").title == "Sign in"
+
+
+def test_a_move_to_another_server_waits_for_a_steward(
+    harvester: Harvester, console: Served, server: HttpServer
+) -> None:
+    page = console.signed_in_as(ALDER).open("/console/my/alder")
+    assert "was changed" in page.submit("Change the address", {"url": server.url("/new.xml")}).notice
+    page = page.submit("Change the address", {"url": "https://elsewhere.example.org/list.xml"})
+    assert "a steward decides" in page.notice
+    tonight = console.signed_in("steward").open("/console/tonight")
+    assert "1 site asks to be harvested from another address." in tonight.text
+    assert row(harvester, "documentlisturl") == (server.url("/new.xml"),)
+    request = console.signed_in("steward").open("/console/registrations/1")
+    assert f"harvested from https://elsewhere.example.org/list.xml, and no longer from {server.url('/new.xml')}" in (
+        request.text
+    )
+    request.submit("Accept")
+    assert row(harvester, "documentlisturl") == ("https://elsewhere.example.org/list.xml",)
+
+
+def test_a_contact_leaves_after_a_question(harvester: Harvester, console: Served) -> None:
+    page = console.signed_in_as(ALDER).open("/console/my/alder/leave")
+    assert "documents stay" in page.text
+    page = page.submit("Leave")
+    assert "A steward removes it." in page.notice
+    assert row(harvester, "enabled") in [(0,), (False,)]
+    assert "1 site asks to leave." in console.signed_in("steward").open("/console/tonight").text
+    console.signed_in("steward").open("/console/registrations").follow("1 alder").submit("Accept")
+    assert harvester.rows("SELECT name FROM harvest_site_schedule") == [("birch",)]
+
+
+def test_the_link_of_a_report_only_shows(harvester: Harvester, server: HttpServer) -> None:
+    harvester.add_site("alder", publish(server, "a.1.1"))
+    with harvester.config.open("a") as file:
+        file.write(WEB)
+    harvester.run("2026-11-25")
+    [mail] = [text_of(each) for each in harvester.mails() if each["To"] == ALDER]
+    found = re.search(r"http://127.0.0.1:1(/console/site/\S+)", mail)
+    assert found
+    with served_console(harvester, token_key="0123456789abcdef") as console:
+        page = console.visitor().open(found[1])
+        assert page.title == "alder"
+        assert "The latest report" in page.text
+        assert page.root.forms == []
+        assert page.links()["ask for a link by mail"] == "/console/login?next=%2Fconsole%2Fmy%2Falder"
+        assert "no longer valid" in console.visitor().open(found[1] + "0").text
+
+
+def test_a_steward_sees_the_page_and_changes_nothing_in_the_name_of_a_contact(console: Served) -> None:
+    steward = console.signed_in("steward")
+    page = steward.open("/console/my/alder")
+    assert "You are not a contact of this site" in page.text
+    csrf = dict(page.form("Sign out").form_values())["csrf"]
+    for action in ("pause", "harvest", "leave"):
+        answer = steward.request("POST", f"/console/my/alder/{action}", data={"csrf": csrf})
+        assert "not among the contacts" in answer.text
+
+
+def test_problems_are_named_by_the_title_of_the_document(
+    harvester: Harvester, console: Served, server: HttpServer
+) -> None:
+    harvester.run("2026-11-20")
+    content = eml("a.1.2", title="Frogs of Alder Creek").replace(b"contact>", b"contat>")
+    server.serve("/list.xml", harvest_list([("a.1.2", server.serve("/a.1.2.xml", content))]))
+    harvester.run("2026-11-21")
+    rows = console.signed_in_as(ALDER).open("/console/my/alder").table("Open problems")
+    assert {row[0] for row in rows} == {"Frogs of Alder Creeka.1"}
+    assert "contat" in rows[0][1]
