@@ -25,11 +25,11 @@ def work(harvester: Harvester, name: str) -> None:
 
     Raises SettingsError, MetaharvestError, DatabaseError.
     """
+    process = process_named(name)
+    app = application(harvester)  # reports a missing broker or library before anything of Celery is imported
     from celery import signals
     from celery.exceptions import SecurityWarning
 
-    process = process_named(name)
-    app = application(harvester)
     harvester.engine  # noqa: B018 - a database of another version is an error of the start
     loop = WorkerLoop(harvester, process)
 
