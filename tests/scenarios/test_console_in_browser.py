@@ -47,6 +47,7 @@ EXAMPLES: Mapping[str, str] = {
 WHOLE = {
     "/console/documents/{document}/record": "/console/documents/ren-basalt.1/record",
     "/console/sites/{site}/changes": "/console/sites/basalt-flats/changes?run=1&run=3",
+    "/console/works/{document}": "/console/works/ren-alder.5",
 }
 """Pages that show something for these examples only."""
 NO_PAGES = (".csv", ".xlsx", "/eml", "/static/{file}", "/html", "/oidc/start", "/oidc/return")
@@ -76,6 +77,11 @@ def console(tmp_path_factory: pytest.TempPathFactory, network: SampleNetwork) ->
     for night, day in enumerate(NIGHTS, start=1):
         network.night = night
         assert harvester("run", "--force", "--date", day).code == 0
+    with harvester.config.open("a") as file:
+        file.write("[pipeline]\nenabled = true\n")
+    assert harvester("pipeline", "run").code == 0
+    look = "SELECT min({0}), max({0}), 'look', 'title', 90, 'The years are 2 apart.' FROM output_work"
+    harvester.rows(f"INSERT INTO output_pair {look.format('catalogue_document_id')}")
     with served_console(harvester) as served:
         for role in ("steward", "operator"):
             served.signed_in(role)

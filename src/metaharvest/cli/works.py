@@ -116,10 +116,15 @@ def _print_work(found: WorkRecord) -> None:
     if found.pairs:
         click.echo()
         print_table(_PAIR_HEADINGS, [_pair_row(each) for each in found.pairs])
+    for each in found.related:
+        print_line(f"{each.first.document_id} and {each.second.document_id}: {each.decided}. {_decision(each)}")
 
 
 def _pair_row(pair: PairLine) -> list[object]:
     if pair.decided is None:
         return [pair.first.document_id, pair.second.document_id, pair.answer, pair.reason]
-    said = f"Decided by {pair.decided_by}. {pair.decision_reason or ''}".strip()
-    return [pair.first.document_id, pair.second.document_id, pair.decided, said]
+    return [pair.first.document_id, pair.second.document_id, pair.decided, _decision(pair)]
+
+
+def _decision(pair: PairLine) -> str:
+    return f"Decided by {pair.decided_by}. {pair.decision_reason or ''}".strip()

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, and_, exists, or_, select
+from sqlalchemy import Row, and_, exists, func, or_, select
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.current import DOCUMENTS
 from metaharvest.database.batches import batches
 from metaharvest.database.models import Base
 from metaharvest.database.pipeline_models import OutputDecision, OutputPair, OutputRecord, OutputWork
-from metaharvest.errors import MetaharvestError
+from metaharvest.errors import MetaharvestError, UnknownDocument
 from metaharvest.model.actions import todo
 from metaharvest.text import one_line
 
@@ -25,6 +25,16 @@ _WORKS = Base.metadata.tables[OutputWork.__tablename__]
 _DECISIONS = Base.metadata.tables[OutputDecision.__tablename__]
 _MOST_OUTPUTS = 500
 _NUMBER = DOCUMENTS.c.catalogue_document_id
+MOST_COUNTED = 1000
+_TO_LOOK_AT = (
+    _PAIRS.c.answer == "look",
+    ~exists().where(
+        _DECISIONS.c.catalogue_document_id == _PAIRS.c.catalogue_document_id,
+        _DECISIONS.c.other_id == _PAIRS.c.other_id,
+        _DECISIONS.c.kind == "duplicate",
+    ),
+)
+"""The pairs about which a person should decide, and nobody has yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +70,15 @@ class PairLine:
 
 @dataclass(frozen=True, slots=True)
 class WorkRecord:
-    """A work: its outputs, the first one first, and the pairs that they are in: why they are the same, and versions."""
+    """A work: its outputs, the first one first, and the pairs that they are in: why they are the same, and versions.
+
+    `related` are the pairs of one document about which a person said that they are related, or that they are not.
+    """
 
     first_output: str
     outputs: tuple[OutputLine, ...]
     pairs: tuple[PairLine, ...]
+    related: tuple[PairLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +89,20 @@ class LookAfter:
     second: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class LookPage:
+    """Pairs to look at; `next` is the place after the last one, None at the end."""
+
+    pairs: Sequence[PairLine]
+    next: LookAfter | None
+
+
 def number_of(session: Session, document_id: str) -> int:
-    """The number of a document in the catalogue. Raises MetaharvestError if there is none with an output."""
+    """The number of a document in the catalogue. Raises UnknownDocument, or MetaharvestError if it has no output."""
     query = select(_NUMBER, _WORKS.c.work_id).outerjoin(_WORKS, _WORKS.c.catalogue_document_id == _NUMBER)
     row = session.execute(query.where(DOCUMENTS.c.document_id == document_id)).first()
     if row is None:
-        raise MetaharvestError(f"The catalogue has no document '{one_line(document_id)}'.")
+        raise UnknownDocument(f"The catalogue has no document '{one_line(document_id)}'.")
     if row[1] is None:
         raise MetaharvestError(
             f"The pipeline has not compared the document '{one_line(document_id)}' yet, or it is not public. "
@@ -102,27 +124,48 @@ def work_of(session: Session, document_id: str) -> WorkRecord:
     ).all()
     rows = _pairs_of(session, members)
     decisions = _decisions_of(session, members)
-    lines = output_lines(session, {*members, *(each for pair in (*rows, *decisions) for each in pair)})
-    pairs = [
-        _pair_line(lines[pair[0]], lines[pair[1]], rows.get(pair), decisions.get(pair))
-        for pair in sorted({*rows, *decisions})
-        if lines.keys() >= set(pair)
-    ]
+    about_related = _decisions_of(session, [number], "related")
+    lines = output_lines(session, {*members, *(each for pair in (*rows, *decisions, *about_related) for each in pair)})
+    pairs = _pair_lines(lines, rows, decisions, {*rows, *decisions})
+    related = _pair_lines(lines, rows, about_related, about_related)
     outputs = tuple(lines[each] for each in members if each in lines)
-    return WorkRecord(outputs[0].document_id if outputs else document_id, outputs, tuple(pairs))
+    return WorkRecord(outputs[0].document_id if outputs else document_id, outputs, pairs, related)
 
 
-def pairs_to_look_at(session: Session, after: LookAfter, limit: int) -> Sequence[PairLine]:
+def has_work(session: Session, document_id: str) -> bool:
+    """True if the pipeline has compared this document with others."""
+    its = _WORKS.c.catalogue_document_id == _NUMBER, DOCUMENTS.c.document_id == document_id
+    return session.scalar(select(_WORKS.c.work_id).where(*its)) is not None
+
+
+def pairs_to_look_at(session: Session, after: LookAfter, limit: int) -> LookPage:
     """The pairs about which a person should decide, and nobody has yet."""
     first, second = _PAIRS.c.catalogue_document_id, _PAIRS.c.other_id
-    is_decided = exists().where(
-        _DECISIONS.c.catalogue_document_id == first, _DECISIONS.c.other_id == second, _DECISIONS.c.kind == "duplicate"
-    )
     later = or_(first > after.first, and_(first == after.first, second > after.second))
-    query = select(_PAIRS).where(_PAIRS.c.answer == "look", ~is_decided, later).order_by(first, second).limit(limit)
-    rows = session.execute(query).all()
-    lines = output_lines(session, {each for row in rows for each in (row[0], row[1])})
-    return [_pair_line(lines[row[0]], lines[row[1]], row, None) for row in rows if lines.keys() >= {row[0], row[1]}]
+    query = select(_PAIRS).where(*_TO_LOOK_AT, later).order_by(first, second).limit(limit)
+    rows = {(row[0], row[1]): row for row in session.execute(query)}
+    lines = output_lines(session, {each for pair in rows for each in pair})
+    return LookPage(_pair_lines(lines, rows, {}, rows), LookAfter(*list(rows)[-1]) if len(rows) == limit else None)
+
+
+def number_to_look_at(session: Session) -> int:
+    """The number of pairs about which a person should decide; MOST_COUNTED stands for it and for any higher number."""
+    some = select(_PAIRS.c.other_id).where(*_TO_LOOK_AT).limit(MOST_COUNTED)
+    return session.scalar(select(func.count()).select_from(some.subquery())) or 0
+
+
+def newest_decisions(session: Session, limit: int) -> Sequence[PairLine]:
+    """The last decisions of people about outputs that may be the same, the newest first."""
+    query = select(_DECISIONS).where(_DECISIONS.c.kind == "duplicate")
+    found = session.execute(query.order_by(_DECISIONS.c.decided_at.desc()).limit(limit))
+    decisions = {(row[0], row[1]): row for row in found}
+    numbers = {each for pair in decisions for each in pair}
+    lines, rows = output_lines(session, numbers), _pairs_of(session, list(numbers))
+    return [
+        _pair_line(lines[pair[0]], lines[pair[1]], rows.get(pair), row)
+        for pair, row in decisions.items()
+        if lines.keys() >= set(pair)
+    ]
 
 
 def output_lines(session: Session, numbers: Collection[int]) -> dict[int, OutputLine]:
@@ -168,6 +211,20 @@ def _decisions_of(session: Session, numbers: Sequence[int], kind: str = "duplica
     first, second = _DECISIONS.c.catalogue_document_id, _DECISIONS.c.other_id
     query = select(_DECISIONS).where(_DECISIONS.c.kind == kind, or_(first.in_(numbers), second.in_(numbers)))
     return {(row[0], row[1]): row for row in session.execute(query)}
+
+
+def _pair_lines(
+    lines: Mapping[int, OutputLine],
+    rows: Mapping[tuple[int, int], Row[Any]],
+    decisions: Mapping[tuple[int, int], Row[Any]],
+    pairs: Collection[tuple[int, int]],
+) -> tuple[PairLine, ...]:
+    """These pairs in the order of their numbers, without the outputs that are gone."""
+    return tuple(
+        _pair_line(lines[pair[0]], lines[pair[1]], rows.get(pair), decisions.get(pair))
+        for pair in sorted(pairs)
+        if lines.keys() >= set(pair)
+    )
 
 
 def _pair_line(first: OutputLine, second: OutputLine, row: Row[Any] | None, decision: Row[Any] | None) -> PairLine:

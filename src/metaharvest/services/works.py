@@ -13,6 +13,7 @@ from metaharvest.database.pipeline_models import OutputDecision
 from metaharvest.errors import RequestError
 from metaharvest.pipeline import steps
 from metaharvest.pipeline.duplicates import tables
+from metaharvest.pipeline.duplicates.tables import DUPLICATE, RELATED
 from metaharvest.pipeline.stage import StageName
 from metaharvest.queries import works as stored
 from metaharvest.queries.works import PairLine, WorkRecord
@@ -34,17 +35,21 @@ class WorkAnswer(StrEnum):
     @property
     def kind(self) -> str:
         """The kind of the decision: about duplicates, or about what is related."""
-        return tables.DUPLICATE if self in (WorkAnswer.SAME, WorkAnswer.DIFFERENT) else tables.RELATED
+        return DUPLICATE if self in (WorkAnswer.SAME, WorkAnswer.DIFFERENT) else RELATED
 
 
 @dataclass(frozen=True, slots=True)
 class WorkDecision:
-    """The decision of a person about two documents, by document id. `answer` None takes an earlier decision back."""
+    """The decision of a person about two documents, by document id.
+
+    `answer` None takes earlier decisions back: both kinds (DUPLICATE and RELATED), or only one of this `kind`.
+    """
 
     first: str
     second: str
     answer: WorkAnswer | None
     reason: str = ""
+    kind: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +71,13 @@ def to_look_at(harvester: Harvester, after: str = "", limit: int = 50) -> LookPa
     place = _place(after)
     with harvester.reading() as session:
         found = stored.pairs_to_look_at(session, place, limit)
-    last = found[-1] if len(found) == limit else None
-    return LookPage(found, f"{last.first.number}-{last.second.number}" if last else None)
+    return LookPage(found.pairs, f"{found.next.first}-{found.next.second}" if found.next else None)
+
+
+def decided(harvester: Harvester, limit: int) -> Sequence[PairLine]:
+    """The last decisions about outputs that may be the same, the newest first."""
+    with harvester.reading() as session:
+        return stored.newest_decisions(session, limit)
 
 
 def decide(harvester: Harvester, wanted: WorkDecision) -> WorkRecord:
@@ -101,7 +111,8 @@ def decide(harvester: Harvester, wanted: WorkDecision) -> WorkRecord:
 
 def _write(session: Session, harvester: Harvester, pair: tuple[int, int], wanted: WorkDecision) -> str | None:
     """Store a decision, or remove those about both outputs; returns the answer before."""
-    kinds = (tables.DUPLICATE, tables.RELATED) if wanted.answer is None else (wanted.answer.kind,)
+    kind = wanted.answer.kind if wanted.answer else wanted.kind
+    kinds = (kind,) if kind else (DUPLICATE, RELATED)
     rows = [row for kind in kinds if (row := session.get(OutputDecision, (*pair, kind)))]
     before = ", ".join(each.answer for each in rows) or None
     if wanted.answer is None:

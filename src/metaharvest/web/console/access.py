@@ -37,6 +37,7 @@ from metaharvest.web.console.pages import (
     static_files,
     tonight,
     users,
+    works,
     year,
 )
 from metaharvest.web.console.rights import Page
@@ -172,11 +173,14 @@ PAGES = (
     Page("POST", "/console/users/{user}/link", users.make_link, OPERATOR),
     Page("POST", "/console/users/{user}/remove", users.remove, OPERATOR),
     Page("POST", "/console/users/{user}/unbind", users.unbind, OPERATOR),
+    Page("GET", "/console/works", works.show_pairs, VIEWER),
+    Page("GET", "/console/works/{document}", works.show, VIEWER),
+    Page("POST", "/console/works/{document}", works.decide, STEWARD),
     Page("GET", "/console/year", year.show, VIEWER),
     Page("GET", "/console/year.xlsx", year.show_workbook, VIEWER),
 )
 
-PIPELINE = "/console/pipeline"
+OF_PIPELINE = ("/console/pipeline", "/console/works")
 """In the menu if the settings enable the pipeline."""
 
 NAVIGATION = (
@@ -186,7 +190,8 @@ NAVIGATION = (
     ("Runs", "/console/runs"),
     ("Jobs", "/console/jobs"),
     ("Documents", "/console/documents"),
-    ("Pipeline", PIPELINE),
+    ("Pipeline", "/console/pipeline"),
+    ("Works", "/console/works"),
     ("Problems", "/console/problems"),
     ("Year", "/console/year"),
     ("Outbox", "/console/outbox"),

@@ -30,7 +30,7 @@ from metaharvest.queries.public_sites import numbers_of
 from metaharvest.services import accounts
 from metaharvest.services.accounts import NOBODY, Visitor
 from metaharvest.services.harvester import Harvester
-from metaharvest.web.console.access import NAVIGATION, PAGES, PIPELINE
+from metaharvest.web.console.access import NAVIGATION, OF_PIPELINE, PAGES
 from metaharvest.web.console.cookies import Cookies
 from metaharvest.web.console.defence import CSRF_FIELD, HEADERS, is_own_origin, is_token_right, part_of
 from metaharvest.web.console.forms import Busy, Form, NotReadable, TooLarge, read_form
@@ -123,7 +123,7 @@ def _openid(harvester: Harvester, public: str) -> OpenIdProvider | None:
 def _navigation(has_pipeline: bool, visitor: Visitor) -> Sequence[tuple[str, str]]:
     if visitor.role is Role.PUBLIC:
         return []
-    shown = [(label, page) for label, page in _MENU if has_pipeline or page.path != PIPELINE]
+    shown = [(label, page) for label, page in _MENU if has_pipeline or page.path not in OF_PIPELINE]
     return [(label, page.path) for label, page in shown if decide(page, visitor, None) is Decision.ALLOWED]
 
 

@@ -69,6 +69,7 @@ _LABELS = {
     "users.edit": "change the user NAME",
     "users.remove": "remove the user NAME",
     "users.unbind": "unbind the user NAME from a provider of OpenID Connect",
+    "works.decide": "decide if the document NAME and another one are the same, or related",
 }
 """The labels of actions that have none in ACTIONS, or one with other values."""
 

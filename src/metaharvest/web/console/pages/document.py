@@ -25,6 +25,7 @@ from metaharvest.queries.outbox import ReportFilter, ReportRecord, newest_report
 from metaharvest.queries.records import would_be
 from metaharvest.queries.sites import site_names
 from metaharvest.queries.standing import document_standing
+from metaharvest.queries.works import has_work
 from metaharvest.reports.phrasing import LABELS, counted, joined
 from metaharvest.services import documents
 from metaharvest.services.documents import WithdrawalRequest, Withdrawn
@@ -72,6 +73,7 @@ def show(visit: Visit) -> Response:
         if visit.visitor.role >= Role.VIEWER:
             mails = newest_reports(session, _MOST_MAILS, ReportFilter(document=known.document_id))
             audit = list(decisions(session, DecisionFilter(subject=known.document_id), _MOST_DECISIONS))
+        is_compared = visit.visitor.role >= Role.VIEWER and has_work(session, known.document_id)
     entries = timeline(known, mails, [each for each in audit if each.kind == "document"])
     return visit.render(
         "document.html",
@@ -80,6 +82,7 @@ def show(visit: Visit) -> Response:
         timeline=entries[:_MOST_EVENTS],
         number_left_out=max(len(entries) - _MOST_EVENTS, 0),
         sites=[name for name in sites if name not in {owner.site for owner in known.owners}],
+        is_compared=is_compared,
         may_decide=visit.visitor.role >= Role.STEWARD,
     )
 
@@ -257,4 +260,5 @@ _DECISIONS = {
     "documents.transfer": "decided: transferred to another site",
     "documents.withdraw": "decided: withdrawn",
     "documents.readmit": "decided: the withdrawal was taken back",
+    "works.decide": "decided: if it is the same as another document, or related",
 }

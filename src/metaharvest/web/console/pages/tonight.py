@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from metaharvest.queries.live import upcoming_run
 from metaharvest.queries.tonight import ProblemGroups, State, problem_groups, registrations_waiting, tonight
+from metaharvest.queries.works import MOST_COUNTED, number_to_look_at
 from metaharvest.web.console.pages.jobs import live_values
 from metaharvest.web.console.visit import Visit
 
@@ -27,6 +28,7 @@ def show(visit: Visit) -> Response:
         night = tonight(session, harvester.today())
         groups = problem_groups(session, night.run.run_id, _SHOWN) if night.run else ProblemGroups((), (), ())
         registrations = registrations_waiting(session)
+        pairs = number_to_look_at(session) if harvester.settings.pipeline.enabled else 0
         coming = upcoming_run(session, harvester.now(), harvester.today())
     return visit.render(
         "tonight.html",
@@ -39,6 +41,7 @@ def show(visit: Visit) -> Response:
         ],
         coming=coming,
         registrations=registrations if visit.may_open("/console/registrations") else {},
+        pairs=f"{pairs:,}{' or more' if pairs == MOST_COUNTED else ''}" if pairs else "",
         waiting=night.waiting[:_WAITING_SHOWN],
         more_waiting=len(night.waiting[_WAITING_SHOWN:]),
         failed=night.failed[:_FAILED_SHOWN],
