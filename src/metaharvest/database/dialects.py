@@ -19,6 +19,7 @@ from sqlalchemy import URL, Connection, Engine, event, text
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, NotSupportedError
 
 from metaharvest.config.secret_references import masked
+from metaharvest.errors import DatabaseError
 from metaharvest.text import one_line
 
 EXTRAS = {"postgresql": "postgresql", "mysql": "mysql", "mariadb": "mysql"}
@@ -100,6 +101,11 @@ def is_locked_out(error: BaseException | None) -> bool:
         _code_of(said) in _LOCKED_MYSQL or getattr(said, "sqlstate", None) in _LOCKED_POSTGRESQL
         for _, said in _chain(error)
     )
+
+
+def is_raced(error: DatabaseError) -> bool:
+    """True if another process wrote the same rows at this moment, so that the transaction should be tried again."""
+    return is_locked_out(error) or isinstance(error.__cause__, IntegrityError)
 
 
 _FULL_MYSQL = (1021, 1114)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, insert, inspect, make_url, select, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, TimeoutError
@@ -30,6 +31,8 @@ SCHEMA_VERSION = "0031"
 """The newest migration in sql/migrations; the database must be at it."""
 
 _NO_ROOM_BYTES = 1_000_000
+_TRIES = 5
+_Result = TypeVar("_Result")
 
 SAYS_MORE = f"; {todo('installation.check')} says more."
 """The end of the sentence about a database that cannot be used; the check itself leaves it out."""
@@ -202,6 +205,17 @@ def shown_database(engine: Engine) -> str:
     if engine.dialect.name == "sqlite":
         return str(engine.url.database)
     return engine.url.render_as_string(hide_password=True)
+
+
+def repeated(transaction: Callable[[], _Result]) -> _Result:
+    """The result of a transaction, which is tried again if another process wrote the same rows at this moment."""
+    for _ in range(_TRIES - 1):
+        try:
+            return transaction()
+        except DatabaseError as error:
+            if not dialects.is_raced(error):
+                raise
+    return transaction()
 
 
 @contextmanager

@@ -15,12 +15,11 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, Engine, delete, select, update
-from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from metaharvest.database.batches import batches
 from metaharvest.database.clock import database_now
-from metaharvest.database.dialects import is_locked_out
+from metaharvest.database.dialects import is_raced
 from metaharvest.database.engine import database_errors, writers
 from metaharvest.database.models import HostLease
 from metaharvest.errors import DatabaseUnavailable
@@ -50,7 +49,7 @@ class HostLeases:
             with self._writing() as session:
                 return self._take(session, host)
         except DatabaseUnavailable as error:
-            if isinstance(error.__cause__, IntegrityError) or is_locked_out(error):
+            if is_raced(error):
                 return None  # another process takes it at this moment
             raise
 

@@ -8,10 +8,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from sqlalchemy.exc import DataError, IntegrityError
-
 from metaharvest.catalogue.stage_documents import Document, stage_documents
-from metaharvest.database.engine import database_errors, writers
+from metaharvest.database.dialects import is_about_statement, may_be_about_statement
+from metaharvest.database.engine import database_errors, repeated, writers
 from metaharvest.errors import MetaharvestError
 from metaharvest.model.stages import StepState
 from metaharvest.pipeline import steps
@@ -126,7 +125,7 @@ def _stored(
 ) -> Sequence[StepState]:
     """Write the results; returns the states. If the database refuses them, each is written alone: one is the cause."""
     try:
-        return _store(context, stage, ended, gone)
+        return repeated(lambda: _store(context, stage, ended, gone))
     except Exception as error:
         if not ended or not _is_about_values(error):
             raise
@@ -140,7 +139,7 @@ def _stored(
 def _is_about_values(error: Exception) -> bool:
     """True if an error is about what is written, not about the database or the machine."""
     if isinstance(error, MetaharvestError):
-        return isinstance(error.__cause__, DataError | IntegrityError)
+        return is_about_statement(error) or may_be_about_statement(error)
     return not isinstance(error, OSError)
 
 

@@ -8,11 +8,11 @@ the same step: the older results of a step that another process has ended are no
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, bindparam, or_, select, update
+from sqlalchemy import ColumnElement, Select, bindparam, select, update
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.current import DOCUMENTS
@@ -226,10 +226,10 @@ def _steps(session: Session, query: Select[*tuple[Any, ...]]) -> list[Step]:
     return [Step(row[0], StepState(row[1]), *row[2:]) for row in session.connection().execute(query)]
 
 
-def has_work(session: Session, stage: Stage, now: datetime) -> bool:
-    """True if a document waits at the stage, or the time of its next try has come."""
-    due = or_(_in(StepState.WAITING), _in(StepState.FAILED) & (_OF.retry_at <= now))
-    return session.scalar(select(_OF.catalogue_document_id).where(_at(stage.name), due).limit(1)) is not None
+def parts_with_work(session: Session, stage: Stage, now: datetime) -> list[int]:
+    """The parts of a stage with a document that waits, or whose next try is due."""
+    one = replace(stage, batch=1)
+    return [part for part in range(stage.parts) if take(session, one, now, part, stage.parts)]
 
 
 def _at(stage: str) -> ColumnElement[bool]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from metaharvest.accounts.audit import Decision
 from metaharvest.config.kinds import STAGES
-from metaharvest.database.engine import pipeline_lock
+from metaharvest.database.engine import pipeline_lock, repeated
 from metaharvest.errors import MetaharvestError, RequestError, SettingsError
 from metaharvest.jobs import making
 from metaharvest.jobs.making import NewJob
@@ -126,15 +126,23 @@ def retry(harvester: Harvester, stage: str, rule: str | None = None) -> int:
 
 
 def make_jobs(harvester: Harvester) -> int:
-    """Make jobs for the stages that have work, if the pipeline is enabled; returns the number of new ones."""
-    if not harvester.settings.pipeline.enabled:
-        return 0
+    """Make jobs for the parts of stages that have work, if the pipeline is enabled; returns the number of new ones.
+
+    A part without work has no job: the end of a job makes jobs, and would make it again and again.
+    """
+    return repeated(lambda: _make_jobs(harvester)) if harvester.settings.pipeline.enabled else 0
+
+
+def _make_jobs(harvester: Harvester) -> int:
     context = Context(harvester.engine, harvester.settings, harvester.now)
     every = stages(harvester.settings)
     wake_changed(context, every)
     with harvester.writing() as session:
-        ready = [stage for stage in every if steps.has_work(session, stage, harvester.now())]
-        jobs = [_job(stage.name, part, stage.parts) for stage in ready for part in range(stage.parts)]
+        jobs = [
+            _job(stage.name, part, stage.parts)
+            for stage in every
+            for part in steps.parts_with_work(session, stage, harvester.now())
+        ]
         return making.make(session, jobs)
 
 

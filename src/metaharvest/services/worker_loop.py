@@ -17,11 +17,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from sqlalchemy import update
-from sqlalchemy.exc import IntegrityError
 
 from metaharvest import __version__
 from metaharvest.config.kinds import JOBS
-from metaharvest.database.dialects import is_locked_out
+from metaharvest.database.dialects import is_raced
 from metaharvest.database.engine import require_current
 from metaharvest.database.models import HarvestRun
 from metaharvest.errors import DatabaseError, LockHeld, RunLost, SchemaMismatch
@@ -269,7 +268,7 @@ class WorkerLoop:
                         workers.note_step(session, claim, Step.STARTED)
             except DatabaseError as error:
                 # Another worker took a job of the same host at this moment.
-                if not (is_locked_out(error) or isinstance(error.__cause__, IntegrityError)):
+                if not is_raced(error):
                     raise
                 continue
             for claim in found:
