@@ -55,6 +55,15 @@ def test_the_place_is_the_digest(tmp_path: Path) -> None:
             place_of(wrong)
 
 
+def test_files_of_others_among_the_notes_stay(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    store.put(DIGEST, b"one")
+    others = tmp_path / "files" / "new" / ".nfs000000000b1c2d3e00000001"  # an NFS client keeps an open file so
+    others.write_bytes(b"")
+    assert [digest for digest, _ in store.unconfirmed()] == [DIGEST]
+    assert others.exists()
+
+
 def test_a_part_that_was_left_is_deleted(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     store.put(DIGEST, b"one")

@@ -133,9 +133,9 @@ class FolderStore:
             for each in os.scandir(self._folder / _NEW):
                 with suppress(FileNotFoundError):
                     age = timedelta(seconds=time.time() - each.stat().st_mtime)
-                    if not each.name.startswith(_PART):
+                    if _DIGEST.fullmatch(each.name):
                         yield each.name, age
-                    elif age > _WRITTEN_WITHIN:
+                    elif each.name.startswith(_PART) and age > _WRITTEN_WITHIN:
                         Path(each.path).unlink()
 
     def unconfirmed_for(self, sha256: str) -> timedelta | None:
