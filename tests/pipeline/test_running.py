@@ -16,6 +16,7 @@ from metaharvest.config.settings import load
 from metaharvest.database.pipeline_models import PipelineStage
 from metaharvest.errors import MetaharvestError
 from metaharvest.model.stages import StepState
+from metaharvest.pipeline.full_text.outcome import closed, failure_of
 from metaharvest.pipeline.lookup import with_followers, with_removal
 from metaharvest.pipeline.running import StageTotals, run_stages
 from metaharvest.pipeline.stage import Context, Document, Failure, Result, Stage
@@ -284,6 +285,11 @@ def test_the_pause_before_the_next_try_doubles(attempts: int, pause: timedelta) 
 def test_a_pause_of_many_years_is_cut() -> None:
     embargo = Failure("rule", "", timedelta(days=2_900_000))
     assert next_try(embargo, 12, NOW) == NOW + LONGEST_PAUSE
+
+
+def test_the_end_of_an_embargo_is_not_put_off_by_the_tries_before() -> None:
+    embargo = failure_of(closed("2026-11-25", NOW.date()))
+    assert next_try(embargo, 4, NOW) == NOW + 5 * DAY
 
 
 def test_a_failure_without_a_pause_is_not_tried_again() -> None:

@@ -30,11 +30,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The reason of a failure: a rule of rules.py, and a sentence. `retry_after` is the pause before the next try."""
+    """The reason of a failure: a rule of rules.py, and a sentence. `retry_after` is the pause before the next try.
+
+    The pause doubles with each failure, unless it `is_exact`: its end is known, such as that of an embargo.
+    """
 
     rule: str
     message: str
     retry_after: timedelta | None = None
+    is_exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,11 +57,11 @@ class Step:
 
 
 def next_try(failure: Failure, attempts: int, now: datetime) -> datetime | None:
-    """The time of the next try after `attempts` failures before this one: the pause doubles. None: there is none."""
+    """The time of the next try after `attempts` failures before this one. None: there is none."""
     if failure.retry_after is None:
         return None
-    pause = min(failure.retry_after, LONGEST_PAUSE) * float(2 ** min(attempts, 20))
-    return now + min(pause, LONGEST_PAUSE)
+    doubled = 1 if failure.is_exact else 2 ** min(attempts, 20)
+    return now + min(min(failure.retry_after, LONGEST_PAUSE) * doubled, LONGEST_PAUSE)
 
 
 def read_feed(session: Session, first: Stage, now: datetime) -> bool:

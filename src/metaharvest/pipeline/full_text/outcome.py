@@ -54,7 +54,8 @@ def failure_of(refusal: Refusal) -> Failure:
     """The failure of a document whose file was not found."""
     pause = refusal.retry_after
     wait = _RETRY[refusal.reason] if pause is None else max(pause, _SHORTEST)
-    return Failure(RULES[refusal.reason], refusal.message, wait)
+    is_embargo = refusal.reason is Reason.LICENCE and pause is not None
+    return Failure(RULES[refusal.reason], refusal.message, wait, is_exact=is_embargo)
 
 
 def keeps_files(refusal: Refusal) -> bool:
