@@ -86,10 +86,10 @@ def decide(harvester: Harvester, wanted: WorkDecision) -> WorkRecord:
     Raises MetaharvestError if a document is unknown, RequestError if both are one, or nothing was decided that could
     be taken back; DatabaseError.
     """
-    if wanted.first == wanted.second:
-        raise RequestError("Name two different documents.")
     with harvester.writing() as session:
         first, second = sorted(stored.number_of(session, each) for each in (wanted.first, wanted.second))
+        if first == second:
+            raise RequestError("Name two different documents.")
         before = _write(session, harvester, (first, second), wanted)
         changed = tables.arrange(session, [first, second])
         # A stage under way may have read the tables before: it does both outputs again.

@@ -114,3 +114,9 @@ def test_mistakes_get_a_sentence(installed: Harvester, arguments: tuple[str, ...
     said = installed("works", *arguments)
     assert said.code != 0
     assert sentence in said.err
+
+
+@pytest.mark.parametrize("database", ["mariadb"], indirect=True)
+def test_blanks_behind_a_name_make_no_other_document(installed: Harvester) -> None:
+    # MariaDB compares texts without the blanks at their ends.
+    assert "Name two different documents." in installed("works", "decide", "d.1", "d.1 ", "--same").err
