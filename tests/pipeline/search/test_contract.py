@@ -16,6 +16,7 @@ from metaharvest.pipeline.search.contract import (
     Found,
     Hiding,
     IndexPlace,
+    Place,
     Search,
     Sort,
 )
@@ -153,6 +154,10 @@ def test_a_title_weighs_more_than_an_abstract(filled: IndexPlace) -> None:
 def test_the_newest_year_comes_first(filled: IndexPlace) -> None:
     assert numbers(ask(filled, "")) == [4, 3, 6, 1, 2, 5]
     assert numbers(ask(filled, "beech", sort=Sort.YEAR)) == [6, 1, 2]
+
+
+def test_nothing_comes_after_the_last_place(filled: IndexPlace) -> None:
+    assert numbers(ask(filled, "", after=Place(0, 1, 6))) == []
 
 
 @pytest.mark.parametrize(

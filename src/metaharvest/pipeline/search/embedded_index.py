@@ -210,7 +210,7 @@ def _by_year(searcher: Any, query: _Native, search: Search) -> tuple[int, Sequen
     total, seen = searcher.search(query, 1).count, 0
     if search.after is not None:
         rank, seen = int(search.after.value), search.after.seen
-        query = _with(query, _range("rank", library().FieldType.Unsigned, None, rank - 1))
+        query = _with(query, _range("rank", library().FieldType.Unsigned, None, max(rank - 1, 0)))
     hits = searcher.search(query, search.limit, count=False, order_by_field="rank").hits
     numbers = searcher.fast_field_values("number", [at for _rank, at in hits])
     return total, [
