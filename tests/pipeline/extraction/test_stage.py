@@ -321,7 +321,9 @@ def test_crossref_names_the_doi_of_a_reference_and_is_asked_once(
     installation.run(1)
     assert installation.references()[2] == (3, "10.5555/water", None, "crossref")
     [request] = service.requests
-    assert parse_qs(urlsplit(request.path).query)["mailto"] == ["admin@example.org"]
+    asked = parse_qs(urlsplit(request.path).query)
+    assert asked["mailto"] == ["admin@example.org"]
+    assert "reference" not in asked["select"][0]
     installation.add_output(4, "A title that is not the one of the text", doi="10.5555/water")
     installation.run(1)
     assert installation.references()[2] == (3, "10.5555/water", 4, "crossref")

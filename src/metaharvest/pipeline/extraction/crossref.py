@@ -20,10 +20,14 @@ _LONGEST = 500
 _ROWS = 3
 """Works that are asked for: the right one is hardly ever further down."""
 
+_SELECTED = "DOI,title,subtitle,author,editor,published-print,issued,published-online"
+"""The parts of a work that are read. The whole work has its own references, too, and may have a megabyte."""
+
 
 def request_url(base: str, raw: str, mail: str) -> str:
     """The address of the request for a reference. `base` is such as https://api.crossref.org."""
-    query = {"query.bibliographic": raw[:_LONGEST], "rows": str(_ROWS), **({"mailto": mail} if mail else {})}
+    query = {"query.bibliographic": raw[:_LONGEST], "rows": str(_ROWS), "select": _SELECTED}
+    query |= {"mailto": mail} if mail else {}
     return f"{base.rstrip('/')}/works?{urlencode(query)}"
 
 
@@ -31,7 +35,7 @@ def works_in(answer: str) -> Sequence[Work] | None:
     """The works in an answer; None if it is no answer of Crossref."""
     try:
         items = json.loads(answer)["message"]["items"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
     return (
         [work for each in items if isinstance(each, dict) and (work := _work(each))]
@@ -57,7 +61,7 @@ def _list(value: object) -> Sequence[Any]:
 
 
 def _year(item: Mapping[str, Any]) -> int | None:
-    for name in ("published-print", "issued", "published-online", "published"):
+    for name in ("published-print", "issued", "published-online"):
         parts = item.get(name)
         dates = parts.get("date-parts") if isinstance(parts, dict) else None
         if (
