@@ -10,6 +10,12 @@ from typing import Any
 import pytest
 import requests
 
+from metaharvest.database.engine import writers
+from metaharvest.jobs import claims, making, workers
+from metaharvest.jobs.claims import Used
+from metaharvest.jobs.making import NewJob
+from metaharvest.jobs.workers import WorkerProcess
+from metaharvest.model.jobs import JobState, Step
 from metaharvest.services import accounts
 from support import schemas
 from support.console import Served, served_console
@@ -123,6 +129,42 @@ def test_lists_are_read_in_pages(console: Served, harvester: Harvester) -> None:
         assert len(found) == len(whole) >= 2, path
         assert key is None or [row[key] for row in found] == [row[key] for row in reversed(whole)]
         assert problem(viewer("GET", f"/{path}{mark}cursor=nonsense"))[0] == 400
+
+
+def test_jobs_are_read_with_their_events_and_workers(console: Served, harvester: Harvester) -> None:
+    make_jobs(harvester)
+    viewer = program(console, "viewer")
+    documents = {
+        "jobs": ("/jobs", ["jobs"]),
+        "jobs-show": ("/jobs/2", ["jobs", "show", "2"]),
+        "workers": ("/workers", ["workers"]),
+    }
+    for schema, (path, command) in documents.items():
+        data = viewer.data(path)
+        assert data
+        assert schemas.problems(schema, data) == [], path
+        assert data == json.loads(harvester(*command, "--json").out), path
+    assert [each["job_id"] for each in viewer.data("/jobs?open=true")] == [3, 1]
+    assert [each["job_id"] for each in viewer.data("/jobs?state=done&run=1")] == [2]
+    assert viewer.data("/jobs/2")["events"][0]["step"] == "started"
+    first = viewer("GET", "/jobs?limit=2").json()
+    second = viewer("GET", f"/jobs?limit=2&cursor={first['next_cursor']}").json()
+    assert [each["job_id"] for each in first["data"] + second["data"]] == [3, 2, 1]
+    assert second["next_cursor"] is None
+    assert problem(viewer("GET", "/jobs?state=lost"))[0] == 400
+    assert problem(viewer("GET", "/jobs/4")) == (404, "There is no job 4.")
+
+
+def make_jobs(harvester: Harvester) -> None:
+    """Three jobs; the worker alder has done the second."""
+    process = WorkerProcess("alder", "alder.example.org", 7, "1.0")
+    with writers(harvester.engine).begin() as session:
+        jobs = [NewJob("harvest_site", f"key {each}", priority=each % 2, run_id=1) for each in (2, 1, 0)]
+        making.make(session, jobs)
+        [claim] = claims.claim(session, process.name, ["harvest_site"])
+        workers.note_step(session, claim, Step.STARTED)
+        claims.end(session, claim, Used(), JobState.DONE)
+        workers.note(session, process, [])
 
 
 def test_a_requested_harvest_has_an_address_and_is_asked_for_once(console: Served) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from metaharvest.model import Deletions, Notify, OutcomeKind, Unit
+from metaharvest.model.jobs import JobState
 from metaharvest.model.requests import HarvestScope, RequestState
 from metaharvest.services.search import MOST_OUTPUTS, Sort
 
@@ -117,6 +118,14 @@ class RequestsQuery(Paged):
     """The selection of requests."""
 
     state: RequestState | None = None
+
+
+class JobsQuery(Paged):
+    """The selection of jobs."""
+
+    state: JobState | None = None
+    open: _Flag = Field(False, description="Jobs that wait, or that a worker has.")
+    run: _Id | None = None
 
 
 class RegistrationsQuery(Paged):

@@ -21,7 +21,7 @@ from metaharvest.web.api.operations import OPERATIONS
 
 _COMPONENT = "#/components/schemas/"
 _NAME = re.compile(r"{(\w+)}")
-_NUMBERS = ("run", "report", "request", "registration", "work")
+_NUMBERS = ("run", "report", "request", "job", "registration", "work")
 _PARTS = {"requests", "reports", "search", "output", "output-summary"}
 """Schemas of which operations name a part."""
 

@@ -105,6 +105,8 @@ OPERATIONS = (
         "POST", "/harvests", acting.harvest, STEWARD, "Ask for a harvest", _REQUEST,
         body=models.HarvestBody, status=202, refused=409,
     ),
+    Operation("GET", "/jobs", reading.jobs, VIEWER, "List jobs of workers", "jobs", models.JobsQuery),
+    Operation("GET", "/jobs/{job}", reading.job, VIEWER, "Show a job and its events", "jobs-show"),
     Operation("GET", "/log", reading.log, VIEWER, "Read the log", "log", models.LogQuery),
     Operation("GET", "/me", reading.me, VIEWER, "Show the key of this call", _ME),
     Operation("GET", "/outbox", reading.outbox, VIEWER, "List mails", "reports", models.OutboxQuery),
@@ -156,5 +158,6 @@ OPERATIONS = (
         "POST", "/stops", acting.stop, STEWARD, "Stop the run, or a site in it", _REQUEST,
         body=models.StopBody, status=202, refused=409,
     ),
+    Operation("GET", "/workers", reading.workers, VIEWER, "List workers", "workers"),
     Operation("GET", "/works/{work}", finding.work, PUBLIC, "Show a work with its outputs", _WORK),
 )  # fmt: skip

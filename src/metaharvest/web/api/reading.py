@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from metaharvest.errors import MetaharvestError, RequestError
+from metaharvest.model.jobs import OPEN, JobState
 from metaharvest.queries import decisions as audit
 from metaharvest.queries.documents import DocumentCursor, DocumentFilter, document_rows
 from metaharvest.queries.figures import Per
@@ -24,6 +25,7 @@ from metaharvest.queries.requests import RequestFilter
 from metaharvest.queries.runs import newest_run_id, run_record, run_summaries
 from metaharvest.queries.site_list import SiteSelection, site_page
 from metaharvest.queries.sites import registered_site, registered_sites_of
+from metaharvest.services import jobs as worker_jobs
 from metaharvest.services import registrations as registered
 from metaharvest.services import requests as asked
 from metaharvest.services.json_documents import run_document, run_row, site_document
@@ -225,6 +227,30 @@ def asked_document(found: asked.Asked) -> dict[str, object]:
     """A request with its address, and what it waits for."""
     url = f"{ROOT}/requests/{found.request.request_id}"
     return {**as_mapping(found.request), "waits_for": found.waits_for, "url": url}
+
+
+def jobs(call: Call) -> Answer:
+    """The jobs of workers, the newest first."""
+    query = call.query
+    states = [query.state] if query.state else [JobState(each) for each in OPEN] if query.open else []
+    wanted = worker_jobs.JobFilter(states, run_id=query.run)
+    found = worker_jobs.listed(call.harvester, wanted, query.limit + 1, number_of(query.cursor))
+    return _page(found[: query.limit], found, query.limit, "job_id")
+
+
+def job(call: Call) -> Answer:
+    """A job, with the steps of its life."""
+    number = call.number("job", "job")
+    try:
+        found, events = worker_jobs.shown(call.harvester, number)
+    except MetaharvestError as error:
+        raise Problem(404, f"There is no job {number}.") from error
+    return Answer({**as_mapping(found), "events": [as_mapping(each) for each in events]})
+
+
+def workers(call: Call) -> Answer:
+    """The workers that were seen in the last minutes, by name."""
+    return Answer(worker_jobs.workers(call.harvester))
 
 
 def registrations(call: Call) -> Answer:
