@@ -11,8 +11,9 @@ import threading
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, case, func, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, Row, Select, and_, case, func, or_, select, tuple_, update
 from sqlalchemy.orm import Session
 
 from metaharvest.database.clock import database_now, now_by_database
@@ -20,6 +21,19 @@ from metaharvest.database.models import Job
 from metaharvest.model.jobs import OPEN, JobState
 
 LEASE = timedelta(seconds=60)
+
+_CLAIMED = (
+    Job.job_id,
+    Job.kind,
+    Job.run_id,
+    Job.subject,
+    Job.work,
+    Job.host,
+    Job.fence,
+    Job.attempts,
+    Job.slices,
+    Job.seconds,
+)
 
 SUSPECT_AFTER = 2
 """Workers that may die with a job before it is claimed alone."""
@@ -91,11 +105,11 @@ def claim(session: Session, worker: str, kinds: Collection[str], limit: int = 1)
     now = database_now(session)
     its = (Job.kind.in_(kinds), Job.attempts < SUSPECT_AFTER)
     lapsed = (Job.state == JobState.TAKEN.value, Job.lease_until < now)
-    found = list(session.scalars(_next(limit).where(*lapsed, *its)))
+    found = list(session.execute(_next(limit).where(*lapsed, *its)))
     if left := limit - len(found):
         ready = (Job.state == JobState.READY.value, Job.not_before <= now, Job.host.not_in(_taken_hosts(session)))
         hosts: set[str] = set()
-        for job in session.scalars(_next(left).where(*ready, *its)):
+        for job in session.execute(_next(left).where(*ready, *its)):
             if not (job.host and job.host in hosts):
                 hosts.add(job.host)
                 found.append(job)
@@ -112,7 +126,7 @@ def claim_suspect(session: Session, worker: str, kinds: Collection[str]) -> list
     hosts = _taken_hosts(session)
     is_ready = and_(Job.state == JobState.READY.value, Job.not_before <= now, Job.host.not_in(hosts))
     its = (Job.state.in_(OPEN), Job.kind.in_(kinds), Job.attempts >= SUSPECT_AFTER, or_(is_lapsed, is_ready))
-    return _taken(session, list(session.scalars(_next(1).where(*its))), worker, now)
+    return _taken(session, list(session.execute(_next(1).where(*its))), worker, now)
 
 
 def renew(session: Session, held: Sequence[Claim]) -> list[Claim]:
@@ -189,27 +203,30 @@ def _taken_hosts(session: Session) -> set[str]:
     return {str(each) for each in session.scalars(select(Job.host_key).where(Job.host_key.is_not(None)))}
 
 
-def _taken(session: Session, jobs: Sequence[Job], worker: str, now: datetime) -> list[Claim]:
-    for job in jobs:
-        _take(job, worker, now)
-    session.flush()
+def _taken(session: Session, jobs: Sequence[Row[*tuple[Any, ...]]], worker: str, now: datetime) -> list[Claim]:
+    """Take these jobs, whose rows are locked, in one statement."""
+    taken = {
+        "state": JobState.TAKEN.value,
+        "worker": worker,
+        "lease_until": now + LEASE,
+        "host_key": func.nullif(Job.host, ""),
+        "fence": Job.fence + 1,
+        "attempts": Job.attempts + 1,
+        "began_at": func.coalesce(Job.began_at, now),
+    }
+    if jobs:
+        its = Job.job_id.in_([job.job_id for job in jobs])
+        session.execute(update(Job).where(its).values(taken), execution_options={"synchronize_session": False})
     return [_claim_of(job, worker) for job in jobs]
 
 
-def _next(limit: int) -> Select[Job]:
+def _next(limit: int) -> Select[*tuple[Any, ...]]:
     """The first jobs in the order of their priority; rows that another worker is claiming are left out."""
-    return select(Job).order_by(Job.priority.desc(), Job.job_id).limit(limit).with_for_update(skip_locked=True)
+    return select(*_CLAIMED).order_by(Job.priority.desc(), Job.job_id).limit(limit).with_for_update(skip_locked=True)
 
 
-def _take(job: Job, worker: str, now: datetime) -> None:
-    job.state, job.worker, job.lease_until = JobState.TAKEN.value, worker, now + LEASE
-    job.host_key = job.host or None
-    job.fence += 1
-    job.attempts += 1
-    job.began_at = job.began_at or now
-
-
-def _claim_of(job: Job, worker: str) -> Claim:
+def _claim_of(job: Row[*tuple[Any, ...]], worker: str) -> Claim:
+    """The claim of a job whose row is as it was before."""
     return Claim(
         job_id=job.job_id,
         kind=job.kind,
@@ -217,8 +234,8 @@ def _claim_of(job: Job, worker: str) -> Claim:
         subject=job.subject,
         work=job.work,
         worker=worker,
-        fence=job.fence,
-        attempts=job.attempts,
+        fence=job.fence + 1,
+        attempts=job.attempts + 1,
         slices=job.slices,
         seconds=job.seconds,
     )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, func, insert, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.clock import database_now
@@ -66,14 +66,19 @@ def forget_lost(session: Session) -> None:
     session.execute(delete(Worker).where(Worker.seen_at < database_now(session) - GONE_AFTER))
 
 
-def note_step(session: Session, claim: Claim, step: Step, sentence: str = "") -> None:
-    """Note a step in the life of a job."""
-    event = JobEvent(
-        job_id=claim.job_id,
-        fence=claim.fence,
-        step=step.value,
-        worker=claim.worker,
-        at=database_now(session),
-        sentence=sentence or None,
-    )
-    session.add(event)
+def note_steps(session: Session, steps: Sequence[tuple[Claim, Step, str]]) -> None:
+    """Note steps in the life of jobs, each with a sentence or an empty one, in one statement."""
+    now = database_now(session)
+    rows = [
+        {
+            "job_id": claim.job_id,
+            "fence": claim.fence,
+            "step": step.value,
+            "worker": claim.worker,
+            "at": now,
+            "sentence": sentence or None,
+        }
+        for claim, step, sentence in steps
+    ]
+    if rows:
+        session.execute(insert(JobEvent), rows)

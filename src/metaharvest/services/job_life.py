@@ -71,7 +71,7 @@ def _performed(context: JobContext) -> Performed:
         kind = kind_of(claim.kind)
         collected = kind.collect(context)
         with _writing, context.harvester.writing() as session:
-            workers.note_step(session, claim, Step.COLLECTED)
+            workers.note_steps(session, [(claim, Step.COLLECTED, "")])
         if claim.attempts > MOST_ATTEMPTS:
             kind.give_up(context, collected)
             return Performed(is_done=True)
@@ -101,10 +101,13 @@ def _end(harvester: Harvester, claim: Claim, used: Used, assessed: Assessment, p
             why = error or (f"It was begun {MOST_ATTEMPTS} times, and did not come to its end." if given_up else "")
             is_ours = claims.end(session, claim, used, state, why)
         if is_ours:
-            workers.note_step(session, claim, Step.PERFORMED, error)
-            workers.note_step(session, claim, Step.FINALISED, numbers)
-            workers.note_step(session, claim, Step.ASSESSED, assessed.value)
-            workers.note_step(session, claim, Step.ENDED)
+            steps = (
+                (Step.PERFORMED, error),
+                (Step.FINALISED, numbers),
+                (Step.ASSESSED, assessed.value),
+                (Step.ENDED, ""),
+            )
+            workers.note_steps(session, [(claim, *each) for each in steps])
         return is_ours
 
 

@@ -264,8 +264,7 @@ class WorkerLoop:
             try:
                 with self._harvester.writing() as session:
                     found = claim_by(session)
-                    for claim in found:
-                        workers.note_step(session, claim, Step.STARTED)
+                    workers.note_steps(session, [(each, Step.STARTED, "") for each in found])
             except DatabaseError as error:
                 # Another worker took a job of the same host at this moment.
                 if not is_raced(error):

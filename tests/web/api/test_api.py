@@ -162,7 +162,7 @@ def make_jobs(harvester: Harvester) -> None:
         jobs = [NewJob("harvest_site", f"key {each}", priority=each % 2, run_id=1) for each in (2, 1, 0)]
         making.make(session, jobs)
         [claim] = claims.claim(session, process.name, ["harvest_site"])
-        workers.note_step(session, claim, Step.STARTED)
+        workers.note_steps(session, [(claim, Step.STARTED, "")])
         claims.end(session, claim, Used(), JobState.DONE)
         workers.note(session, process, [])
 
