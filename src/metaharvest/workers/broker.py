@@ -58,6 +58,7 @@ def application(harvester: Harvester) -> Celery:
         broker_connection_timeout=5,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
+        worker_enable_remote_control=False,  # its queue locks out a worker of the same name that starts again
         worker_cancel_long_running_tasks_on_connection_loss=False,
         worker_hijack_root_logger=False,
         worker_prefetch_multiplier=1,

@@ -55,18 +55,24 @@ def work(harvester: Harvester, name: str) -> None:
     threading.Thread(target=_leave_at_last, args=(working,), name="leave", daemon=True).start()
     # As root, Celery warns of messages that contain code. Workers accept only JSON.
     warnings.filterwarnings("ignore", "\\s*You're running the worker with superuser", SecurityWarning)
+    receiver = app.Worker(
+        hostname=f"{process.name}@{process.host}",
+        pool="solo",
+        loglevel="WARNING",
+        without_gossip=True,
+        without_mingle=True,
+        quiet=True,
+    )
     try:
-        app.Worker(
-            hostname=f"{process.name}@{process.host}",
-            pool="solo",
-            loglevel="WARNING",
-            without_gossip=True,
-            without_mingle=True,
-            quiet=True,
-        ).start()
+        receiver.start()
     finally:
         loop.end()
         working.join()
+    if receiver.exitcode:
+        raise MetaharvestError(
+            "The worker cannot receive messages from the broker ([workers] broker): the lines above say why. "
+            "It has ended in order; correct the broker, and start the worker again."
+        )
 
 
 def _work(loop: WorkerLoop) -> None:
