@@ -1,4 +1,8 @@
-"""Workers, coordinator and broker are killed with SIGKILL again and again; the run ends as if nothing had happened."""
+"""Workers, coordinator, broker and database are killed again and again; the run ends as if nothing had happened.
+
+With 20 kills and more the workers are on machines of their own (network namespaces), and the database is a server that
+the test starts itself: it dies, too, and the network of machines is cut.
+"""
 
 from __future__ import annotations
 
@@ -9,40 +13,83 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from metaharvest.services.exit_codes import ExitCode
 from support.databases import Servers, TestDatabase
 from support.fork_server import ForkedPopen
 from support.harvester import Harvester, eml, harvest_list
 from support.http_server import Asking, HttpServer
+from support.machines import NETWORK, Machines
+from support.oai_server import Asked, OaiServer
+from support.own_servers import OwnServer
 from support.rabbitmq import RabbitNode
 
-HOSTS, SITES, DOCUMENTS, WORKERS = 6, 18, 8, 4
-SECONDS = 0.1
-"""The time that each document takes."""
+DOCUMENTS, WORKERS = 8, 6
+SECONDS = 0.4
+"""The time that each document takes, and each page of records."""
+CUT_SECONDS = 75
+"""The time without a network after which other workers have the jobs of a machine."""
+MANY = 20
+"""The number of kills from which on everything may die."""
+
+
+@dataclass
+class Fleet:
+    """The machines of the workers, and the servers that the test may kill."""
+
+    machines: Machines
+    broker: RabbitNode
+    own: OwnServer | None
+    database: TestDatabase
+    sites: int
+    hosts: list[HttpServer] = field(default_factory=list)
 
 
 @pytest.fixture(params=["postgresql", "mariadb"])
-def database(request: pytest.FixtureRequest, servers: Servers) -> TestDatabase:
-    return servers.test_database(request.param)
+def fleet(request: pytest.FixtureRequest, servers: Servers, kills: int) -> Iterator[Fleet]:
+    """Two sites for a kill, and one host for eight sites; the servers have an address of their own."""
+    sites = max(18, 2 * kills)
+    hosts = -(-sites // 8) if kills >= MANY else 6
+    with ExitStack() as stack:
+        if kills < MANY:
+            machines = Machines(0, 0)
+            stack.callback(machines.close)
+            own, database, address = None, servers.test_database(request.param), "127.0.0.1"
+        else:
+            machines = stack.enter_context(Machines(WORKERS, hosts + 1))
+            address = machines.address(hosts)
+            own = OwnServer(request.param, address)
+            stack.callback(own.close)
+            database = own.database()
+            assert database.engine is not None
+            stack.callback(database.engine.dispose)
+        broker = RabbitNode(address)
+        stack.callback(broker.close)
+        fleet = Fleet(machines, broker, own, database, sites)
+        for host in range(hosts):
+            fleet.hosts.append(stack.enter_context(HttpServer(host=machines.address(host))))
+        yield fleet
 
 
 @pytest.fixture
-def broker() -> Iterator[RabbitNode]:
-    node = RabbitNode()
-    yield node
-    node.close()
+def database(fleet: Fleet) -> TestDatabase:
+    return fleet.database
 
 
 class Workers:
     """Worker processes, each in a process group of its own, as `metaharvest worker` starts them."""
 
-    def __init__(self, harvester: Harvester, folder: Path) -> None:
+    def __init__(self, harvester: Harvester, folder: Path, machines: Machines) -> None:
         self._config = harvester.config
+        self._machines = machines
         self._output = folder / "output"
         self._processes = [self._start(number) for number in range(WORKERS)]
         self.kills = 0
@@ -57,7 +104,7 @@ class Workers:
         """Let all of them end; their exit codes."""
         for process in self._processes:
             process.send_signal(signal.SIGTERM)
-        return [process.wait(60) for process in self._processes]
+        return [process.wait(120) for process in self._processes]
 
     def close(self) -> None:
         """Kill those that a failed test has left: they would work on the database of the next test."""
@@ -68,13 +115,21 @@ class Workers:
     def output(self) -> str:
         return self._output.read_text(encoding="utf-8")
 
+    def supervise(self) -> None:
+        """Start workers again whose database was away at their start: no other ends by itself."""
+        for number, process in enumerate(self._processes):
+            if process.poll() is not None:
+                assert process.returncode == ExitCode.DATABASE, (process.returncode, self.output())
+                self._processes[number] = self._start(number)
+
     def _start(self, number: int) -> subprocess.Popen[bytes]:
         with self._output.open("ab") as output:
-            return start(self._config, output.fileno(), "worker", "--name", f"worker-{number}")
+            module = self._machines.module(number, "metaharvest")
+            return start(module, self._config, output.fileno(), "worker", "--name", f"worker-{number}")
 
 
-def start(config: Path, output: int, *arguments: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "metaharvest", "--config", str(config), *arguments]
+def start(module: list[str], config: Path, output: int, *arguments: str) -> subprocess.Popen[bytes]:
+    command = [*module, "--config", str(config), *arguments]
     return ForkedPopen(command, stdout=output, stderr=output, start_new_session=True)
 
 
@@ -84,67 +139,137 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 @pytest.mark.long
-def test_nothing_is_lost_or_doubled_however_often_workers_coordinator_and_broker_are_killed(
-    harvester: Harvester, broker: RabbitNode, kills: int, chance: random.Random, tmp_path: Path
+def test_nothing_is_lost_or_doubled_whatever_dies(
+    harvester: Harvester, fleet: Fleet, kills: int, chance: random.Random, tmp_path: Path
 ) -> None:
-    settings = harvester.config.read_text(encoding="utf-8")
-    harvester.config.write_text(f'{settings}[workers]\nbroker = "{broker.url}"\nslice = 2\n', encoding="utf-8")
+    use_workers(harvester, fleet.broker, 2)
+    docids = publish_sites(harvester, fleet)
     with ExitStack() as stack:
-        servers = [stack.enter_context(HttpServer(host=f"127.0.0.{number}")) for number in range(2, HOSTS + 2)]
-        docids = publish_sites(harvester, servers)
-        workers = Workers(harvester, tmp_path)
+        workers = Workers(harvester, tmp_path, fleet.machines)
         stack.callback(workers.close)
-        coordinate(harvester, tmp_path, chance)
-        broker_kills = 1 + kills // 20
-        while not is_closed(harvester):
-            if workers.kills < kills:
-                workers.kill(chance.randrange(WORKERS))
-            if broker_kills and chance.random() < 0.3:
-                broker.kill()
-                broker.start()
-                broker_kills -= 1
-            coordinate(harvester, tmp_path, chance)
+        coordinate(harvester, tmp_path)
+        left = Counter(accidents(harvester, fleet, workers, chance, tmp_path, kills))
+        for accident in chance.sample([*left.elements()], left.total()):
+            assert not is_closed(harvester), f"the run was too short: {left.total()} accidents are left"
             time.sleep(chance.uniform(0, 2))
+            accident()
+            left[accident] -= 1
+            workers.supervise()
+            coordinate(harvester, tmp_path)
+        while not is_closed(harvester):
+            workers.supervise()
+            coordinate(harvester, tmp_path)
+            time.sleep(1)
         codes = workers.end()
     print(f"{workers.kills} kills of workers")
     assert set(codes) == {0}, workers.output()
-    assert "Traceback" not in workers.output()
+    assert "Traceback" not in workers.output(), workers.output()
     assert sorted(harvester.held()) == sorted(docids)
     outcomes = harvester.rows("SELECT document_id, count(*) FROM harvest_log WHERE outcome IS NOT NULL GROUP BY 1")
     assert dict(outcomes) == {docid.rpartition(".")[0]: 1 for docid in docids}
     totals = harvester.rows("SELECT site_name, status, listed, inserted FROM harvest_site_run")
-    assert Counter(row[1:] for row in totals) == {("succeeded", DOCUMENTS, DOCUMENTS): SITES}
+    assert Counter(row[1:] for row in totals) == {("succeeded", DOCUMENTS, DOCUMENTS): fleet.sites}
     assert harvester.rows("SELECT status FROM harvest_run") == [("succeeded",)]
     mails = Counter(str(mail["To"]) for mail in harvester.mails())
-    assert mails == Counter([*(f"site{number}@example.org" for number in range(SITES)), "steward@example.org"])
-    assert all(server.most_at_once <= 4 for server in servers)
+    assert mails == Counter([*(f"site{number}@example.org" for number in range(fleet.sites)), "steward@example.org"])
+    assert all(server.most_at_once <= 4 for server in fleet.hosts)
 
 
-def publish_sites(harvester: Harvester, servers: list[HttpServer]) -> list[str]:
-    """Register sites on several hosts, whose documents take some time each; all docids."""
+def accidents(
+    harvester: Harvester, fleet: Fleet, workers: Workers, chance: random.Random, folder: Path, kills: int
+) -> dict[Callable[[], None], int]:
+    """What happens to the fleet, and how often."""
 
-    def slow(asking: Asking) -> None:
-        time.sleep(SECONDS)
-        asking.answer(eml(asking.path.removeprefix("/").removesuffix(".xml")))
+    def kill_worker() -> None:
+        workers.kill(chance.randrange(WORKERS))
 
+    def restart_broker() -> None:
+        fleet.broker.kill()
+        fleet.broker.start()
+
+    def restart_database() -> None:
+        assert fleet.own is not None
+        assert harvester.engine is not None
+        fleet.own.kill()
+        time.sleep(chance.uniform(0, 5))
+        fleet.own.start()
+        harvester.engine.dispose()
+
+    def cut_network() -> None:
+        machine = chance.randrange(WORKERS)
+        fleet.machines.cut(machine)
+        time.sleep(chance.choice([CUT_SECONDS / 5, CUT_SECONDS]))
+        fleet.machines.join(machine)
+
+    kill_coordinator = partial(coordinate, harvester, folder, chance)
+    if kills < MANY:
+        return {kill_worker: kills, kill_coordinator: 1, restart_broker: 1}
+    some = 1 + kills // 40
+    return {
+        kill_worker: kills,
+        kill_coordinator: kills // 20,
+        restart_broker: some,
+        restart_database: some,
+        cut_network: some if fleet.machines.is_real else 0,
+    }
+
+
+def use_workers(harvester: Harvester, broker: RabbitNode, slice_seconds: float) -> None:
+    settings = harvester.config.read_text(encoding="utf-8").replace('"127.0.0.0/8"', f'"127.0.0.0/8", "{NETWORK}"')
+    section = f'[workers]\nbroker = "{broker.url}"\nslice = {slice_seconds}\n'
+    harvester.config.write_text(settings + section, encoding="utf-8")
+
+
+def publish_sites(harvester: Harvester, fleet: Fleet) -> list[str]:
+    """Register the sites, each fifth of them a source repository; their documents take some time each. All docids."""
     published = []
-    for number in range(SITES):
-        server = servers[number % len(servers)]
-        docids = [f"site{number}.{each}.1" for each in range(1, DOCUMENTS + 1)]
-        for docid in docids:
-            server.route(f"/{docid}.xml", slow)
-        entries = [(docid, server.url(f"/{docid}.xml")) for docid in docids]
-        harvester.add_site(f"site{number}", server.serve(f"/{number}.xml", harvest_list(entries)))
-        published += docids
+    for number in range(fleet.sites):
+        server = fleet.hosts[number % len(fleet.hosts)]
+        if number % 5:
+            published += publish_list(harvester, server, f"site{number}", DOCUMENTS, SECONDS)
+        else:
+            published += publish_repository(harvester, server, f"site{number}", DOCUMENTS, SECONDS)
     return published
 
 
-def coordinate(harvester: Harvester, folder: Path, chance: random.Random) -> None:
-    """A tick of the coordinator, which is killed now and then."""
+def publish_list(harvester: Harvester, server: HttpServer, name: str, documents: int, seconds: float) -> list[str]:
+    """A site with a harvest list."""
+    docids = [f"{name}.{each}.1" for each in range(1, documents + 1)]
+
+    def slow(asking: Asking) -> None:
+        time.sleep(seconds)
+        asking.answer(eml(asking.path.removeprefix("/").removesuffix(".xml")))
+
+    for docid in docids:
+        server.route(f"/{docid}.xml", slow)
+    entries = [(docid, server.url(f"/{docid}.xml")) for docid in docids]
+    harvester.add_site(name, server.serve(f"/{name}.xml", harvest_list(entries)))
+    return docids
+
+
+def publish_repository(
+    harvester: Harvester, server: HttpServer, name: str, documents: int, seconds: float, page: int = 2
+) -> list[str]:
+    """A site with records of a source repository; each page takes some time."""
+    repository = OaiServer(documents, page=page, http=server, path=f"/{name}/oai")
+    repository.now = datetime.now(UTC)
+
+    def slow(body: bytes, _asked: Asked) -> bytes:
+        time.sleep(seconds)
+        return body
+
+    repository.tamper = slow
+    options = f'{{"oai": {{"origin": "{name}"}}}}'
+    harvester.add_site(name, repository.base_url, source_kind="oai-pmh", options=options)
+    return [f"{name}/oai_dc/oai:test:{each}.1" for each in range(1, documents + 1)]
+
+
+def coordinate(harvester: Harvester, folder: Path, chance: random.Random | None = None) -> None:
+    """A tick of the coordinator, which is killed if there is a `chance`."""
     with (folder / "coordinator").open("ab") as output:
-        process = start(harvester.config, output.fileno(), "coordinate")
-        if chance.random() < 0.3:
-            time.sleep(chance.uniform(0, 2))
+        process = start([sys.executable, "-m", "metaharvest"], harvester.config, output.fileno(), "coordinate")
+        if chance is not None:
+            time.sleep(chance.uniform(0, 1))
             _kill(process)
         else:
             process.wait()

@@ -126,7 +126,10 @@ class _Page:
 
 
 class OaiServer:
-    """A repository with `records` records, one a day from 2026-01-01 on, `page` of them in a page."""
+    """A repository with `records` records, one a day from 2026-01-01 on, `page` of them in a page.
+
+    It answers at `path` of a web server of its own, or of `http`, which others use as well.
+    """
 
     def __init__(
         self,
@@ -136,6 +139,8 @@ class OaiServer:
         page: int = 10,
         seconds: bool = True,
         deleted: str = "persistent",
+        http: HttpServer | None = None,
+        path: str = "/oai",
     ) -> None:
         self.version = version
         self.page = page
@@ -169,11 +174,11 @@ class OaiServer:
         self._once: set[str] = set()
         for number in range(1, records + 1):
             self.put(f"oai:test:{number}", _FIRST + timedelta(days=number - 1))
-        self.http = HttpServer()
-        self.http.clock = lambda: self.now
-        self.http.route("/oai", self._answer)
-        self.http.route("/moved", self._answer)
-        self.base_url = self.http.url("/oai")
+        self.http = http or HttpServer()
+        if http is None:
+            self.http.clock = lambda: self.now
+            self.http.route("/moved", self._answer)
+        self.base_url = self.http.route(path, self._answer)
 
     def put(self, identifier: str, datestamp: datetime | None = None, **fields: object) -> Record:
         """Add a record, or replace it; stamped now, if nothing else is said."""

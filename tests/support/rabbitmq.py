@@ -26,28 +26,34 @@ def require_rabbitmq() -> None:
 
 
 class RabbitNode:
-    """A node with the user guest, reached at `url`. It keeps its queues when it is killed and started again."""
+    """A node with the user guest, reached at `url`. It keeps its queues when it is killed and started again.
 
-    def __init__(self) -> None:
+    It listens at the address `host`; `settings` are terms of the application `rabbit`, each with a comma before it.
+    """
+
+    def __init__(self, host: str = "127.0.0.1", settings: str = "") -> None:
         require_rabbitmq()
         self._folder = Path(tempfile.mkdtemp(prefix="metaharvest-rabbitmq-"))
         self._port = free_port()
-        self.url = f"amqp://guest:guest@127.0.0.1:{self._port}//"
+        self.url = f"amqp://guest:guest@{host}:{self._port}//"
         name = f"metaharvest-{uuid.uuid4().hex[:8]}@localhost"
         self._environment = {
             **os.environ,
             "HOME": str(self._folder),
             "RABBITMQ_NODENAME": name,
-            "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
+            "RABBITMQ_NODE_IP_ADDRESS": host,
             "RABBITMQ_NODE_PORT": str(self._port),
             "RABBITMQ_DIST_PORT": str(free_port()),
             "RABBITMQ_MNESIA_BASE": str(self._folder / "data"),
             "RABBITMQ_LOG_BASE": str(self._folder / "log"),
             "RABBITMQ_ENABLED_PLUGINS_FILE": str(self._folder / "plugins"),
             "RABBITMQ_CONFIG_FILE": str(self._folder / "rabbitmq"),
+            "RABBITMQ_ADVANCED_CONFIG_FILE": str(self._folder / "advanced.config"),
             "RABBITMQ_PID_FILE": str(self._folder / "pid"),
         }
         (self._folder / "plugins").write_text("[].\n", encoding="utf-8")
+        terms = f"[{{rabbit, [{{loopback_users, []}}{settings}]}}].\n"
+        (self._folder / "advanced.config").write_text(terms, encoding="utf-8")
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
 
@@ -70,6 +76,10 @@ class RabbitNode:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
             self._process = None
+
+    def log(self) -> str:
+        """What it has logged."""
+        return "".join(file.read_text(encoding="utf-8") for file in sorted((self._folder / "log").glob("*.log")))
 
     def close(self) -> None:
         """End it, and delete its folders."""

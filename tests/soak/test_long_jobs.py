@@ -1,0 +1,59 @@
+"""A job that takes longer than the time that the broker gives a worker to acknowledge a message."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from soak.test_workers import coordinate, is_closed, publish_repository, start, use_workers
+from support.databases import Servers, TestDatabase
+from support.harvester import Harvester
+from support.http_server import HttpServer
+from support.rabbitmq import RabbitNode
+from support.waiting import wait_until
+
+CONSUMER_TIMEOUT = 3
+"""In seconds. RabbitMQ looks each second here, and each minute otherwise."""
+
+PAGES, SECONDS = 10, 1.0
+"""The pages of the source repository, and the time that each takes: more than three consumer timeouts together."""
+
+
+@pytest.fixture
+def database(servers: Servers) -> TestDatabase:
+    return servers.test_database("postgresql")
+
+
+@pytest.fixture
+def broker() -> Iterator[RabbitNode]:
+    milliseconds = 1000 * CONSUMER_TIMEOUT
+    node = RabbitNode(settings=f", {{consumer_timeout, {milliseconds}}}, {{channel_tick_interval, 1000}}")
+    yield node
+    node.close()
+
+
+def test_a_job_longer_than_the_consumer_timeout_is_done_once_by_one_worker(
+    harvester: Harvester, server: HttpServer, broker: RabbitNode, tmp_path: Path
+) -> None:
+    use_workers(harvester, broker, 600)
+    docids = publish_repository(harvester, server, "slow", 2 * PAGES, SECONDS)
+    with (tmp_path / "output").open("wb") as output:
+        module = [sys.executable, "-m", "metaharvest"]
+        process = start(module, harvester.config, output.fileno(), "worker", "--name", "alder")
+    try:
+        coordinate(harvester, tmp_path)
+        wait_until(lambda: process.poll() is not None or is_closed(harvester), seconds=120)
+        assert process.poll() is None, (tmp_path / "output").read_text(encoding="utf-8")
+    finally:
+        process.terminate()
+        process.wait(60)
+    assert sorted(harvester.held()) == sorted(docids)
+    [(seconds, claims, slices)] = harvester.rows("SELECT seconds, fence, slices FROM job WHERE kind = 'harvest_site'")
+    assert seconds > 3 * CONSUMER_TIMEOUT
+    assert (claims, slices) == (1, 0)
+    assert "timed out" not in broker.log()
+    pages = [each.path for each in server.requests if "ListRecords" in each.path]
+    assert len(pages) == len(set(pages)) == PAGES
