@@ -11,6 +11,8 @@ from collections import Counter
 import pytest
 
 from metaharvest.database.engine import run_lock
+from metaharvest.errors import DatabaseError
+from metaharvest.journal.workers_journal import WorkersJournal
 from support.databases import on_one_database
 from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import Asking, HttpServer
@@ -194,6 +196,88 @@ def test_a_person_stops_a_distributed_run_and_the_next_one_goes_on(harvester: Ha
     assert sorted(harvester.held()) == sorted(docids)
     outcomes = harvester.rows("SELECT count(*) FROM harvest_log WHERE outcome = 'inserted'")
     assert outcomes == [(len(docids),)]
+
+
+def gated_site(harvester: Harvester, server: HttpServer, name: str, number: int) -> tuple[list[str], threading.Event]:
+    """A site whose documents wait for an event, but the first one; their docids, and the event."""
+    docids, gate = slow_site(harvester, server, name, number, 0), threading.Event()
+
+    def wait(asking: Asking) -> None:
+        gate.wait(60)
+        asking.answer(eml(asking.path.removeprefix("/").removesuffix(".xml")))
+
+    for docid in docids[1:]:
+        server.route(f"/{docid}.xml", wait)
+    return docids, gate
+
+
+@on_one_database
+def test_requests_for_a_site_that_a_worker_has_are_done_after_its_slice(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    with_workers(harvester)
+    _, gate = gated_site(harvester, server, "alder", 4)
+    tick(harvester)
+    with workers(harvester):
+        wait_until(lambda: len(server.requests) > 2)
+        harvester("sites", "harvest", "alder", "--everything")
+        tick(harvester)
+        assert harvester.rows("SELECT state FROM harvest_request") == [("waiting",)]
+        gate.set()
+        wait_until(lambda: harvester.rows("SELECT 1 FROM job WHERE state = 'done'"))
+        tick(harvester)
+        wait_until(lambda: harvester.rows("SELECT 1 FROM harvest_request WHERE state = 'done'"), seconds=120)
+    [(sentence,)] = harvester.rows("SELECT sentence FROM harvest_request")
+    assert sentence.endswith("harvested it: succeeded.")
+    assert len(server.asked("/alder.xml")) == 2
+
+
+@on_one_database
+def test_a_request_after_a_stop_waits_for_the_next_run(harvester: Harvester, server: HttpServer) -> None:
+    with_workers(harvester)
+    docids, gate = gated_site(harvester, server, "alder", 20)
+    tick(harvester)
+    with workers(harvester):
+        wait_until(lambda: len(server.requests) > 2)
+        harvester("runs", "stop")
+        harvester("sites", "harvest", "alder")
+        tick(harvester)
+        assert harvester.rows("SELECT state FROM harvest_request WHERE kind = 'harvest'") == [("waiting",)]
+        gate.set()
+        wait_until(lambda: harvester.rows("SELECT 1 FROM harvest_request WHERE sentence LIKE 'Run 2 %'"), seconds=120)
+        wait_until_closed(harvester, 2)
+    assert sorted(harvester.held()) == sorted(docids)
+    assert harvester.rows("SELECT status FROM harvest_run ORDER BY run_id") == [("interrupted",), ("succeeded",)]
+
+
+@on_one_database
+@pytest.mark.parametrize("step", ["report_run", "close_run"])
+def test_a_worker_that_dies_while_it_closes_a_run_repeats_nothing(
+    harvester: Harvester, server: HttpServer, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_workers(harvester)
+    metrics = harvester.folder / "metrics.prom"
+    with harvester.config.open("a", encoding="utf-8") as settings:
+        settings.write(f'[monitoring]\nmetrics_file = "{metrics}"\n')
+    harvester.add_site("alder", publish(server, "alder.1.1"))
+    tick(harvester)
+    harvester("runs", "stop")
+    tick(harvester)
+    done = getattr(WorkersJournal, step)
+
+    def die_after(journal: WorkersJournal) -> None:
+        monkeypatch.setattr(WorkersJournal, step, done)
+        done(journal)
+        raise DatabaseError("The worker dies here.")
+
+    monkeypatch.setattr(WorkersJournal, step, die_after)
+    with workers(harvester):
+        wait_until_closed(harvester)
+    assert getattr(WorkersJournal, step) is done
+    assert harvester.operations(1).count("RunInterrupted") == 1
+    assert harvester.operations(1).count("HarvesterShutdown") == 1
+    assert len(mails_to(harvester, "steward@example.org")) == 1
+    assert "metaharvest_" in metrics.read_text(encoding="utf-8")
 
 
 @on_one_database

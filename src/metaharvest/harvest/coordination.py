@@ -122,6 +122,7 @@ class _Coordinator:
             if not (self._is_time() or taking.is_waiting(self._session)):
                 return Tick(None, ready=self._deliver())
             run = self._open()
+        taken_requests.take_stops(self._session, self._stamp(run))
         new = self._add_jobs(run)
         closing = self._end(run)
         return Tick(run.run_id, opened, new + (closing or 0), self._deliver(), closing is not None)
@@ -150,11 +151,23 @@ class _Coordinator:
             return 0
         sites = read_sites(self._session)
         enabled = {site.site_id: site.name for site in sites if site.enabled}
-        asked = taken_requests.take(self._session, self._stamp(run), enabled, None, leaves_out=with_due)
+        waiting = self._busy_sites(run)
+        named = {site.site_id for site in sites} - waiting if waiting else None
+        asked = taken_requests.take(self._session, self._stamp(run), enabled, named, leaves_out=with_due)
         chosen = self._chosen(run, sites, asked, with_due=with_due)
         if with_due:
             run.due_sites_of = self.today
         return making.make(self._session, self._new_jobs(run, sites, chosen, asked), _merged)
+
+    def _busy_sites(self, run: HarvestRun) -> set[int]:
+        """The sites whose requests wait: a worker has their job, or a person has stopped them in this run.
+
+        The worker has read what its job is to do. The next slice, or the next run, does what was asked for.
+        """
+        its = (Job.run_id == run.run_id, Job.state == JobState.TAKEN.value, Job.kind == JobKind.HARVEST_SITE.value)
+        taken = self._session.scalars(select(Job.work).where(*its))
+        stopped = taken_requests.taken_stops(self._session, run.run_id).sites
+        return {site_id for work in taken for site_id in SiteWork.read(work).sites} | stopped
 
     def _is_closing(self, run: HarvestRun) -> bool:
         """True if the run is being closed: the next run has what comes now."""
@@ -215,7 +228,6 @@ class _Coordinator:
 
         Returns the number of new jobs that close the run; None: sites are left.
         """
-        taken_requests.take_stops(self._session, self._stamp(run))
         if why := self._why_ended(run):
             making.cancel_ready(self._session, why.rule, run.run_id)
             making.ask_to_end(self._session, why.rule, run.run_id)

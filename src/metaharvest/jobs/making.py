@@ -46,13 +46,13 @@ class NewJob:
 def make(session: Session, jobs: Sequence[NewJob], merge: Callable[[str, str], str] = lambda old, new: old) -> int:
     """Make these jobs. Returns the number of new ones.
 
-    A job that is open already gets the higher priority. If no worker has begun it, `merge` adds the new work to it.
+    A job that is open already gets the higher priority. If no worker has it, `merge` adds the new work to it.
     """
     known = _open_jobs(session, [each.key for each in jobs])
     for each in jobs:
         if job := known.get(each.key):
             job.priority = max(job.priority, each.priority)
-            if job.began_at is None:
+            if job.state == JobState.READY.value:
                 job.work = merge(job.work, each.work)
                 names = dict.fromkeys([*job.subject.split(", "), *each.subject.split(", ")])
                 job.subject = ", ".join(names)[:255]

@@ -173,7 +173,13 @@ class Journal:
             were = "1 site was" if len(not_begun) == 1 else f"{len(not_begun):,} sites were"
             message += f" {were} not begun, and left to the next run: {one_line(', '.join(not_begun), 500)}."
         self._is_whole, self._is_stopped = False, why.rule == "harvest.stopped"
-        self._now(lambda session: self._log(session, LogRow("RunInterrupted", message)))
+
+        def note(session: Session) -> None:
+            # A worker may have died after this row, while it closed the run.
+            if message not in runs.notes_of(session, self.run_id, "RunInterrupted"):
+                self._log(session, LogRow("RunInterrupted", message))
+
+        self._now(note)
         return message
 
     async def target_away(self, target: Target, findings: Sequence[Finding]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
@@ -94,6 +94,12 @@ def ended_site_runs(session: Session, run_id: int, site_ids: Collection[int]) ->
         HarvestSiteRun.status.not_in((SiteRunStatus.RUNNING.value, SiteRunStatus.INTERRUPTED.value)),
     )
     return {each.site_run_id: each for each in session.scalars(select(HarvestSiteRun).where(*its))}
+
+
+def notes_of(session: Session, run_id: int, code: str) -> Sequence[str | None]:
+    """The messages of the rows with this operation code in the log of a run."""
+    its = (HarvestLog.run_id == run_id, HarvestLog.harvest_operation_code == code)
+    return session.scalars(select(HarvestLog.message).where(*its)).all()
 
 
 def was_whole(session: Session, run_id: int) -> bool:

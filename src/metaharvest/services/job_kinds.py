@@ -7,7 +7,7 @@ a kind by an entry point in the group `metaharvest.jobs`, whose object is a `Kin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ from metaharvest.harvest.worker_session import SliceEnd
 from metaharvest.jobs import making
 from metaharvest.jobs.claims import Claim, HeldClaims
 from metaharvest.journal.workers_journal import RunOfWorkers, WorkersJournal
-from metaharvest.model import RunStatus
+from metaharvest.model import Finding, RunStatus
 from metaharvest.model.jobs import JobKind, JobState
 from metaharvest.services import pipeline, public_flags
 from metaharvest.services.runs import end_of_distributed_run
@@ -75,44 +75,47 @@ def _harvest(context: JobContext, _collected: None) -> bool:
 # -- the end of a run
 
 
-def _collect_closing(context: JobContext) -> date | None:
-    """The day of the run; None if the run is closed already."""
+def _collect_closing(context: JobContext) -> tuple[date, RunStatus] | None:
+    """The day of the run, and its status: a worker may have died after it closed the run; None if it was removed."""
     with context.harvester.reading() as session:
         run = session.get(HarvestRun, context.claim.run_id)
-        return run.harvest_date if run is not None and run.status == RunStatus.RUNNING.value else None
+        return None if run is None else (run.harvest_date, RunStatus(run.status))
 
 
-def _close_run(context: JobContext, today: date | None) -> bool:
+def _close_run(context: JobContext, collected: tuple[date, RunStatus] | None) -> bool:
     """Close the run with its composite report, and have the reports delivered by a job of its own."""
     harvester, claim = context.harvester, context.claim
-    if today is not None and claim.run_id is not None:
-        public_flags.align(harvester)
-        run, engine, settings = RunOfWorkers(claim.run_id, today), harvester.engine, harvester.settings
-        held = HeldClaims()
-        held.add(claim)
-        with WorkersJournal(engine, settings, harvester.targets, harvester.now, run, held) as journal:
-            taken_back = _taken_back(harvester, claim.run_id)
-            cut_short = [
-                journal.cut_short(WHY_ENDED[rule], subjects)
-                for rule, subjects in taken_back.items()
-                if rule in WHY_ENDED
-            ]
-            journal.report_run()
-            status = journal.close_run()
-        end_of_distributed_run(harvester, claim.run_id, status, " ".join(cut_short))
+    if collected is not None and claim.run_id is not None:
+        today, status = collected
+        taken_back = _taken_back(harvester, claim.run_id)
+        if status is RunStatus.RUNNING:
+            public_flags.align(harvester)
+            status = _closed(context, RunOfWorkers(claim.run_id, today), taken_back)
+        end_of_distributed_run(harvester, claim.run_id, status, " ".join(why.message for why, _ in taken_back))
     with harvester.writing() as session:
         making.make(session, [deliver_job()])
     return True
 
 
-def _taken_back(harvester: Harvester, run_id: int) -> dict[str, list[str]]:
-    """The subjects of the jobs that the run took back, by the rule of the finding about it."""
+def _closed(context: JobContext, run: RunOfWorkers, taken_back: Sequence[tuple[Finding, Sequence[str]]]) -> RunStatus:
+    """Close the run. Each step may be repeated: a worker may have died after it."""
+    harvester, held = context.harvester, HeldClaims()
+    held.add(context.claim)
+    with WorkersJournal(harvester.engine, harvester.settings, harvester.targets, harvester.now, run, held) as journal:
+        for why, subjects in taken_back:
+            journal.cut_short(why, subjects)
+        journal.report_run()
+        return journal.close_run()
+
+
+def _taken_back(harvester: Harvester, run_id: int) -> Sequence[tuple[Finding, Sequence[str]]]:
+    """The reasons why the run took jobs back, each with the subjects of the jobs."""
     found: dict[str, list[str]] = {}
-    its = (Job.run_id == run_id, Job.state == JobState.CANCELLED.value, Job.sentence.is_not(None))
+    its = (Job.run_id == run_id, Job.state == JobState.CANCELLED.value, Job.sentence.in_(WHY_ENDED))
     with harvester.reading() as session:
         for rule, subject in session.execute(select(Job.sentence, Job.subject).where(*its).order_by(Job.job_id)):
             found.setdefault(str(rule), []).append(subject)
-    return found
+    return [(WHY_ENDED[rule], subjects) for rule, subjects in found.items()]
 
 
 # -- the delivery of reports
