@@ -33,8 +33,8 @@ from support.own_servers import OwnServer
 from support.rabbitmq import RabbitNode
 
 DOCUMENTS, WORKERS = 8, 6
-SECONDS = 0.4
-"""The time that each document takes, and each page of records."""
+SECONDS, WHOLE_SECONDS = 0.1, 1.0
+"""The time that each document takes, and each page of records; with many kills, the run must last."""
 CUT_SECONDS = 75
 """The time without a network after which other workers have the jobs of a machine."""
 MANY = 20
@@ -50,6 +50,7 @@ class Fleet:
     own: OwnServer | None
     database: TestDatabase
     sites: int
+    seconds: float
     hosts: list[HttpServer] = field(default_factory=list)
 
 
@@ -73,7 +74,7 @@ def fleet(request: pytest.FixtureRequest, servers: Servers, kills: int) -> Itera
             stack.callback(database.engine.dispose)
         broker = RabbitNode(address)
         stack.callback(broker.close)
-        fleet = Fleet(machines, broker, own, database, sites)
+        fleet = Fleet(machines, broker, own, database, sites, SECONDS if kills < MANY else WHOLE_SECONDS)
         for host in range(hosts):
             fleet.hosts.append(stack.enter_context(HttpServer(host=machines.address(host))))
         yield fleet
@@ -226,9 +227,9 @@ def publish_sites(harvester: Harvester, fleet: Fleet) -> list[str]:
     for number in range(fleet.sites):
         server = fleet.hosts[number % len(fleet.hosts)]
         if number % 5:
-            published += publish_list(harvester, server, f"site{number}", DOCUMENTS, SECONDS)
+            published += publish_list(harvester, server, f"site{number}", DOCUMENTS, fleet.seconds)
         else:
-            published += publish_repository(harvester, server, f"site{number}", DOCUMENTS, SECONDS)
+            published += publish_repository(harvester, server, f"site{number}", DOCUMENTS, fleet.seconds)
     return published
 
 

@@ -68,7 +68,12 @@ class Machines:
             assert _ip("link", "set", self._names[machine], state)
 
     def _made(self) -> bool:
-        if os.geteuid() or shutil.which("ip") is None or not _ip("link", "add", self._bridge, "type", "bridge"):
+        if (
+            not self._names
+            or os.geteuid()
+            or shutil.which("ip") is None
+            or not _ip("link", "add", self._bridge, "type", "bridge")
+        ):
             return False
         for host in range(self._hosts):
             _ip("addr", "add", f"{self._network}.1.{host + 1}/16", "dev", self._bridge)
