@@ -135,4 +135,4 @@ def test_the_values_of_an_element() -> None:
 )
 def test_batches_have_ten_bytes_or_one_document(sizes: list[int | None], found: list[list[int | None]]) -> None:
     page = [replace(DOCUMENT, size=size) for size in sizes]
-    assert [[each.size for each in batch] for batch in batches(page, 10)] == found
+    assert [[each.size for each in batch] for batch in batches(page, 10, lambda each: each.size or 0)] == found

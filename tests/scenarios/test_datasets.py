@@ -16,17 +16,26 @@ from typing import Any
 
 import pytest
 from lxml import etree
+from sqlalchemy import select
 
 from metaharvest.database.engine import readers, writers
-from metaharvest.replication.dataset.lines import NAMESPACE
+from metaharvest.database.models import CatalogueDocument
+from metaharvest.database.pipeline_models import OutputFile, OutputRecord, OutputText
+from metaharvest.model.outputs import Access, Licence, Output
+from metaharvest.model.stages import StepState
+from metaharvest.pipeline.cleaning.json import json_of
+from metaharvest.pipeline.cleaning.licences import spdx_of
+from metaharvest.pipeline.full_text.store import FolderStore
+from metaharvest.replication.dataset.lines import NAMESPACE, TEXT_NAMES
 from metaharvest.targets.embedded import EmbeddedTarget
 from support import schemas
-from support.catalogue import upload
+from support.catalogue import AT, upload
 from support.cli import process_as_others
 from support.databases import on_one_database
 from support.harvester import Harvester, eml, publish
 from support.http_server import HttpServer
 from support.oai_server import OaiServer
+from support.pipeline_steps import add_step
 from support.waiting import wait_until
 
 HELD = """\
@@ -270,6 +279,112 @@ def test_parquet_has_the_same_as_json(harvester: Harvester, server: HttpServer) 
     assert [{**row, "changed_at": row["changed_at"].isoformat()} for row in rows] == [
         {name: value for name, value in line.items() if not name.startswith("content")} for line in lines
     ]
+
+
+CC_BY = "https://creativecommons.org/licenses/by/4.0/"
+
+
+def add_text(harvester: Harvester, document_id: str, text: str, licence: str | None, **other: Any) -> None:
+    """The text of a document, as the pipeline leaves it in the tables and in the folder."""
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    values: dict[str, Any] = {"revision": 1, "state": StepState.DONE, "access": None, "until": None} | other
+    output = Output(
+        "oai_dc",
+        licences=(Licence(licence, "dc:rights[1]", spdx_of(licence)),) if licence else (),
+        access=values["access"],
+        embargo_until=values["until"],
+    )
+    with writers(harvester.engine).begin() as session:
+        its = CatalogueDocument.document_id == document_id
+        number = session.scalars(select(CatalogueDocument.catalogue_document_id).where(its)).one()
+        of = {"catalogue_document_id": number}
+        session.add(OutputRecord(**of, revision=values["revision"], version=1, content=json_of(output)))
+        file = {"sha256": "f" * 64, "media_type": "application/pdf", "size": 9, "kept": False, "fetched_at": AT}
+        at = {"url": "https://e.org/1", "final_url": "https://me:secret@e.org/1.pdf", "found_by": "identifier"}
+        session.add(OutputFile(**of, rank=0, licence=licence, **file, **at))
+        session.add(
+            OutputText(**of, version=1, file_sha256="f" * 64, text_sha256=digest, characters=len(text), language="en")
+        )
+        add_step(session, document_id, "full-text", values["state"], revision=values["revision"])
+    FolderStore(harvester.folder / "pipeline" / "texts").put(digest, text.encode())
+
+
+@on_one_database
+def test_full_texts_are_given_away_only_where_the_licence_allows_it(
+    harvester: Harvester, server: HttpServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    names = [f"a.{number}" for number in range(1, 13)]
+    harvester.add_site("elm", publish(server, *(f"{name}.1" for name in names)))
+    harvester.add_site("oak", publish(server, "b.1.1", path="/oak.xml"))
+    harvester.run("2026-11-20")
+    add_text(harvester, "a.1", "Ünder CC\n\tBY", CC_BY)
+    add_text(harvester, "a.2", "without a version", "CC BY-NC")
+    add_text(harvester, "a.3", "not changed", "CC BY-ND 4.0")
+    add_text(harvester, "a.4", "no licence", None)
+    add_text(harvester, "a.5", "restricted", CC_BY, access=Access.RESTRICTED)
+    add_text(harvester, "a.6", "closed for long", CC_BY, access=Access.EMBARGOED, until="2999-01-01")
+    add_text(harvester, "a.7", "of another revision", CC_BY, revision=0)
+    add_text(harvester, "a.8", "not found again", CC_BY, state=StepState.FAILED)
+    add_text(harvester, "a.9", "withdrawn", CC_BY)
+    add_text(harvester, "a.10", "erased", CC_BY)
+    add_text(harvester, "a.11", "lost", CC_BY)
+    add_text(harvester, "a.12", "open by now", CC_BY, access=Access.EMBARGOED, until="2020-01-01")
+    add_text(harvester, "b.1", "hidden", CC_BY)
+    assert harvester("target", "withdraw", "a.9", "--reason", "a person objects").code == 0
+    assert harvester("target", "withdraw", "a.10", "--reason", "a person objects", "--erase", "--yes").code == 0
+    store = FolderStore(harvester.folder / "pipeline" / "texts")
+    store.delete(hashlib.sha256(b"lost").hexdigest())
+    settings = harvester.config.read_text(encoding="utf-8")
+    harvester.config.write_text(settings + '[web]\nhidden = ["oak"]\n', encoding="utf-8")
+
+    folder = harvester.folder / "dataset"
+    said = harvester("export", "dataset", str(folder), "--full-text")
+    assert (said.code, "3 full texts" in said.out, "--full-text" in said.out) == (0, True, True), said.err
+    assert "The text of a.11 is not in the folder" in caplog.text
+    lines = {each["document_id"]: each for each in lines_of(folder)}
+    assert not any(schemas.problems("dataset-line", each) for each in lines.values())
+    assert {name: each["text"] for name, each in lines.items() if each["text"] is not None} == {
+        "a.1": "Ünder CC\n\tBY",
+        "a.2": "without a version",
+        "a.12": "open by now",
+    }
+    assert len(lines) == 12
+    assert "b.1" not in lines
+    first = {name: value for name, value in lines["a.1"].items() if name.startswith("text_")}
+    assert first == {
+        "text_licence": "CC-BY-4.0",
+        "text_url": "https://e.org/1.pdf",
+        "text_language": "en",
+        "text_sha256": hashlib.sha256("Ünder CC\n\tBY".encode()).hexdigest(),
+    }
+    assert lines["a.2"]["text_licence"] == "CC-BY-NC"
+    assert {value for name, value in lines["a.3"].items() if name.startswith("text")} == {None}
+    manifest = manifest_of(folder)
+    assert (manifest["with_texts"], manifest["texts"], manifest["files"][0]["texts"]) == (True, 3, 3)
+
+    (folder / "manifest.json").rename(folder / "manifest.partial.json")
+    other = harvester("export", "dataset", str(folder))
+    assert (other.code, "--full-text" in other.err) == (2, True)
+    assert harvester("export", "dataset", str(folder), "--full-text").code == 0
+    assert manifest_of(folder)["files"] == manifest["files"]
+
+    table = harvester.folder / "table"
+    parquet: Any = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed: the extra is parquet")
+    assert harvester("export", "dataset", str(table), "--full-text", "--format", "parquet").code == 0
+    rows = parquet.read_table(table / manifest_of(table)["files"][0]["file"]).to_pylist()
+    in_table = {row["document_id"]: {name: row[name] for name in TEXT_NAMES} for row in rows}
+    assert in_table == {name: {each: line[each] for each in TEXT_NAMES} for name, line in lines.items()}
+
+
+@on_one_database
+def test_full_texts_need_their_folder_and_a_format_for_them(harvester: Harvester) -> None:
+    fill(harvester, 1)
+    folder = harvester.folder / "dataset"
+    said = harvester("export", "dataset", str(folder), "--full-text", "--format", "xml")
+    assert (said.code, "Files of the format xml have no full texts" in said.err) == (2, True)
+    said = harvester("export", "dataset", str(folder), "--full-text")
+    assert (said.code, "Run the pipeline first" in said.err) == (2, True)
+    assert not folder.exists()
 
 
 @on_one_database

@@ -67,8 +67,13 @@ def workbook(invocation: Invocation, file: Path) -> None:
 @click.option(
     "--documents-per-file", type=ROWS, default=100_000, show_default=True, metavar="N", help="A file ends also at 1 GB."
 )
+@click.option(
+    "--full-text", "with_texts", is_flag=True, help="Also the texts whose licence allows it; not with --format xml."
+)
 @click.pass_obj
-def dataset(invocation: Invocation, folder: Path, file_format: str, since: int, documents_per_file: int) -> int:
+def dataset(
+    invocation: Invocation, folder: Path, file_format: str, since: int, documents_per_file: int, with_texts: bool
+) -> int:
     """Write the documents of the embedded target, with their origin, into files in a new folder.
 
     Deleted documents are in it as tombstones. The last file is manifest.json: it lists the files with counts and
@@ -80,12 +85,13 @@ def dataset(invocation: Invocation, folder: Path, file_format: str, since: int, 
     Examples:
       metaharvest export dataset all-documents
       metaharvest export dataset changes --since 12 --format parquet
+      metaharvest export dataset open-texts --full-text
     """
     from metaharvest.cli.progress import shown_progress
     from metaharvest.reports.phrasing import counted
     from metaharvest.services import export
 
-    request = export.DatasetRequest(folder, file_format, since, documents_per_file)
+    request = export.DatasetRequest(folder, file_format, since, documents_per_file, with_texts)
     try:
         with stop_on_signal(_STOPPED) as stop, shown_progress(transient=True) as progress:
             manifest = export.write_dataset(invocation.harvester, request, progress, stop)
@@ -96,6 +102,8 @@ def dataset(invocation: Invocation, folder: Path, file_format: str, since: int, 
         click.echo(_STOPPED, err=True)
         return ExitCode.INTERRUPTED
     counts = f"{counted(manifest.documents, 'document')}, {counted(manifest.deleted, 'deletion')}"
+    counts += f", {counted(manifest.texts, 'full text')}" if manifest.with_texts else ""
     click.echo(clean(f"Wrote {counted(len(manifest.files), 'file')} into {folder}: {counts}."))
-    click.echo(f"What changes from now on: {invocation.start} export dataset FOLDER --since {manifest.last_change_seq}")
+    again = f"export dataset FOLDER --since {manifest.last_change_seq}{' --full-text' if manifest.with_texts else ''}"
+    click.echo(f"What changes from now on: {invocation.start} {again}")
     return ExitCode.DONE

@@ -23,7 +23,9 @@ from metaharvest.queries.sites import registered_sites
 from metaharvest.queries.year import COLUMNS as YEAR_COLUMNS
 from metaharvest.queries.year import SITE_COLUMNS, RuleOfYear, YearFigures, year_figures
 from metaharvest.replication.dataset.exporter import DatasetRequest, export_dataset
+from metaharvest.replication.dataset.formats import FORMATS
 from metaharvest.replication.dataset.manifest import Manifest
+from metaharvest.replication.dataset.texts import Texts
 from metaharvest.reports import workbook
 from metaharvest.reports.workbook import Sheet
 
@@ -77,8 +79,11 @@ def write_dataset(
 ) -> Manifest:
     """Write the documents of the catalogue into files; see `export_dataset` for the result and the other errors.
 
-    Raises RequestError if the format needs a library that is not installed, or no documents go to the embedded target.
+    Raises RequestError if the format needs a library that is not installed, or cannot have texts, if there are no
+    texts, or if no documents go to the embedded target.
     """
+    if request.with_texts and not FORMATS[request.format].has_texts:
+        raise RequestError(f"Files of the format {request.format} have no full texts. Give another --format.")
     if request.format == "parquet" and find_spec("pyarrow") is None:
         raise RequestError("Parquet needs pyarrow. Install it with `pip install 'metaharvest[parquet]'`.")
     settings = harvester.settings
@@ -89,7 +94,10 @@ def write_dataset(
             f"{settings.target.kind}."
         )
     progress, stop = progress or Progress(), stop or StopSignal()
-    return export_dataset(request, harvester.reading, _hidden(harvester), harvester.now, progress, stop)
+    texts = None
+    if request.with_texts:
+        texts = Texts(settings.path(settings.pipeline.folder) / "texts", harvester.now().date())
+    return export_dataset(request, harvester.reading, _hidden(harvester), harvester.now, progress, stop, texts)
 
 
 def _hidden(harvester: Harvester) -> Hidden:

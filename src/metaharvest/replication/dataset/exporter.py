@@ -8,7 +8,7 @@ its end, so a document that changes meanwhile comes once more, later.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -31,8 +31,9 @@ from metaharvest.errors import RequestError
 from metaharvest.harvest.context import Progress
 from metaharvest.harvest.deadlines import StopSignal
 from metaharvest.replication.dataset.formats import FORMATS
-from metaharvest.replication.dataset.lines import Line
+from metaharvest.replication.dataset.lines import FullText, Line
 from metaharvest.replication.dataset.manifest import DatasetFile, Manifest, as_json, from_json
+from metaharvest.replication.dataset.texts import SharedText, Texts
 
 MANIFEST = "manifest.json"
 _BEGUN = "manifest.partial.json"
@@ -52,12 +53,16 @@ Sessions = Callable[[], AbstractContextManager[Session]]
 
 @dataclass(frozen=True, slots=True)
 class DatasetRequest:
-    """A dataset in a folder: its format, the number of the change after which it begins, and the lines of a file."""
+    """A dataset in a folder: its format, the number of the change after which it begins, and the lines of a file.
+
+    `with_texts`: the full texts that may be given away are in it.
+    """
 
     folder: Path
     format: str = "jsonl"
     since: int = 0
     documents_per_file: int = 100_000
+    with_texts: bool = False
 
 
 def export_dataset(
@@ -67,8 +72,11 @@ def export_dataset(
     now: Callable[[], datetime],
     progress: Progress,
     stop: StopSignal,
+    texts: Texts | None = None,
 ) -> Manifest:
     """Write the dataset, or go on with it; returns its manifest, without a time if `stop` has ended it early.
+
+    `texts` are there if the request wants them.
 
     Raises RequestError if the folder has something else, or `since` is too high; OSError.
     """
@@ -79,7 +87,7 @@ def export_dataset(
     request.folder.mkdir(parents=True, exist_ok=True)
     with _locked(request.folder):
         manifest = _begun(request)
-        reader = _Reader(sessions, hidden, request.documents_per_file)
+        reader = _Reader(sessions, hidden, request.documents_per_file, texts)
         name = request.folder.name or str(request.folder)
         progress.site_began(name)
         progress.documents_listed(name, reader.number_after(manifest.last_change_seq))
@@ -102,10 +110,11 @@ def export_dataset(
 class _Reader:
     """Reads the lines of one file after another."""
 
-    def __init__(self, sessions: Sessions, hidden: Hidden, most: int) -> None:
+    def __init__(self, sessions: Sessions, hidden: Hidden, most: int, texts: Texts | None) -> None:
         self._sessions = sessions
         self._hidden = hidden
         self._most = most
+        self._texts = texts
 
     def number_after(self, seq: int) -> int:
         with self._sessions() as session:
@@ -117,31 +126,55 @@ class _Reader:
         while number < self._most and size < _FILE_BYTES:
             with self._sessions() as session:
                 page = changed_documents(session, seq, min(_PAGE, self._most - number), self._hidden)
+                shared = self._shared(session, page)
+
+            def size_of(document: ChangedDocument, shared: Mapping[str, SharedText] = shared) -> int:
+                text = shared.get(document.document_id)
+                return (document.size or 0) + (text.characters if text else 0)
+
             if not page:
                 return
-            for batch in batches(page, _BATCH_BYTES):
-                yield self._lines(batch)
+            for batch in batches(page, _BATCH_BYTES, size_of):
+                yield self._lines(batch, shared)
                 number, seq = number + len(batch), batch[-1].change_seq
-                size += sum(each.size or 0 for each in batch)
+                size += sum(map(size_of, batch))
                 if size >= _FILE_BYTES:
                     return
 
-    def _lines(self, batch: Sequence[ChangedDocument]) -> Sequence[Line]:
+    def _shared(self, session: Session, page: Sequence[ChangedDocument]) -> Mapping[str, SharedText]:
+        """The texts of these documents that may be given away; none in a dataset without texts."""
+        if self._texts is None:
+            return {}
+        revisions = {each.document_id: each.revision for each in page if not each.is_deleted}
+        return self._texts.shared(session, revisions)
+
+    def _lines(self, batch: Sequence[ChangedDocument], shared: Mapping[str, SharedText]) -> Sequence[Line]:
         wanted = [each.revision_id for each in batch if each.revision_id is not None]
         with self._sessions() as session:
             contents = contents_of(session, wanted)
-        return [Line(each, None if each.revision_id is None else contents.get(each.revision_id)) for each in batch]
+        return [self._line(each, contents.get(each.revision_id or 0), shared.get(each.document_id)) for each in batch]
+
+    def _line(self, document: ChangedDocument, content: bytes | None, shared: SharedText | None) -> Line:
+        """A line. A document whose bytes are erased has no text."""
+        if self._texts is None:
+            return Line(document, content)
+        text = None
+        if content is not None and shared is not None:
+            text = self._texts.read(document.document_id, shared)
+        return Line(document, content, FullText(text, shared))
 
 
-def batches(page: Sequence[ChangedDocument], most: int) -> Iterator[Sequence[ChangedDocument]]:
+def batches(
+    page: Sequence[ChangedDocument], most: int, size_of: Callable[[ChangedDocument], int]
+) -> Iterator[Sequence[ChangedDocument]]:
     """The documents in batches of at most this number of bytes; a larger document is a batch of its own."""
     batch, size = list[ChangedDocument](), 0
     for each in page:
-        if batch and size + (each.size or 0) > most:
+        if batch and size + size_of(each) > most:
             yield batch
             batch, size = [], 0
         batch.append(each)
-        size += each.size or 0
+        size += size_of(each)
     if batch:
         yield batch
 
@@ -153,15 +186,16 @@ def _write(
     wanted = FORMATS[request.format]
     path = request.folder / f"part-{number:05}{wanted.suffix}"
     temporary = path.with_name(f".{path.name}.new")
-    documents = deleted = first = last = 0
+    documents = deleted = texts = first = last = 0
     try:
-        with wanted.opened(temporary) as write:
+        with wanted.opened(temporary, request.with_texts) as write:
             for batch in lines:
                 if stop.is_set():
                     break
                 write(batch)
                 gone = sum(each.document.is_deleted for each in batch)
                 documents, deleted = documents + len(batch) - gone, deleted + gone
+                texts += sum(1 for each in batch if each.full_text and each.full_text.text is not None)
                 first, last = first or batch[0].document.change_seq, batch[-1].document.change_seq
         if stop.is_set():
             temporary.unlink()
@@ -175,7 +209,7 @@ def _write(
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    return DatasetFile(path.name, documents, deleted, first, last, path.stat().st_size, digest)
+    return DatasetFile(path.name, documents, deleted, first, last, path.stat().st_size, digest, texts)
 
 
 def _counted(lines: Iterator[Sequence[Line]], name: str, progress: Progress) -> Iterator[Sequence[Line]]:
@@ -186,7 +220,8 @@ def _counted(lines: Iterator[Sequence[Line]], name: str, progress: Progress) -> 
 
 def _begun(request: DatasetRequest) -> Manifest:
     """The manifest to go on with; a new one in an empty folder. Raises RequestError if the folder has another one."""
-    folder, new = request.folder, Manifest(request.format, request.since, request.documents_per_file)
+    folder = request.folder
+    new = Manifest(request.format, request.since, request.documents_per_file, with_texts=request.with_texts)
     begun = folder / _BEGUN
     if (folder / MANIFEST).exists():
         raise RequestError(f"{folder} has a complete dataset. Give another folder.")
@@ -202,9 +237,10 @@ def _begun(request: DatasetRequest) -> Manifest:
     except ValueError as error:
         raise RequestError(f"{begun} is not a manifest of this version. Delete the folder, and begin again.") from error
     if not found.is_begun_like(new):
+        options = f"--format {found.format} --since {found.since} --documents-per-file {found.documents_per_file}"
+        options += " --full-text" if found.with_texts else ""
         raise RequestError(
-            f"{folder} has a dataset that is not complete, begun with --format {found.format} --since {found.since} "
-            f"--documents-per-file {found.documents_per_file}. Give these options, or another folder."
+            f"{folder} has a dataset that is not complete, begun with {options}. Give these options, or another folder."
         )
     for file in found.files:
         path = folder / file.file

@@ -13,20 +13,35 @@ from xml.sax.saxutils import escape, quoteattr
 from lxml import etree
 
 from metaharvest.catalogue.changed_documents import ChangedDocument
+from metaharvest.replication.dataset.texts import SharedText
 from metaharvest.text import only_xml
 
 NAMESPACE = "urn:metaharvest:dataset:1"
 """The namespace of the elements around the documents of an XML file."""
 
+TEXT_NAMES = ("text_licence", "text_url", "text_language", "text_sha256", "text")
+"""The names of the values of a full text."""
+
 _LONGEST_DECLARATION = 400
 _ENCODING = re.compile(rb"\sencoding\s*+=\s*+[\"']([A-Za-z0-9._:-]{1,40})[\"']")
 
 
+class FullText(NamedTuple):
+    """The text of an output, with what is known of it; all values are None if the dataset has none of this output."""
+
+    text: str | None = None
+    shared: SharedText | None = None
+
+
 class Line(NamedTuple):
-    """A document and its bytes; None: it is deleted, or the bytes are lost."""
+    """A document and its bytes; None: it is deleted, or the bytes are lost.
+
+    `full_text` is None in a dataset without texts.
+    """
 
     document: ChangedDocument
     content: bytes | None
+    full_text: FullText | None = None
 
 
 def row_of(document: ChangedDocument) -> Mapping[str, object]:
@@ -51,6 +66,16 @@ def row_of(document: ChangedDocument) -> Mapping[str, object]:
     }
 
 
+def text_row_of(line: Line) -> Mapping[str, object]:
+    """The values of the full text by name; empty in a dataset without texts."""
+    if line.full_text is None:
+        return {}
+    text, shared = line.full_text
+    if text is None or shared is None:
+        return dict.fromkeys(TEXT_NAMES)
+    return dict(zip(TEXT_NAMES, (shared.licence, shared.url, shared.language, shared.sha256, text), strict=True))
+
+
 def as_json(line: Line) -> bytes:
     """A line of JSON."""
     encoding, content = None, None
@@ -58,7 +83,8 @@ def as_json(line: Line) -> bytes:
         text = utf8_text(line.content)
         encoding, content = ("base64", _base64(line.content)) if text is None else ("utf-8", text)
     values = {**row_of(line.document), "changed_at": line.document.changed_at.isoformat()}
-    return json.dumps({**values, "content_encoding": encoding, "content": content}, ensure_ascii=False).encode() + b"\n"
+    values |= {"content_encoding": encoding, "content": content, **text_row_of(line)}
+    return json.dumps(values, ensure_ascii=False).encode() + b"\n"
 
 
 def as_element(line: Line) -> bytes:

@@ -12,7 +12,10 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class DatasetFile:
-    """A complete file: its name, numbers of documents and tombstones, first and last change, length and digest."""
+    """A complete file: its name, numbers of documents and tombstones, first and last change, length and digest.
+
+    `texts` is the number of full texts.
+    """
 
     file: str
     documents: int
@@ -21,6 +24,7 @@ class DatasetFile:
     last_change_seq: int
     bytes: int
     sha256: str
+    texts: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,7 @@ class Manifest:
     """The complete files of a dataset in `format`, which has the changes after the number `since`.
 
     `documents_per_file` is the most lines of a file. `created_at` is None until the dataset is complete.
+    `with_texts`: full texts are in it.
     """
 
     format: str
@@ -35,6 +40,7 @@ class Manifest:
     documents_per_file: int
     files: tuple[DatasetFile, ...] = ()
     created_at: datetime | None = None
+    with_texts: bool = False
 
     @property
     def first_change_seq(self) -> int | None:
@@ -56,6 +62,11 @@ class Manifest:
         """The number of tombstones."""
         return sum(each.deleted for each in self.files)
 
+    @property
+    def texts(self) -> int:
+        """The number of full texts."""
+        return sum(each.texts for each in self.files)
+
     def with_file(self, file: DatasetFile) -> Manifest:
         """The manifest with one more complete file."""
         return replace(self, files=(*self.files, file))
@@ -71,11 +82,13 @@ def as_json(manifest: Manifest) -> bytes:
         "format_version": FORMAT_VERSION,
         "format": manifest.format,
         "documents_per_file": manifest.documents_per_file,
+        "with_texts": manifest.with_texts,
         "since": manifest.since,
         "first_change_seq": manifest.first_change_seq,
         "last_change_seq": manifest.last_change_seq,
         "documents": manifest.documents,
         "deleted": manifest.deleted,
+        "texts": manifest.texts,
         "created_at": manifest.created_at and manifest.created_at.isoformat(),
         "files": [asdict(each) for each in manifest.files],
     }
@@ -89,6 +102,7 @@ def from_json(content: bytes) -> Manifest:
         if value["format_version"] != FORMAT_VERSION:
             raise ValueError(f"the version is {value['format_version']}")
         files = tuple(DatasetFile(**each) for each in value["files"])
-        return Manifest(value["format"], value["since"], value["documents_per_file"], files)
+        with_texts = value.get("with_texts", False)
+        return Manifest(value["format"], value["since"], value["documents_per_file"], files, with_texts=with_texts)
     except (KeyError, TypeError) as error:
         raise ValueError(str(error)) from error

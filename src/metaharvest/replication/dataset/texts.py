@@ -1,0 +1,106 @@
+"""The full texts that a dataset may have: those whose licence allows it, of the current revision of their document."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Select, and_, select
+from sqlalchemy.orm import Session
+
+from metaharvest.catalogue.current import DOCUMENTS
+from metaharvest.database.models import Base
+from metaharvest.database.pipeline_models import OutputFile, OutputRecord, OutputText, PipelineStep
+from metaharvest.errors import RequestError
+from metaharvest.fetch.url import without_login
+from metaharvest.model.stages import StageName, StepState
+from metaharvest.pipeline.cleaning.json import output_of
+from metaharvest.pipeline.full_text.store import FolderStore
+from metaharvest.pipeline.redistribution import shared_under
+
+log = logging.getLogger(__name__)
+
+_RECORDS, _FILES, _TEXTS, _STEPS = (
+    Base.metadata.tables[each.__tablename__] for each in (OutputRecord, OutputFile, OutputText, PipelineStep)
+)
+_FOUND: Select[*tuple[Any, ...]] = (
+    select(
+        *DOCUMENTS.c["document_id", "revision"],
+        _RECORDS.c.content,
+        *_FILES.c["licence", "final_url"],
+        *_TEXTS.c["text_sha256", "characters", "language"],
+    )
+    .select_from(DOCUMENTS)
+    .join(_RECORDS, _RECORDS.c.catalogue_document_id == DOCUMENTS.c.catalogue_document_id)
+    .join(_TEXTS, _TEXTS.c.catalogue_document_id == DOCUMENTS.c.catalogue_document_id)
+    .join(
+        _FILES,
+        and_(
+            _FILES.c.catalogue_document_id == DOCUMENTS.c.catalogue_document_id,
+            _FILES.c.sha256 == _TEXTS.c.file_sha256,
+            _FILES.c.rank == 0,
+        ),
+    )
+    .join(
+        _STEPS,
+        and_(
+            _STEPS.c.catalogue_document_id == DOCUMENTS.c.catalogue_document_id,
+            _STEPS.c.stage == StageName.FULL_TEXT.value,
+        ),
+    )
+    # The licence is the one of the current revision.
+    .where(_RECORDS.c.revision == DOCUMENTS.c.revision, _STEPS.c.revision == DOCUMENTS.c.revision)
+    .where(_STEPS.c.state != StepState.FAILED.value)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedText:
+    """A text that may be given away: its digest, characters, language (und: unknown), licence, and its file's address.
+
+    `licence` is an identifier of SPDX; without a version, the kind of a licence of Creative Commons.
+    """
+
+    sha256: str
+    characters: int
+    language: str
+    licence: str
+    url: str
+
+
+class Texts:
+    """The texts in the folder of the pipeline, on this day."""
+
+    def __init__(self, folder: Path, today: date) -> None:
+        """Raises RequestError if the folder has no texts."""
+        if not folder.is_dir():
+            raise RequestError(
+                f"There is no folder {folder}, which has the texts of the pipeline. Run the pipeline first, or correct "
+                "[pipeline] folder in the settings."
+            )
+        self._store = FolderStore(folder)
+        self._today = today
+
+    def shared(self, session: Session, revisions: Mapping[str, int]) -> Mapping[str, SharedText]:
+        """The texts of these documents, by their revisions, that may be given away."""
+        found = {}
+        for row in session.execute(_FOUND.where(DOCUMENTS.c.document_id.in_(revisions))):
+            if row.revision != revisions[row.document_id]:
+                continue
+            if licence := shared_under(output_of(row.content), row.licence, self._today):
+                url = without_login(row.final_url)
+                text = SharedText(row.text_sha256, row.characters, row.language, licence, url)
+                found[row.document_id] = text
+        return found
+
+    def read(self, document_id: str, text: SharedText) -> str | None:
+        """The text; None with a line in the log if it is not in the folder. Raises OSError if it cannot be read."""
+        try:
+            return self._store.read(text.sha256).decode()
+        except FileNotFoundError:
+            log.warning("The text of %s is not in the folder %s, and is left out", document_id, self._store.place)
+            return None
