@@ -77,6 +77,16 @@ def test_a_number_beyond_its_limits_is_told(tmp_path: Path) -> None:
     assert time_limit.endswith("[validation] time_limit = -1: input should be greater than or equal to 0.")
 
 
+def test_the_pipeline_needs_an_address_and_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError) as raised:
+        load(write(tmp_path, '[pipeline]\nmail = "x"\nfolder = ""\n'), {})
+    text = "\n".join(raised.value.problems)
+    assert "'x' is not an email address; write it like name@example.org" in text
+    assert "[pipeline] folder" in text
+    assert "it must be the path of a folder" in text
+    assert load(write(tmp_path, '[pipeline]\nmail = ""\nfolder = "p"\n'), {}).pipeline.mail == ""
+
+
 def test_what_is_known_is_named_whole(tmp_path: Path) -> None:
     file = write(tmp_path, '[mail]\nfile = "x"\n[post]\n[sites.a]\nfolder = "x"\n')
     with pytest.raises(SettingsError) as raised:

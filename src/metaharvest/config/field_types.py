@@ -157,6 +157,10 @@ def _check_folder(value: object) -> object:
     return value
 
 
+def _check_email_if_any(address: str) -> str:
+    return check_email(address) if address else ""
+
+
 def _split(value: object) -> object:
     """A list that is given as one text (as in the environment): comma-separated, or as JSON."""
     if not isinstance(value, str):
@@ -177,6 +181,7 @@ def _check_target_kind(kind: str) -> str:
 
 
 Email = Annotated[str, AfterValidator(check_email)]
+OptionalEmail = Annotated[str, AfterValidator(_check_email_if_any)]
 Emails = Annotated[tuple[Email, ...], BeforeValidator(_split)]
 Sender = Annotated[Email, AfterValidator(_check_sender)]
 ZoneName = Annotated[str, AfterValidator(_check_zone)]
@@ -192,6 +197,7 @@ TargetKind = Annotated[str, AfterValidator(_check_target_kind)]
 SecretReference = Annotated[str, AfterValidator(check_reference)]
 LocalPath = Annotated[Path, AfterValidator(_check_path)]
 LocalFolder = Annotated[LocalPath | None, BeforeValidator(_check_folder)]
+OwnFolder = Annotated[LocalPath, BeforeValidator(_check_folder)]
 Networks = Annotated[tuple[Annotated[Network, BeforeValidator(check_network)], ...], BeforeValidator(_split)]
 Texts = Annotated[tuple[str, ...], BeforeValidator(_split)]
 Positive = Annotated[int, Field(gt=0)]

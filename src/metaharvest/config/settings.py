@@ -210,14 +210,14 @@ class PipelineSettings(_Section):
     """
 
     enabled: bool = False
-    folder: field_types.LocalPath = Path("pipeline")
+    folder: field_types.OwnFolder = Path("pipeline")
     files: str = ""
     full_text: bool = True
     keep_files: bool = True
     largest_file: field_types.Positive = 104_857_600
     crossref: field_types.WebAddress = ""
     grobid: field_types.WebAddress = ""
-    mail: str = ""
+    mail: field_types.OptionalEmail = ""
     search: field_types.SearchServer = ""
     seconds: field_types.SecondsOrNone = 14_400
 

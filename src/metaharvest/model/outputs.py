@@ -6,7 +6,7 @@ that the rules do not recognise stays as it was given, with None for what is not
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -163,3 +163,9 @@ class Output:
     def doi(self) -> str | None:
         """The first DOI of the output."""
         return next((each.value for each in self.identifiers if each.scheme == "doi"), None)
+
+    def as_of(self, today: str) -> Output:
+        """The output on this ISO date: open if its embargo has ended."""
+        if self.access is Access.EMBARGOED and self.embargo_until is not None and self.embargo_until <= today:
+            return replace(self, access=Access.OPEN)
+        return self

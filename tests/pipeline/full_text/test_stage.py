@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import load
 from metaharvest.database.pipeline_models import OutputFile, OutputRecord, OutputText
-from metaharvest.model.outputs import Access, Identifier, Licence, Output, ResourceType, Text
+from metaharvest.model.outputs import Access, FileLink, FileRole, Identifier, Licence, Output, ResourceType, Text
 from metaharvest.pipeline.cleaning.json import json_of
 from metaharvest.pipeline.full_text.stage import STAGE, tidy
 from metaharvest.pipeline.full_text.store import FolderStore
@@ -253,6 +253,18 @@ def test_a_record_may_close_its_file_or_have_none(installation: Harvester, web: 
     assert failure is not None
     assert (failure.rule, failure.retry_after) == ("full-text.licence", timedelta(days=10))
     assert web.server.requests == []
+
+
+def test_nobody_is_blamed_for_a_dataset_without_a_text(installation: Harvester, server: HttpServer) -> None:
+    kind = (ResourceType("Dataset", "x", "c_ddb1"),)
+    links = tuple(
+        FileLink(server.url(path), "x", FileRole.DATA, "application/pdf") for path in ("/gone.pdf", "/ill.pdf")
+    )
+    server.serve("/ill.pdf", b"", status=500)
+    know(installation, {1: Output("eml", types=kind, files=links), 2: Output("eml", types=kind, files=links[1:])})
+    results = run(installation, document(1), document(2))
+    assert [each.state for each in results.values()] == ["skipped", "skipped"]
+    assert server.asked("/gone.pdf") != []
 
 
 def test_a_server_that_asks_for_a_pause_gets_it(installation: Harvester, server: HttpServer) -> None:

@@ -84,8 +84,9 @@ def is_closed(output: Output, today: str) -> bool:
 
 
 def licence_of(output: Output) -> str | None:
-    """The licence of the output, as SPDX, an address or the words of the record."""
-    return next((each.spdx or each.url or each.text for each in output.licences), None)
+    """The licence of the output: the first one that SPDX has, else the first address or words of the record."""
+    known = next((each.spdx for each in output.licences if each.spdx), None)
+    return known or next((each.url or each.text for each in output.licences), None)
 
 
 _FILE, _SURE, _DIRECT, _OWN, _OTHER, _RELATED, _ELSEWHERE, _DOI = range(8)

@@ -224,6 +224,9 @@ async def _search(search: Search, crawler: Crawler, files: FileStore, today: dat
 
 
 def _without(search: Search, refusal: Refusal) -> Result:
+    """No file. A dataset, software or an image needs no text: nobody has to correct its links to data."""
+    if is_without_text(search.output):
+        return Result(search.document, NoFile(keeps=True) if search.known and keeps_files(refusal) else None)
     return Result(search.document, NoFile(keeps_files(refusal)), failure_of(refusal))
 
 

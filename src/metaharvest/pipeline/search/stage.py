@@ -66,7 +66,7 @@ def perform(context: Context, documents: Sequence[Document]) -> Iterator[Result]
         with current as writer:
             for some in batches(documents, _AT_ONCE):
                 with context.reading() as session:
-                    entries = _entries(session, some, context.folder)
+                    entries = _entries(session, some, context)
                 writer.put(entries)
                 found.update(each.number for each in entries)
             writer.remove([each.number for each in documents if each.number not in found])
@@ -133,7 +133,7 @@ def _is_made(context: Context, place: IndexPlace, begun: AbstractContextManager[
             with context.reading() as session:
                 numbers = _outputs_after(session, after)
                 documents = [each for each in stage_documents(session, numbers).values() if not each.is_gone]
-                entries = _entries(session, documents, context.folder)
+                entries = _entries(session, documents, context)
             writer.put(entries)
             uncommitted += len(entries)
             is_stopped = context.stops()
@@ -154,14 +154,20 @@ def _outputs_after(session: Session, number: int) -> Sequence[int]:
     return session.scalars(select(key).where(key > number).order_by(key).limit(_AT_ONCE)).all()
 
 
-def _entries(session: Session, documents: Sequence[Document], folder: Path) -> Sequence[Entry]:
-    """The entries of those documents that have an output."""
+def _entries(session: Session, documents: Sequence[Document], context: Context) -> Sequence[Entry]:
+    """The entries of those documents that have an output, as of today: an embargo may have ended."""
+    today = context.now().date().isoformat()
     numbers = [each.number for each in documents]
     outputs = {row[0]: row[1] for row in session.execute(_OUTPUTS, {"numbers": numbers})}
     works = {row[0]: row[1] for row in session.execute(_WORKS, {"numbers": numbers})}
-    texts = _full_texts(session, numbers, folder)
+    texts = _full_texts(session, numbers, context.folder)
     return [
-        entry_of(each, output_of(outputs[each.number]), works.get(each.number, each.number), texts.get(each.number))
+        entry_of(
+            each,
+            output_of(outputs[each.number]).as_of(today),
+            works.get(each.number, each.number),
+            texts.get(each.number),
+        )
         for each in documents
         if each.number in outputs
     ]
