@@ -67,7 +67,7 @@ def _candidates(session: Session, references: Sequence[Reference], own: int) -> 
 
 
 def _numbers(session: Session, keys: Iterable[str], own: int) -> Mapping[str, Sequence[int]]:
-    """The outputs with each of these keys, but those of a key that too many have."""
+    """The outputs with each of these keys; a key of too many outputs is left out."""
     known: list[str] = []
     for some in batches(sorted(keys)):
         counted = select(OutputTitle.title_key).where(OutputTitle.title_key.in_(some)).group_by(OutputTitle.title_key)

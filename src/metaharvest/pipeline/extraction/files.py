@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 
 from sqlalchemy import and_, or_, select
 from sqlalchemy.orm import Session
@@ -14,7 +13,7 @@ from metaharvest.database.engine import database_errors, writers
 from metaharvest.database.pipeline_models import OutputFile, OutputText, PipelineStep
 from metaharvest.pipeline import leftovers
 from metaharvest.pipeline.extraction import lookups
-from metaharvest.pipeline.full_text.store import FileStore, FolderStore, delete_settled, open_store
+from metaharvest.pipeline.full_text.store import FileStore, FolderStore, delete_settled, open_store, settle
 from metaharvest.pipeline.stage import Context, StageName, StepState
 
 READ_FILE = "read file"
@@ -22,13 +21,10 @@ READ_FILE = "read file"
 
 TEXT = "text"
 
-_UNCONFIRMED_FOR = timedelta(hours=1)
-"""The time after which the writer of a text that no row names is taken for dead."""
-
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """The store of files, and that of texts."""
+    """The store of files, and the store of texts."""
 
     files: FileStore
     texts: FileStore
@@ -42,7 +38,12 @@ def stores(context: Context) -> Stores:
 def tidy(context: Context) -> None:
     """Delete texts that no row names, files that are not to be kept, and old answers of services."""
     opened = stores(context)
-    _confirm_texts(context, opened.texts)
+
+    def used(digests: Sequence[str]) -> Collection[str]:
+        with context.reading() as session:
+            return {each for some in batches(digests) for each in _texts_in_use(session, some)}
+
+    settle(opened.texts, used)
     _delete_unused(context, TEXT, opened.texts, _texts_in_use)
     _delete_unused(context, READ_FILE, opened.files, _files_in_use)
     with database_errors(context.engine), writers(context.engine).begin() as session:
@@ -52,20 +53,6 @@ def tidy(context: Context) -> None:
 def _delete_unused(context: Context, kind: str, store: FileStore, used: leftovers.Used) -> None:
     """Delete the noted files of a kind that are not in use, and that nobody is writing."""
     leftovers.delete_unused(context, kind, used, lambda digest: delete_settled(store, digest))
-
-
-def _confirm_texts(context: Context, texts: FileStore) -> None:
-    """Note that rows name the new texts; delete those that none has named for an hour."""
-    ages = dict(texts.unconfirmed())
-    for some in batches(sorted(ages)):
-        with context.reading() as session:
-            used = set(_texts_in_use(session, some))
-        for digest in some:
-            is_abandoned = digest not in used and ages[digest] >= _UNCONFIRMED_FOR
-            if is_abandoned:
-                texts.delete(digest)
-            if is_abandoned or digest in used:
-                texts.confirm(digest)
 
 
 def _texts_in_use(session: Session, digests: Sequence[str]) -> Collection[str]:

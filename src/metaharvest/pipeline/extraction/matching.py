@@ -45,7 +45,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The work that a reference names. The score is 100 if the DOI says so, else that of the title."""
+    """The work that a reference names. The score is 100 if the DOI says so, else the score of the title."""
 
     work: Work
     method: str

@@ -98,7 +98,7 @@ def _clean(text: str) -> str:
 
 
 def _lines_of_page(page: int, text: str, xs: Sequence[int], ys: Sequence[int]) -> list[Line]:
-    """The lines of a page. A line of pdfium may hold several, broken by hyphens: `y` is that of the first."""
+    """The lines of a page. A line of pdfium may hold several, broken by hyphens: `y` is the place of the first."""
     placed = zip(text.split("\r\n"), xs, ys, strict=False)
     return [Line(cleaned, x, y, page) for each, x, y in placed if (cleaned := _clean(each))]
 

@@ -50,7 +50,7 @@ _REFERENCES = Base.metadata.tables[OutputReference.__tablename__]
 
 
 @dataclass(frozen=True, slots=True)
-class StoredFile:
+class KnownFile:
     """A file of an output, as far as this stage needs it."""
 
     sha256: str
@@ -84,7 +84,7 @@ class Extracted:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """No file of an output can be read. `dropped` are those that are not to be kept."""
+    """No file of an output can be read. `dropped` are its files that are not to be kept."""
 
     dropped: Collection[str]
 
@@ -100,7 +100,7 @@ class Unchanged:
 class _Known:
     """The rows of the tables for a batch of documents."""
 
-    files: Mapping[int, Sequence[StoredFile]]
+    files: Mapping[int, Sequence[KnownFile]]
     outputs: Mapping[int, Output]
     texts: Mapping[int, KnownText]
 
@@ -154,7 +154,7 @@ class _Work:
                 )
         return Result(document, Unread(_dropped(stored)) if failure else None, failure)
 
-    def _read(self, file: StoredFile, known: KnownText | None) -> tuple[bytes, Reading | None]:
+    def _read(self, file: KnownFile, known: KnownText | None) -> tuple[bytes, Reading | None]:
         """The bytes of a file, and what they have. Raises Unreadable and OSError.
 
         The text stands for a file that was not kept; no reading: the same rules have read it.
@@ -170,7 +170,7 @@ class _Work:
         return content, self._reader.read(content, file.media_type)
 
     def _extracted(
-        self, document: Document, file: StoredFile, content: bytes, reading: Reading, known: _Known
+        self, document: Document, file: KnownFile, content: bytes, reading: Reading, known: _Known
     ) -> Result:
         output = known.outputs.get(document.number)
         text = reading.text.encode()
@@ -199,7 +199,7 @@ class _Work:
         return Result(document, value, Failure("extraction.service-away", message, _AWAY) if message else None)
 
     def _references(self, reading: Reading, pdf: bytes) -> tuple[Sequence[Reference], str]:
-        """The references, and why GROBID, which reads those of a PDF, could not be asked for them."""
+        """The references, and why GROBID, which reads the references of a PDF, could not be asked."""
         if reading.references is not None:
             return reading.references, ""
         if self._grobid is not None and pdf:
@@ -215,7 +215,7 @@ class _Work:
     def _looked_up(
         self, found: Sequence[Reference], matched: list[Match | None], own: int
     ) -> tuple[list[Match | None], str]:
-        """The matches, with those of Crossref for references without a match and a DOI; and why it is away."""
+        """The matches, with matches of Crossref for references without a match and a DOI; and why Crossref is away."""
         if self._crossref is None:
             return matched, ""
         open_places = [place for place, each in enumerate(found) if matched[place] is None and each.doi is None]
@@ -238,7 +238,7 @@ def _own_references(reading: Reading) -> Sequence[Reference]:
     return [parsed(raw) for raw in references.find(reading.lines)]
 
 
-def _dropped(stored: Sequence[StoredFile]) -> Collection[str]:
+def _dropped(stored: Sequence[KnownFile]) -> Collection[str]:
     return [each.sha256 for each in stored if not each.kept]
 
 
@@ -249,13 +249,13 @@ _MISSING = (
 
 
 def _known(context: Context, numbers: Sequence[int]) -> _Known:
-    stored: defaultdict[int, list[StoredFile]] = defaultdict(list)
+    stored: defaultdict[int, list[KnownFile]] = defaultdict(list)
     with context.reading() as session:
         of_file = (OutputFile.catalogue_document_id, OutputFile.sha256, OutputFile.media_type, OutputFile.kept)
         query = select(*of_file).where(OutputFile.catalogue_document_id.in_(numbers))
         rows = session.execute(query.order_by(OutputFile.catalogue_document_id, OutputFile.rank))
         for number, sha256, media_type, kept in rows:
-            stored[number].append(StoredFile(sha256, media_type, kept))
+            stored[number].append(KnownFile(sha256, media_type, kept))
         contents = session.execute(
             select(OutputRecord.catalogue_document_id, OutputRecord.content).where(
                 OutputRecord.catalogue_document_id.in_(stored)

@@ -1,8 +1,8 @@
 """The addresses in a record that may lead to its file, the best first.
 
-The order: files that the record names as such; addresses of the record in the identifiers, those of its own host
-first; relations and sources; a DOI only if there is nothing else. Addresses of people, of social networks and of
-licences are never asked.
+The order: files that the record names as such; addresses in the identifiers of the record, its own host first;
+relations and sources; a DOI only if there is nothing else. Addresses of people, of social networks and of licences are
+never asked.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -29,8 +29,8 @@ from metaharvest.pipeline.full_text.kinds import TEXTS, kind_of
 from metaharvest.pipeline.full_text.links import candidates, is_closed, is_without_text
 from metaharvest.pipeline.full_text.outcome import closed, failure_of, keeps_files
 from metaharvest.pipeline.full_text.rows import StoredFile
-from metaharvest.pipeline.full_text.store import FileStore, delete_settled, open_store
-from metaharvest.pipeline.full_text.walk import Answer, Refusal, Walk
+from metaharvest.pipeline.full_text.store import UNCONFIRMED_FOR, FileStore, delete_settled, open_store, settle
+from metaharvest.pipeline.full_text.walk import Found, Refusal, Walk
 from metaharvest.pipeline.stage import Context, Document, Result, Stage, StageName
 from metaharvest.sites.registry import read_sites_of
 
@@ -43,9 +43,6 @@ _LOOK_SECONDS = 0.2
 
 _SECONDS_TO_END = 1.0
 """The time that searches under way have when the context stops."""
-
-_UNCONFIRMED_FOR = timedelta(hours=1)
-"""The time after which the writer of a file that no row names is taken for dead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,18 +95,15 @@ def remove(session: Session, numbers: Collection[int]) -> None:
 
 
 def tidy(context: Context) -> None:
-    """Delete the bytes that no row names any more, also those of a process that was killed before it wrote the row."""
+    """Delete the bytes that no row names any more, also if a process was killed before it wrote the row."""
     files = open_store(context.folder, context.settings.pipeline.files)
-    ages = dict(files.unconfirmed())
-    with context.reading() as session:
-        known = set(rows.used(session, list(ages)))
-    for sha256, age in ages.items():
-        if sha256 not in known and age >= _UNCONFIRMED_FOR:
-            files.delete(sha256)
-        if sha256 in known or age >= _UNCONFIRMED_FOR:
-            files.confirm(sha256)
 
-    leftovers.delete_unused(context, rows.KIND, rows.used, lambda each: delete_settled(files, each, _UNCONFIRMED_FOR))
+    def used(digests: Sequence[str]) -> Collection[str]:
+        with context.reading() as session:
+            return rows.used(session, digests)
+
+    settle(files, used)
+    leftovers.delete_unused(context, rows.KIND, rows.used, lambda each: delete_settled(files, each, UNCONFIRMED_FOR))
 
 
 def _searches(
@@ -217,10 +211,7 @@ async def _search(search: Search, crawler: Crawler, files: FileStore, today: dat
             await asyncio.to_thread(walk.take, candidate, answer)
     if walk.found is None:
         return _without(search, walk.refusal)
-    found = walk.found
-    return Result(
-        search.document, await _kept(search, found.candidate, found.answer, found.media_type, found.licence, files)
-    )
+    return Result(search.document, await _kept(search, walk.found, files))
 
 
 def _without(search: Search, refusal: Refusal) -> Result:
@@ -242,13 +233,12 @@ async def _again(search: Search, starts: Sequence[Candidate], crawler: Crawler, 
     if isinstance(answer, Refusal) or TEXTS.get(kind_of(answer.content, answer.media_type)) != known.media_type:
         return None
     same = Candidate(known.final_url, known.found_by, start=known.url)
-    return await _kept(search, same, answer, known.media_type, starts[0].licence or known.licence, files)
+    return await _kept(search, Found(same, answer, known.media_type, starts[0].licence or known.licence), files)
 
 
-async def _kept(
-    search: Search, candidate: Candidate, answer: Answer, media_type: str, licence: str | None, files: FileStore
-) -> StoredFile:
+async def _kept(search: Search, found: Found, files: FileStore) -> StoredFile:
     """Write the bytes, and return the row. Raises MetaharvestError."""
+    candidate, answer = found.candidate, found.answer
     try:
         await asyncio.to_thread(files.put, answer.sha256, answer.content)
     except OSError as error:
@@ -258,10 +248,10 @@ async def _kept(
         final_url=answer.url,
         found_by=candidate.found_by,
         sha256=answer.sha256,
-        media_type=media_type,
+        media_type=found.media_type,
         size=len(answer.content),
         kept=search.is_kept,
-        licence=licence,
+        licence=found.licence,
         etag=answer.etag,
         last_modified=answer.last_modified[:100] if answer.last_modified else None,
     )

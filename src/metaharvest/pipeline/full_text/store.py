@@ -10,7 +10,7 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,8 +21,8 @@ from metaharvest.errors import SettingsError
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _NEW = "new"
 _PART = "part-"
-_WRITTEN_WITHIN = timedelta(hours=1)
-"""A part of a file that is older was left by a process that was killed."""
+UNCONFIRMED_FOR = timedelta(hours=1)
+"""The time after which the writer of a file that no row names, or of a part of a file, is taken for dead."""
 
 
 class FileStore(Protocol):
@@ -69,6 +69,21 @@ def delete_settled(files: FileStore, sha256: str, after: timedelta = timedelta.m
         return False
     files.delete(sha256)
     return True
+
+
+def settle(files: FileStore, used: Callable[[Sequence[str]], Collection[str]]) -> None:
+    """Confirm the files that rows name. Delete the files that no row names, and whose writer is taken for dead.
+
+    `used` gives the digests, among some, that rows name.
+    """
+    ages = dict(files.unconfirmed())
+    known = used(sorted(ages))
+    for sha256, age in ages.items():
+        is_abandoned = sha256 not in known and age >= UNCONFIRMED_FOR
+        if is_abandoned:
+            files.delete(sha256)
+        if is_abandoned or sha256 in known:
+            files.confirm(sha256)
 
 
 def place_of(sha256: str) -> str:
@@ -135,7 +150,7 @@ class FolderStore:
                     age = timedelta(seconds=time.time() - each.stat().st_mtime)
                     if _DIGEST.fullmatch(each.name):
                         yield each.name, age
-                    elif each.name.startswith(_PART) and age > _WRITTEN_WITHIN:
+                    elif each.name.startswith(_PART) and age > UNCONFIRMED_FOR:
                         Path(each.path).unlink()
 
     def unconfirmed_for(self, sha256: str) -> timedelta | None:
