@@ -114,7 +114,7 @@ def _results(context: Context, stage: Stage, documents: Sequence[Document]) -> S
 def _surprised(stage: Stage, document: Document, error: Exception) -> Result:
     """The failure of a document by an error that no stage knows."""
     _LOG.exception("The stage %s failed for %s", stage.name, document.document_id)
-    # The driver's own sentence: that of SQLAlchemy has the whole statement.
+    # The driver's own sentence: the sentence of SQLAlchemy has the whole statement.
     reason = getattr(error.__cause__, "orig", None) or error
     message = f"An unexpected error: {one_line(f'{type(reason).__name__}: {reason}')}. The program's log has more."
     return Result(document, failure=Failure("pipeline.unexpected", message, _AFTER_A_SURPRISE))

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class Failure:
     """The reason of a failure: a rule of rules.py, and a sentence. `retry_after` is the pause before the next try.
 
-    The pause doubles with each failure, unless it `is_exact`: its end is known, such as that of an embargo.
+    The pause doubles with each failure, unless it `is_exact`: its end is known, such as the end of an embargo.
     """
 
     rule: str
@@ -103,10 +103,10 @@ class Stage:
 
     A stage of another distribution names the stages whose results it uses: it `follows` them.
 
-    `perform` gets documents that are there, and gives a result for each; those that it leaves out stay waiting. `store`
-    replaces what the stage has of these documents. `forget` and `remove` delete what it has of documents with these
-    numbers, that are gone: first outside of the database, then in it. `tidy` is called when no document is left to do,
-    and deletes files that no row names any more. `batch` is the number of documents at a time, `parts` the number of
+    `perform` gets documents that are there, and gives a result for each; a document without a result stays waiting.
+    `store` replaces what the stage has of these documents. `forget` and `remove` delete what it has of documents that
+    are gone: first outside of the database, then in it. `tidy` is called when no document is left to do, and deletes
+    files that no row names any more. `batch` is the number of documents at a time, `parts` the number of
     jobs of workers that may do the stage at a time, each with its share of the documents.
     """
 

@@ -48,7 +48,7 @@ _LOOKED_AT = 400_000
 class Question:
     """What a person asks: the words, values of facets, a year or years such as `2010..2020`, and a page.
 
-    `cursor` is that of the page before.
+    `cursor` is the cursor of the page before.
     """
 
     text: str = ""

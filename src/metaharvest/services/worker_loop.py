@@ -181,7 +181,7 @@ class WorkerLoop:
             claims.end(session, claim, Used(), JobState.CANCELLED, "Its run has ended.")
 
     async def _lead(self, session: WorkerSession, harvest_job: HarvestJob, waiting: Sequence[Claim]) -> None:
-        """Lead these jobs and those that come through their lives, side by side, until there are no more."""
+        """Lead these jobs, and jobs that are claimed meanwhile, side by side through their lives, to the last one."""
         loop = asyncio.get_running_loop()
 
         def live_beside(claim: Claim) -> Performed:

@@ -115,7 +115,7 @@ ROWS = (
     Row("m:rightsList/m:rights", _rights),
     Row("m:rights", _rights),
 )
-"""The rows of DataCite; those of OpenAIRE have the same elements in another root."""
+"""The rows of DataCite; OpenAIRE has the same elements in another root."""
 
 
 def read(root: etree._Element, draft: Draft) -> None:

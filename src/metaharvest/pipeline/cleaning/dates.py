@@ -111,7 +111,7 @@ def edtf_of(text: str) -> str | None:
 
 
 def year_of(edtf: str) -> int | None:
-    """The year of a date in EDTF; that of the beginning of a range. None for a decade or a century."""
+    """The year of a date in EDTF; of a range, the year of its beginning. None for a decade or a century."""
     year = edtf.removeprefix("../").removeprefix("/")[:4]
     return int(year) if year.isdigit() else None
 
@@ -135,7 +135,7 @@ def _plain(text: str) -> tuple[str, str]:
 
 
 def _date(year: str | int, month: str | int | None = None, day: str | int | None = None) -> str | None:
-    """The date of these numbers, without those that no calendar has; None for a year that no record has."""
+    """The date of these numbers, without the numbers that no calendar has; None for a year that no record has."""
     number = int(year)
     if not _FIRST <= number <= _LAST:
         return None

@@ -244,7 +244,7 @@ class Draft:
         return tuple(sorted(self.dates.values(), key=lambda each: (rank.get(each.kind, len(rank)), each.edtf)))
 
     def _year(self, dates: Iterable[DateValue]) -> int | None:
-        """The year of the first date that has one; the time of the data is not that of their publication."""
+        """The year of the first date that has one; the time of the data is not the time of their publication."""
         years = (year_of(each.edtf) for each in dates if each.kind != "Collected")
         return next((year for year in years if year is not None), None)
 

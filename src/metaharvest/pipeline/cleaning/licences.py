@@ -141,7 +141,7 @@ _SPDX_PORTS: dict[str, dict[str, tuple[str, ...]]] = {
     "CC-BY-NC-SA": {"2.0": ("DE", "FR", "UK"), "3.0": ("DE", "IGO")},
     "CC-BY-NC-ND": {"3.0": ("DE", "IGO")},
 }
-"""The ports of Creative Commons licences that have identifiers of their own; others have that of the unported one."""
+"""The ports of Creative Commons licences with identifiers of their own; all others count as unported."""
 
 
 @lru_cache(5_000)

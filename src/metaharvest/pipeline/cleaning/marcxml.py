@@ -63,7 +63,7 @@ def _read_fields(record: etree._Element) -> Mapping[str, Sequence[etree._Element
 
 
 def _read_codes(draft: Draft, fields: Mapping[str, Sequence[etree._Element]]) -> None:
-    """The coded values of the leader and of field 008, after those that are written out."""
+    """The coded values of the leader and of field 008, after the values that are written out."""
     leader = next((each.text or "" for each in fields["leader"]), "")
     if kind := _LEADERS.get(leader[6:8]) or _LEADERS.get(leader[6:7]):
         draft.type(kind, "leader")

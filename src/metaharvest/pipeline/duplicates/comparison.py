@@ -164,7 +164,7 @@ def _by_identifiers(first: Facts, second: Facts, evidence: _Evidence) -> Compari
 
 
 def _with_same(said: str, first: Facts, second: Facts, evidence: _Evidence) -> Comparison:
-    """The same, unless all else speaks against it: such an identifier is often that of the journal, or a mistake."""
+    """The same, unless all else speaks against it: such an identifier often names the journal, or is a mistake."""
     titles = evidence.titles
     if titles.first is None or titles.match or titles.score >= _UNLIKE_SCORE:
         return _sure(Answer.SAME, titles, f"{said}.")

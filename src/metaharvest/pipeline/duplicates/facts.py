@@ -87,7 +87,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The facts of an output. `number` is that of its document, `item` its item at a source repository, if it has one.
+    """The facts of an output. `number` is its document, `item` its item at a source repository, if it has one.
 
     `shown` is the main title as given.
 

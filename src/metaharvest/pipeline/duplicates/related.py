@@ -30,7 +30,7 @@ def ranked(by_words: Sequence[int], by_meaning: Sequence[int], decided: Mapping[
 
 
 def reason_of(shared: Collection[str], answer: str | None) -> str:
-    """Why an output is related, in a sentence. `shared` are words of both, `answer` is that of a person."""
+    """Why an output is related, in a sentence. `shared` are words of both, `answer` is the decision of a person."""
     if answer == RELATED:
         return "A person says that they are related."
     return f"Both have: {', '.join(list(shared)[:_SHOWN])}." if shared else "Their titles have a similar meaning."

@@ -46,7 +46,7 @@ _BLOCK, _MEMBER = _BLOCKS.c.block, _BLOCKS.c.catalogue_document_id
 
 
 def read_facts(session: Session, numbers: Collection[int]) -> dict[int, Facts]:
-    """The facts of these outputs; those that have none are missing."""
+    """The facts of these outputs; an output without facts is missing."""
     found: dict[int, Facts] = {}
     query = select(
         *_OUTPUTS.c["catalogue_document_id", "content"], *DOCUMENTS.c["origin", "item_identifier"]
@@ -57,7 +57,7 @@ def read_facts(session: Session, numbers: Collection[int]) -> dict[int, Facts]:
 
 
 def replace(session: Session, outputs: Mapping[int, Facts], gone: Collection[int] = ()) -> set[int]:
-    """Let the tables follow these outputs, and those that are gone. Returns the outputs whose work has changed.
+    """Let the tables follow these outputs, and outputs that are gone. Returns the outputs whose work has changed.
 
     The numbers of `outputs` and `gone` are all that may have changed since the last time.
     """
@@ -128,7 +128,7 @@ def _replace_blocks(session: Session, outputs: Mapping[int, Facts], gone: Collec
 
 @dataclass(slots=True)
 class _FullBlocks:
-    """The blocks of changed outputs that are used, with their outputs; those that now are full, or no longer."""
+    """The blocks of changed outputs that are used, with their outputs; the blocks that are full now, or no longer."""
 
     used: Mapping[str, set[int]]
     now_full: Mapping[str, set[int]]
@@ -187,7 +187,7 @@ def _members(session: Session, blocks: Collection[str]) -> Mapping[str, set[int]
 
 
 class _Pairs:
-    """The pairs that a change touches: those that are stored, and those that are wanted."""
+    """The pairs that a change touches: stored pairs, and wanted pairs."""
 
     def __init__(self, session: Session, outputs: Mapping[int, Facts], gone: Collection[int]) -> None:
         self._session = session
@@ -205,7 +205,7 @@ class _Pairs:
         self._compare(candidates)
 
     def leave_blocks(self, blocks: Mapping[str, set[int]]) -> None:
-        """Forget the pairs that have no block in common but those that became too general."""
+        """Forget the pairs whose common blocks have all become too general."""
         pairs = _stored_pairs(self._session, {each for members in blocks.values() for each in members})
         doubtful = [
             pair

@@ -45,7 +45,7 @@ def encoded(titles: Sequence[str]) -> list[bytes | None]:
 
 
 def replace_vectors(session: Session, vectors: Mapping[int, bytes | None]) -> None:
-    """Store the vectors of these outputs, and remove those of outputs that have none."""
+    """Store the vectors of these outputs; an output without one loses its stored vector."""
     for some in batches(sorted(vectors)):
         session.execute(delete(_VECTORS).where(_NUMBER.in_(some)))
     rows = [{"catalogue_document_id": number, "vector": each} for number, each in vectors.items() if each is not None]
@@ -72,7 +72,7 @@ def nearest(session: Session, number: int, limit: int) -> list[int]:
 
 
 def _stored(session: Session) -> Iterator[tuple[list[int], bytes]]:
-    """All vectors, those of the newest documents first."""
+    """All vectors, the newest documents first."""
     query = select(_NUMBER, _VECTORS.c.vector).where(_VECTORS.c.model == MODEL)
     after: int | None = None
     for _ in range(0, MOST_VECTORS, _AT_ONCE):

@@ -43,7 +43,7 @@ Record = Mapping[str, Any]
 class Entry:
     """One output in the index.
 
-    `number` is that of the document in the catalogue, `change_seq` the number of its last change. `words` are the texts
+    `number` is its document in the catalogue, `change_seq` the number of its last change. `words` are the texts
     to search by field of the index, `facets` the values of a document to filter by and to count. `record` is kept for
     answers.
     """
@@ -115,7 +115,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """An output that was found. `score` is 0 where the order is that of the years."""
+    """An output that was found. `score` is 0 if the hits are in the order of years."""
 
     number: int
     score: float
