@@ -64,10 +64,8 @@ def command(
         after = hooks.position(harvester, name) if name is not None else since or 0
         send = hooks.to_command(command_line) if command_line else hooks.to_address(url) if url else _print
         batches = None if command_line or url else 1
-        done = hooks.deliver(
-            harvester, send, after, name=name, limit=limit, batches=batches, whole_lists=not_during_sweep,
-            stops=stop.is_set,
-        )  # fmt: skip
+        wanted = hooks.Delivery(after, limit, name, batches, not_during_sweep)
+        done = hooks.deliver(harvester, send, wanted, stop.is_set)
     if batches is None:
         click.echo(f"{done.changes:,} changes delivered; the last one is {done.position}.")
     if done.waits_for is not None:

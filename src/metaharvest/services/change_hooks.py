@@ -36,6 +36,21 @@ _LONGEST_NAME = 100
 
 
 @dataclass(frozen=True, slots=True)
+class Delivery:
+    """The changes to deliver: `after` a number, `limit` a batch, at most this number of `batches`.
+
+    `name` is the reader whose position moves. `whole_lists`: stop before the first document of a site whose sweep is
+    under way.
+    """
+
+    after: int
+    limit: int
+    name: str | None = None
+    batches: int | None = None
+    whole_lists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Delivered:
     """The number of changes that were delivered, and the number of the last one.
 
@@ -64,31 +79,20 @@ def confirm(harvester: Harvester, name: str, change_seq: int) -> None:
         feed.confirm(session, name, change_seq, harvester.now())
 
 
-def deliver(
-    harvester: Harvester,
-    send: Send,
-    after: int,
-    *,
-    name: str | None = None,
-    limit: int,
-    batches: int | None = None,
-    whole_lists: bool = False,
-    stops: Callable[[], bool] = lambda: False,
-) -> Delivered:
-    """Send the changes after this one, `limit` a batch, and move the position of the reader with this name.
+def deliver(harvester: Harvester, send: Send, wanted: Delivery, stops: Callable[[], bool]) -> Delivered:
+    """Send changes batch by batch, and move the position of the reader.
 
-    `batches` is the largest number of batches. `whole_lists`: stop before the first document of a site whose sweep is
-    under way. Raises NotTaken: the batch was not taken, and the position stays before it.
+    Raises NotTaken: the batch was not taken, and the position stays before it.
     """
-    number, done = 0, 0
-    while not stops() and (batches is None or done < batches):
-        found, waits_for = _next(harvester, after, limit, whole_lists)
+    number, done, after = 0, 0, wanted.after
+    while not stops() and (wanted.batches is None or done < wanted.batches):
+        found, waits_for = _next(harvester, after, wanted.limit, wanted.whole_lists)
         if found:
             send("".join(f"{json.dumps(as_line(each), ensure_ascii=False)}\n" for each in found))
             number, done, after = number + len(found), done + 1, found[-1].change_seq
-            if name is not None:
-                confirm(harvester, name, after)
-        if waits_for is not None or len(found) < limit:
+            if wanted.name is not None:
+                confirm(harvester, wanted.name, after)
+        if waits_for is not None or len(found) < wanted.limit:
             return Delivered(number, after, waits_for)
     return Delivered(number, after)
 
