@@ -46,6 +46,7 @@ def test_a_single_place_is_for_anybody() -> None:
         ("2001:db8::1", "2001:db8:0:1::1", False),
         ("192.0.2.1", "192.0.2.2", False),
         ("::ffff:192.0.2.1", "::ffff:192.0.2.2", False),
+        ("192.0.2.1", "::ffff:192.0.2.1", True),
         ("unix:", "unix:", True),
     ],
 )

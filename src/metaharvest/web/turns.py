@@ -60,4 +60,6 @@ def client_of(address: str) -> str:
         read = ip_address(address)
     except ValueError:
         return address
-    return f"{int(read) >> _HOST_BITS:x}::" if isinstance(read, IPv6Address) and not read.ipv4_mapped else str(read)
+    if isinstance(read, IPv6Address):
+        return str(read.ipv4_mapped or f"{int(read) >> _HOST_BITS:x}::")
+    return str(read)

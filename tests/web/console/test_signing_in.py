@@ -17,7 +17,7 @@ from metaharvest.errors import RequestError
 from metaharvest.model.roles import Role
 from metaharvest.services import accounts
 from metaharvest.web.console.defence import is_own_origin, local_path
-from metaharvest.web.console.limits import RateLimit, network_of
+from metaharvest.web.console.limits import RateLimit
 from metaharvest.web.console.openid import started_from
 from support.console import Page, Served, served_console
 from support.databases import on_one_database
@@ -99,15 +99,6 @@ def test_a_limit_forgets_old_requests_and_counts_each_client() -> None:
     assert limit.seconds_to_wait("a", 3) == 0
     now[0] = 10.0
     assert limit.seconds_to_wait("a") == 0
-
-
-@pytest.mark.parametrize(
-    ("client", "same"),
-    [("192.0.2.1", "::ffff:192.0.2.1"), ("2001:db8::1", "2001:db8::ffff:2"), ("testclient", "testclient")],
-)
-def test_a_network_of_one_person_counts_as_one_client(client: str, same: str) -> None:
-    assert network_of(client) == network_of(same)
-    assert network_of(client) != network_of("2001:db8:0:1::1")
 
 
 @on_one_database

@@ -213,7 +213,7 @@ def _without_null(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _add_documents(schemas: Path, components: dict[str, Any]) -> None:
-    """Add the schemas in docs/schemas that the operations name, and those that they name."""
+    """Add the schemas in docs/schemas that the operations name, and the schemas that these name."""
     wanted = {each.schema for each in OPERATIONS if isinstance(each.schema, str)} | _PARTS
     while wanted:
         name = wanted.pop()

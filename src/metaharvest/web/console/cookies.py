@@ -18,7 +18,7 @@ _MOST_NOTICE = 3000
 
 
 class Cookies:
-    """The cookies that a browser sent, and those that the answer sets.
+    """The cookies that a browser sent, and the cookies that the answer sets.
 
     With https their names begin with __Host-, so that no other host of the domain can set them.
     """

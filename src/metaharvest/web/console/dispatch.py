@@ -34,10 +34,11 @@ from metaharvest.web.console.access import NAVIGATION, OF_PIPELINE, PAGES
 from metaharvest.web.console.cookies import Cookies
 from metaharvest.web.console.defence import CSRF_FIELD, HEADERS, is_own_origin, is_token_right, part_of
 from metaharvest.web.console.forms import Busy, Form, NotReadable, TooLarge, read_form
-from metaharvest.web.console.limits import RateLimit, network_of
+from metaharvest.web.console.limits import RateLimit
 from metaharvest.web.console.openid import OpenIdProvider, is_safe
 from metaharvest.web.console.rights import FORM_BYTES, Decision, Page, decide
 from metaharvest.web.console.visit import Console, NamedSite, NotFound, Visit
+from metaharvest.web.turns import client_of
 
 log = logging.getLogger(__name__)
 
@@ -213,7 +214,7 @@ def _refused(visit: Visit) -> Response | None:
         is_own = is_own_origin(visit.headers, visit.console.url)
         if not is_own or not is_token_right(visit.cookies.secret(is_new=False), visit.form.text(CSRF_FIELD)):
             return visit.message(403, _STALE)
-    client = f"{network_of(visit.client)} {page.path}"
+    client = f"{client_of(visit.client)} {page.path}"
     if page.tries and (seconds := visit.console.limit.seconds_to_wait(client, page.tries)):
         response = visit.message(429, f"Too many requests came from here. Please try again in {seconds} seconds.")
         response.headers["Retry-After"] = str(seconds)

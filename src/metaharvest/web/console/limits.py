@@ -6,11 +6,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from ipaddress import IPv6Address, ip_address
 
 _MOST_CLIENTS = 10_000
-_NETWORK_BITS = 64
-"""A person with IPv6 has a whole network of addresses."""
 
 
 class RateLimit:
@@ -44,14 +41,3 @@ class RateLimit:
         """Forget the clients without a request in the period; if all have one, the first half."""
         kept = {key: times for key, times in self._times.items() if times and times[-1] > now - self._seconds}
         self._times = dict(list(kept.items())[-_MOST_CLIENTS // 2 :])
-
-
-def network_of(client: str) -> str:
-    """The address of a client; with IPv6 its network, in which it may have any address."""
-    try:
-        address = ip_address(client)
-    except ValueError:
-        return client
-    if isinstance(address, IPv6Address):
-        return str(address.ipv4_mapped or int(address) >> _NETWORK_BITS)
-    return client
