@@ -15,10 +15,8 @@ from sqlalchemy.orm import Session
 
 from metaharvest import reports
 from metaharvest.config.settings import Settings
-from metaharvest.database.dialects import is_locked_out
-from metaharvest.database.engine import database_errors, require_current, run_lock, writers
+from metaharvest.database.engine import database_errors, repeated, require_current, run_lock, writers
 from metaharvest.database.models import HarvestRun, HarvestSiteRun, Job
-from metaharvest.errors import DatabaseError
 from metaharvest.harvest.deadlines import STOPPED
 from metaharvest.harvest.dispatcher import by_origin, host_of
 from metaharvest.harvest.run import RunRequest, choose, due_day
@@ -81,14 +79,7 @@ def tick(settings: Settings, engine: Engine, targets: Targets, clock: Clock) -> 
     """Do what is to do now. Raises LockHeld if a run alone, or another coordinator, is at work; DatabaseError."""
     require_current(engine)
     with run_lock(engine, beside_workers=True):
-        for is_last in (False, False, True):
-            try:
-                return _tick_once(settings, engine, targets, clock)
-            except DatabaseError as error:
-                # A worker changed the same rows at this moment.
-                if is_last or not is_locked_out(error):
-                    raise
-    raise AssertionError("the last try returns or raises")
+        return repeated(lambda: _tick_once(settings, engine, targets, clock))
 
 
 def _tick_once(settings: Settings, engine: Engine, targets: Targets, clock: Clock) -> Tick:
