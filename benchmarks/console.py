@@ -94,6 +94,7 @@ _API_WITH_FILTERS = (
     "/documents?failing=true",
     "/documents?failing=true&nights=10",
     "/documents?rule=http.status",
+    "/documents?rule=eml.unit-undefined",
     "/documents?site=site-4",
     "/figures?since=2025-03-05&until=2026-02-11",
     "/figures?per=month",

@@ -349,9 +349,14 @@ _ROWS = 10
 
 def _logged_document(size: Size) -> ColumnElement[int]:
     """The number of the document of a log row. Failing documents come every night, others are changed in turn."""
-    failing = _number * 50 + (50 - _site.site_schedule_id * 43 % 50) % 50
     changed = (_run.run_id * 2 + _number) % size.documents + 1
-    return case((_number > 3, (failing - 1) % size.documents + 1), else_=changed)
+    return case((_number > 3, _failing_document(size)), else_=changed)
+
+
+def _failing_document(size: Size) -> ColumnElement[int]:
+    """The number of one of the failing documents of a site."""
+    failing = _number * 50 + (50 - _site.site_schedule_id * 43 % 50) % 50
+    return (failing - 1) % size.documents + 1
 
 
 def _log(connection: Connection, size: Size) -> None:
@@ -413,7 +418,7 @@ def _problems(connection: Connection, size: Size) -> None:
     values = {
         "site_schedule_id": _site.site_schedule_id,
         "fingerprint": _words("p", _site.site_schedule_id, "-", _number),
-        "document_id": _document_id(_number * 50 % size.documents + 1),
+        "document_id": _document_id(_failing_document(size)),
         "rule": _rule(_number),
         "needs_attention": _number % 5 != 0,
         "detail_log_id": (_site.site_schedule_id - 1) * 7 + 1,

@@ -32,8 +32,8 @@ from metaharvest.text import shown_url
 
 _FAILING = {*ERROR_OUTCOMES, OutcomeKind.DEFERRED}
 _COLUMNS = (
-    "document_id revision document_url document_type target_revision outcome failing_since attempts next_attempt "
-    "datestamp title"
+    "site_schedule_id document_id revision document_url document_type target_revision outcome failing_since attempts "
+    "next_attempt datestamp title"
 )
 _LedgerRow = Row[*tuple[Any, ...]]
 _ledger = HarvestDocument
@@ -135,22 +135,25 @@ def _rows(
     sites = sorted(_sites(session, wanted).items(), key=lambda site: _place(*site))
     if after is not None:
         sites = [site for site in sites if _place(*site) >= _place(after.site_id, after.site)]
-    having = documents_with(session, wanted.rule) if wanted.rule is not None else None
     today = as_of(session, today)
     conditions = conditions_of(wanted, today)
-    for site_id, name in sites:
-        begin = after if after is not None and after.site_id == site_id else None
-        own = _following(_ROWS.where(_ledger.site_schedule_id == site_id, *conditions), begin)
-        named = None if having is None else having.get(site_id, ())
-        for page in _pages(session, own, at_once) if named is None else _named(session, own, named):
-            last = last_outcomes(session, [row.document_id for row in page])
-            for row in page:
-                known = last.get((site_id, row.document_id, row.revision))
-                explained = known if known is not None and known.explains(row.outcome) else None
-                findings = tuple(each for each in explained.findings if _is_meant(each, wanted)) if explained else ()
-                if findings or wanted.rule is None:
-                    place = DocumentCursor(name, site_id, row.document_id, row.revision)
-                    yield _document(row, place, today, explained, findings)
+    if wanted.rule is None:
+        pages = _pages(session, [site for site, _ in sites], conditions, after, at_once)
+    else:
+        having = documents_with(session, wanted.rule)
+        named = [(site, each) for site, _ in sites for each in having.get(site, ())]
+        pages = _named(session, named, conditions, after, at_once)
+    names = dict(sites)
+    for page in pages:
+        last = last_outcomes(session, [row.document_id for row in page])
+        for row in page:
+            known = last.get((row.site_schedule_id, row.document_id, row.revision))
+            explained = known if known is not None and known.explains(row.outcome) else None
+            findings = tuple(each for each in explained.findings if _is_meant(each, wanted)) if explained else ()
+            if findings or wanted.rule is None:
+                site_id = row.site_schedule_id
+                place = DocumentCursor(names[site_id], site_id, row.document_id, row.revision)
+                yield _document(row, place, today, explained, findings)
 
 
 def _place(site_id: int, name: str) -> tuple[str, int]:
@@ -213,21 +216,47 @@ def conditions_of(wanted: DocumentFilter, today: date) -> list[ColumnElement[boo
 _ROWS = select(*columns(_ledger, _COLUMNS), MISSING_SINCE).order_by(_ledger.document_id, _ledger.revision)
 
 
-def _pages(session: Session, query: Select[*tuple[Any, ...]], at_once: int) -> Iterator[Sequence[_LedgerRow]]:
-    """The rows of a site, in groups of this number."""
-    page = session.execute(query.limit(at_once)).all()
-    while page:
-        yield page
-        is_last = len(page) < at_once
-        page = [] if is_last else session.execute(_following(query, page[-1]).limit(at_once)).all()
+def _pages(
+    session: Session,
+    sites: Sequence[int],
+    conditions: Sequence[ColumnElement[bool]],
+    after: DocumentCursor | None,
+    at_once: int,
+) -> Iterator[Sequence[_LedgerRow]]:
+    """The rows of these sites, in groups of this number of one site."""
+    for site_id in sites:
+        begin = after if after is not None and after.site_id == site_id else None
+        query = _ROWS.where(_ledger.site_schedule_id == site_id, *conditions)
+        page = session.execute(_following(query, begin).limit(at_once)).all()
+        while page:
+            yield page
+            is_last = len(page) < at_once
+            page = [] if is_last else session.execute(_following(query, page[-1]).limit(at_once)).all()
 
 
 def _named(
-    session: Session, query: Select[*tuple[Any, ...]], document_ids: Sequence[str]
+    session: Session,
+    named: Sequence[tuple[int, str]],
+    conditions: Sequence[ColumnElement[bool]],
+    after: DocumentCursor | None,
+    at_once: int,
 ) -> Iterator[Sequence[_LedgerRow]]:
-    """The rows of these documents, in groups of some hundred."""
-    for batch in batches(document_ids, DOCUMENTS_AT_ONCE):
-        yield session.execute(query.where(_ledger.document_id.in_(batch))).all()
+    """The rows of these documents, each with its site, in groups: a rule has few documents of each of many sites."""
+    if after is not None:
+        named = [each for each in named if each[0] != after.site_id or each[1] >= after.document_id]
+    for batch in batches(named, at_once):
+        places = {each: place for place, each in enumerate(batch)}
+        query = _ROWS.where(
+            _ledger.site_schedule_id.in_({site_id for site_id, _ in batch}),
+            _ledger.document_id.in_({document_id for _, document_id in batch}),
+            *conditions,
+        )
+        if after is not None and batch[0] == (after.site_id, after.document_id):
+            is_other = or_(_ledger.site_schedule_id != after.site_id, _ledger.document_id != after.document_id)
+            query = query.where(or_(is_other, _ledger.revision > after.revision))
+        # Two of the sites may have one document, and only one of them the finding.
+        rows = [row for row in session.execute(query) if (row.site_schedule_id, row.document_id) in places]
+        yield sorted(rows, key=lambda row: (places[row.site_schedule_id, row.document_id], row.revision))
 
 
 def _following(query: Select[*tuple[Any, ...]], last: DocumentCursor | _LedgerRow | None) -> Select[*tuple[Any, ...]]:

@@ -11,8 +11,10 @@ from typing import Any
 from sqlalchemy import Row
 from sqlalchemy.orm import Session
 
-from metaharvest.queries.site_totals import SUMS, kept_spans, runs_between, totals_between
+from metaharvest.queries.site_totals import SUMS, kept_spans, runs_between, total_between, totals_between
 from metaharvest.queries.sites import last_names
+
+_COUNTS = tuple(name for name in SUMS.split() if name not in ("runs", "seconds", "went_well"))
 
 
 class Per(StrEnum):
@@ -68,7 +70,7 @@ class _Tally:
 
     def figures(self, begin: date, end: date, site: str | None, runs: int) -> Figures:
         """The totals that were added."""
-        counts = {name: int(value) for name, value in self.sums.items() if name not in ("runs", "seconds", "went_well")}
+        counts = {name: int(self.sums[name]) for name in _COUNTS}
         return Figures(
             begin,
             end,
@@ -94,12 +96,32 @@ def figures(session: Session, begin: date, end: date, per: Per | None = None) ->
     firsts = {_first_day(per, day, begin) for day in runs if begin <= day <= end} or ({begin} if per is None else set())
     found = []
     for first in sorted(firsts):
-        since, until, tally = max(first, begin), min(_last_day(per, first, end), end), _Tally()
-        for row in totals_between(session, since, until, runs, kept):
-            tally.add(row)
+        since, until = max(first, begin), min(_last_day(per, first, end), end)
         number = sum(len(run_ids) for day, run_ids in runs.items() if since <= day <= until)
-        found.append(tally.figures(since, until, None, number))
+        total = total_between(session, since, until, runs, kept)
+        if total is None:
+            tally = _Tally()
+            for row in totals_between(session, since, until, runs, kept):
+                tally.add(row)
+            found.append(tally.figures(since, until, None, number))
+        else:
+            found.append(_figures(total, since, until, number))
     return found
+
+
+def _figures(total: Row[*tuple[Any, ...]], begin: date, end: date, runs: int) -> Figures:
+    """The figures of all sites from a total."""
+    return Figures(
+        begin,
+        end,
+        None,
+        number_of_runs=runs,
+        number_of_sites=total.sites,
+        **{name: int(getattr(total, name)) for name in _COUNTS},
+        failing=int(total.failing),
+        took_seconds=round(float(total.seconds), 3),
+        last_success=total.last_success,
+    )
 
 
 def _of_sites(

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
+from typing import Any
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import Select, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
-from metaharvest.database.models import IS_REAL, HarvestDetailLog, HarvestLog, HarvestSiteRun
-from metaharvest.model import OutcomeKind
+from metaharvest.database.models import IS_REAL, HarvestDetailLog, HarvestLog, HarvestSiteRun, SiteProblem
+from metaharvest.model import OutcomeKind, SiteRunStatus
+from metaharvest.problems.attention import MANY_DELETIONS
+from metaharvest.problems.follow import GONE, OPEN
 from metaharvest.queries.records import FINDING, StoredFinding, columns, stored_finding
+from metaharvest.queries.trends import newest_where
 
 Key = tuple[int, str, int]
 """The number of a site, a document id and a revision."""
@@ -63,15 +67,33 @@ def last_outcomes(session: Session, document_ids: Iterable[str]) -> dict[Key, La
 
 
 def documents_with(session: Session, rule: str) -> dict[int, list[str]]:
-    """The documents with any finding of this rule in the log, by site.
+    """The documents whose last findings may be of this rule, by site: all that have such a finding, and some others.
 
-    A finding about many documents that were put off counts for each of them.
+    Most findings are problems. The log is read only for the others: findings that no night repeats, the common reason
+    of documents that were put off, which counts for each of them, and findings of site runs that are not closed yet.
     """
-    log, detail, shared = HarvestLog, HarvestDetailLog, _SHARED
+    log, detail, shared, problem = HarvestLog, HarvestDetailLog, _SHARED, SiteProblem
+    # A problem that ended without a repair may still be the last finding: that of an old revision, say.
+    problems = select(problem.site_schedule_id, problem.document_id).where(
+        problem.state.in_((OPEN, GONE)), problem.rule == rule, problem.document_id.is_not(None)
+    )
+    not_closed = [
+        number
+        for status in (SiteRunStatus.RUNNING, SiteRunStatus.INTERRUPTED)
+        for number in newest_where(session, None, HarvestSiteRun.status == status.value).values()
+    ]
+    is_not_followed = [detail.fingerprint.is_(None)]
+    if not_closed:
+        is_not_followed.append(log.site_run_id.in_(not_closed))
     own = (
         select(log.site_schedule_id, log.document_id)
         .join(detail, detail.harvest_log_id == log.harvest_log_id)
-        .where(detail.rule == rule, log.document_id.is_not(None), log.site_run_id.is_not(None))
+        .where(
+            detail.rule == rule,
+            log.document_id.is_not(None),
+            log.site_run_id.is_not(None),
+            or_(*is_not_followed),
+        )
     )
     put_off = (
         select(log.site_schedule_id, log.document_id)
@@ -79,13 +101,21 @@ def documents_with(session: Session, rule: str) -> dict[int, list[str]]:
         .join(detail, detail.harvest_log_id == shared.harvest_log_id)
         .where(
             detail.rule == rule,
+            or_(detail.fingerprint.is_(None), detail.rule == MANY_DELETIONS),
             shared.document_id.is_(None),
             shared.harvest_operation_code == "DocDeferred",
             log.outcome == OutcomeKind.DEFERRED.value,
         )
     )
+    without_problem = select(detail.detail_log_id).where(detail.rule == rule, detail.fingerprint.is_(None)).limit(1)
+    has_others = session.scalar(without_problem) is not None
+    queries: list[Select[*tuple[Any, ...]]] = [problems]
+    if has_others or not_closed:
+        queries.append(own)
+    if has_others or rule == MANY_DELETIONS:
+        queries.append(put_off)
     found: dict[int, set[str]] = {}
-    for query in (own, put_off):
+    for query in queries:
         for site_id, document_id in session.execute(query.distinct()):
             if site_id is not None and document_id is not None:
                 found.setdefault(site_id, set()).add(document_id)

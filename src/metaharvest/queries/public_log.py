@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
@@ -16,7 +16,7 @@ from metaharvest.database.models import IS_REAL, CatalogueDocument, HarvestRun, 
 from metaharvest.model import SiteRunKind
 from metaharvest.queries.failed_sites import FAILED, HARVESTED
 from metaharvest.queries.public_sites import public_sites
-from metaharvest.queries.trends import newest_where
+from metaharvest.queries.trends import harvested_sites
 
 
 class Standing(StrEnum):
@@ -73,7 +73,7 @@ class _End:
 
 def _ends(session: Session) -> Mapping[int, _End]:
     """By site, the end of its log: since the first harvest after the last one that ended in the other way."""
-    good, bad = _newest_with(session, HARVESTED), _newest_with(session, [status.value for status in FAILED])
+    good, bad = _newest(session)
     registered = set(session.scalars(select(HarvestSiteSchedule.site_schedule_id)))
     harvested = registered & (good.keys() | bad.keys())
     last = {site: max(good.get(site, 0), bad.get(site, 0)) for site in harvested}
@@ -88,19 +88,29 @@ def _ends(session: Session) -> Mapping[int, _End]:
 
 
 _BEFORE = aliased(HarvestSiteRun)
+_IS_HARVEST = (IS_REAL, HarvestSiteRun.kind != SiteRunKind.RETRY.value)
 _IS_ENDED_HARVEST = (
-    IS_REAL,
-    HarvestSiteRun.kind != SiteRunKind.RETRY.value,
+    *_IS_HARVEST,
     HarvestSiteRun.status.in_([*HARVESTED, *(status.value for status in FAILED)]),
 )
 
 
-def _newest_with(session: Session, statuses: Iterable[str]) -> Mapping[int, int]:
-    """By site, its newest harvest with one of these statuses. Each status of a site is one look into an index."""
-    found: dict[int, int] = {}
-    for status in statuses:
-        for site, number in newest_where(session, None, HarvestSiteRun.status == status, *_IS_ENDED_HARVEST).items():
-            found[site] = max(number, found.get(site, 0))
+def _newest(session: Session) -> tuple[Mapping[int, int], Mapping[int, int]]:
+    """By site, its newest harvest that ended well, and its newest one that failed as a whole.
+
+    Each status of a site is one look into an index.
+    """
+    row, sites = HarvestSiteRun, harvested_sites()
+    # A list of statuses beside the one would lead SQLite past the index.
+    its_own = select(row.site_run_id).where(row.site_schedule_id == sites.c.site_id, *_IS_HARVEST)
+    newest_first = its_own.order_by(row.site_run_id.desc()).limit(1).correlate(sites)
+    statuses = (*HARVESTED, *(status.value for status in FAILED))
+    of_each = (newest_first.where(row.status == status).scalar_subquery() for status in statuses)
+    found: tuple[dict[int, int], dict[int, int]] = ({}, {})
+    for site, *numbers in session.execute(select(sites.c.site_id, *of_each)):
+        for of_kind, some in zip(found, (numbers[: len(HARVESTED)], numbers[len(HARVESTED) :]), strict=True):
+            if known := [number for number in some if number is not None]:
+                of_kind[site] = max(known)
     return found
 
 

@@ -26,6 +26,9 @@ from metaharvest.queries.failed_sites import FAILED, HARVESTED
 from metaharvest.queries.records import columns
 
 SUMS = "runs harvests failed_harvests went_well inserted updated deleted bytes seconds"
+_MOST_SPANS = 500
+"""Spans of one statement: some eight years."""
+
 _CAME_IN = (OutcomeKind.INSERTED.value, OutcomeKind.UPDATED.value)
 _LAST = aliased(SiteTotals)
 _FAILING = [kind.column for kind in OutcomeKind if kind in ERROR_OUTCOMES or kind is OutcomeKind.DEFERRED]
@@ -141,17 +144,44 @@ def totals_between(
 
     `runs` come from `runs_between`; `kept` are the spans that are read from the table.
     """
+    whole, others = _spans(first, last, runs, kept)
+    for some in batches(whole):
+        yield from session.execute(_kept(some))
+    for run_ids in others:
+        yield from session.execute(totals_of_sites(run_ids))
+
+
+def total_between(
+    session: Session, first: date, last: date, runs: Mapping[date, Sequence[int]], kept: Collection[date]
+) -> Row[*tuple[Any, ...]] | None:
+    """The totals from the first day to the last of all sites together, with their number as `sites`.
+
+    None if the table does not have all of them: then `totals_between` has them.
+    """
+    whole, others = _spans(first, last, runs, kept)
+    if others or not 0 < len(whole) <= _MOST_SPANS:
+        return None
+    each = _kept(whole).subquery("kept").c
+    query = select(
+        func.count().label("sites"),
+        *(func.sum(each[name]).label(name) for name in SUMS.split()),
+        func.sum(case((each.last_success.is_not(None), each.failing), else_=0)).label("failing"),
+        func.max(each.last_success).label("last_success"),
+    )
+    return session.execute(query).one()
+
+
+def _spans(
+    first: date, last: date, runs: Mapping[date, Sequence[int]], kept: Collection[date]
+) -> tuple[Sequence[date], Sequence[Sequence[int]]]:
+    """The first days of the spans that the table has as a whole, and the runs of each of the others."""
     spans: dict[Span, list[int]] = {}
     for day, run_ids in runs.items():
         if first <= day <= last:
             spans.setdefault(Span.of(day), []).extend(run_ids)
     cut = {Span.of(day) for day in runs if not first <= day <= last}
     whole = {span for span in spans if span.first in kept and span not in cut}
-    for some in batches(sorted(span.first for span in whole)):
-        yield from session.execute(_kept(some))
-    for span, run_ids in spans.items():
-        if span not in whole:
-            yield from session.execute(totals_of_sites(run_ids))
+    return sorted(span.first for span in whole), [spans[span] for span in spans if span not in whole]
 
 
 def _kept(spans: Collection[date]) -> Select[*tuple[Any, ...]]:
@@ -167,5 +197,7 @@ def _kept(spans: Collection[date]) -> Select[*tuple[Any, ...]]:
         .group_by(row.site_schedule_id)
         .subquery("sums")
     )
-    is_last = (last.first_day == sums.c.last_span) & (last.site_schedule_id == sums.c.site_schedule_id)
+    # The spans again: PostgreSQL would read the whole table.
+    is_last = last.first_day.in_(spans) & (last.first_day == sums.c.last_span)
+    is_last &= last.site_schedule_id == sums.c.site_schedule_id
     return select(sums, last.failing, last.last_success).outerjoin(last, is_last)
