@@ -16,7 +16,7 @@ OLD = "eml://ecoinformatics.org/eml-2.1.1"
     ("content", "before"),
     [
         (LATIN.encode("windows-1252"), 'encoding="UTF-8", written in windows-1252'),
-        (LATIN.replace("UTF-8", "us-ascii").encode(), 'encoding="us-ascii", written in utf-8'),
+        (LATIN.replace("UTF-8", "us-ascii").encode(), 'encoding="us-ascii"'),
         (LATIN.replace(' encoding="UTF-8"', "").encode("windows-1252"), "no encoding, written in windows-1252"),
     ],
 )

@@ -79,7 +79,7 @@ def test_the_night_names_all_that_waits_for_a_person(session: Session, rows: Jou
     assert found.problems == ProblemNumbers(new=1, still_open=1, fixed=1)
     assert found.state is State.ATTENTION
     assert found.sentence == (
-        f"The run 2 of {TODAY} needs attention: of 2 sites, 1 site failed, 2 documents were not accepted, "
+        f"The run 2 of {TODAY} needs attention: of 2 sites, 1 failed as a whole, 2 documents were not accepted, "
         "5 matters wait for a decision."
     )
 
@@ -87,7 +87,7 @@ def test_the_night_names_all_that_waits_for_a_person(session: Session, rows: Jou
 @pytest.mark.parametrize(
     ("status", "said"),
     [
-        ("list-failed", "of 1 site, 1 site failed, 1 other site failed before."),
+        ("list-failed", "of 1 site, 1 failed as a whole, 1 other site failed before."),
         ("succeeded", "1 other site failed before."),
     ],
 )

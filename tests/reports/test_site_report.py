@@ -111,6 +111,19 @@ def test_the_subject_counts_errors_first(session: Session, rows: JournalRows) ->
 
 
 @on_one_database
+def test_who_has_no_program_checks_a_correction_on_a_page(session: Session, rows: JournalRows) -> None:
+    run = rows.run()
+    site_run = rows.site_run(run, rows.site("alder-creek"))
+    rows.document(run, site_run, "alder.1", 1, OutcomeKind.INVALID, MISSING)
+    assert "Without the program" not in words_of(report_of(session, site_run))
+    settings = settings_with()
+    served = settings.model_copy(update={"web": settings.web.model_copy(update={"url": "https://example.org/h/"})})
+    report = report_of(session, site_run, served)
+    assert "writes nothing. Without the program: https://example.org/h/console/check" in words_of(report)
+    assert "https://example.org/h/console/check" in html_words(report)
+
+
+@on_one_database
 @pytest.mark.parametrize(
     ("status", "story"),
     [

@@ -238,6 +238,8 @@ def test_a_document_id_may_have_800_characters() -> None:
         ("/eml/12.xml", "is not absolute"),
         ("//example.org/12.xml", "is not absolute"),
         ("file:///etc/passwd", "is a file on some computer"),
+        ("C:\\eml\\rain.xml", "is a file on some computer"),
+        ("d:/eml/rain.xml", "is a file on some computer"),
         ("ftp://example.org/12.xml", "begins with 'ftp:'"),
         ("https:///12.xml", "names no server"),
         ("http://example.org:99999/", "is not a URL"),

@@ -343,7 +343,10 @@ def _reported(
 
 def report_queued(report: reports.Report) -> LogRow:
     """The log row of a report that waits to be delivered."""
-    message = f"A report to {', '.join(report.recipients) or 'nobody'} was queued: {report.subject}"
+    if report.recipients:
+        message = f"A report to {', '.join(report.recipients)} was queued: {report.subject}"
+    else:
+        message = f"A report was written, and nobody gets it: {report.subject}"
     return LogRow("ReportQueued", message)
 
 

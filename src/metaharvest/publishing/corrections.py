@@ -63,14 +63,19 @@ def _encoding(content: bytes) -> _Made:
         return None
     declaration = _DECLARATION.match(text)
     found = _ENCODING.search(declaration[0]) if declaration else None
-    before = f"{found[0].strip() if found else 'no encoding'}, written in {codec}"
+    before = (found[0].strip() if found else "no encoding") + _written_in(codec, codec)
     if found and declaration:
         start = declaration.start() + found.start()
         text = f'{text[:start]}{found[1]}"UTF-8"{text[start + len(found[0]) :]}'
     new = text.removeprefix("\ufeff").encode()
     if "xml.encoding" in _rules(new) or new == content:
         return None
-    return new, Correction("xml.encoding", 1, one_line(before, 100), 'encoding="UTF-8", written in utf-8')
+    return new, Correction("xml.encoding", 1, one_line(before, 100), 'encoding="UTF-8"' + _written_in(codec, "UTF-8"))
+
+
+def _written_in(codec: str, name: str) -> str:
+    """The words about the bytes, where the correction changes them."""
+    return "" if codec == "utf-8" else f", written in {name}"
 
 
 def _decoded(content: bytes) -> tuple[str | None, str]:

@@ -138,7 +138,7 @@ def sentence(state: State, run: RunSummary | None, number_waiting: int, number_b
         return f"All is well: the run {run.run_id} harvested {sites} on {run.harvest_date}."
     parts = []
     if totals.failed:
-        parts.append(f"{_number(totals.failed, 'site')} failed")
+        parts.append(f"{totals.failed:,} failed as a whole")
     if totals.errors:
         parts.append(f"{_number(totals.errors, 'document')} {'was' if totals.errors == 1 else 'were'} not accepted")
     if parts:

@@ -215,7 +215,7 @@ def site_view(
             status, SiteRunKind(site_run.kind), counts, site_run.listed, would, source, noted, doubtful.is_empty
         ),
         reason="" if already_reported(reason, problems) else reason,
-        start_here=_start_here(shown, rehearsal),
+        start_here=_start_here(shown, rehearsal, _check_page(context.settings, schedule)),
         listed=site_run.listed,
         totals=totals_of(site_run.listed, counts, site_run.warnings, before if is_compared else None, noted),
         attention=shown,
@@ -265,11 +265,19 @@ def _rehearsal(schedule: Site | None) -> str:
     return todo(action, url=shown_url(schedule.list_url)).command
 
 
-def _start_here(groups: _Groups, rehearsal: str) -> tuple[Step, ...]:
+def _check_page(settings: Settings, schedule: Site | None) -> str:
+    """The page of the console that checks a harvest list; empty if there is none for this site."""
+    if schedule is None or schedule.options.oai or not settings.web.url:
+        return ""
+    return f"{settings.web.url.rstrip('/')}/console/check"
+
+
+def _start_here(groups: _Groups, rehearsal: str, page: str) -> tuple[Step, ...]:
     steps = first_steps(groups)
-    if steps and rehearsal:
-        return (*steps, Step("Check your correction before the next harvest.", f"`{rehearsal}` writes nothing."))
-    return steps
+    if not steps or not rehearsal:
+        return steps
+    ways = f"`{rehearsal}` writes nothing." + (f" Without the program: {page}" if page else "")
+    return (*steps, Step("Check your correction before the next harvest.", ways))
 
 
 def _next_harvest(site_run: HarvestSiteRun, run: HarvestRun, schedule: Site | None) -> str:

@@ -137,7 +137,7 @@ def mail_link(harvester: Harvester, address: str, url: str, to: str = "") -> boo
         f"{url}/console/link/{token}" + (f"?{urlencode({'next': to})}" if to else ""),
         "If you did not ask for it, ignore this mail: nothing happens without the link.",
     )
-    return send_notice(harvester.settings, address, f"[{name}] Your link", paragraphs, now)
+    return send_notice(harvester.settings, address, f"[{name}] Your link to sign in", paragraphs, now)
 
 
 def new_link(harvester: Harvester, address: str) -> str:

@@ -28,6 +28,8 @@ MAX_LONG = 2**63 - 1
 _SCOPE = re.compile(r"[!-.0-~]+")
 _PLAIN_NUMBER = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
 _LONG = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+"""The beginning of a path on Windows."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _PLAIN_URL = re.compile(r"https?://[A-Za-z0-9][A-Za-z0-9.-]*(:([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}))?(/[!-~]*)?")
 
@@ -135,7 +137,7 @@ def _check_parts(url: str, whole: str) -> str:
         # The library's message would quote a part of the URL, which may be a password.
         message = f"The documentURL {_quoted_url(url)} is not a URL: its host name or port is not written correctly."
         raise BadValue("list.url", message, whole) from None
-    if parts.scheme == "file":
+    if parts.scheme == "file" or _DRIVE.match(url):
         raise BadValue(
             "list.url",
             f"The documentURL {_quoted_url(url)} is a file on some computer; only http and https URLs are harvested.",
