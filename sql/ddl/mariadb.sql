@@ -917,5 +917,6 @@ INSERT INTO harvest_operation VALUES ('DocStale', 'The list names a revision bel
 INSERT INTO harvest_operation VALUES ('DocDuplicate', 'The list names the same docid again', 'warning');
 INSERT INTO harvest_operation VALUES ('UploadUnconfirmed', 'It is not known whether an upload arrived', 'warning');
 INSERT INTO harvest_operation VALUES ('ReportQueued', 'A report was put into the outbox', 'info');
+INSERT INTO harvest_operation VALUES ('PipelineError', 'The pipeline did not come to its end after the run', 'error');
 INSERT INTO harvest_operation VALUES ('LogPurged', 'Old log rows were deleted', 'info');
 INSERT INTO harvest_operation VALUES ('LogNotPurged', 'Old log rows were kept, as the clock may be wrong', 'warning');

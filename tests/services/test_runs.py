@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 
@@ -14,6 +15,8 @@ from metaharvest.services.harvester import Harvester as Opened
 from metaharvest.services.runs import StopSignal
 from support.harvester import Harvester, eml, publish
 from support.http_server import HttpServer
+from support.ports import free_port
+from support.provider import dc, record, store
 
 pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 """Nothing here depends on the database."""
@@ -80,7 +83,52 @@ def test_an_error_of_the_pipeline_does_not_change_the_run(harvester: Harvester) 
     with harvester.opened() as opened:
         assert runs.harvest(opened, runs.request(opened), note=notes.append).exit_code is ExitCode.DONE
     [note] = notes
-    assert "pipeline" in note
+    assert "The pipeline did not come to its end after run 1: The pipeline cannot use" in note
+    assert harvester("log", "--run", "1", "--level", "error").out.count("The pipeline did not come to its end") == 1
+
+
+def doctor(harvester: Harvester) -> dict[str, dict[str, str]]:
+    said = harvester("doctor", "--json")
+    return {each["check"]: each for each in json.loads(said.out)["checks"]}
+
+
+def test_the_next_report_of_the_administrator_says_that_the_pipeline_failed(harvester: Harvester) -> None:
+    text = harvester.config.read_text(encoding="utf-8")
+    harvester.config.write_text(
+        f'{text}[pipeline]\nenabled = true\nfolder = "full"\n[monitoring]\nmetrics_file = "m.prom"\n', encoding="utf-8"
+    )
+    (harvester.folder / "full").write_bytes(b"no folder")
+    harvester.add_site("alder", "https://alder.example.org/list.xml", enabled=False)
+    store(harvester, record("a", dc("Beech")))
+    assert harvester.run("2026-11-20")["exit_code"] == 0
+    assert "metaharvest_pipeline_failed 1.0" in (harvester.folder / "m.prom").read_text()
+    checks = doctor(harvester)
+    assert checks["pipeline"]["state"] == "PROBLEM"
+    assert "after run 1" in checks["pipeline"]["message"]
+    assert "Waiting: 1 document at " in checks["pipeline"]["message"]
+    assert checks["pipeline folder"]["state"] == "PROBLEM"
+    (harvester.folder / "full").unlink()
+    harvester.run("2026-11-21")
+    said = " ".join(harvester("reports", "show", "2").out.split())
+    assert "The pipeline did not come to its end after run 1" in said
+    assert "Correct the cause. The next run goes on by itself; `metaharvest pipeline run` does so now." in said
+    checks = doctor(harvester)
+    assert (checks["pipeline"]["state"], checks["pipeline"]["message"]) == ("OK", "Nothing waits.")
+    metrics = (harvester.folder / "m.prom").read_text()
+    assert "metaharvest_pipeline_failed 0.0" in metrics
+    assert 'metaharvest_pipeline_documents{stage="cleaning",state="done"} 1.0' in metrics
+
+
+def test_the_doctor_names_services_of_the_pipeline_that_are_away(harvester: Harvester) -> None:
+    away = f"http://127.0.0.1:{free_port()}"
+    text = harvester.config.read_text(encoding="utf-8")
+    services = f'grobid = "{away}"\nsearch = "{away}"\nfiles = "nosuch://bucket"\n'
+    harvester.config.write_text(f"{text}[pipeline]\nenabled = true\n{services}", encoding="utf-8")
+    checks = doctor(harvester)
+    states = {name: checks[name]["state"] for name in ("pipeline", "pipeline files", "search index", "GROBID")}
+    assert states == {"pipeline": "OK", "pipeline files": "PROBLEM", "search index": "PROBLEM", "GROBID": "WARNING"}
+    assert "Searches do not work until it answers again." in checks["search index"]["message"]
+    assert "References of PDF files wait for it" in checks["GROBID"]["message"]
 
 
 def test_a_dry_run_has_the_exit_code_of_the_command(harvester: Harvester, opened: Opened, server: HttpServer) -> None:

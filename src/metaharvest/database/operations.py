@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+PIPELINE_ERROR = "PipelineError"
+
 OPERATIONS: dict[str, tuple[str, str]] = {
     "HarvesterStartup": ("info", "A run began"),
     "HarvesterShutdown": ("info", "A run ended"),
@@ -40,6 +42,7 @@ OPERATIONS: dict[str, tuple[str, str]] = {
     "DocDuplicate": ("warning", "The list names the same docid again"),
     "UploadUnconfirmed": ("warning", "It is not known whether an upload arrived"),
     "ReportQueued": ("info", "A report was put into the outbox"),
+    PIPELINE_ERROR: ("error", "The pipeline did not come to its end after the run"),
     "LogPurged": ("info", "Old log rows were deleted"),
     "LogNotPurged": ("warning", "Old log rows were kept, as the clock may be wrong"),
 }

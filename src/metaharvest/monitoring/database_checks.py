@@ -34,6 +34,7 @@ from metaharvest.mail.outbox import stuck_mail
 from metaharvest.model import Deletions, RunStatus, Site
 from metaharvest.model.actions import todo
 from metaharvest.monitoring.check import Check, ok, problem, warning
+from metaharvest.monitoring.pipeline_checks import check_pipeline
 from metaharvest.monitoring.settings_checks import check_secret
 from metaharvest.monitoring.target_checks import check_targets
 from metaharvest.monitoring.worker_checks import check_workers
@@ -75,6 +76,7 @@ def check_database(settings: Settings, now: datetime) -> Iterator[Check]:
                 yield from _files_of_sites(session, settings)
                 yield from _reports(session, now)
                 yield from check_workers(session, settings)
+                yield from check_pipeline(session, settings, now)
         except (SettingsError, DatabaseError) as error:
             yield problem("database", str(error).replace(SAYS_MORE, "."))
 

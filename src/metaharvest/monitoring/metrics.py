@@ -15,6 +15,8 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.config.files import replace_file
+from metaharvest.config.kinds import STAGES
+from metaharvest.database.clock import database_now
 from metaharvest.database.models import (
     IS_HARVEST,
     IS_REAL,
@@ -28,6 +30,7 @@ from metaharvest.ledger.retries import numbers_failing
 from metaharvest.model import OutcomeKind, SiteRunKind, SiteRunStatus
 from metaharvest.queries.jobs import job_numbers, workers
 from metaharvest.queries.outbox import outbox_state
+from metaharvest.queries.pipeline import failure_at_last_run, pipeline_record
 from metaharvest.sites.overdue import overdue_sites
 from metaharvest.sites.registry import read_sites
 
@@ -56,6 +59,7 @@ def metrics(session: Session | None, attempt: Attempt, today: date) -> Collector
         _registered(session, gauges, today)
         _deliveries(session, gauges, attempt.ended_at)
         _jobs(session, gauges)
+        _pipeline(session, gauges)
     return gauges.registry
 
 
@@ -173,3 +177,20 @@ def _jobs(session: Session, gauges: _Gauges) -> None:
         gauges.set("jobs_oldest_ready_seconds", "Since when the oldest job waits for a worker; 0: none", oldest)
         gauges.set("jobs_lapsed", "Jobs whose worker has lost its lease", numbers.lapsed)
         gauges.set("workers", "Workers that were seen in the last minutes", len(workers(session)))
+
+
+def _pipeline(session: Session, gauges: _Gauges) -> None:
+    """The documents at the stages of the pipeline; nothing where it has never run."""
+    record = pipeline_record(session, list(STAGES.names()), database_now(session))
+    if record.last_ended is None:
+        return
+    for each in record.stages:
+        states = (("waiting", each.waiting_documents), ("failed", each.failed_documents), ("done", each.done_documents))
+        for state, number in states:
+            gauges.set("pipeline_documents", "Documents at a stage", number, stage=each.stage, state=state)
+    oldest = record.oldest_unseen_change.timestamp() if record.oldest_unseen_change else 0
+    gauges.set("pipeline_unseen_changes", "Changed documents that no stage has seen yet", record.unseen_changes)
+    gauges.set("pipeline_oldest_unseen_change_seconds", "The time of the oldest of them (Unix time); 0: none", oldest)
+    ended = record.last_ended.timestamp()
+    gauges.set("pipeline_last_ended_seconds", "When a stage last ended with a document (Unix time)", ended)
+    gauges.set("pipeline_failed", "1 if it failed after the last run, else 0", failure_at_last_run(session) is not None)

