@@ -1,5 +1,7 @@
 """Calls of the API with an Idempotency-Key: a call that is repeated gets the answer of the first one.
 
+A process that is killed leaves a call without an answer. After the lease of the call another process may carry it out.
+
 https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
 """
 
@@ -15,11 +17,13 @@ from sqlalchemy.orm import Session
 from metaharvest.database.models import ApiCall
 
 _KEPT = timedelta(days=1)
+_LEASE = timedelta(minutes=10)
+"""The time for a call that is carried out: a multiple of what the slowest action takes, whose database waits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call. `is_new`: nobody has begun it before. Without a `status`, it has not ended."""
+    """A call. `is_new`: the caller carries it out. Without a `status`, it has not ended."""
 
     call_id: int
     is_new: bool
@@ -29,8 +33,13 @@ class Call:
 
 
 def begin(session: Session, key_id: int, name: str, fingerprint: str, now: datetime) -> Call:
-    """Begin a call, or find the earlier one of this key and this name. Calls of more than a day ago are forgotten."""
+    """Begin a call, or find the earlier one of this key and this name. Calls of more than a day ago are forgotten.
+
+    An earlier call that has no answer when its lease ends is begun again: its process has died. `now` is by the clock
+    of the database.
+    """
     session.execute(delete(ApiCall).where(ApiCall.called_at < now - _KEPT))
+    session.execute(delete(ApiCall).where(ApiCall.status.is_(None), ApiCall.called_at < now - _LEASE))
     new = ApiCall(api_key_id=key_id, idempotency_key=name, fingerprint=fingerprint, called_at=now)
     try:
         with session.begin_nested():

@@ -17,6 +17,7 @@ from metaharvest.accounts.audit import Decision, Values, changed
 from metaharvest.accounts.sessions import SignedIn
 from metaharvest.accounts.users import User
 from metaharvest.config.field_types import check_email
+from metaharvest.database.clock import database_now
 from metaharvest.database.hashed_tokens import new_token
 from metaharvest.errors import DatabaseUnavailable, RequestError
 from metaharvest.mail.notices import send_notice
@@ -433,10 +434,11 @@ def key_of(harvester: Harvester, secret: str) -> Key | None:
 def begin_call(harvester: Harvester, key_id: int, name: str, fingerprint: str) -> Call:
     """The call with this Idempotency-Key: a new one, which the caller carries out and then ends, or the earlier one.
 
-    `fingerprint` stands for the whole request. An earlier call is kept for a day.
+    `fingerprint` stands for the whole request. An earlier call is kept for a day; one without an answer, for ten
+    minutes.
     """
     with harvester.writing() as session:
-        return api_calls.begin(session, key_id, name, fingerprint, harvester.now())
+        return api_calls.begin(session, key_id, name, fingerprint, database_now(session))
 
 
 def end_call(harvester: Harvester, call_id: int, status: int, answer: str) -> None:

@@ -22,6 +22,7 @@ from metaharvest.web.compression import accepts_gzip
 from metaharvest.web.pages.routes import HEADERS, UNEXPECTED_ERROR, Pages
 from metaharvest.web.provider import try_it
 from metaharvest.web.provider.provider import Provider
+from metaharvest.web.slow_bodies import with_time_limit
 from metaharvest.web.turns import Busy, address_of
 
 log = logging.getLogger(__name__)
@@ -112,7 +113,7 @@ def application(
         else:
             await made(scope, receive, send)
 
-    return with_path
+    return with_time_limit(with_path, _HEADERS)
 
 
 def _answer(provider: Provider, text: str, request: Request) -> Response:

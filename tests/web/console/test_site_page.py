@@ -135,6 +135,16 @@ def test_a_site_is_paused_harvested_again_and_removed(console: Served, harvester
     assert page.browser.open(ALDER).status == 404
 
 
+def test_a_change_that_cannot_be_written_is_no_mistake_of_the_person(console: Served, harvester: Harvester) -> None:
+    page = console.signed_in("steward").open(f"{ALDER}/edit").submit("Show the changes", {"every": "3"})
+    harvester.rows("ALTER TABLE audit_entry RENAME TO lost")
+    refused = page.submit("Change alder")
+    assert (refused.status, refused.headers["Retry-After"]) == (503, "60")
+    assert "The database cannot be used at this moment. Please try again." in refused.text
+    harvester.rows("ALTER TABLE lost RENAME TO audit_entry")
+    assert page.submit("Change alder").notice == "alder was changed."
+
+
 def test_the_form_of_a_site_shows_both_values_before_it_changes_them(console: Served, harvester: Harvester) -> None:
     page = console.signed_in("steward").open(f"{ALDER}/edit")
     values = {"contacts": "anna@example.org, ben@example.org", "every": "2", "groups": "north", "public": "no"}

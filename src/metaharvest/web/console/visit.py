@@ -16,7 +16,7 @@ from starlette.datastructures import Headers, QueryParams
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from metaharvest.errors import MetaharvestError
+from metaharvest.errors import DatabaseError, MetaharvestError
 from metaharvest.model.actions import Todo
 from metaharvest.model.requests import Actor
 from metaharvest.services.accounts import Visitor
@@ -38,6 +38,13 @@ _IN_MEMORY, _PART = 1_048_576, 65_536
 
 class NotFound(MetaharvestError):
     """There is nothing at this address; the text says what is missing."""
+
+
+def correction(error: MetaharvestError) -> str:
+    """The sentences of an error, for the form that the person can correct. Raises it if the database is the cause."""
+    if isinstance(error, DatabaseError):
+        raise error
+    return "\n".join(error.sentences)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from metaharvest.web.console.pages.site_form import (
     split_parts,
     value_of,
 )
-from metaharvest.web.console.visit import Visit
+from metaharvest.web.console.visit import Visit, correction
 
 FILE_BYTES = 10_000_000
 MOST_SHOWN = 1000
@@ -38,7 +38,7 @@ def ask(visit: Visit) -> Response:
     try:
         source = new_sources.look_at(visit.harvester, form.text("url"), form.text("kind") or KINDS[0])
     except MetaharvestError as error:
-        return _begin(visit, 422, "\n".join(error.sentences))
+        return _begin(visit, 422, correction(error))
     return _proposal(visit, source, _proposed(visit, source))
 
 
@@ -56,7 +56,7 @@ def add(visit: Visit) -> Response:
         )
     except MetaharvestError as error:
         source = NewSource(form.text("url"), form.text("kind"), formats=(), sets=())
-        return _proposal(visit, source, texts, 422, "\n".join(error.sentences))
+        return _proposal(visit, source, texts, 422, correction(error))
     if len(done.sites) == 1:
         site = done.sites[0]
         notice = f"Registered {site.name}. Its next harvest is due {site.next_harvest or 'in the next run'}."
@@ -73,7 +73,7 @@ def read_registry(visit: Visit) -> Response:
         else:
             named = new_sources.friends_of(visit.harvester, visit.form.text("friends_of"))
     except MetaharvestError as error:
-        return _begin(visit, 422, "\n".join(error.sentences))
+        return _begin(visit, 422, correction(error))
     if not named.base_urls and not named.left_out:
         return _begin(visit, 422, "No repository is named there.")
     return _registry(visit, named)
@@ -94,7 +94,7 @@ def add_several(visit: Visit) -> Response:
         )
     except MetaharvestError as error:
         shown = NamedRepositories(tuple(form.texts("shown")) or named.base_urls, ())
-        return _registry(visit, shown, 422, "\n".join(error.sentences))
+        return _registry(visit, shown, 422, correction(error))
     number = counted(len(added), "site is", "sites are")
     notice = f"{number} registered, switched off. Rehearse them, then switch them on."
     return visit.redirect("/console/sites", state="off", notice=notice)

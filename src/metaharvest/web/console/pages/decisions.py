@@ -13,7 +13,7 @@ from metaharvest.queries.decisions import DecisionFilter, DecisionRecord, decisi
 from metaharvest.services.decision_tables import decisions_csv, value_in_words
 from metaharvest.text import one_line
 from metaharvest.web.console.forms import day_of
-from metaharvest.web.console.visit import Visit
+from metaharvest.web.console.visit import Visit, correction
 
 _PATH = "/console/decisions"
 _ROWS = 50
@@ -29,7 +29,7 @@ def show(visit: Visit) -> Response:
         with visit.harvester.reading() as session:
             found = list(decisions(session, _filter(visit, chosen), _ROWS + 1, visit.after))
     except MetaharvestError as problem:
-        error = str(problem)
+        error = correction(problem)
     given = {name: value for name, value in chosen.items() if value}
     return visit.render(
         "decisions.html",

@@ -13,7 +13,7 @@ from metaharvest.queries.runs import newest_run_id
 from metaharvest.services import tables
 from metaharvest.text import whole_number
 from metaharvest.web.console.forms import day_of
-from metaharvest.web.console.visit import Visit
+from metaharvest.web.console.visit import Visit, correction
 
 _SHOWN = 100
 
@@ -27,7 +27,7 @@ def show(visit: Visit) -> Response:
                 wanted = replace(wanted, run_id=newest_run_id(session))
             found = list(log_entries(session, replace(wanted, limit=_SHOWN + 1)))[-_SHOWN - 1 :]
     except MetaharvestError as error:
-        return _page(visit, [], "", str(error))
+        return _page(visit, [], "", correction(error))
     shown = found[-_SHOWN:]
     next_page = ""
     if len(found) > _SHOWN and shown[0].log_id is not None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from starlette.responses import Response
 
-from metaharvest.errors import MetaharvestError, RequestError, ScheduleError
+from metaharvest.errors import DatabaseError, MetaharvestError, RequestError, ScheduleError
 from metaharvest.model import Notify, Site, Unit
 from metaharvest.queries.live import live_run, upcoming_run
 from metaharvest.queries.requests import open_requests
@@ -165,6 +165,8 @@ def _page(visit: Visit, name: str, status: int = 200, *, by_link: bool = False, 
         numbers = site_problem_numbers(session, registered.site_id)
     try:
         report = reports.newest_report(harvester, name)
+    except DatabaseError:
+        raise
     except MetaharvestError:
         report = None  # it was never harvested
     return visit.render(

@@ -11,7 +11,7 @@ from typing import Any
 
 from starlette.responses import HTMLResponse, Response
 
-from metaharvest.errors import MetaharvestError
+from metaharvest.errors import DatabaseError, MetaharvestError
 from metaharvest.queries.outbox import (
     ReportFilter,
     ReportRecord,
@@ -24,7 +24,7 @@ from metaharvest.reports.phrasing import counted
 from metaharvest.services import reports
 from metaharvest.text import whole_number
 from metaharvest.web.console.rendering import delivery_state
-from metaharvest.web.console.visit import NotFound, Visit
+from metaharvest.web.console.visit import NotFound, Visit, correction
 
 _PATH = "/console/outbox"
 _ROWS = 50
@@ -66,7 +66,7 @@ def show(visit: Visit) -> Response:
         try:
             found = newest_reports(session, _ROWS + 1, which, visit.after)
         except MetaharvestError as problem:
-            found, error = [], str(problem)
+            found, error = [], correction(problem)
         now = outbox_state(session, visit.harvester.now())
     given = {name: value for name, value in chosen.items() if value}
     return visit.render(
@@ -195,6 +195,8 @@ def _report(visit: Visit) -> ReportRecord:
         try:
             if number is not None:
                 return report_record(session, number)
+        except DatabaseError:
+            raise
         except MetaharvestError as error:
             raise NotFound(f"There is no mail with the number {number}.") from error
     raise NotFound("There is no mail with this number.")

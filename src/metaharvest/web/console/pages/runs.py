@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from metaharvest.errors import MetaharvestError
+from metaharvest.errors import DatabaseError, MetaharvestError
 from metaharvest.model import OutcomeKind, RunStatus, SiteRunStatus
 from metaharvest.queries.changes import changed_sites
 from metaharvest.queries.runs import RunRecord, SiteRunRecord, run_record, run_summaries
@@ -17,7 +17,7 @@ from metaharvest.reports.phrasing import GRAVITY, PHASES, phases, run_story
 from metaharvest.services import tables
 from metaharvest.text import whole_number
 from metaharvest.web.console.pages.jobs import live_values
-from metaharvest.web.console.visit import NotFound, Visit
+from metaharvest.web.console.visit import NotFound, Visit, correction
 
 _RUNS_SHOWN = 50
 _SITES_SHOWN = 100
@@ -132,7 +132,7 @@ def show_changes(visit: Visit) -> Response:
             try:
                 found, site_ids = changed_sites(session, first, second, _CHANGES_SHOWN, start)
             except MetaharvestError as unknown:
-                error = str(unknown)
+                error = correction(unknown)
     more = start + _CHANGES_SHOWN < len(site_ids)
     return visit.render(
         "changes.html",
@@ -178,6 +178,8 @@ def _story(run: RunRecord) -> str:
 def _run(session: Session, run_id: int) -> RunRecord:
     try:
         return run_record(session, run_id)
+    except DatabaseError:
+        raise
     except MetaharvestError as error:
         raise NotFound(str(error)) from error
 

@@ -9,7 +9,7 @@ from metaharvest.queries.sites import RegisteredSite, registered_site
 from metaharvest.services import sites
 from metaharvest.services.sites import Edited
 from metaharvest.web.console.pages.site_form import changed_texts, fields_of, texts_of, values_from
-from metaharvest.web.console.visit import Visit
+from metaharvest.web.console.visit import Visit, correction
 
 
 def show(visit: Visit) -> Response:
@@ -34,7 +34,7 @@ def change(visit: Visit) -> Response:
             visit.harvester, [visit.site.name], values, allow_duplicate=allow_duplicate, dry_run=not is_confirmed
         )
     except MetaharvestError as error:
-        return _form(visit, site, {**texts_of(site), **changed}, str(error), 422)
+        return _form(visit, site, {**texts_of(site), **changed}, correction(error), 422)
     if is_confirmed:
         return visit.redirect("/console/sites", edited.site.name, notice=f"{edited.site.name} was changed.")
     return _preview(visit, edited, changed)

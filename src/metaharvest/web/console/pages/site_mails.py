@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from metaharvest.errors import MetaharvestError, RequestError
+from metaharvest.errors import DatabaseError, MetaharvestError, RequestError
 from metaharvest.model.roles import Role
 from metaharvest.queries.outbox import ReportRecord, report_content, report_record, site_of_report
 from metaharvest.services import reports
@@ -52,5 +52,7 @@ def _report(visit: Visit) -> tuple[ReportRecord, bytes]:
             raise missing
         try:
             return report_record(session, int(number)), report_content(session, int(number))
+        except DatabaseError:
+            raise
         except MetaharvestError:
             raise missing from None

@@ -17,7 +17,7 @@ from metaharvest.services import schedule_files, sites
 from metaharvest.services.sites import SiteValues
 from metaharvest.text import shown_url, whole_number
 from metaharvest.web.console.pages.site_form import choice_of, number_from, parsed_groups, value_of
-from metaharvest.web.console.visit import Visit
+from metaharvest.web.console.visit import Visit, correction
 
 FILE_BYTES = 20_000_000
 """The largest form with a file of sites, which travels once more in the form that confirms it."""
@@ -100,7 +100,7 @@ def import_file(visit: Visit) -> Response:
         content = _stored(form.text("content")) if is_confirmed else _uploaded(visit)
         done = schedule_files.import_file(visit.harvester, content, dry_run=not is_confirmed)
     except MetaharvestError as error:
-        return visit.render("sites_import.html", 422, imported=None, content="", error=str(error))
+        return visit.render("sites_import.html", 422, imported=None, content="", error=correction(error))
     if is_confirmed:
         added, changed = (sum(each.verdict == verdict for each in done.changes) for verdict in ("added", "changed"))
         notice = f"Imported: {added:,} new, {changed:,} changed, {len(done.changes) - added - changed:,} unchanged."
