@@ -59,7 +59,7 @@ def fetcher_with() -> Iterator[MakeFetcher]:
     """Makes fetchers with short limits, and closes them."""
     made: list[Fetcher] = []
 
-    def make(**http: Any) -> Fetcher:
+    def make(lowest_speed: int = 0, **http: Any) -> Fetcher:
         values = {
             "contact_url": "https://example.org/harvester",
             "connect_timeout": 1,
@@ -70,7 +70,8 @@ def fetcher_with() -> Iterator[MakeFetcher]:
             "max_list_bytes": 200 * LIMIT,
             "allow_networks": (LOOPBACK,),
         }
-        made.append(Fetcher(HttpSettings(**{**values, **http}), name="Example network", administrator="a@example.org"))
+        settings = HttpSettings(**{**values, **http})
+        made.append(Fetcher(settings, name="Example network", administrator="a@example.org", lowest_speed=lowest_speed))
         return made[-1]
 
     yield make
@@ -186,6 +187,11 @@ class TestAServerThatIsSlow:
     def test_drips_a_body_until_the_deadline(self, server: HttpServer, fetcher_with: MakeFetcher) -> None:
         url = server.route("/x", dripped(OK + b"Content-Length: 1000\r\n\r\n", b"x" * 1000))
         refused(fetcher_with(document_deadline=0.5), url, "http.deadline", transient=True)
+
+    def test_drips_a_body_below_the_lowest_speed(self, server: HttpServer, fetcher_with: MakeFetcher) -> None:
+        url = server.route("/x", dripped(OK + b"Content-Length: 1000\r\n\r\n", b"x" * 1000))
+        fetcher = fetcher_with(lowest_speed=1_000_000, read_timeout=0.5, document_deadline=60)
+        assert "came too slowly" in refused(fetcher, url, "http.timeout-read", transient=True).message
 
     def test_drips_through_redirects_until_the_deadline(self, server: HttpServer, fetcher_with: MakeFetcher) -> None:
         for number in range(10):

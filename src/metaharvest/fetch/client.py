@@ -121,7 +121,7 @@ class Fetcher:
     SettingsError if that file cannot be used. `lists` are the turns of those who read the list of a repository, each by
     its base URL: one request at a time. `robots` knows what servers would rather not be asked for. With `leases`, other
     processes harvest at the same time: this one sends requests to a host while it holds its lease. `accept` is the
-    header Accept.
+    header Accept, `lowest_speed` is in bytes a second (see Policy), `health` is that of an earlier client of the run.
     """
 
     def __init__(
@@ -134,9 +134,11 @@ class Fetcher:
         memory: MemoryBudget | None = None,
         leases: HostLeases | None = None,
         accept: str = _ACCEPT,
+        lowest_speed: int = 0,
+        health: HostHealth | None = None,
     ) -> None:
         self.http = self._http = http
-        self._health = HostHealth(http)
+        self._health = health or HostHealth(http)
         self._trust = Trust(http.ca_file)
         self._waiting = Waiting()
         self._hosts = HostLimiter(http.connections_per_host, self._waiting)
@@ -152,7 +154,7 @@ class Fetcher:
         if administrator and administrator.isascii() and administrator.isprintable():
             self._administrator = administrator
             headers.append(f"From: {administrator}")
-        self._policy = Policy(http.connect_timeout, http.read_timeout, http.proxy, tuple(headers))
+        self._policy = Policy(http.connect_timeout, http.read_timeout, http.proxy, tuple(headers), lowest_speed)
         self._multi = CurlMulti()
         self._idle: dict[Path | None, list[CurlHandle]] = {}
         self._stops: Stops | None = None

@@ -199,6 +199,9 @@ def _stopped(exchange: Exchange, given: Circumstances, where: str) -> tuple[Find
         received = f"after {exchange.wire:,} bytes" if exchange.wire else "before the document began"
         message = f"{where}: the server sent nothing more for {limit}, {received}."
         return Finding("http.timeout-read", message, _TRY_LATER), True
+    if exchange.stop is StopReason.TOO_SLOW:
+        message = f"{where} came too slowly: {exchange.wire:,} bytes in {_seconds(exchange.seconds)}."
+        return Finding("http.timeout-read", message, _TRY_LATER), True
     if exchange.stop is StopReason.ENCODING:
         coding = one_line(shown_url(exchange.headers.get("content-encoding", "")), 60)
         message = f"{where} was sent compressed as '{coding}', which could not be decompressed."

@@ -20,6 +20,7 @@ class StopReason(Enum):
 
     ADDRESS = auto()
     READ_TIMEOUT = auto()
+    TOO_SLOW = auto()
     TOO_LARGE = auto()
     ENCODING = auto()
     ERROR_PAGE_READ = auto()
@@ -28,12 +29,16 @@ class StopReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The policy of every exchange of a run: seconds to wait, the proxy's URL or "", lines of each request's head."""
+    """The policy of every exchange of a run: seconds to wait, the proxy's URL or "", lines of each request's head.
+
+    An answer that comes with fewer bytes a second than `lowest_speed`, after `read_timeout`, is ended; 0: none is.
+    """
 
     connect_timeout: float
     read_timeout: float
     proxy: str
     headers: tuple[str, ...]
+    lowest_speed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

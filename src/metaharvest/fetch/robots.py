@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -35,6 +35,20 @@ class Robots:
         self._http = http
         self._product = product
         self._files: dict[str, asyncio.Future[RobotsRules]] = {}
+
+    def known(self) -> dict[str, RobotsRules]:
+        """The rules that were read, by the name of the server."""
+        return {
+            host: file.result()
+            for host, file in self._files.items()
+            if file.done() and not file.cancelled() and file.exception() is None
+        }
+
+    def know(self, rules: Mapping[str, RobotsRules]) -> None:
+        """Go on with the rules that an earlier client of the run has read. In the event loop."""
+        for host, its in rules.items():
+            self._files[host] = asyncio.get_running_loop().create_future()
+            self._files[host].set_result(its)
 
     @property
     def is_binding(self) -> bool:

@@ -37,6 +37,7 @@ class CurlHandle:
         self.curl = pycurl.Curl()
         self._memory = memory
         self._read_timeout = policy.read_timeout
+        self._lowest_speed = policy.lowest_speed
         self._headers = policy.headers
         self._proxied = bool(policy.proxy)
         self._exchange: Exchange | None = None
@@ -80,14 +81,19 @@ class CurlHandle:
             raise self._raised
 
     def stop_for_silence(self) -> bool:
-        """True if the server has been silent longer than the read time-out allows; then the exchange says so.
+        """True if the server has been silent longer than the read time-out allows, or is slower than the policy allows.
 
-        Connecting has a time-out of its own.
+        Then the exchange says so. Connecting has a time-out of its own.
         """
-        if self._heard is None or time.monotonic() - self._heard <= self._read_timeout:
+        if self._heard is None or self._exchange is None:
             return False
-        if self._exchange is not None:
+        now = time.monotonic()
+        if now - self._heard > self._read_timeout:
             self._exchange.stop = StopReason.READ_TIMEOUT
+        elif (spent := now - self._began) > self._read_timeout and self._exchange.wire < spent * self._lowest_speed:
+            self._exchange.stop = StopReason.TOO_SLOW
+        else:
+            return False
         return True
 
     def _ask_for(self, exchange: Exchange) -> None:

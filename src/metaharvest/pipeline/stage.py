@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,7 +64,8 @@ class Result:
 class Context:
     """The installation for a stage. `stops` is true when the stage is to end: after the document in hand.
 
-    `part` of `parts` is the share of the documents that this process has.
+    `part` of `parts` is the share of the documents that this process has. `memory` has what stages keep from one
+    batch to the next, by their names.
     """
 
     engine: Engine
@@ -73,6 +74,7 @@ class Context:
     stops: Callable[[], bool] = lambda: False
     part: int = 0
     parts: int = 1
+    memory: dict[str, Any] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:

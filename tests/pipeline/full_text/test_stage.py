@@ -255,6 +255,18 @@ def test_a_record_may_close_its_file_or_have_none(installation: Harvester, web: 
     assert web.server.requests == []
 
 
+def test_a_server_that_fails_is_given_up_for_the_run(installation: Harvester, server: HttpServer) -> None:
+    for number in range(1, 13):
+        server.serve(f"/{number}.pdf", b"", status=503)
+    know(installation, {number: output(server.url(f"/{number}.pdf")) for number in range(1, 13)})
+    where = context(installation)
+    for batch in (range(1, 9), range(9, 13)):
+        results = list(STAGE.perform(where, [document(number) for number in batch]))
+        assert {each.failure and each.failure.rule for each in results} == {"full-text.unreachable"}
+    assert len(where.memory["full-text"].robots) == 1
+    assert not any(server.asked(f"/{number}.pdf") for number in range(9, 13))
+
+
 def test_nobody_is_blamed_for_a_dataset_without_a_text(installation: Harvester, server: HttpServer) -> None:
     kind = (ResourceType("Dataset", "x", "c_ddb1"),)
     links = tuple(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from datetime import timedelta
 from pathlib import Path
 
+import fsspec
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from metaharvest.errors import SettingsError
 from metaharvest.pipeline.full_text.store import FileStore, delete_settled, open_store, place_of
@@ -79,3 +82,24 @@ def test_a_part_that_was_left_is_deleted(tmp_path: Path) -> None:
 def test_a_url_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="no-such-store"):
         open_store(tmp_path, "no-such-store://a/b")
+
+
+def test_an_object_store_that_is_away_says_so(tmp_path: Path) -> None:
+    class Away(MemoryFileSystem):  # type: ignore[misc]
+        protocol = "away"
+        cachable = False
+
+        def _fail(self, *_arguments: object, **_options: object) -> None:
+            raise RuntimeError("the server does not answer")
+
+        cat_file = pipe_file = exists = rm_file = ls = _fail
+
+    fsspec.register_implementation("away", Away, clobber=True)
+    files = open_store(tmp_path, "away://bucket/files")
+    digest = "a" * 64
+    calls = (lambda: files.put(digest, b"x"), lambda: files.read(digest), lambda: files.has(digest))
+    more = (lambda: files.delete(digest), lambda: list(files.unconfirmed()), lambda: files.confirm(digest))
+    for call in (*calls, *more):
+        with pytest.raises(OSError, match="the server does not answer") as raised:
+            call()
+        assert raised.value.errno == errno.EIO

@@ -24,7 +24,7 @@ from metaharvest.pipeline.cleaning.json import output_of
 from metaharvest.pipeline.folder import unusable
 from metaharvest.pipeline.full_text import rows
 from metaharvest.pipeline.full_text.candidates import Candidate, host_of
-from metaharvest.pipeline.full_text.crawling import Crawler, Reach, Unmodified, fetcher_for
+from metaharvest.pipeline.full_text.crawling import Crawler, Reach, Servers, Unmodified, fetcher_for
 from metaharvest.pipeline.full_text.kinds import TEXTS, kind_of
 from metaharvest.pipeline.full_text.links import candidates, is_closed, is_without_text
 from metaharvest.pipeline.full_text.outcome import closed, failure_of, keeps_files
@@ -164,12 +164,19 @@ async def _crawl(context: Context, searches: Sequence[Search], files: FileStore)
     leases = HostLeases(context.engine) if context.settings.workers.broker else None
     today = context.now().date()
     places = asyncio.Semaphore(AT_ONCE)
-    async with fetcher_for(context.settings, leases) as fetcher:
-        crawler = Crawler(fetcher, context.stops)
+    servers: Servers = context.memory.setdefault(StageName.FULL_TEXT, Servers(context.settings))
+    async with fetcher_for(context.settings, servers, leases) as fetcher:
+        fetcher.robots.know(servers.robots)
 
         async def searched(search: Search) -> Result | None:
             async with places:
-                return None if context.stops() else await _search(search, crawler, files, today)
+                if context.stops():
+                    return None
+                crawler = Crawler(fetcher, servers, context.stops)
+                try:
+                    return await _search(search, crawler, files, today)
+                finally:
+                    crawler.drop()
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -177,6 +184,8 @@ async def _crawl(context: Context, searches: Sequence[Search], files: FileStore)
                 await _until_done(tasks, context.stops)
         except ExceptionGroup as group_of_errors:
             raise group_of_errors.exceptions[0] from None
+        finally:
+            servers.robots = fetcher.robots.known()
     ended = [task for task in tasks if not task.cancelled()]
     return [found for task in ended if (found := task.result()) is not None]
 

@@ -6,21 +6,26 @@ was killed is deleted in the end, too.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
 from metaharvest.errors import SettingsError
+from metaharvest.text import one_line
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _NEW = "new"
 _PART = "part-"
+_WITH_BUCKETS = frozenset(("s3", "s3a", "gs", "gcs", "az", "abfs", "adl", "oci"))
+"""Protocols of fsspec whose first folder is a bucket, and that need no folders below it."""
+
 UNCONFIRMED_FOR = timedelta(hours=1)
 """The time after which the writer of a file that no row names, or of a part of a file, is taken for dead."""
 
@@ -177,6 +182,9 @@ class _ObjectStore:
             import fsspec
 
             self._system, self._root = fsspec.core.url_to_fs(url)
+            named = self._system.protocol
+            protocols = (named,) if isinstance(named, str) else named
+            self._has_buckets = not _WITH_BUCKETS.isdisjoint(protocols)
         except ImportError as error:
             raise SettingsError(
                 f"The files of the pipeline belong at {url}, and a package is missing ({error.name or error}). "
@@ -187,28 +195,32 @@ class _ObjectStore:
 
     def put(self, sha256: str, content: bytes) -> None:
         """See FileStore. Object stores write a file whole or not at all."""
-        self._write(f"{_NEW}/{sha256}", datetime.now(UTC).isoformat().encode())
-        self._write(place_of(sha256), content)
+        with _store_errors(self.place):
+            self._write(f"{_NEW}/{sha256}", datetime.now(UTC).isoformat().encode())
+            self._write(place_of(sha256), content)
 
     def read(self, sha256: str) -> bytes:
         """See FileStore."""
-        return bytes(self._system.cat_file(self._path(place_of(sha256))))
+        with _store_errors(self.place, may_be_missing=True):
+            return bytes(self._system.cat_file(self._path(place_of(sha256))))
 
     def has(self, sha256: str) -> bool:
         """See FileStore."""
-        return bool(self._system.exists(self._path(place_of(sha256))))
+        with _store_errors(self.place):
+            return bool(self._system.exists(self._path(place_of(sha256))))
 
     def delete(self, sha256: str) -> None:
         """See FileStore."""
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError), _store_errors(self.place, may_be_missing=True):
             self._system.rm_file(self._path(place_of(sha256)))
 
     def unconfirmed(self) -> Iterator[tuple[str, timedelta]]:
         """See FileStore."""
-        try:
-            found: list[Any] = self._system.ls(self._path(_NEW), detail=False)
-        except FileNotFoundError:
-            return
+        found: list[Any] = []
+        with suppress(FileNotFoundError), _store_errors(self.place, may_be_missing=True):
+            # Other processes write, too: an older listing is of no use.
+            self._system.invalidate_cache()
+            found = self._system.ls(self._path(_NEW), detail=False)
         for each in found:
             name = str(each).rpartition("/")[2]
             with suppress(ValueError):
@@ -218,20 +230,32 @@ class _ObjectStore:
     def unconfirmed_for(self, sha256: str) -> timedelta | None:
         """See FileStore."""
         place_of(sha256)
-        with suppress(FileNotFoundError):
+        noted = None
+        with suppress(FileNotFoundError), _store_errors(self.place, may_be_missing=True):
             noted = self._system.cat_file(self._path(f"{_NEW}/{sha256}"))
-            return datetime.now(UTC) - datetime.fromisoformat(noted.decode())
-        return None
+        return None if noted is None else datetime.now(UTC) - datetime.fromisoformat(noted.decode())
 
     def confirm(self, sha256: str) -> None:
         """See FileStore."""
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError), _store_errors(self.place, may_be_missing=True):
             self._system.rm_file(self._path(f"{_NEW}/{sha256}"))
 
     def _write(self, place: str, content: bytes) -> None:
         path = self._path(place)
-        self._system.makedirs(path.rpartition("/")[0], exist_ok=True)
+        if not self._has_buckets:  # there, it would make the bucket of a mistyped URL
+            self._system.makedirs(path.rpartition("/")[0], exist_ok=True)
         self._system.pipe_file(path, content)
 
     def _path(self, place: str) -> str:
         return f"{self._root}/{place}"
+
+
+@contextmanager
+def _store_errors(place: str, *, may_be_missing: bool = False) -> Iterator[None]:
+    """Raises OSError (EIO) for any error of the store at this URL; FileNotFoundError stays if it `may_be_missing`."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, FileNotFoundError) and may_be_missing:
+            raise
+        raise OSError(errno.EIO, f"the store {place} says: {one_line(str(error), 300)}") from error
