@@ -59,10 +59,10 @@ def test_changes_are_printed_as_lines_after_a_number(installed: Harvester) -> No
     first, second, third = lines(installed("changes", "--since", "0").out)
     assert [first["document_id"], second["document_id"], third["document_id"]] == ["a.1", "a.3", "a.2"]
     assert first.keys() == {
-        "change_seq", "document_id", "revision", "document_type", "deleted", "changed_at", "site", "title",
+        "change_seq", "document_id", "revision", "document_type", "is_deleted", "changed_at", "site", "title",
     }  # fmt: skip
-    assert (first["site"], first["title"], first["deleted"]) == ("alder", "A title", False)
-    assert (third["title"], third["deleted"]) == (None, True)
+    assert (first["site"], first["title"], first["is_deleted"]) == ("alder", "A title", False)
+    assert (third["title"], third["is_deleted"]) == (None, True)
     assert ids(installed("changes", "--since", str(first["change_seq"]), "--limit", "1").out) == ["a.3"]
     assert installed("changes", "--since", str(third["change_seq"])).out == ""
 
@@ -86,7 +86,7 @@ def test_documents_that_are_not_public_are_given_as_deleted_or_not_at_all(instal
     assert installed("sites", "edit", "alder", "--not-public").code == 0
     installed.run("2026-11-20")
     after = lines(installed("changes", "--name", "portal").out)
-    assert {(each["document_id"], each["deleted"], each["title"]) for each in after} >= {
+    assert {(each["document_id"], each["is_deleted"], each["title"]) for each in after} >= {
         ("a.1", True, None), ("a.3", True, None),
     }  # fmt: skip
     store(installed, document("a.9", b"<eml/>"))
@@ -154,6 +154,29 @@ def test_documents_of_a_sweep_under_way_wait_and_are_not_skipped(installed: Harv
     assert "The next changes wait: the list of alder is being harvested." in said.err
     installed.rows("UPDATE site_checkpoint SET kind = NULL")
     assert ids(installed(*ask).out) == ["a.1", "a.3", "a.2"]
+
+
+def test_documents_of_a_harvest_list_wait_while_a_run_harvests_it(installed: Harvester) -> None:
+    installed.run("2026-11-20")
+    running = "UPDATE {} SET status = 'running' WHERE run_id = 1"
+    for table in ("harvest_run", "harvest_site_run"):
+        installed.rows(running.format(table))
+    found = json.loads(installed("changes", "--name", "portal", "--not-during-sweep", "--json").out)
+    assert found == {"changes": [], "delivered_changes": 0, "position": 0, "waiting_site": "alder"}
+    installed.rows("UPDATE harvest_run SET status = 'failed'")  # the site run is left over from a dead run
+    assert len(ids(installed("changes", "--name", "portal", "--not-during-sweep").out)) == 3
+
+
+@on_one_database
+def test_a_reader_gets_one_document_and_its_position_moves(installed: Harvester) -> None:
+    ask = ("changes", "--name", "portal", "--limit", "2", "--json")
+    first, second, third = (json.loads(installed(*ask).out) for _ in range(3))
+    assert [[each["document_id"] for each in found["changes"]] for found in (first, second, third)] == [
+        ["a.1", "a.3"], ["a.2"], [],
+    ]  # fmt: skip
+    assert third["position"] == second["position"] == second["changes"][0]["change_seq"]
+    delivered = json.loads(installed("changes", "--name", "other", "--run", "cat > /dev/null", "--json").out)
+    assert (delivered["changes"], delivered["delivered_changes"]) == ([], 3)
 
 
 @on_one_database

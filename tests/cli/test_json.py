@@ -89,6 +89,7 @@ CASES: dict[str, list[tuple[str, ...]]] = {
         ("target", "withdraw", "ren-alder.2", "--undo"),
     ],
     "target-transfer": [("target", "transfer", "--scope", "ren-alder", "--dry-run", "alder-creek")],
+    "changes": [("changes",), ("changes", "--name", "portal", "--limit", "2"), ("changes", "--run", "cat > /dev/null")],
     "works-look": [("works", "look")],
     "works-show": [("works", "show", "ren-alder.5")],
     "works-decide": [("works", "decide", "ren-alder.5", "ren-alder.1", "--different")],

@@ -22,7 +22,7 @@ PROBES = {
     "BASEURL": "https://example.org/oai", "DATE": "2026-11-20", "DAYS": "30", "DOCID": "alder.1.2",
     "DOCUMENT": "alder.1", "EMAIL": "a@example.org", "JOB_ID": "1", "NETWORK": "10.0.0.0/8", "NUMBER": "300",
     "REFERENCE": "env:SECRET", "REPORT_ID": "1", "REQUEST_ID": "1", "REVISION": "3", "ROLE": "viewer", "RUN_ID": "1",
-    "STAGE": "cleaning", "URL": "https://example.org/list.xml",
+    "SEQ": "0", "STAGE": "cleaning", "URL": "https://example.org/list.xml",
 }  # fmt: skip
 
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from metaharvest.cli.invocation import ROWS, Invocation, usage_errors
+from metaharvest.cli.printing import print_json
 from metaharvest.cli.signals import stop_on_signal
 from metaharvest.services.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from metaharvest.services.change_hooks import Delivered
 
 _SEQ = click.IntRange(0, 2**63 - 1)
 
@@ -21,6 +28,7 @@ _SEQ = click.IntRange(0, 2**63 - 1)
 @click.option("--run", "command_line", metavar="COMMAND", help="Run this command for each batch, with it on stdin.")
 @click.option("--post", "url", metavar="URL", help="Send each batch to this address by POST (application/x-ndjson).")
 @click.option("--not-during-sweep", is_flag=True, help="Stop before documents of a site whose list is under way.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_obj
 def command(
     invocation: Invocation,
@@ -31,6 +39,7 @@ def command(
     command_line: str | None,
     url: str | None,
     not_during_sweep: bool,
+    as_json: bool,
 ) -> int:
     """Give the changed documents to another program, a JSON object a line, in the order of the changes.
 
@@ -60,17 +69,35 @@ def command(
     with usage_errors(), stop_on_signal() as stop:
         if ack is not None and name is not None:
             hooks.confirm(harvester, name, ack)
+            if as_json:
+                _print_document([], hooks.Delivered(0, ack))
             return ExitCode.DONE
         after = hooks.position(harvester, name) if name is not None else since or 0
+        delivers, printed = bool(command_line or url), list[str]()
         send = hooks.to_command(command_line) if command_line else hooks.to_address(url) if url else _print
-        batches = None if command_line or url else 1
-        wanted = hooks.Delivery(after, limit, name, batches, not_during_sweep)
+        if as_json and not delivers:
+            send = printed.append
+        reader = name if delivers or not as_json else None
+        wanted = hooks.Delivery(after, limit, reader, None if delivers else 1, not_during_sweep)
         done = hooks.deliver(harvester, send, wanted, stop.is_set)
-    if batches is None:
+        if as_json:
+            _print_document(printed, done)
+            if name is not None and printed:
+                hooks.confirm(harvester, name, done.position)
+            return ExitCode.INTERRUPTED if stop.is_set() else ExitCode.DONE
+    if delivers:
         click.echo(f"{done.changes:,} changes delivered; the last one is {done.position}.")
     if done.waits_for is not None:
         click.echo(f"The next changes wait: the list of {done.waits_for} is being harvested.", err=True)
     return ExitCode.INTERRUPTED if stop.is_set() else ExitCode.DONE
+
+
+def _print_document(batches: Sequence[str], done: Delivered) -> None:
+    """Print the changes of these batches, and how far the delivery has come, as one JSON document."""
+    changes = [json.loads(line) for batch in batches for line in batch.splitlines()]
+    about = {"delivered_changes": done.changes, "position": done.position, "waiting_site": done.waits_for}
+    print_json({"changes": changes, **about})
+    sys.stdout.flush()
 
 
 def _print(lines: str) -> None:

@@ -64,6 +64,7 @@ ACTIONS: dict[str, tuple[str, str]] = {
     "pipeline.failures": ("pipeline failures", "list the documents that failed in the pipeline"),
     "pipeline.rebuild": ("pipeline rebuild-index", "make the search index again"),
     "pipeline.retry": ("pipeline retry STAGE", "let the documents that failed at the stage STAGE be tried again"),
+    "changes.list": ("changes --since SEQ", "list the changed documents after the change SEQ"),
     "requests.list": ("requests", "list the requests to the harvester"),
     "requests.cancel": ("requests cancel REQUEST_ID", "take the request REQUEST_ID back"),
     "sites.export": ("sites export", "write all sites into a file"),

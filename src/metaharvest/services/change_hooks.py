@@ -16,8 +16,10 @@ from urllib.parse import urlsplit
 from sqlalchemy import select
 
 from metaharvest.catalogue.changed_documents import ChangedDocument, changed_documents, last_change
-from metaharvest.database.models import HarvestSiteSchedule, SiteCheckpoint
+from metaharvest.database.models import HarvestRun, HarvestSiteRun, HarvestSiteSchedule, SiteCheckpoint
 from metaharvest.errors import NotTaken, RequestError
+from metaharvest.model import RunStatus, SiteRunStatus
+from metaharvest.model.actions import todo
 from metaharvest.pipeline import feed
 from metaharvest.pipeline.steps import FEED
 from metaharvest.queries.public_sites import hidden_by
@@ -39,8 +41,8 @@ _LONGEST_NAME = 100
 class Delivery:
     """The changes to deliver: `after` a number, `limit` a batch, at most this number of `batches`.
 
-    `name` is the reader whose position moves. `whole_lists`: stop before the first document of a site whose sweep is
-    under way.
+    `name` is the reader whose position moves. `whole_lists`: stop before the first document of a site whose list is
+    being harvested.
     """
 
     after: int
@@ -54,7 +56,7 @@ class Delivery:
 class Delivered:
     """The number of changes that were delivered, and the number of the last one.
 
-    `waits_for` is the site whose sweep ended the delivery early, or None.
+    `waits_for` is the site whose harvest ended the delivery early, or None.
     """
 
     changes: int
@@ -75,7 +77,9 @@ def confirm(harvester: Harvester, name: str, change_seq: int) -> None:
     with harvester.writing() as session:
         last = last_change(session)
         if change_seq > last:
-            raise RequestError(f"There is no change {change_seq} yet: the last one is {last}.")
+            raise RequestError(
+                f"There is no change {change_seq} yet: the last one is {last}. {todo('changes.list', seq=0)} lists all."
+            )
         feed.confirm(session, name, change_seq, harvester.now())
 
 
@@ -104,7 +108,7 @@ def as_line(change: ChangedDocument) -> dict[str, object]:
         "document_id": change.document_id,
         "revision": change.revision,
         "document_type": change.document_type,
-        "deleted": change.is_deleted,
+        "is_deleted": change.is_deleted,
         "changed_at": change.changed_at.isoformat(),
         "site": change.site,
         "title": change.title,
@@ -114,7 +118,7 @@ def as_line(change: ChangedDocument) -> dict[str, object]:
 def before_sweeps(
     changes: Sequence[ChangedDocument], sweeping: frozenset[str]
 ) -> tuple[Sequence[ChangedDocument], str | None]:
-    """The changes before the first one of a site whose sweep is under way, and that site."""
+    """The changes before the first one of a site whose list is being harvested, and that site."""
     for number, each in enumerate(changes):
         if each.site in sweeping:
             return changes[:number], each.site
@@ -175,10 +179,20 @@ def _next(
 
 
 def _sweeping(session: Session) -> frozenset[str]:
-    """The names of the sites whose sweep is under way; one that is switched off does not go on with it."""
+    """The names of the sites whose list is being harvested.
+
+    A sweep of a source repository may go over several runs; a site that is switched off does not go on with it. A
+    harvest list is read to its end before its documents are stored: it is under way in the run alone.
+    """
     its = SiteCheckpoint.site_schedule_id == HarvestSiteSchedule.site_schedule_id
     under_way = SiteCheckpoint.kind.is_not(None), HarvestSiteSchedule.enabled.is_(True)
-    return frozenset(session.scalars(select(HarvestSiteSchedule.name).join(SiteCheckpoint, its).where(*under_way)))
+    found = set(session.scalars(select(HarvestSiteSchedule.name).join(SiteCheckpoint, its).where(*under_way)))
+    of_the_run = select(HarvestSiteSchedule.name).join(
+        HarvestSiteRun, HarvestSiteRun.site_schedule_id == HarvestSiteSchedule.site_schedule_id
+    )
+    running = HarvestSiteRun.run_id.in_(select(HarvestRun.run_id).where(HarvestRun.status == RunStatus.RUNNING.value))
+    found.update(session.scalars(of_the_run.where(running, HarvestSiteRun.status == SiteRunStatus.RUNNING.value)))
+    return frozenset(found)
 
 
 def _require_name(name: str) -> None:
