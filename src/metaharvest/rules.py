@@ -1069,6 +1069,15 @@ RULES: dict[str, Rule] = {
         "The document has neither in a place where its format has them, so that nobody can find or cite it.",
         "Give the document a title. If it has one, it uses elements or a format that the harvester does not know.",
     ),
+    # -- index.*: the search index (pipeline/search/)
+    "index.refused": Rule(
+        "The search index does not accept the entry",
+        "A value of the document is one that the index cannot hold. The reason has the words of the search server, or "
+        "of the library.",
+        "Correct the value at the site. The stage tries again by itself after a week, then less often.",
+        for_contact=_OURS,
+        is_ours=True,
+    ),
     # -- oai.*: OAI-PMH repositories (sources/oai_pmh/)
     "oai.not-oai": Rule(
         "The answer is not one of OAI-PMH",

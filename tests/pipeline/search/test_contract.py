@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,19 @@ def rebuild(place: IndexPlace, entries: Sequence[Entry]) -> None:
         opened.put(entries)
         opened.commit()
     place.swap()
+
+
+def test_an_entry_that_is_refused_leaves_the_others(make_place: Callable[[], IndexPlace]) -> None:
+    bad = replace(entry(2, output("Bad year of oak")), year=10**30)
+    place = make_place()
+    with place.begin() as writer:
+        refused = writer.put([entry(1, output("Oak")), bad, entry(3, output("Oak leaf"))])
+        writer.commit()
+        assert (writer.size(), writer.last_number()) == (2, 3)
+    assert list(refused) == [2]
+    assert "1000000000000000000000000000000" in refused[2] or "1e+30" in refused[2]
+    place.swap()
+    assert set(numbers(ask(place, "oak"))) == {1, 3}
 
 
 def write(place: IndexPlace, entries: Sequence[Entry] = (), gone: Sequence[int] = ()) -> None:

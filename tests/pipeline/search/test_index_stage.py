@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 import pytest
 from pydantic import TypeAdapter
@@ -16,11 +17,13 @@ from sqlalchemy.orm import Session
 from metaharvest.catalogue.stage_documents import stage_documents
 from metaharvest.database.engine import writers
 from metaharvest.database.pipeline_models import OutputRecord, OutputText, OutputWork
-from metaharvest.errors import IndexUnavailable
+from metaharvest.errors import IndexUnavailable, NoIndex
 from metaharvest.model.outputs import Output
 from metaharvest.pipeline.running import run_stages
 from metaharvest.pipeline.search import index_folder, stage
-from metaharvest.pipeline.search.contract import Search
+from metaharvest.pipeline.search.contract import Entry, Search
+from metaharvest.pipeline.search.embedded_index import EmbeddedWriter
+from metaharvest.pipeline.search.entries import entry_of
 from metaharvest.pipeline.search.query_language import read_query
 from metaharvest.pipeline.search.stage import STAGE, index_place, rebuild
 from metaharvest.pipeline.stage import Context, Document, Result, Stage, StageName
@@ -154,6 +157,78 @@ def test_another_version_is_made_beside_the_old_one(
     assert sorted(each.name for each in folder.iterdir()) == ["current", "lock", "v2-2"]
     assert installation.titles() == ["alder r1", "elm r1", "fir r1", "oak r1"]
     assert reader.size() == 4
+
+
+def test_a_new_version_is_made_once_and_the_old_one_answers_until_then(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harvester = installation.harvester
+    store(harvester, *uploads("alder", "beech", "elm", "fir"))  # type: ignore[arg-type]
+    installation.run()
+    for module in (stage, index_folder):
+        monkeypatch.setattr(module, "INDEX_VERSION", 2)
+    put: list[int] = []
+    real_put = EmbeddedWriter.put
+
+    def noting(writer: EmbeddedWriter, entries: Sequence[Entry]) -> Mapping[int, str]:
+        put.extend(each.number for each in entries)
+        assert installation.titles() == ["alder r1", "beech r1", "elm r1", "fir r1"]
+        return real_put(writer, entries)
+
+    monkeypatch.setattr(EmbeddedWriter, "put", noting)
+    higher = replace(STAGE, version=2, batch=2)
+    # The last document that waits is gone.
+    delete_document(harvester, record("fir", dc("fir")))
+    run_stages(installation.context, [CLEANING, higher])
+    assert installation.titles() == ["alder r1", "beech r1", "elm r1"]
+    assert sorted(put) == [1, 2, 3]
+    assert (installation.context.folder / "index" / "current").read_text("ascii") == "v2-2\n"
+
+
+def test_a_new_version_that_was_lost_half_made_is_made_with_all_documents(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(installation.harvester, *uploads("alder", "beech", "elm", "fir"))  # type: ignore[arg-type]
+    installation.run()
+    for module in (stage, index_folder):
+        monkeypatch.setattr(module, "INDEX_VERSION", 2)
+    higher = replace(STAGE, version=2, batch=2)
+    looks = iter([False, False, False, True])
+    run_stages(replace(installation.context, stops=lambda: next(looks, True)), [CLEANING, higher])
+    done = "SELECT count(*) FROM pipeline_step WHERE stage = 'index' AND state = 'done' AND version = 2"
+    assert installation.harvester.rows(done) == [(2,)]
+    shutil.rmtree(installation.context.folder / "index" / "v2-2")
+    run_stages(installation.context, [CLEANING, higher])
+    assert installation.titles() == ["alder r1", "beech r1", "elm r1", "fir r1"]
+
+
+def test_an_index_that_searches_cannot_read_counts_as_none(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(installation.harvester, *uploads("alder"))  # type: ignore[arg-type]
+    installation.run()
+    for name in ("INDEX_VERSION", "OLDEST_READABLE"):
+        monkeypatch.setattr(index_folder, name, 2)
+    with pytest.raises(NoIndex, match="pipeline run"):
+        installation.titles()
+
+
+def test_an_entry_that_the_index_refuses_fails_alone(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(installation.harvester, *uploads("alder", "beech", "elm"))  # type: ignore[arg-type]
+
+    def with_a_bad_year(document: Document, *others: Any) -> Entry:
+        made = entry_of(document, *others)
+        return replace(made, year=10**30) if document.number == 2 else made
+
+    monkeypatch.setattr(stage, "entry_of", with_a_bad_year)
+    installation.run()
+    assert installation.titles() == ["alder r1", "elm r1"]
+    failed = "SELECT catalogue_document_id, rule, message, retry_at IS NULL FROM pipeline_step WHERE state = 'failed'"
+    [(number, rule, message, is_final)] = installation.harvester.rows(failed)
+    assert (number, rule, bool(is_final)) == (2, "index.refused", False)
+    assert "does not accept the entry" in message
 
 
 def test_a_run_that_ends_before_its_steps_are_noted_is_harmless(

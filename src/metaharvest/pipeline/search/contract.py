@@ -15,7 +15,13 @@ from metaharvest.model.actions import todo
 from metaharvest.pipeline.search.query_language import EVERYTHING, Query, words_of
 
 INDEX_VERSION = 1
-"""The version of the fields and of the terms. An index with another version is made again."""
+"""The version of the fields, of the terms and of the records. An index with another version is made again."""
+
+OLDEST_READABLE = 1
+"""The oldest version that searches can read until the new index is complete.
+
+Its fields are the first fields of this version, in the same order; its records have what answers show.
+"""
 
 NO_INDEX = f"There is no search index yet: {todo('pipeline.run')} makes it."
 
@@ -151,14 +157,20 @@ class SearchIndex(Protocol):
 class IndexWriter(Protocol):
     """The one writer of an index. All functions raise IndexUnavailable."""
 
-    def put(self, entries: Sequence[Entry]) -> None:
-        """Write these entries, each in the place of an older one with its number."""
+    def put(self, entries: Sequence[Entry]) -> Mapping[int, str]:
+        """Write these entries, each in the place of an older one with its number.
+
+        Returns the reasons of entries that the index does not accept, by number. The other entries are written.
+        """
 
     def remove(self, numbers: Collection[int]) -> None:
         """Remove the entries with these numbers, if the index has them."""
 
     def last_number(self) -> int:
-        """The highest number of the entries; 0 if there are none."""
+        """The highest number of the entries that were committed; 0 if there are none."""
+
+    def size(self) -> int:
+        """The number of the entries that were committed."""
 
     def commit(self) -> None:
         """Show the written entries to readers. A process that ends loses the entries that it has not committed."""

@@ -108,13 +108,19 @@ class EmbeddedWriter:
         with _index_errors(self._folder):
             self._writer.wait_merging_threads()
 
-    def put(self, entries: Sequence[Entry]) -> None:
-        """Write these entries. Raises IndexUnavailable."""
-        schema = _schema()
+    def put(self, entries: Sequence[Entry]) -> Mapping[int, str]:
+        """Write these entries; returns the reasons of those that cannot be written. Raises IndexUnavailable."""
+        schema, refused = _schema(), {}
         with _index_errors(self._folder):
             self._delete([entry.number for entry in entries])
             for entry in entries:
-                self._writer.add_document(self._tantivy.Document.from_dict(_values(entry), schema))
+                try:
+                    document = self._tantivy.Document.from_dict(_values(entry), schema)
+                except (ValueError, TypeError, OverflowError) as error:
+                    refused[entry.number] = one_line(str(error), 300)
+                else:
+                    self._writer.add_document(document)
+        return refused
 
     def remove(self, numbers: Collection[int]) -> None:
         """Remove the entries with these numbers. Raises IndexUnavailable."""
@@ -128,10 +134,18 @@ class EmbeddedWriter:
     def last_number(self) -> int:
         """The highest number of the entries. Raises IndexUnavailable."""
         with _index_errors(self._folder):
-            self._index.reload()
-            searcher = self._index.searcher()
-            found = searcher.search(self._tantivy.Query.all_query(), 1, count=False, order_by_field="number").hits
+            everything, searcher = self._tantivy.Query.all_query(), self._committed()
+            found = searcher.search(everything, 1, count=False, order_by_field="number").hits
         return found[0][0] if found else 0
+
+    def size(self) -> int:
+        """The number of the entries. Raises IndexUnavailable."""
+        with _index_errors(self._folder):
+            return int(self._committed().num_docs)
+
+    def _committed(self) -> Any:
+        self._index.reload()
+        return self._index.searcher()
 
     def commit(self) -> None:
         """Show the written entries to readers. Raises IndexUnavailable."""

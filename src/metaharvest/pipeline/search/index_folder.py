@@ -16,7 +16,7 @@ from typing import Any
 
 from metaharvest.config.files import replace_file
 from metaharvest.errors import NoIndex
-from metaharvest.pipeline.search.contract import INDEX_VERSION, NO_INDEX
+from metaharvest.pipeline.search.contract import INDEX_VERSION, NO_INDEX, OLDEST_READABLE
 from metaharvest.pipeline.search.embedded_index import EmbeddedIndex, EmbeddedWriter, library
 
 _NAME = re.compile(r"v(\d{1,6})-(\d{1,9})", re.ASCII)
@@ -116,7 +116,7 @@ class _Searchers:
 
     def _present(self) -> Any:
         name = current_name(self._folder)
-        if name is None or _version(name) != INDEX_VERSION:
+        if name is None or not OLDEST_READABLE <= _version(name) <= INDEX_VERSION:
             raise NoIndex(NO_INDEX)
         status = (self._folder / name / _STATE).stat()
         state = (status.st_mtime_ns, status.st_ino)

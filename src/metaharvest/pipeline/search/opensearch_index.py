@@ -44,6 +44,9 @@ _CONFLICT = 409
 """The server has a newer version of the entry."""
 
 _MISSING = 404
+_BAD_ENTRY = 400
+"""The server cannot read the entry. Other numbers are about the server, or about the index."""
+
 _LONGEST_TERM = 8_000
 """Characters. A server refuses a document with a term of more than 32,766 bytes."""
 
@@ -105,9 +108,12 @@ class OpenSearchWriter:
         self._url = url
         self._index = index
 
-    def put(self, entries: Sequence[Entry]) -> None:
-        """Write these entries; a newer version on the server stays. Raises IndexUnavailable."""
-        self._send(
+    def put(self, entries: Sequence[Entry]) -> Mapping[int, str]:
+        """Write these entries; a newer version on the server stays. Returns the reasons of those that it refuses.
+
+        Raises IndexUnavailable.
+        """
+        return self._send(
             {
                 "_op_type": "index",
                 "_index": self._index,
@@ -132,14 +138,21 @@ class OpenSearchWriter:
             hits = self._client.search(index=self._index, body=body)["hits"]["hits"]
         return int(hits[0]["sort"][0]) if hits else 0
 
+    def size(self) -> int:
+        """The number of the entries. Raises IndexUnavailable."""
+        self.commit()
+        return OpenSearchIndex(self._client, self._url, self._index).size()
+
     def commit(self) -> None:
         """Show the written entries to readers. Raises IndexUnavailable."""
         with server_errors(self._url):
             self._client.indices.refresh(index=self._index)
 
-    def _send(self, actions: Iterator[dict[str, Any]]) -> None:
+    def _send(self, actions: Iterator[dict[str, Any]]) -> Mapping[int, str]:
+        """Send these actions; returns the reasons of the refused ones, by the number of the entry."""
         from opensearchpy import helpers
 
+        refused = dict[int, str]()
         with server_errors(self._url):
             for done, item in helpers.streaming_bulk(
                 self._client,
@@ -149,9 +162,18 @@ class OpenSearchWriter:
                 raise_on_error=False,
             ):
                 [answer] = item.values()
-                if not done and answer.get("status") not in (_CONFLICT, _MISSING):
-                    reason = one_line(str(answer.get("error")), 300)
+                if done or answer.get("status") in (_CONFLICT, _MISSING):
+                    continue
+                reason = _reason(answer.get("error"))
+                if answer.get("status") != _BAD_ENTRY:
                     raise IndexUnavailable(f"The search server did not accept the entry {answer.get('_id')}: {reason}.")
+                refused[int(answer["_id"])] = reason
+        return refused
+
+
+def _reason(error: object) -> str:
+    """The sentence of the server about an action."""
+    return one_line(str(error.get("reason", error) if isinstance(error, Mapping) else error), 300)
 
 
 def _values(entry: Entry) -> dict[str, Any]:

@@ -7,12 +7,14 @@ same entries again.
 from __future__ import annotations
 
 import fcntl
+import logging
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from datetime import timedelta
 from pathlib import Path
 
-from sqlalchemy import BindParameter, bindparam, select
+from sqlalchemy import BindParameter, bindparam, func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.stage_documents import stage_documents
@@ -25,7 +27,7 @@ from metaharvest.pipeline.search.contract import INDEX_VERSION, Entry, IndexPlac
 from metaharvest.pipeline.search.entries import LONGEST_TEXT, FullText, entry_of
 from metaharvest.pipeline.search.index_folder import IndexFolder
 from metaharvest.pipeline.search.index_server import IndexServer
-from metaharvest.pipeline.stage import Context, Document, Result, Stage, StageName, StepState
+from metaharvest.pipeline.stage import Context, Document, Failure, Result, Stage, StageName, StepState
 
 _AT_ONCE = 100
 """Documents whose full texts are in memory at a time."""
@@ -34,6 +36,8 @@ _A_COMMIT = 5_000
 """Documents of a commit while a new index is made."""
 
 _WAIT_SECONDS = 60
+_AFTER_A_REFUSAL = timedelta(days=7)
+_LOG = logging.getLogger(__name__)
 _UNKNOWN_LANGUAGE = "und"
 _NUMBERS: BindParameter[Sequence[int]] = bindparam("numbers", expanding=True)
 _OUTPUTS = select(OutputRecord.catalogue_document_id, OutputRecord.content).where(
@@ -55,24 +59,29 @@ def index_place(folder: Path, url: str) -> IndexPlace:
 def perform(context: Context, documents: Sequence[Document]) -> Iterator[Result]:
     """Write the entries of these documents. Raises IndexUnavailable.
 
-    If there is no index of this version, or a new one was begun, this is made first, with all documents. Without a
-    result the context stopped before it was complete.
+    If the index has another version, all documents wait: their entries go into a new index beside it, see `tidy`. If
+    the index is lost, or a new one was begun, this is made first, with all documents. Without a result the context
+    stopped before the index was complete.
     """
     place = _place(context)
     with _only_writer(context.folder / "index"):
-        if not _is_ready(context, place) or (current := place.current()) is None:
+        if (opened := _opened(context, place)) is None:
             return
         found: set[int] = set()
-        with current as writer:
+        refused: dict[int, str] = {}
+        with opened as writer:
             for some in batches(documents, _AT_ONCE):
                 with context.reading() as session:
                     entries = _entries(session, some, context)
-                writer.put(entries)
-                found.update(each.number for each in entries)
+                refused |= writer.put(entries)
+                found.update(each.number for each in entries if each.number not in refused)
             writer.remove([each.number for each in documents if each.number not in found])
             writer.commit()
     for document in documents:
-        yield Result(document, document.number if document.number in found else None)
+        if document.number in refused:
+            yield Result(document, failure=_refusal(document, refused[document.number]))
+        else:
+            yield Result(document, document.number if document.number in found else None)
 
 
 def forget(context: Context, numbers: Collection[int]) -> None:
@@ -84,6 +93,25 @@ def forget(context: Context, numbers: Collection[int]) -> None:
                 with opened as writer:
                     writer.remove(numbers)
                     writer.commit()
+
+
+def tidy(context: Context) -> None:
+    """Put the new index in the place of one of another version, if no document waits. Raises IndexUnavailable.
+
+    If it lacks documents, because it was lost in between, they are written first.
+    """
+    place = _place(context)
+    if place.version() == INDEX_VERSION:
+        return
+    with _only_writer(context.folder / "index"):
+        if _number(context, StepState.WAITING) or (begun := place.next()) is None:
+            return
+        with begun as writer:
+            is_whole = writer.size() >= _number(context, StepState.DONE)
+        if is_whole:
+            place.swap()
+        elif (begun := place.next()) is not None:
+            _is_made(context, place, begun)
 
 
 def rebuild(context: Context) -> bool:
@@ -100,41 +128,48 @@ def _place(context: Context) -> IndexPlace:
     return index_place(context.folder, context.settings.pipeline.search)
 
 
-def _is_ready(context: Context, place: IndexPlace) -> bool:
-    """Make the index if there is none of this version. False: the context stopped before it was complete."""
-    begun = place.next()
-    if begun is None and place.version() == INDEX_VERSION:
-        return True
-    is_first = begun is None and place.version() is None and not _was_indexed(context)
-    begun = begun or place.begin()
-    if is_first:
+def _opened(context: Context, place: IndexPlace) -> AbstractContextManager[IndexWriter] | None:
+    """The writer of the index that documents go into. None: the context stopped before the index was complete."""
+    begun, version = place.next(), place.version()
+    if version not in (None, INDEX_VERSION):
+        return begun or place.begin()
+    if begun is None and version is None and not _number(context, StepState.DONE):
         # All documents wait: the first index begins without entries.
-        with begun as writer:
+        with place.begin() as writer:
             writer.commit()
         place.swap()
-        return True
-    return _is_made(context, place, begun)
+    elif (begun is not None or version is None) and not _is_made(context, place, begun or place.begin()):
+        return None
+    return place.current()
 
 
-def _was_indexed(context: Context) -> bool:
-    """True if a document was written into an index that is lost."""
-    done = select(PipelineStep.catalogue_document_id).where(
-        PipelineStep.stage == StageName.INDEX, PipelineStep.state == StepState.DONE
-    )
+def _number(context: Context, state: StepState) -> int:
+    """The number of documents that have this state at the stage."""
+    its = PipelineStep.stage == StageName.INDEX, PipelineStep.state == state
     with context.reading() as session:
-        return session.scalar(done.limit(1)) is not None
+        return session.scalar(select(func.count()).select_from(PipelineStep).where(*its)) or 0
+
+
+def _refusal(document: Document, reason: str) -> Failure:
+    message = f"The search index does not accept the entry of {document.document_id}: {reason}."
+    return Failure("index.refused", message, _AFTER_A_REFUSAL)
 
 
 def _is_made(context: Context, place: IndexPlace, begun: AbstractContextManager[IndexWriter]) -> bool:
-    """Write all documents into the new index, from where it ended, and swap. False: the context stopped before."""
+    """Write all documents into the new index, from where it ended, and swap. False: the context stopped before.
+
+    Beside an index of another version, the new one may lack any of them.
+    """
+    goes_on = place.version() in (None, INDEX_VERSION)
     with begun as writer:
-        after, uncommitted = writer.last_number(), 0
+        after, uncommitted = writer.last_number() if goes_on else 0, 0
         while True:
             with context.reading() as session:
                 numbers = _outputs_after(session, after)
                 documents = [each for each in stage_documents(session, numbers).values() if not each.is_gone]
                 entries = _entries(session, documents, context)
-            writer.put(entries)
+            for number, reason in writer.put(entries).items():
+                _LOG.warning("The search index does not accept the entry of the document %s: %s", number, reason)
             uncommitted += len(entries)
             is_stopped = context.stops()
             if not numbers or is_stopped or uncommitted >= _A_COMMIT:
@@ -220,5 +255,6 @@ STAGE = Stage(
     version=INDEX_VERSION,
     perform=perform,
     forget=forget,
+    tidy=tidy,
     batch=1_000,
 )
