@@ -22,6 +22,7 @@ from metaharvest.queries.figures import Per, figures
 from metaharvest.queries.history import document_history
 from metaharvest.queries.log import LogFilter, log_entries
 from metaharvest.queries.outbox import ReportFilter, newest_reports, site_of_report
+from metaharvest.queries.pipeline import FailureFilter, failed_documents
 from metaharvest.queries.problems import open_problems
 from metaharvest.queries.public_log import public_log
 from metaharvest.queries.requests import RequestFilter, requests
@@ -82,6 +83,8 @@ READ_MODELS: dict[str, Callable[[Session], object]] = {
     "the outbox": lambda session: newest_reports(session, 20, after=500),
     "mails that were not delivered": lambda session: newest_reports(session, 20, ReportFilter(undelivered=True)),
     "the mails of a site": lambda session: newest_reports(session, 20, ReportFilter(site="site-4")),
+    "failures of the pipeline": lambda session: failed_documents(session, FailureFilter(), 20, after=5),
+    "failures at a stage": lambda session: failed_documents(session, FailureFilter("full-text"), 20),
     "the mails about a document": lambda session: newest_reports(session, 20, ReportFilter(document="net-3.7")),
 }
 

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 LARGE = frozenset(
     {"harvest_log", "harvest_detail_log", "harvest_document", "harvest_site_run", "site_problem", "catalogue_document",
-     "document_revision", "report_outbox"}
+     "document_revision", "report_outbox", "pipeline_step"}
 )  # fmt: skip
 """The tables that grow with the documents and the nights."""
 

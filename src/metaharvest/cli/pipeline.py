@@ -72,7 +72,7 @@ def run(invocation: Invocation, names: tuple[str, ...], as_json: bool) -> int:
 @click.option("--stage", metavar="STAGE", help="Only this stage.")
 @click.option("--rule", metavar="RULE", help="Only failures by this rule.")
 @click.option("--site", metavar="NAME", help="Only documents of this site.")
-@click.option("--limit", type=ROWS, default=50, show_default=True, metavar="N", help="The first N, by document id.")
+@click.option("--limit", type=ROWS, default=50, show_default=True, metavar="N", help="The first N.")
 @click.option("--after", metavar="DOCUMENT", help="The next page: documents after this one.")
 @table_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import Row, func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.stage_counts import FailureCount, failure_counts, stage_counts
 from metaharvest.catalogue.stage_documents import number_of_changes
+from metaharvest.config.kinds import STAGES
 from metaharvest.database.models import IS_HARVEST, CatalogueDocument, HarvestLog, HarvestRun, HarvestSiteSchedule
 from metaharvest.database.operations import PIPELINE_ERROR
 from metaharvest.database.pipeline_models import PipelineFeed, PipelineStep
@@ -24,8 +25,8 @@ _RATE_OVER = timedelta(minutes=10)
 class StageRecord:
     """How far a stage has come: its documents by state.
 
-    `per_minute` is the mean of the last ten minutes, None if nothing was done in them. `seconds_left` is the time for
-    the waiting documents at this rate.
+    `per_minute` is the mean of the last ten minutes, from the end of the first batch in them to the end of the last
+    one; None if there are not two batches. `seconds_left` is the time for the waiting documents at this rate.
     """
 
     stage: str
@@ -107,37 +108,17 @@ def failure_at_last_run(session: Session) -> str | None:
 
 
 def failed_documents(
-    session: Session, wanted: FailureFilter, limit: int, after: str | None = None
+    session: Session, wanted: FailureFilter, limit: int, after: int | None = None
 ) -> list[FailedDocument]:
-    """The documents that failed, by document id; the next page begins `after` the last one of this one.
+    """The documents that failed, in the order of their numbers; the next page begins `after` the last one of this one.
 
     A document that failed at several stages has several entries. They are never on two pages: a page may have more than
     `limit` entries.
     """
-    found = _failed(session, wanted, limit, *([CatalogueDocument.document_id > after] if after else []))
-    if len(found) == limit:
-        last = found[-1]
-        others = CatalogueDocument.document_id == last.document_id, PipelineStep.stage > last.stage
-        found += _failed(session, wanted, limit, *others)
-    return found
-
-
-def _failed(
-    session: Session, wanted: FailureFilter, limit: int, *conditions: ColumnElement[bool]
-) -> list[FailedDocument]:
-    its = [PipelineStep.state == StepState.FAILED.value]
-    its += [PipelineStep.stage == wanted.stage] if wanted.stage else []
-    its += [PipelineStep.rule == wanted.rule] if wanted.rule else []
-    its += [HarvestSiteSchedule.name == wanted.site] if wanted.site else []
-    site = HarvestSiteSchedule.site_schedule_id == CatalogueDocument.site_schedule_id
-    query = (
-        select(PipelineStep, CatalogueDocument.document_id, CatalogueDocument.title, HarvestSiteSchedule.name)
-        .join(CatalogueDocument, CatalogueDocument.catalogue_document_id == PipelineStep.catalogue_document_id)
-        .outerjoin(HarvestSiteSchedule, site)
-        .where(*its, *conditions)
-        .order_by(CatalogueDocument.document_id, PipelineStep.stage)
-        .limit(limit)
-    )
+    stages = [wanted.stage] if wanted.stage else STAGES.names()
+    found = [row for stage in stages for row in _failed(session, stage, wanted, limit, after)]
+    found.sort(key=lambda row: (row[0].catalogue_document_id, row[0].stage))
+    last = found[limit - 1][0].catalogue_document_id if len(found) >= limit else None
     return [
         FailedDocument(
             document_id=document_id,
@@ -149,8 +130,35 @@ def _failed(
             attempts=step.attempts,
             retry_at=step.retry_at,
         )
-        for step, document_id, title, site_name in session.execute(query)
+        for step, document_id, title, site_name in found
+        if last is None or step.catalogue_document_id <= last
     ]
+
+
+def _failed(
+    session: Session, stage: str, wanted: FailureFilter, limit: int, after: int | None
+) -> Sequence[Row[PipelineStep, str, str, str]]:
+    """The next failures at a stage, in the order of an index."""
+    its = [PipelineStep.stage == stage, PipelineStep.state == StepState.FAILED.value]
+    its += [PipelineStep.rule == wanted.rule] if wanted.rule else []
+    its += [HarvestSiteSchedule.name == wanted.site] if wanted.site else []
+    its += [PipelineStep.catalogue_document_id > after] if after is not None else []
+    site = HarvestSiteSchedule.site_schedule_id == CatalogueDocument.site_schedule_id
+    query = (
+        select(PipelineStep, CatalogueDocument.document_id, CatalogueDocument.title, HarvestSiteSchedule.name)
+        .join(CatalogueDocument, CatalogueDocument.catalogue_document_id == PipelineStep.catalogue_document_id)
+        .outerjoin(HarvestSiteSchedule, site)
+        .where(*its)
+        .order_by(PipelineStep.catalogue_document_id)
+        .limit(limit)
+    )
+    return session.execute(query).all()
+
+
+def number_of_document(session: Session, document_id: str) -> int | None:
+    """The number of a document in the catalogue; None if it has none with this id."""
+    its = CatalogueDocument.document_id == document_id
+    return session.scalar(select(CatalogueDocument.catalogue_document_id).where(its))
 
 
 def _stage_record(
@@ -162,7 +170,11 @@ def _stage_record(
     )
     number, first, last = session.execute(recent).one()
     waiting = counts.get((stage, StepState.WAITING), 0)
-    per_minute = 60 * number / max((last - first).total_seconds(), 1) if first and last else None
+    per_minute = None
+    if first is not None and last is not None and last > first:
+        # The work for the first batch was before its end.
+        of_first = select(func.count()).where(PipelineStep.stage == stage, PipelineStep.ended_at == first)
+        per_minute = 60 * (number - (session.scalar(of_first) or 0)) / (last - first).total_seconds()
     return StageRecord(
         stage=stage,
         waiting_documents=waiting,

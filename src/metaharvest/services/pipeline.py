@@ -118,10 +118,16 @@ def shown(harvester: Harvester) -> PipelineRecord:
 
 
 def failed(harvester: Harvester, wanted: FailureFilter, limit: int, after: str | None = None) -> list[FailedDocument]:
-    """The documents that failed, by document id; the next page begins `after` the last one of this one."""
+    """The documents that failed, in the order of the catalogue; the next page begins `after` the last one of this one.
+
+    Raises RequestError if there is no such stage, or no document `after`.
+    """
     require_stages([wanted.stage] if wanted.stage else [])
     with harvester.reading() as session:
-        return stored.failed_documents(session, wanted, limit, after)
+        number = None if after is None else stored.number_of_document(session, after)
+        if after is not None and number is None:
+            raise RequestError(f"The catalogue has no document {one_line(after, 100)}: the next page needs one.")
+        return stored.failed_documents(session, wanted, limit, number)
 
 
 def retry(harvester: Harvester, stage: str, rule: str | None = None) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -30,13 +30,14 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harvester]:
         file.write("[pipeline]\nenabled = true\n")
     made.add_site("alder", "https://alder.example.org/list.xml")
     store(made, *(document(each, b"<eml/>") for each in ("a.1", "a.2", "a.3")))
+    ended = datetime.now(UTC)
     with writers(made.engine).begin() as session:
         add_failure(session, "a.1", "full-text.no-link", f"No page: {MALICE}", at=AT)
         add_failure(session, "a.2", "full-text.no-link", "The record has no address.", at=AT)
         add_step(session, "a.3", "full-text", StepState.WAITING)
         add_failure(session, "a.2", "cleaning.not-xml", "It is not well-formed.", "cleaning")
-        add_step(session, "a.1", "cleaning", StepState.DONE, ended_at=datetime.now(UTC))
-        add_step(session, "a.3", "cleaning", StepState.SKIPPED)
+        add_step(session, "a.1", "cleaning", StepState.DONE, ended_at=ended - timedelta(seconds=30))
+        add_step(session, "a.3", "cleaning", StepState.SKIPPED, ended_at=ended)
     yield made
     made.close()
 
@@ -50,7 +51,7 @@ def console(installed: Harvester) -> Iterator[Served]:
 def test_a_viewer_sees_how_far_it_is_and_what_failed(console: Served) -> None:
     page = console.signed_in("viewer").open("/console/").follow("Pipeline")
     rows = {row[0]: row[1:] for row in page.table(STAGES)}
-    assert rows["cleaning"] == ["1", "0", "1 failed at cleaning", "1", "60", "–"]
+    assert rows["cleaning"] == ["1", "0", "1 failed at cleaning", "1", "2", "–"]
     assert rows["full-text"] == ["0", "1", "2 failed at full-text", "0", "–", "–"]
     assert page.table(BY_RULE) == [
         ["The record leads to no file full-text.no-link", "full-text", "2", "from 2050-01-02 03:04 UTC"],
