@@ -23,6 +23,7 @@ from benchmarks import (
     folder,
     full_text,
     nights,
+    pipeline,
     provider,
     related,
     repositories,
@@ -57,6 +58,7 @@ BENCHMARKS: dict[str, Callable[[Path, float], Iterator[Line]]] = {
     "extraction": extraction.extraction,
     "full-text-links": full_text.full_text_links,
     "search": searching.search,
+    "pipeline": pipeline.pipeline,
 }
 COMPARISONS: dict[str, Callable[[Path, float, Pairs], Iterator[Comparison] | Results]] = {
     "full-night": against.full_night,

@@ -47,11 +47,15 @@ allow_networks = ["127.0.0.0/8"]
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a process and those it started took: seconds on the clock and of the processor, peak memory in MB."""
+    """What a process and those it started took: seconds on the clock and of the processor, peak memory in MB.
+
+    `output` is what it printed.
+    """
 
     wall: float
     processor: float
     memory: float
+    output: bytes = b""
 
 
 class Installation:
@@ -100,8 +104,12 @@ class Installation:
 
     def run(self, day: date, *options: str) -> Cost:
         """One `metaharvest run` on that day. Raises CalledProcessError if it does not end with 0."""
+        return self.do("run", "--date", str(day), *_any_day(self._state), *options)
+
+    def do(self, *arguments: str) -> Cost:
+        """One command of the program. Raises CalledProcessError if it does not end with 0."""
         self.engine.dispose()
-        return self._do("run", "--date", str(day), *_any_day(self._state), *options)
+        return self._do(*arguments)
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
         """Start a command of the program that goes on until it is ended; nothing that it prints is shown."""
@@ -165,7 +173,7 @@ def cost_of(command: Sequence[str], environment: Mapping[str, str] | None = None
         sys.stderr.write(said.decode(errors="replace"))
         raise subprocess.CalledProcessError(process.returncode, command)
     processor = usage.ru_utime + usage.ru_stime + _processor_of_orphans(peaks.result())
-    return Cost(wall, processor, sum(peaks.result().values()) / 1024)
+    return Cost(wall, processor, sum(peaks.result().values()) / 1024, said)
 
 
 _SET_CHILD_SUBREAPER = 36
