@@ -737,6 +737,14 @@ RULES: dict[str, Rule] = {
         "Write the same system in both, or in neither.",
     ),
     # -- pipeline.*: the ingestion pipeline (pipeline/)
+    "pipeline.entry-refused": Rule(
+        "The search index does not accept the entry",
+        "A value of the document is one that the index cannot hold. The reason has the words of the search server, or "
+        "of the library.",
+        "Correct the value at the site. The stage tries again by itself after a week, then less often.",
+        for_contact=_OURS,
+        is_ours=True,
+    ),
     "pipeline.unexpected": Rule(
         "An unexpected error in the pipeline",
         "A stage of the pipeline met something in the document that it did not expect.",
@@ -1068,15 +1076,6 @@ RULES: dict[str, Rule] = {
         "No title and no identifier",
         "The document has neither in a place where its format has them, so that nobody can find or cite it.",
         "Give the document a title. If it has one, it uses elements or a format that the harvester does not know.",
-    ),
-    # -- index.*: the search index (pipeline/search/)
-    "index.refused": Rule(
-        "The search index does not accept the entry",
-        "A value of the document is one that the index cannot hold. The reason has the words of the search server, or "
-        "of the library.",
-        "Correct the value at the site. The stage tries again by itself after a week, then less often.",
-        for_contact=_OURS,
-        is_ours=True,
     ),
     # -- oai.*: OAI-PMH repositories (sources/oai_pmh/)
     "oai.not-oai": Rule(

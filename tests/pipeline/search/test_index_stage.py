@@ -227,7 +227,7 @@ def test_an_entry_that_the_index_refuses_fails_alone(
     assert installation.titles() == ["alder r1", "elm r1"]
     failed = "SELECT catalogue_document_id, rule, message, retry_at IS NULL FROM pipeline_step WHERE state = 'failed'"
     [(number, rule, message, is_final)] = installation.harvester.rows(failed)
-    assert (number, rule, bool(is_final)) == (2, "index.refused", False)
+    assert (number, rule, bool(is_final)) == (2, "pipeline.entry-refused", False)
     assert "does not accept the entry" in message
 
 

@@ -152,7 +152,7 @@ def _number(context: Context, state: StepState) -> int:
 
 def _refusal(document: Document, reason: str) -> Failure:
     message = f"The search index does not accept the entry of {document.document_id}: {reason}."
-    return Failure("index.refused", message, _AFTER_A_REFUSAL)
+    return Failure("pipeline.entry-refused", message, _AFTER_A_REFUSAL)
 
 
 def _is_made(context: Context, place: IndexPlace, begun: AbstractContextManager[IndexWriter]) -> bool:
