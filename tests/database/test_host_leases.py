@@ -75,12 +75,12 @@ def test_the_next_holder_learns_the_trouble_of_servers(engine: Engine) -> None:
     first.take("x")
     first.note("x", [ServerTrouble("x", 100)])
     assert rows(engine, "holder") == [first.holder]
-    first.give_back("x", [ServerTrouble("x", 50, 3, 10, 5), ServerTrouble("x:8080", 20)])
+    first.give_back("x", [ServerTrouble("x", 2000, 3, 1000, 500), ServerTrouble("x:8080", 300)])
     [server, other] = second.take("x") or []
     assert (server.server, server.failures) == ("x", 3)
-    assert [server.rest, server.failed_before, server.pause] == pytest.approx([50, 10, 5], abs=2)
+    assert [server.rest, server.failed_before, server.pause] == pytest.approx([2000, 1000, 500], abs=60)
     assert (other.server, other.failures) == ("x:8080", 0)
-    assert other.rest == pytest.approx(20, abs=2)
+    assert other.rest == pytest.approx(300, abs=60)
     second.give_back("x", [])
     assert rows(engine, "host") == []
 

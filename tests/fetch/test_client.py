@@ -198,7 +198,7 @@ class TestAServerThatIsSlow:
             answer = f"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: /{number + 1}\r\n\r\n".encode()
             server.route(f"/{number}", raw(b"", answer, pause=0.2))
         url = server.url("/0")
-        finding = refused(fetcher_with(max_redirects=20, document_deadline=0.7), url, "http.deadline", transient=True)
+        finding = refused(fetcher_with(max_redirects=20, document_deadline=1.5), url, "http.deadline", transient=True)
         assert f"(redirected from {url})" in finding.message
 
     def test_says_nothing_at_all_until_the_read_time_out(self, server: HttpServer, fetcher_with: MakeFetcher) -> None:
@@ -230,19 +230,19 @@ class TestAServerThatIsSlow:
     def test_does_not_keep_ctrl_c_from_stopping_the_program(
         self, server: HttpServer, fetcher_with: MakeFetcher
     ) -> None:
-        url = server.route("/x", silent())
-        fetcher = fetcher_with(read_timeout=20, document_deadline=20)
-        timer = threading.Timer(0.3, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
+        def interrupt(asking: Asking) -> None:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            asking.pause(60)
+
+        url = server.route("/x", interrupt)
+        fetcher = fetcher_with(read_timeout=60, document_deadline=60)
         # Whoever starts the tests may have it ignored.
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
-            timer.start()
-            began = time.monotonic()
             with pytest.raises(KeyboardInterrupt):
                 fetcher.fetch(url)
         finally:
             signal.signal(signal.SIGINT, before)
-        assert time.monotonic() - began < 15
 
 
 class TestAServerThatSendsTooMuch:
@@ -643,7 +643,7 @@ class TestConnections:
 
     def test_to_one_host_are_bounded_over_all_threads(self, server: HttpServer, fetcher_with: MakeFetcher) -> None:
         def slowly(asking: Asking) -> None:
-            asking.pause(0.05)
+            asking.pause(0.2)
             asking.answer(b"<eml/>")
 
         fetcher = fetcher_with(connections_per_host=2)
@@ -651,22 +651,24 @@ class TestConnections:
         with ThreadPoolExecutor(8) as threads:
             responses = [response for response, _ in threads.map(fetcher.fetch, [url] * 16)]
         assert server.most_at_once == server.connections == 2
-        assert max(response.seconds for response in responses) < 0.3
+        assert max(response.seconds for response in responses) < 1.2
 
     def test_that_others_hold_for_too_long_are_not_waited_for(
         self, server: HttpServer, fetcher_with: MakeFetcher
     ) -> None:
-        fetcher = fetcher_with(connections_per_host=1, list_deadline=0.3, read_timeout=1, document_deadline=5)
-        began = threading.Event()
+        fetcher = fetcher_with(connections_per_host=1, list_deadline=0.3, read_timeout=60, document_deadline=60)
+        began, over = threading.Event(), threading.Event()
 
         def hold(asking: Asking) -> None:
             began.set()
-            asking.pause(60)
+            over.wait(60)
+            asking.answer(b"<eml/>")
 
         with ThreadPoolExecutor(1) as thread:
-            holding = thread.submit(refused, fetcher, server.route("/hold", hold), "http.timeout-read", transient=True)
-            assert began.wait(5)
+            holding = thread.submit(fetcher.fetch, server.route("/hold", hold))
+            assert began.wait(60)
             refused(fetcher, server.serve("/x", b"<eml/>"), "http.busy", transient=True)
+            over.set()
             holding.result()
         assert fetcher.fetch(server.url("/x"))[1] == b"<eml/>"
 

@@ -111,14 +111,12 @@ def test_a_run_ends_though_a_node_lists_without_end(
     docids = [f"a.{number}.1" for number in range(60)]
     harvester.add_site("alder", publish(server, *docids))
     if how == "deadline":
-        monkeypatch.setenv("METAHARVEST_HARVESTER__RUN_DEADLINE", "6")
+        monkeypatch.setenv("METAHARVEST_HARVESTER__RUN_DEADLINE", "8")
     running = harvester.start("run", "--json", "--date", NIGHT)
-    wait_until(lambda: len([each for each in server.requests if "start=" in each.path]) > 10)
-    began = time.monotonic()
+    wait_until(lambda: len([each for each in server.requests if "start=" in each.path]) > 3)
     if how == "signal":
         running.send_signal(signal.SIGTERM)
     _, err = running.communicate(timeout=60)
-    assert time.monotonic() - began < 40
     assert "Traceback" not in err
     assert set(harvester.outcomes(1).values()) == {"deferred"}
     assert harvester.rows("SELECT count(*) FROM harvest_run WHERE ended_at IS NULL") == [(0,)]

@@ -97,7 +97,7 @@ def test_a_resumed_site_run_tells_of_an_unchanged_revision_what_it_would_have_to
     harvester.add_site("site", publish(server, "a.1.1"))
     harvester.run("2026-11-20")
     publish(server, "a.1.1", "a.1.2", "a.2.1")
-    server.route("/a.2.1.xml", lambda asking: asking.pause(20))
+    server.route("/a.2.1.xml", lambda asking: asking.pause(60))
     process = harvester.start("run", "--date", "2026-11-21")
     wait_until(lambda: "a.1.2" in harvester.held())
     process.kill()
@@ -118,7 +118,7 @@ def killed_after_deferring(harvester: Harvester, server: HttpServer, away: HttpS
     docids = [f"b.{number}.1" for number in range(1, 31)]
     for docid in docids:
         away.serve(f"/{docid}.xml", b"busy", status=503)
-    server.route("/a.1.1.xml", lambda asking: asking.pause(20))
+    server.route("/a.1.1.xml", lambda asking: asking.pause(60))
     entries = [("a.1.1", server.url("/a.1.1.xml")), *((docid, away.url(f"/{docid}.xml")) for docid in docids)]
     server.serve("/list.xml", harvest_list(entries))
     harvester.add_site("site", server.url("/list.xml"))
@@ -166,7 +166,7 @@ def killed_after_other_sites(harvester: Harvester, server: HttpServer) -> None:
     server.serve("/b.2.1.xml", b"busy", status=503)
     harvester.add_site("busy", busy)
     slow = publish(server, "s.1.1", path="/slow.xml")
-    server.route("/s.1.1.xml", lambda asking: asking.pause(20))
+    server.route("/s.1.1.xml", lambda asking: asking.pause(60))
     harvester.add_site("slow", slow)
     process = harvester.start("run", "--date", "2026-11-20")
     finished = "SELECT site_name FROM harvest_site_run WHERE status IN ('list-failed', 'with-errors')"

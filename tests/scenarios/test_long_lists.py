@@ -120,6 +120,7 @@ def test_documents_that_wait_to_be_written_are_bounded_by_their_bytes(
         with contextlib.closing(sqlite3.connect(harvester.folder / "metaharvest.db", isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             locked.set()
+            wait_until(lambda: len(server.requests) > 12)
             time.sleep(1.5)
             fetched_meanwhile.append(len(server.requests) - 12)
             other.execute("ROLLBACK")

@@ -20,6 +20,7 @@ from support.harvester import SETTINGS, Harvester
 from support.http_server import HttpServer
 from support.provider import DATACITE, EML, OAI_DC, asked, dc, delete, document, record, store
 from support.provider_process import Front, ProviderProcess
+from support.waiting import wait_until
 
 BETWEEN = [("sqlite", "postgresql"), ("postgresql", "mariadb"), ("mariadb", "sqlite")]
 """The databases of the first and the second installation: each kind is on both sides once."""
@@ -271,8 +272,9 @@ def test_a_provider_that_is_killed_between_two_pages_goes_on_with_its_lists(two:
 
 @pytest.mark.slow
 def test_a_run_that_is_killed_between_two_pages_has_everything_in_the_end(two: Two) -> None:
-    run = two.harvest_in_process("2030-01-01")
-    two.front.watch(on_page(2, run.kill))
+    started: list[subprocess.Popen[str]] = []
+    two.front.watch(on_page(2, lambda: wait_until(lambda: started)[0].kill()))
+    started.append(run := two.harvest_in_process("2030-01-01"))
     run.communicate(timeout=60)
     assert run.returncode < 0
     two.first.change(1)

@@ -86,7 +86,7 @@ def test_a_stopped_site_ends_within_seconds_and_its_request_with_it(
 ) -> None:
     with under_way(harvester, server, make) as seconds_to_end:
         assert harvester("runs", "stop", "--site", "alder").code == 0
-        assert seconds_to_end() < 12
+        assert seconds_to_end() < 30
     [(harvest, _), (stop, sentence)] = harvester.rows("SELECT state, sentence FROM harvest_request ORDER BY request_id")
     assert harvest in ("cancelled", "done")
     assert (stop, sentence) == ("done", "Run 1 stopped the harvest of alder.")
@@ -97,7 +97,7 @@ def test_a_stopped_site_ends_within_seconds_and_its_request_with_it(
 def test_a_stopped_run_ends_within_seconds(harvester: Harvester, server: HttpServer, make: Slow) -> None:
     with under_way(harvester, server, make) as seconds_to_end:
         assert harvester("runs", "stop").code == 0
-        assert seconds_to_end() < 12
+        assert seconds_to_end() < 30
     assert harvester.rows("SELECT status FROM harvest_run") == [("interrupted",)]
     if make is long_list:
         assert harvester.rows("SELECT status FROM harvest_site_run") == [("stopped",)]
@@ -110,5 +110,5 @@ def test_a_signal_ends_a_long_list_within_seconds_and_keeps_the_request(
     with under_way(harvester, server, long_list) as seconds_to_end:
         [(pid,)] = harvester.rows("SELECT pid FROM harvest_run")
         os.kill(pid, signal.SIGTERM)
-        assert seconds_to_end() < 12
+        assert seconds_to_end() < 30
     assert harvester.rows("SELECT state FROM harvest_request") == [("waiting",)]

@@ -144,7 +144,7 @@ def test_sets_without_an_end_do_not_hold_the_server(opened: Opened, monkeypatch:
         more = f"<set><setSpec>s{number}</setSpec></set><resumptionToken>{number}</resumptionToken></ListSets>"
         return body.replace(b"</ListSets>", more.encode())
 
-    monkeypatch.setattr(trial, "_SECONDS", 1)
+    monkeypatch.setattr(trial, "_SECONDS", 3)
     with OaiServer(records=3) as repository:
         repository.sets, repository.tamper = {"frogs": "Frogs"}, endless
         answer = registrations.ask(opened, Question("Frogs", repository.base_url, ANNA, "oai-pmh"), BASE)

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -475,8 +476,8 @@ def test_the_tables_are_the_same_after_kills_at_any_moment(installation: Install
         process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
+        readers |= set() if readers else wait_until(partial(readers_of, process.pid))
         time.sleep(delay)
-        readers |= readers_of(process.pid)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         process.stdout.close()

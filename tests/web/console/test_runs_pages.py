@@ -252,7 +252,7 @@ def start_a_run(harvester: Harvester, seconds_ago: int = 30, done: int = 10) -> 
 
 @pytest.mark.parametrize(
     ("seconds_ago", "done", "left", "rate"),
-    [(30, 10, "1 min 3", "0.3"), (30, 0, "–", "–"), (1000, 8, "1 h", "under 0.1")],
+    [(240, 30, "1 min ", "0.1"), (30, 0, "–", "–"), (1000, 8, "1 h", "under 0.1")],
     ids=["by its rate", "unknown", "slow"],
 )
 def test_an_estimate_is_shown_if_there_is_one(

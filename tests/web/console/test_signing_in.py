@@ -40,7 +40,7 @@ def asked(console: Served, address: str, path: str = "/console/login") -> Page:
 
 
 def link_in_mail(harvester: Harvester) -> str:
-    wait_until(lambda: len(harvester.mails()) == 1, 20)
+    wait_until(lambda: len(harvester.mails()) == 1)
     found = re.search(r"http\S+/console/link/\S+", text_of(harvester.mails()[0]))
     assert found
     return found[0]
@@ -88,7 +88,7 @@ def test_an_address_gets_few_mails_and_a_client_few_tries(harvester: Harvester, 
     answer = asked(console, KNOWN)
     assert answer.status == 429
     assert 0 < int(answer.headers["Retry-After"]) <= 900
-    wait_until(lambda: len(harvester.mails()) == 5, 20)
+    wait_until(lambda: len(harvester.mails()) == 5)
 
 
 def test_a_limit_forgets_old_requests_and_counts_each_client() -> None:
