@@ -10,7 +10,6 @@ import os
 import re
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,9 +19,10 @@ import trustme
 
 from support.gmn import HARVESTER, READER, MemberNode
 from support.harvester import SETTINGS, Harvester, eml, harvest_list, publish
-from support.http_server import HttpServer
+from support.http_server import Asking, HttpServer
 from support.oai_server import OaiServer
 from support.tcp_proxy import TcpProxy
+from support.waiting import wait_until
 
 SECTION = """\
 [target]
@@ -339,16 +339,31 @@ def test_a_node_that_is_away_defers_everything_and_has_it_the_next_night(
     assert node.held() == published(*docids)
 
 
+def half_published(server: HttpServer, docids: list[str]) -> tuple[str, threading.Event]:
+    """A list of these documents; the server keeps the second half of them back until the event is set."""
+    release = threading.Event()
+
+    def late(asking: Asking) -> None:
+        release.wait(60)
+        asking.answer(eml(asking.path.removeprefix("/").removesuffix(".xml")))
+
+    url = publish(server, *docids)
+    for docid in docids[len(docids) // 2 :]:
+        server.route(f"/{docid}.xml", late)
+    return url, release
+
+
 def test_a_node_that_is_killed_in_the_middle_and_comes_back(
     server: HttpServer, node: MemberNode, install: Install
 ) -> None:
-    docids = [f"alder.{number}.1" for number in range(1, 15)]
+    docids = [f"alder.{number}.1" for number in range(10, 24)]
     harvester = install(uploads_at_once="2")
-    harvester.add_site("alder", publish(server, *docids))
+    url, release = half_published(server, docids)
+    harvester.add_site("alder", url)
     running = harvester.start("run", "--date", MONDAY)
-    while node.number() < 4 and running.poll() is None:
-        time.sleep(0.02)
+    wait_until(lambda: node.number() >= 4)
     node.kill()
+    release.set()
     running.communicate(timeout=60)
     node.start()
     there = node.held()
@@ -360,14 +375,15 @@ def test_a_node_that_is_killed_in_the_middle_and_comes_back(
 def test_a_run_that_is_killed_in_the_middle_is_gone_on_with(
     server: HttpServer, node: MemberNode, install: Install
 ) -> None:
-    docids = [f"alder.{number}.1" for number in range(1, 15)]
+    docids = [f"alder.{number}.1" for number in range(10, 24)]
     harvester = install()
-    harvester.add_site("alder", publish(server, *docids))
+    url, release = half_published(server, docids)
+    harvester.add_site("alder", url)
     running = harvester.start("run", "--date", MONDAY)
-    while node.number() < 4 and running.poll() is None:
-        time.sleep(0.02)
+    wait_until(lambda: node.number() >= 4)
     os.kill(running.pid, signal.SIGKILL)
     running.communicate(timeout=60)
+    release.set()
     harvester.run(TUESDAY)
     assert node.held() == published(*docids)
     outcomes = harvester.rows("SELECT outcome, COUNT(*) FROM harvest_log WHERE outcome IS NOT NULL GROUP BY outcome")

@@ -120,7 +120,7 @@ def test_what_workers_check_ends_as_what_the_run_checks_itself(
 ) -> None:
     """Row by row, byte by byte, request by request."""
     monkeypatch.setenv("METAHARVEST_HTTP__MAX_DOCUMENT_BYTES", "150000")
-    monkeypatch.setenv("METAHARVEST_HTTP__READ_TIMEOUT", "1")
+    monkeypatch.setenv("METAHARVEST_HTTP__READ_TIMEOUT", "3")
     monkeypatch.setenv("METAHARVEST_HTTP__DOCUMENT_DEADLINE", "20")
     url = server.serve("/list.xml", harvest_list(of_all_kinds(server)))
     log = (
