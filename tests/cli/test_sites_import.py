@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,13 @@ from support.harvester import Harvester, publish
 from support.http_server import HttpServer
 from support.metacat_tables import DETAIL_LOG, LOG, SCHEDULE, metacat_database, write_csv
 
-TODAY = datetime.now(UTC).date()
-SOON, RECENT, LONG_AGO = TODAY + timedelta(days=9), TODAY - timedelta(days=3), TODAY - timedelta(days=400)
+
+def today() -> date:
+    """It may be another day than at the start of the tests."""
+    return datetime.now(UTC).date()
+
+
+SOON, RECENT, LONG_AGO = (today() + timedelta(days=days) for days in (9, -3, -400))
 DN = "uid=alder,o=LTER,dc=ecoinformatics,dc=org"
 HUGE = 2**40
 
@@ -107,12 +112,12 @@ def test_schedule_and_log_of_a_metacat_are_taken_over_once(
     assert rehearsed == {**done, "dry_run": True, "log": {**done["log"], "run_id": None}}
     assert {row["row"]: (row["verdict"], row["site"]) for row in done["rows"]} == VERDICTS
     assert done["totals"] == {"rows": 8, "taken": 2, "changed": 2, "present": 1, "refused": 3}
-    soon, recent, today = SOON.isoformat(), RECENT.isoformat(), TODAY.isoformat()
+    soon, recent, now = SOON.isoformat(), RECENT.isoformat(), today().isoformat()
     alder, other = "http://alder.example.org/list.xml", "http://alder.example.org/other.xml"
     birch, cedar = "http://www.birch.example.org/list.xml", "http://cedar.example.org/list.xml"
     assert schedule(harvester) == [
         ("alder.example.org", alder, "a@example.org, b@example.org", 1, "months", soon, recent, DN, None),
-        ("birch.example.org", birch, "c@example.org", 1, "days", today, None, None, None),
+        ("birch.example.org", birch, "c@example.org", 1, "days", now, None, None, None),
         ("cedar.example.org", cedar, "d@example.org", 2, "weeks", soon, recent, None, None),
         ("alder.example.org-lter", other, "a@example.org", 1, "days", soon, None, DN, None),
     ]
@@ -347,14 +352,14 @@ def test_rows_of_the_log_keep_their_dates_and_are_read_as_others_are(harvester: 
     of_document = json.loads(harvester("log", "--document", "knb.1.1", "--json").out)
     assert [row["operation"] for row in of_document] == ["InsertDocError"]
     assert "imported" in harvester("runs").out
-    assert f"Run {run_id} ({TODAY}): imported; no site was harvested." in harvester("runs", "show", run_id).out
+    assert f"Run {run_id} ({today()}): imported; no site was harvested." in harvester("runs", "show", run_id).out
     table = harvester("log", "--csv", "--run", run_id)
     assert (table.code, table.out.count("\r\n")) == (0, 6)
 
 
 def test_what_was_imported_disturbs_nothing(harvester: Harvester, server: HttpServer, tmp_path: Path) -> None:
     """Reports, totals, retries, the doctor, transfers and the purge go on as if it were not there."""
-    old = [(8, TODAY - timedelta(days=60), 0, "x", "harvester.InsertDocSuccess", 3)]
+    old = [(8, today() - timedelta(days=60), 0, "x", "harvester.InsertDocSuccess", 3)]
     details = [(9, 8, "a", 1, 1, "http://alder.example.org/a.xml", "", "eml")]
     file = csv_tables(tmp_path)
     write_csv(tmp_path / "harvest_log.csv", LOG, [*ROWS["HARVEST_LOG"], *old])
@@ -368,7 +373,7 @@ def test_what_was_imported_disturbs_nothing(harvester: Harvester, server: HttpSe
     assert harvester("reports").out.startswith("There is no report yet")
 
     [name] = [row[0] for row in schedule(harvester)]
-    run = harvester.run(str(TODAY), "--site", name)
+    run = harvester.run(str(today()), "--site", name)
     assert run["status"] == "succeeded"
     assert harvester.outcomes(run["run_id"]) == {"a.1.1": "inserted", "a.2.1": "inserted"}
     assert harvester.mails()
@@ -376,11 +381,11 @@ def test_what_was_imported_disturbs_nothing(harvester: Harvester, server: HttpSe
     assert harvester.rows("SELECT count(*) FROM harvest_log WHERE run_id = ?", done["log"]["run_id"]) == [(6,)]
     # What a.1 was in the old log is no transfer: another site is refused, and told nothing of one.
     harvester.add_site("other", publish(server, "a.1.2", path="/other.xml"))
-    run = harvester.run(str(TODAY), "--site", "other")
+    run = harvester.run(str(today()), "--site", "other")
     assert {rule for _, _, rule in harvester.findings(run["run_id"])} == {"target.other-site"}
     assert "was transferred" not in "".join(mail.as_string() for mail in harvester.mails())
 
-    later = TODAY + timedelta(days=31)
+    later = today() + timedelta(days=31)
     moment = datetime.combine(later, time(12), UTC)
     with harvester.opened(clock=lambda: moment) as opened:  # nothing is purged under --date
         opened.run(RunRequest(later, (name,)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -22,12 +22,15 @@ from support.journal_rows import NAMED
 from support.mails import words_of
 from support.smtp_sink import SmtpSink
 
-TODAY = datetime.now(UTC).date()
+
+def today() -> date:
+    """It may be another day than at the start of the tests."""
+    return datetime.now(UTC).date()
 
 
 def night(before: int) -> str:
     """The day so many nights ago."""
-    return str(TODAY - timedelta(days=before))
+    return str(today() - timedelta(days=before))
 
 
 def doctor(harvester: Harvester) -> tuple[int, dict[str, tuple[str, str]]]:
@@ -63,7 +66,7 @@ def test_a_list_that_fails_every_night_is_told_as_overdue_from_the_third_night_o
 ) -> None:
     harvester.add_site("good", publish(server, "b.1.1", path="/good.xml"))
     url = publish(server, "a.1.1")
-    harvester.add_site("bad", url, datenextharvest=TODAY - timedelta(days=3))
+    harvester.add_site("bad", url, datenextharvest=today() - timedelta(days=3))
     server.serve("/list.xml", b"gone", status=404)
     for before in (3, 2):
         harvester.run(night(before))
@@ -100,7 +103,7 @@ def test_a_site_that_was_never_harvested_is_overdue_too(harvester: Harvester, se
 @on_one_database
 def test_a_site_that_no_run_takes_up_is_overdue(harvester: Harvester, server: HttpServer) -> None:
     harvester.add_site("named", publish(server, "a.1.1"))
-    harvester.add_site("left", server.url("/other.xml"), datenextharvest=TODAY - timedelta(days=9))
+    harvester.add_site("left", server.url("/other.xml"), datenextharvest=today() - timedelta(days=9))
     harvester.run(night(0), "--site", "named")
     assert f"left has been due since {night(9)}, and no run has harvested it." in last_report(harvester)
     code, checks = doctor(harvester)
@@ -241,9 +244,9 @@ def test_what_a_run_by_a_clock_far_ahead_leaves_is_reported_and_repaired_by_one_
     assert harvester("database", "repair-dates").code == 0
     assert harvester("run").code == 0
     dates = harvester.rows("SELECT name, datelastharvest FROM harvest_site_schedule WHERE enabled ORDER BY name")
-    assert dates == [("daily", str(TODAY)), ("monthly", str(TODAY))]
+    assert dates == [("daily", str(today())), ("monthly", str(today()))]
     assert harvester.rows("SELECT datenextharvest FROM harvest_site_schedule WHERE name = 'daily'") == [
-        (str(TODAY + timedelta(days=1)),)
+        (str(today() + timedelta(days=1)),)
     ]
     code, checks = doctor(harvester)
     assert (code, "clock" in checks) == (0, False)
@@ -255,9 +258,9 @@ def test_one_site_alone_can_be_repaired_by_its_next_date(harvester: Harvester, s
     harvester.add_site("daily", publish(server, "a.1.1"))
     run_by_a_clock_that_is_far_ahead(harvester)
     assert "in the future: daily." in doctor(harvester)[1]["clock"][1]
-    assert harvester("sites", "edit", "daily", "--next", str(TODAY)).code == 0
+    assert harvester("sites", "edit", "daily", "--next", str(today())).code == 0
     assert "in the future: daily." not in harvester("doctor").out
-    assert [site["status"] for site in harvester.run(str(TODAY))["sites"]] == ["succeeded"]
+    assert [site["status"] for site in harvester.run(str(today()))["sites"]] == ["succeeded"]
     assert harvester("database", "repair-dates").code == 0
     assert doctor(harvester)[0] == 0
 
@@ -276,7 +279,7 @@ def test_a_run_by_a_clock_far_ahead_does_not_silence_the_alarm(harvester: Harves
     [("days", 1, False), ("days", 3, True), ("weeks", 7, False), ("weeks", 40, True), ("months", 27, False)],
 )
 def test_a_next_date_beyond_the_frequency_is_told(harvester: Harvester, unit: str, days: int, is_told: bool) -> None:
-    day = str(TODAY + timedelta(days=days))
+    day = str(today() + timedelta(days=days))
     harvester.add_site("site", "https://example.org/list.xml", unit=unit)
     assert harvester("sites", "edit", "site", "--next", day).code == 0
     words = f"than the frequency would have it: site ({day})."
@@ -284,4 +287,4 @@ def test_a_next_date_beyond_the_frequency_is_told(harvester: Harvester, unit: st
     assert bool(told) == is_told
     if told:
         assert told[0].startswith("WARNING")
-        assert told[0].endswith(f"`metaharvest sites edit NAME --next {TODAY}`")
+        assert told[0].endswith(f"`metaharvest sites edit NAME --next {today()}`")
