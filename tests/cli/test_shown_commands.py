@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from urllib.request import urlopen
@@ -61,7 +62,7 @@ FILLED_IN = {
     "DN": "uid=alder,o=unaffiliated,dc=ecoinformatics,dc=org",
     "REFERENCE": "env:ALDER_PASSWORD",
     "FILE": "harvest-list.xml",
-    "DATE": "2026-12-01",
+    "DATE": f"{datetime.now(UTC).date() + timedelta(days=9)}",
     "DOCUMENT": "ren-alder.5",
     "RULE": "target.other-site",
     "TEXT": "test",
@@ -78,7 +79,7 @@ FILLED_IN = {
 
 MEANT = {
     "sites add NAME --list-url URL --contact EMAILS [--every N] [--unit days|weeks|months] [--next DATE]": [
-        "sites add spare --list-url URL --contact EMAIL --every 2 --unit weeks --next 2026-12-01 --allow-duplicate"
+        "sites add spare --list-url URL --contact EMAIL --every 2 --unit weeks --next DATE --allow-duplicate"
     ],
     "sites add NAME --list-url URL --contact EMAIL": [
         "sites add spare --list-url URL --contact EMAIL --allow-duplicate"

@@ -169,7 +169,7 @@ def test_a_site_that_a_person_asks_for_comes_before_the_sites_that_wait(
     with_workers(harvester)
     for number in range(8):
         slow_site(harvester, server, f"site{number}", 2, 0.1)
-    harvester.add_site("alder", publish(server, "alder.1.1"), datenextharvest="2026-12-24")
+    harvester.add_site("alder", publish(server, "alder.1.1"), datenextharvest="2999-12-24")
     tick(harvester)
     assert harvester("sites", "harvest", "alder").code == 0
     tick(harvester)

@@ -82,7 +82,7 @@ def test_a_nightly_run_takes_requests_along_and_a_run_of_one_site_takes_its_own(
     harvester: Harvester, server: HttpServer
 ) -> None:
     for name in ("alder", "basalt"):
-        harvester.add_site(name, publish(server, f"{name}.1.1", path=f"/{name}.xml"), datenextharvest="2026-12-24")
+        harvester.add_site(name, publish(server, f"{name}.1.1", path=f"/{name}.xml"), datenextharvest="2999-12-24")
         asked(harvester, "sites", "harvest", name)
     assert [each["site"] for each in harvester.run("2026-11-20", "--site", "basalt")["sites"]] == ["basalt"]
     assert states(harvester) == [("harvest", "alder", "waiting"), ("harvest", "basalt", "done")]
@@ -149,7 +149,7 @@ def test_a_request_that_no_run_can_carry_out_is_refused_and_asks_for_no_further_
 def test_a_request_that_is_refused_is_in_the_log_and_in_the_report(
     harvester: Harvester, server: HttpServer, reason: str
 ) -> None:
-    harvester.add_site("alder", publish(server, "alder.1.1"), datenextharvest="2026-12-24")
+    harvester.add_site("alder", publish(server, "alder.1.1"), datenextharvest="2999-12-24")
     harvester.add_site("basalt", publish(server, "basalt.1.1", path="/b.xml"))
     asked(harvester, "sites", "harvest", "alder")
     if "killed" in reason:
@@ -171,7 +171,7 @@ def test_a_request_that_is_refused_is_in_the_log_and_in_the_report(
 
 def test_who_asks_again_after_the_result_gets_a_new_request(harvester: Harvester, server: HttpServer) -> None:
     url, release = held_back(server, "basalt.1.1", "basalt.2.1")
-    harvester.add_site("alder", publish(server, "alder.1.1"), datenextharvest="2026-12-24")
+    harvester.add_site("alder", publish(server, "alder.1.1"), datenextharvest="2999-12-24")
     harvester.add_site("basalt", url)
     first = asked(harvester, "sites", "harvest", "alder")
     run = harvester.start("run")
@@ -292,7 +292,7 @@ def is_taken(harvester: Harvester, times: int) -> bool:
 
 def test_a_killed_run_loses_no_request(harvester: Harvester, server: HttpServer) -> None:
     url, release = held_back(server, "alder.1.1", "alder.2.1")
-    harvester.add_site("alder", url, datenextharvest="2026-12-24")
+    harvester.add_site("alder", url, datenextharvest="2999-12-24")
     asked(harvester, "sites", "harvest", "alder")
     for number in (1, 2):
         process = harvester.start("run", "--requested", "--date", "2026-11-20")

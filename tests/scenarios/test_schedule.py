@@ -32,7 +32,7 @@ def dates(harvester: Harvester, name: str) -> tuple[str | None, str | None]:
 
 def test_a_named_site_is_harvested_though_not_due_and_no_other(harvester: Harvester, server: HttpServer) -> None:
     url = publish(server, "a.1.1")
-    harvester.add_site("later", url, datenextharvest="2026-12-24")
+    harvester.add_site("later", url, datenextharvest="2999-12-24")
     harvester.add_site("due", url)
     run = harvester.run("2026-11-20", "--site", "later")
     assert [(site["site_name"], site["kind"]) for site in run["sites"]] == [("later", "named")]
@@ -42,7 +42,7 @@ def test_a_named_site_is_harvested_though_not_due_and_no_other(harvester: Harves
 @on_one_database
 def test_force_harvests_all_enabled_sites(harvester: Harvester, server: HttpServer) -> None:
     for name in ("a", "b", "c"):
-        harvester.add_site(name, publish(server, f"{name}.1.1", path=f"/{name}"), datenextharvest="2027-01-01")
+        harvester.add_site(name, publish(server, f"{name}.1.1", path=f"/{name}"), datenextharvest="2999-12-24")
     harvester("sites", "disable", "b")
     run = harvester.run("2026-11-20", "--force")
     assert [site["site_name"] for site in run["sites"]] == ["a", "c"]
@@ -60,7 +60,7 @@ def test_an_unknown_or_disabled_name_is_a_usage_error_that_leaves_no_run(harvest
 
 @on_one_database
 def test_a_night_on_which_no_site_is_due_says_so(harvester: Harvester) -> None:
-    harvester.add_site("later", "http://127.0.0.1/list.xml", datenextharvest="2026-12-24")
+    harvester.add_site("later", "http://127.0.0.1/list.xml", datenextharvest="2999-12-24")
     run = harvester.run("2026-11-20")
     assert (run["status"], run["sites"], run["exit_code"]) == ("succeeded", [], 0)
     assert any("no site was due" in subject for subject in harvester.subjects())
