@@ -8,6 +8,7 @@ import threading
 import warnings
 
 from metaharvest.errors import MetaharvestError
+from metaharvest.services import pipeline
 from metaharvest.services.exit_codes import ExitCode, exit_code_of
 from metaharvest.services.harvester import Harvester
 from metaharvest.services.jobs import coordinate
@@ -26,6 +27,8 @@ def work(harvester: Harvester, name: str) -> None:
     Raises SettingsError, MetaharvestError, DatabaseError.
     """
     process = process_named(name)
+    if harvester.settings.pipeline.enabled:
+        pipeline.require_libraries()  # otherwise its jobs would fail here, and never reach another worker
     app = application(harvester)  # reports a missing broker or library before anything of Celery is imported
     from celery import signals
     from celery.exceptions import SecurityWarning
