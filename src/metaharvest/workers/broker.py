@@ -66,16 +66,35 @@ def application(harvester: Harvester) -> Celery:
     return app
 
 
+def where(app: Celery) -> str:
+    """The host of the broker."""
+    return urlsplit(str(app.conf.broker_url)).hostname or "its address"
+
+
+def refusal(app: Celery) -> str:
+    """The reason why the broker refuses the user or the virtual host; empty if it is away, or refuses nothing."""
+    from amqp.exceptions import AMQPError
+
+    try:
+        with app.connection_for_read() as connection:
+            connection.connect()
+    except AMQPError as error:
+        return one_line(str(error))
+    except OSError:
+        return ""  # a worker tries again until the broker is there
+    return ""
+
+
 def wake(app: Celery) -> None:
     """Wake all workers. Raises MetaharvestError if the broker cannot be reached: then they find jobs later."""
+    from amqp.exceptions import AMQPError
     from kombu.exceptions import OperationalError
 
     policy: dict[str, Any] = {"max_retries": 0}
     try:
         app.send_task(WAKE, expires=_LOST_AFTER, retry=False, retry_policy=policy)
-    except (OperationalError, OSError) as error:
-        where = urlsplit(str(app.conf.broker_url)).hostname or "its address"
+    except (OperationalError, AMQPError, OSError) as error:
         raise MetaharvestError(
-            f"The broker at {where} ([workers] broker) cannot be reached: {one_line(str(error))}. Workers find the "
-            "jobs some seconds later."
+            f"The broker at {where(app)} ([workers] broker) cannot be reached: {one_line(str(error))}. "
+            "Workers find the jobs some seconds later."
         ) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import threading
 import warnings
 
@@ -13,7 +14,7 @@ from metaharvest.services.exit_codes import ExitCode, exit_code_of
 from metaharvest.services.harvester import Harvester
 from metaharvest.services.jobs import coordinate
 from metaharvest.services.worker_loop import WorkerLoop, process_named
-from metaharvest.workers.broker import TICK, WAKE, application, wake
+from metaharvest.workers.broker import TICK, WAKE, application, refusal, wake, where
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +34,14 @@ def work(harvester: Harvester, name: str) -> None:
     from celery import signals
     from celery.exceptions import SecurityWarning
 
+    if why := refusal(app):
+        log.error(
+            "The broker at %s ([workers] broker) refuses this worker: %s. Correct the address, or the user and "
+            "the virtual host in RabbitMQ.",
+            where(app),
+            why,
+        )
+        sys.exit(ExitCode.FAILED)  # the supervisor starts it again: the broker may be set up at this moment
     harvester.engine  # noqa: B018 - a database of another version is an error of the start
     loop = WorkerLoop(harvester, process)
 
@@ -72,10 +81,8 @@ def work(harvester: Harvester, name: str) -> None:
         loop.end()
         working.join()
     if receiver.exitcode:
-        raise MetaharvestError(
-            "The worker cannot receive messages from the broker ([workers] broker): the lines above say why. "
-            "It has ended in order; correct the broker, and start the worker again."
-        )
+        log.error("The worker ends, as it cannot receive messages of the broker ([workers] broker): see above.")
+        sys.exit(ExitCode.FAILED)
 
 
 def _work(loop: WorkerLoop) -> None:

@@ -1,4 +1,4 @@
-"""A job that takes longer than the time that the broker gives a worker to acknowledge a message."""
+"""Workers and a broker that gives them little time to acknowledge a message, or refuses them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def database(servers: Servers) -> TestDatabase:
     return servers.test_database("postgresql")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def broker() -> Iterator[RabbitNode]:
     milliseconds = 1000 * CONSUMER_TIMEOUT
     node = RabbitNode(settings=f", {{consumer_timeout, {milliseconds}}}, {{channel_tick_interval, 1000}}")
@@ -38,7 +38,7 @@ def broker() -> Iterator[RabbitNode]:
 def test_a_job_longer_than_the_consumer_timeout_is_done_once_by_one_worker(
     harvester: Harvester, server: HttpServer, broker: RabbitNode, tmp_path: Path
 ) -> None:
-    use_workers(harvester, broker, 600)
+    use_workers(harvester, broker.url, 600)
     docids = publish_repository(harvester, server, "slow", 2 * PAGES, SECONDS)
     with (tmp_path / "output").open("wb") as output:
         module = [sys.executable, "-m", "metaharvest"]
@@ -57,3 +57,22 @@ def test_a_job_longer_than_the_consumer_timeout_is_done_once_by_one_worker(
     assert "timed out" not in broker.log()
     pages = [each.path for each in server.requests if "ListRecords" in each.path]
     assert len(pages) == len(set(pages)) == PAGES
+
+
+@pytest.mark.parametrize("command", ["worker", "coordinate"])
+@pytest.mark.parametrize(
+    ("right", "wrong", "why"),
+    [("guest:guest", "guest:wrong", "ACCESS_REFUSED"), ("//", "/nowhere", "vhost nowhere not found")],
+)
+def test_a_broker_that_refuses_the_user_or_the_virtual_host_is_a_sentence(
+    harvester: Harvester, broker: RabbitNode, command: str, right: str, wrong: str, why: str
+) -> None:
+    head, _, tail = broker.url.rpartition(right)
+    use_workers(harvester, f"{head}{wrong}{tail}", 600)
+    harvester.add_site("alder", "http://127.0.0.1:9/list.xml")
+    process = harvester.start(command)
+    _, said = process.communicate(timeout=120)
+    assert "Traceback" not in said
+    assert "The broker at 127.0.0.1 ([workers] broker)" in said
+    assert why in said
+    assert process.returncode == (1 if command == "worker" else 0)
