@@ -47,7 +47,7 @@ def test_the_provider(harvester: Harvester, hidden: str, *, was_public: bool) ->
     shown = "datacite" if hidden == "oai_dc" else "oai_dc"
     with asked(harvester) as ask:
         # The answers without the request that they repeat.
-        text = b"".join(etree.tostring(each) for answer in every_answer(ask) for each in answer[2:]).decode()
+        text = b"".join(etree.tostring(each) for answer in every_answer(ask) for each in list(answer)[2:]).decode()
         assert WORDS[hidden] not in text
         assert WORDS[shown] in text
         assert "secret" not in text or was_public
