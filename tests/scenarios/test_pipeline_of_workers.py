@@ -6,6 +6,7 @@ import json
 import random
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -48,7 +49,7 @@ def test_two_workers_that_are_killed_leave_what_one_process_leaves(
     workers = {name: start(harvester, name) for name in ("alder", "birch")}
     try:
         for steps in (1, 9, 16):
-            wait_until(lambda steps=steps: ended_steps(harvester) >= steps, seconds=120)
+            wait_until(partial(have_ended, harvester, steps), seconds=120)
             name = chance.choice(sorted(workers))
             kill(harvester, workers[name], name)
             workers[name] = start(harvester, name)
@@ -71,6 +72,10 @@ def kill(harvester: Harvester, worker: subprocess.Popen[str], name: str) -> None
     worker.kill()
     worker.communicate()
     harvester.rows("UPDATE job SET lease_until = '2020-01-01 00:00:00' WHERE state = 'taken' AND worker = ?", name)
+
+
+def have_ended(harvester: Harvester, steps: int) -> bool:
+    return ended_steps(harvester) >= steps
 
 
 def is_idle(harvester: Harvester) -> bool:
