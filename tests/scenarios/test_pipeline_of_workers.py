@@ -87,7 +87,7 @@ def is_idle(harvester: Harvester) -> bool:
 def test_a_worker_without_the_libraries_of_the_pipeline_does_not_start(
     harvester: Harvester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("metaharvest.services.pipeline._LIBRARIES", ("no_such_library",))
+    monkeypatch.setattr("metaharvest.monitoring.pipeline_checks._LIBRARIES", ("no_such_library",))
     with harvester.config.open("a", encoding="utf-8") as settings:
         settings.write(SETTINGS)
     ended = harvester("worker")
