@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
@@ -323,11 +324,12 @@ def fill(
     draft: Draft, rows: Sequence[Row], start: etree._Element, namespaces: Mapping[str, str], shown: str = ""
 ) -> None:
     """Read what the rows find from `start` on. `shown` is the place of `start` in the sources of the values."""
+    known = dict(namespaces)
     for row in rows:
-        source = shown + _shown(row.path)
-        for number, element in enumerate(islice(start.iterfind(row.path, dict(namespaces)), MOST), 1):
-            row.read(draft, element, f"{source}[{number}]")
+        for number, element in enumerate(islice(start.iterfind(row.path, known), MOST), 1):
+            row.read(draft, element, f"{shown}{_shown(row.path)}[{number}]")
 
 
+@cache
 def _shown(path: str) -> str:
     return path.replace("m:", "").replace("{*}", "")

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, insert
+from sqlalchemy import delete
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.changed_documents import contents_of
@@ -24,6 +24,7 @@ from metaharvest.transform.embedding import NotEmbeddable, root_of
 VERSION = 1
 """Of the rules: a higher one has all documents cleaned again."""
 
+_OUTPUTS = Base.metadata.tables[OutputRecord.__tablename__]
 _TITLES = Base.metadata.tables[OutputTitle.__tablename__]
 _AT_ONCE = 20
 """Documents whose bytes are in memory at a time: one may have megabytes."""
@@ -62,7 +63,7 @@ def store(session: Session, results: Sequence[Result], _now: datetime) -> None:
     remove(session, [each.document.number for each in results])
     outputs = {each.document: each.value for each in results if each.value is not None}
     if outputs:
-        session.execute(insert(OutputRecord), [_row(document, output) for document, output in outputs.items()])
+        insert_rows(session.connection(), _OUTPUTS, [_row(document, output) for document, output in outputs.items()])
     if keys := [row for document, output in outputs.items() for row in _keys(document, output)]:
         insert_rows(session.connection(), _TITLES, sorted(keys, key=lambda each: str(each["title_key"])))
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from typing import Any
 
 from metaharvest.model.outputs import Output
@@ -23,6 +24,9 @@ _LOWEST = 0.5
 _FEWEST_LETTERS = 20
 _SAMPLE = 2_000
 """Characters that are looked at, from the middle of a long text: its beginning often has an abstract in English."""
+
+_OF_ABSTRACT = 500
+"""Characters of an abstract that are looked at: the time grows with them."""
 
 _FOLDED = {"ms": "id", "no": "nb", "nn": "nb", "nob": "nb", "nor": "nb", "nno": "nb", "msa": "id", "ind": "id"}
 """Languages that a short text does not tell apart."""
@@ -59,7 +63,7 @@ def language_of_output(output: Output) -> str:
 
     A title alone contradicts nothing: many records have a title in English for a text in another language.
     """
-    abstract = _longest([each.text for each in output.abstracts])
+    abstract = _longest([each.text for each in output.abstracts])[:_OF_ABSTRACT]
     if output.language is not None:
         return language_of(abstract, output.language).code if abstract else output.language
     named = next((each.language for each in output.titles if each.language), None)
@@ -68,9 +72,13 @@ def language_of_output(output: Output) -> str:
 
 def detected(text: str) -> Language:
     """The language that a text is in; UNKNOWN with a low score, or with few letters."""
-    sample = " ".join(_ADDRESS.sub(" ", _sample(text)).split())
-    letters = len(_LETTERS.findall(sample))
+    sample = _sample(text)
+    if "/" in sample or "@" in sample:
+        sample = _ADDRESS.sub(" ", sample)
+    sample = " ".join(sample.split())
     wide = 0 if sample.isascii() else len(_WIDE.findall(sample))
+    # Without wide characters it is enough to know that there are enough letters.
+    letters = sum(1 for _ in islice(_LETTERS.finditer(sample), None if wide else _FEWEST_LETTERS))
     if letters + 2 * wide < _FEWEST_LETTERS:
         return Language(UNKNOWN)
     if 3 * wide > letters and (code := _by_script(sample, wide)):
