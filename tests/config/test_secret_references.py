@@ -16,6 +16,7 @@ from keyring.errors import KeyringLocked
 from metaharvest.config.secret_references import MaskingFormatter, check_reference, masked, resolve_secret
 from metaharvest.config.settings import load
 from metaharvest.errors import SettingsError
+from metaharvest.services.installation_facts import shown_settings
 from support.cli import process
 from support.harvester import SETTINGS, Harvester, publish
 from support.http_server import HttpServer
@@ -146,6 +147,8 @@ def test_credentials_are_taken_out_of_a_text_and_nothing_else(text: str, shown: 
         '[http]\nproxy = "http://me:{}@proxy.example.org:3128"\n',
         '[http]\nproxy = "me:{}@proxy.example.org"\n',
         '[http]\nproxy_password = "{}"\n',
+        '[pipeline]\nsearch = "https://me:{}@search.example.org:9200"\n',
+        '[pipeline]\nsearch_password = "{}"\n',
     ],
 )
 def test_a_secret_in_the_settings_is_refused_with_the_remedy_and_not_shown(tmp_path: Path, settings: str) -> None:
@@ -157,6 +160,20 @@ def test_a_secret_in_the_settings_is_refused_with_the_remedy_and_not_shown(tmp_p
     assert "= (not shown): " in problem
     assert "cr@et" not in problem
     assert "env:NAME" in problem or "[" in settings.partition("=")[2]
+
+
+def test_the_search_server_gets_its_password_from_where_the_reference_says(tmp_path: Path) -> None:
+    file = tmp_path / "metaharvest.toml"
+    (tmp_path / "secret").write_text("s3/cr@et\n", encoding="utf-8")
+    user = 'search = "https://me@search.example.org:9200/alias"\n'
+    file.write_text(f'[pipeline]\n{user}search_password = "file:secret"\n', encoding="utf-8")
+    settings = load(file, {})
+    assert settings.search_server() == "https://me:s3%2Fcr%40et@search.example.org:9200/alias"
+    assert "s3" not in masked(f"cannot reach {settings.search_server()}")
+    assert "cr@et" not in str([each.value for each in shown_settings(settings)])
+    file.write_text('[pipeline]\nsearch_password = "file:secret"\n', encoding="utf-8")
+    with pytest.raises(SettingsError, match="search names no user"):
+        load(file, {}).search_server()
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def test_a_proxy_of_any_kind_that_there_is_is_taken(tmp_path: Path, value: str) 
         ({"METAHARVEST_HTTP__PROXY": "http://u:pw@p:1"}, "leave the user name alone before the @"),
         (
             {"METAHARVEST_HTTP__PROXY": "http://p:1", "METAHARVEST_HTTP__PROXY_PASSWORD": "env:HOME"},
-            "write the user name and an @ between http:// and the proxy's host.",
+            "write the user name and an @ between http:// and the host.",
         ),
         ({"METAHARVEST_DATABASE__URL": "nonsense"}, "mysql+pymysql://host/name, with a user name"),
     ],

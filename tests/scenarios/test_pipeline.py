@@ -90,6 +90,41 @@ def test_a_site_that_is_no_longer_public_leaves_nothing_behind(library: Harveste
     assert [path for path in left if path.is_file()] == []
 
 
+def test_an_erased_document_is_gone_at_once_and_a_withdrawn_one_is_in_no_answer(library: Harvester) -> None:
+    library("pipeline", "run")
+    [(erased, digest), (withdrawn, _)] = library.rows(
+        "SELECT document_id, text_sha256 FROM output_text JOIN catalogue_document USING (catalogue_document_id) "
+        "ORDER BY document_id LIMIT 2"
+    )
+    text = library.folder / "pipeline" / "texts" / digest[:2] / digest[2:4] / digest
+    assert text.is_file()
+    assert {erased, withdrawn} < found_ids(library)
+    reason = ("--reason", "a person objects", "--yes")
+    assert library("target", "withdraw", withdrawn, *reason).code == 0
+    assert library("target", "withdraw", erased, "--erase", *reason).code == 0
+    assert not {erased, withdrawn} & found_ids(library)
+    assert (len(found_ids(library)), searched(library)["total"]) == (4, 5)  # the index has one until the next run
+    assert not text.exists()
+    [(number,)] = library.rows(f"SELECT catalogue_document_id FROM catalogue_document WHERE document_id = '{erased}'")
+    for name, rows in tables(library).items():
+        columns = Base.metadata.tables[name].columns.keys()
+        if name != "pipeline_step" and "catalogue_document_id" in columns:
+            place = columns.index("catalogue_document_id")
+            assert number not in {row[place] for row in rows}, name
+    library("pipeline", "run")
+    assert (len(found_ids(library)), searched(library)["total"]) == (4, 4)
+
+
+def searched(library: Harvester) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(library("search", "--json").out)
+    return answer
+
+
+def found_ids(library: Harvester) -> set[str]:
+    """The documents of all outputs that the search finds."""
+    return {each["document_id"] for each in searched(library)["outputs"]}
+
+
 def test_a_site_that_wants_no_full_texts_any_more_loses_its_files(library: Harvester) -> None:
     library("pipeline", "run")
     edited = library("sites", "edit", LIBRARY.name, "--full-text", "none")

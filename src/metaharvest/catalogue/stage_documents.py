@@ -61,6 +61,12 @@ def stage_documents(session: Session, numbers: Collection[int]) -> Mapping[int, 
     return {row[0]: _document(row) for row in rows}
 
 
+def gone_among(session: Session, numbers: Collection[int]) -> set[int]:
+    """The documents among these that are deleted or withheld."""
+    query = select(_NUMBER).where(_NUMBER.in_(numbers), DOCUMENTS.c.deleted | _IS_WITHHELD)
+    return set(session.scalars(query))
+
+
 def changed_numbers(session: Session, after_seq: int, limit: int) -> Sequence[tuple[int, int]]:
     """The next changes after this one in commit order, at most `limit`: their numbers, and the documents' own."""
     change = DOCUMENTS.c.change_seq

@@ -133,7 +133,10 @@ def _check_web_address(url: str) -> str:
 
 
 def _check_search_server(url: str) -> str:
-    """The address of a search server. It may have a user name and password, and messages do not show it."""
+    """The address of a search server. It may have a user name; messages do not show it."""
+    if ":" in url.rpartition("@")[0].rpartition("://")[2]:
+        where = f"leave the user name alone before the @, and in search_password {HOW_TO_REFER}"
+        raise ValueError(f"a password is never written here: {where}")
     parts = url_parts(url)
     if url and (not parts or parts.scheme not in ("http", "https") or not re.fullmatch("[!-~]*", url)):
         raise ValueError("it must be a web address, like https://search.example.org:9200")

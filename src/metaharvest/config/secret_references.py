@@ -92,10 +92,18 @@ def proxy_with_password(proxy: str, reference: str, folder: Path, place: str) ->
     """The URL of a proxy with its password, which `place` in the settings refers to. Raises SettingsError."""
     if not reference:
         return proxy
-    user, at, host = proxy.rpartition("@")
+    return url_with_password(proxy, reference, folder, f"{place} is set, but proxy")
+
+
+def url_with_password(url: str, reference: str, folder: Path, which: str) -> str:
+    """A URL, which has a user name, with the password behind a reference. Raises SettingsError.
+
+    `which` is the beginning of the sentence about a URL without a user name.
+    """
+    user, at, host = url.rpartition("@")
     if not at:
-        remedy = "write the user name and an @ between http:// and the proxy's host."
-        raise SettingsError(f"{place} is set, but proxy names no user: {remedy}")
+        remedy = "write the user name and an @ between http:// and the host."
+        raise SettingsError(f"{which} names no user: {remedy}")
     return f"{user}:{quote(resolve_secret(reference, folder), safe='')}@{host}"
 
 

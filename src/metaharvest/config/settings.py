@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from metaharvest.config import field_types
 from metaharvest.config.files import read_file
 from metaharvest.config.paths import at_home
-from metaharvest.config.secret_references import NOT_SHOWN, proxy_with_password
+from metaharvest.config.secret_references import NOT_SHOWN, proxy_with_password, url_with_password
 from metaharvest.config.target_settings import LOCAL_KINDS, NamedTargets, TargetSettings, with_target_defaults
 from metaharvest.errors import SettingsError
 from metaharvest.model import Level, Site
@@ -205,8 +205,8 @@ class PipelineSettings(_Section):
     `folder` is the folder of files, texts and the index; `files` is a URL of fsspec for the files, "" for the folder.
     `full_text`: the pipeline looks for files; `keep_files`: it keeps them, unless a site says otherwise. `largest_file`
     is in bytes. `crossref` and `grobid` are the addresses of services, `mail` is the address in requests to Crossref.
-    `search` is the address of an OpenSearch server; without one, the index is in the folder. `seconds` limits the
-    pipeline at the end of a run; 0: no limit.
+    `search` is the address of an OpenSearch server, `search_password` a reference to the password of the user in it;
+    without one, the index is in the folder. `seconds` limits the pipeline at the end of a run; 0: no limit.
     """
 
     enabled: bool = False
@@ -219,6 +219,7 @@ class PipelineSettings(_Section):
     grobid: field_types.WebAddress = ""
     mail: field_types.OptionalEmail = ""
     search: field_types.SearchServer = ""
+    search_password: field_types.SecretReference = ""
     seconds: field_types.SecondsOrNone = 14_400
 
 
@@ -334,6 +335,14 @@ class Settings(_Section):
             place = self.place("http", "proxy_password")
             changes["proxy"] = proxy_with_password(self.http.proxy, self.http.proxy_password, self.folder, place)
         return self.http.model_copy(update=changes)
+
+    def search_server(self) -> str:
+        """The address of the search server with its password; "" for an index in the folder. Raises SettingsError."""
+        section = self.pipeline
+        if not section.search_password:
+            return section.search
+        which = f"{self.place('pipeline', 'search_password')} is set, but search"
+        return url_with_password(section.search, section.search_password, self.folder, which)
 
     def applied_to(self, site: Site) -> Site:
         """`site` with values of these settings: its folder for file: URLs, absolute paths, defaults of its options."""

@@ -20,7 +20,7 @@ from metaharvest.pipeline.folder import unusable
 from metaharvest.pipeline.full_text.store import open_store
 from metaharvest.pipeline.lookup import stage_names
 from metaharvest.pipeline.search.contract import INDEX_VERSION
-from metaharvest.pipeline.search.stage import index_place
+from metaharvest.pipeline.search.stage import place_by
 from metaharvest.queries.pipeline import PipelineRecord, StageRecord, failure_at_last_run, pipeline_record
 from metaharvest.reports.phrasing import counted
 from metaharvest.text import one_line, shown_url
@@ -120,7 +120,7 @@ def _store(settings: Settings) -> Check:
 def _index(settings: Settings, record: PipelineRecord) -> Check:
     place = settings.pipeline.search and shown_url(settings.pipeline.search)
     try:
-        version = index_place(settings.path(settings.pipeline.folder), settings.pipeline.search).version()
+        version = place_by(settings).version()
     except IndexUnavailable as error:
         return problem("search index", f"{error} Searches do not work until it answers again.")
     except MetaharvestError as error:
@@ -132,8 +132,8 @@ def _index(settings: Settings, record: PipelineRecord) -> Check:
     if version is not None:
         return warning(
             "search index",
-            "The search index is of another version of metaharvest: searches find nothing. The next run of the "
-            f"pipeline makes it again; {todo('pipeline.rebuild')} does it now.",
+            "The search index is of another version of metaharvest. It answers until the next run of the pipeline has "
+            f"made the new one; {todo('pipeline.rebuild')} makes it now.",
         )
     if any(each.done_documents for each in record.stages if each.stage == "index"):
         return problem("search index", f"The search index is gone. {todo('pipeline.rebuild')} makes it again.")

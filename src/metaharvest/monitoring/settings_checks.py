@@ -85,6 +85,7 @@ def _secrets(settings: Settings) -> Iterator[Check]:
         "password of [database]": settings.database.password,
         "password of [mail]": settings.mail.password,
         "proxy_password of [http]": settings.http.proxy_password,
+        "search_password of [pipeline]": settings.pipeline.search_password,
     }
     for name, reference in references.items():
         if reference:

@@ -232,6 +232,12 @@ def parts_with_work(session: Session, stage: Stage, now: datetime) -> list[int]:
     return [part for part in range(stage.parts) if take(session, one, now, part, stage.parts)]
 
 
+def is_known(session: Session, number: int) -> bool:
+    """True if a stage has a step of the document that is not gone."""
+    its = _OF.catalogue_document_id == number, ~_in(StepState.GONE)
+    return session.scalar(select(_OF.stage).where(*its).limit(1)) is not None
+
+
 def _at(stage: str) -> ColumnElement[bool]:
     return _OF.stage == stage
 

@@ -35,6 +35,7 @@ from metaharvest.model import ListedDocument, Site
 from metaharvest.queries.sites import site_names
 from metaharvest.replication.replicate import copy_documents
 from metaharvest.replication.result import PROBLEMS, CopyOutcome, CopyRequest, CopyResult, NotCopied, ReportNotCopied
+from metaharvest.services import pipeline
 from metaharvest.services.harvester import Harvester
 from metaharvest.sites.registry import find_site, forget_lists, read_site
 from metaharvest.sites.rows import BrokenSite
@@ -241,7 +242,10 @@ def withdraw(harvester: Harvester, request: WithdrawalRequest) -> Withdrawn:
             sentence = f"{found.document_id} was withdrawn on {today}, and what was said of it was erased."
             with writers(engine).begin() as session:
                 erased = erase_document(session, found.document_id, sentence)
-            stays = scrub(engine)
+            of_pipeline = ""
+            if any(isinstance(each, EmbeddedTarget) for each in found.targets):
+                of_pipeline = pipeline.forget(harvester, found.document_id)
+            stays = " ".join(filter(None, (of_pipeline, scrub(engine))))
         return Withdrawn(found.document_id, at_targets, tuple(found.sites.values()), erased, stays)
 
 

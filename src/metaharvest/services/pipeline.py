@@ -22,6 +22,7 @@ from metaharvest.model.jobs import JobKind, Priority
 from metaharvest.model.stages import StageName
 from metaharvest.monitoring.pipeline_checks import missing_libraries
 from metaharvest.pipeline import steps
+from metaharvest.pipeline.folder import folder_errors
 from metaharvest.pipeline.lookup import stage_names, stages
 from metaharvest.pipeline.running import Report, StageTotals, run_stage, run_stages, wake_changed
 from metaharvest.pipeline.stage import Context
@@ -145,6 +146,34 @@ def retry(harvester: Harvester, stage: str, rule: str | None = None) -> int:
             woken = {"documents": number}
             harvester.audit(session, Decision(action="pipeline.retry", kind="stage", subject=subject, after=woken))
     return number
+
+
+def forget(harvester: Harvester, document_id: str) -> str:
+    """Remove what the pipeline has of a document whose content was erased, also where nobody runs the pipeline.
+
+    The stages have the document before them again: a process that works on it at this moment removes its own results.
+    Returns a sentence about what stays; "" if nothing does.
+    """
+    with harvester.reading() as session:
+        number = stored.number_of_document(session, document_id)
+        if number is None or not steps.is_known(session, number):
+            return ""
+    context = Context(harvester.engine, harvester.settings, harvester.now)
+    try:
+        require_libraries()
+        every = stages(harvester.settings)
+        with folder_errors(context.folder):
+            for stage in every:
+                stage.forget(context, [number])
+            with harvester.writing() as session:
+                for stage in every:
+                    stage.remove(session, [number])
+                    steps.wake_known(session, stage.name, [number])
+            for stage in every:
+                stage.tidy(context)
+    except MetaharvestError as error:
+        return f"The pipeline may still have its text: {error} {todo('pipeline.run')} removes it."
+    return ""
 
 
 # -- jobs of workers

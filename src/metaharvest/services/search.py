@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from metaharvest.catalogue.selection import Hidden
+from metaharvest.catalogue.stage_documents import gone_among
 from metaharvest.errors import QueryError, UnknownDocument
 from metaharvest.pipeline.duplicates.related import RELATED, ranked, reason_of
 from metaharvest.pipeline.duplicates.vectors import nearest
@@ -18,7 +19,7 @@ from metaharvest.pipeline.search.contract import FACETS, Filters, Hiding, Hit, P
 from metaharvest.pipeline.search.highlights import marker
 from metaharvest.pipeline.search.query_language import Query, read_query, read_years
 from metaharvest.pipeline.search.recommending import shared_terms, telling_terms
-from metaharvest.pipeline.search.stage import index_place, read_text
+from metaharvest.pipeline.search.stage import place_by, read_text
 from metaharvest.pipeline.search.stage import rebuild as make_again
 from metaharvest.pipeline.stage import Context
 from metaharvest.queries.public_sites import published_among
@@ -70,14 +71,17 @@ class Answer:
 
 
 class OutputSearch:
-    """The search of one installation, for several threads. `hidden` gives the outputs that no answer has."""
+    """The search of one installation, for several threads. `hidden` gives the sites and origins that are not published.
+
+    Without it, answers have all outputs but those of documents that are deleted or withheld.
+    """
 
     def __init__(self, harvester: Harvester, hidden: Callable[[Session], Hidden] | None = None) -> None:
         self._harvester = harvester
         self._hidden = hidden
         settings = harvester.settings
         self._folder = settings.path(settings.pipeline.folder)
-        self._place = index_place(self._folder, settings.pipeline.search)
+        self._place = place_by(settings)
 
     @property
     def is_there(self) -> bool:
@@ -143,7 +147,7 @@ class OutputSearch:
         """The records of outputs that are published, in this order. Those that are not known are read one by one."""
         with self._harvester.reading() as session:
             ids = document_ids(session, [each for each in numbers if each not in known])
-            published = published_among(session, list(known), self._hidden(session)) if self._hidden else known
+            published = self._among(session, list(known))
         for each in numbers:
             if each in published:
                 yield each, known[each]
@@ -170,11 +174,17 @@ class OutputSearch:
 
     def _published(self, hits: Sequence[Hit]) -> Sequence[Hit]:
         """The hits that are published at this moment: the index learns of it with the next run of the pipeline."""
-        if self._hidden is None or not hits:
+        if not hits:
             return hits
         with self._harvester.reading() as session:
-            published = published_among(session, [each.number for each in hits], self._hidden(session))
+            published = self._among(session, [each.number for each in hits])
         return [each for each in hits if each.number in published]
+
+    def _among(self, session: Session, numbers: Sequence[int]) -> Collection[int]:
+        """The documents among these that answers may have."""
+        if self._hidden is None:
+            return set(numbers) - gone_among(session, numbers)
+        return published_among(session, numbers, self._hidden(session))
 
     def _found(self, hit: Hit, query: Query) -> Mapping[str, Any]:
         """An output that was found, with the places of its words."""
@@ -197,7 +207,7 @@ def rebuild(harvester: Harvester, stops: Callable[[], bool] = lambda: False) -> 
     context = Context(harvester.engine, harvester.settings, harvester.now, stops)
     if not make_again(context):
         return None
-    return index_place(context.folder, harvester.settings.pipeline.search).reader().size()
+    return place_by(harvester.settings).reader().size()
 
 
 def _filters(question: Question) -> Filters:

@@ -18,6 +18,7 @@ from sqlalchemy import BindParameter, bindparam, func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.stage_documents import stage_documents
+from metaharvest.config.settings import Settings
 from metaharvest.database.batches import batches
 from metaharvest.database.pipeline_models import OutputRecord, OutputText, OutputWork, PipelineStep
 from metaharvest.errors import IndexUnavailable
@@ -54,6 +55,11 @@ _TEXTS = select(OutputText.catalogue_document_id, OutputText.text_sha256, Output
 def index_place(folder: Path, url: str) -> IndexPlace:
     """The place of the index: the server at this URL; without one, the folder `index` in the folder of the pipeline."""
     return IndexServer(url) if url else IndexFolder(folder / "index")
+
+
+def place_by(settings: Settings) -> IndexPlace:
+    """The place of the index by the settings. Raises SettingsError if the password of the server cannot be read."""
+    return index_place(settings.path(settings.pipeline.folder), settings.search_server())
 
 
 def perform(context: Context, documents: Sequence[Document]) -> Iterator[Result]:
@@ -125,7 +131,7 @@ def rebuild(context: Context) -> bool:
 
 
 def _place(context: Context) -> IndexPlace:
-    return index_place(context.folder, context.settings.pipeline.search)
+    return place_by(context.settings)
 
 
 def _opened(context: Context, place: IndexPlace) -> AbstractContextManager[IndexWriter] | None:
