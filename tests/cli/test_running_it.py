@@ -196,7 +196,9 @@ def test_every_metric_is_documented_and_every_alert_asks_for_one(
     harvester: Harvester, server: HttpServer, tmp_path: Path
 ) -> None:
     file = tmp_path / "metaharvest.prom"
-    harvester.config.write_text(f'{SETTINGS}[monitoring]\nmetrics_file = "{file}"\n', encoding="utf-8")
+    harvester.config.write_text(
+        f'{SETTINGS}[monitoring]\nmetrics_file = "{file}"\n[pipeline]\nenabled = true\n', encoding="utf-8"
+    )
     harvester.add_site("elm", publish(server, "a.1.1"))
     assert harvester("run").code == 0
     written = {name for name, *_ in samples_of(file)}

@@ -64,6 +64,7 @@ FILLED_IN = {
     "FILE": "harvest-list.xml",
     "DATE": f"{datetime.now(UTC).date() + timedelta(days=9)}",
     "DOCUMENT": "ren-alder.5",
+    "SEQ": "0",
     "RULE": "target.other-site",
     "TEXT": "test",
     "REPORT_ID": "1",

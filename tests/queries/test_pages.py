@@ -93,6 +93,7 @@ def test_a_page_of_documents_begins_after_the_last_one(session: Session, rows: J
     def fail(site: str, document_id: str, revision: int) -> None:
         rows.ledger(site_runs[site], document_id, revision, OutcomeKind.INVALID, title=None)
         rows.document(run, site_runs[site], document_id, revision, OutcomeKind.INVALID, Finding("eml.title", "no"))
+        site_runs[site].status = "running"  # a finding of a site run that has ended is a problem, too
 
     for each in listed:
         fail(*each)

@@ -96,7 +96,7 @@ def write_dataset(
     progress, stop = progress or Progress(), stop or StopSignal()
     texts = None
     if request.with_texts:
-        texts = Texts(settings.path(settings.pipeline.folder) / "texts", harvester.now().date())
+        texts = Texts(settings.path(settings.pipeline.folder), harvester.now().date())
     return export_dataset(request, harvester.reading, _hidden(harvester), harvester.now, progress, stop, texts)
 
 

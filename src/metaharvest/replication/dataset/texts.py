@@ -73,16 +73,16 @@ class SharedText:
 
 
 class Texts:
-    """The texts in the folder of the pipeline, on this day."""
+    """The texts in this folder of the pipeline, on this day."""
 
     def __init__(self, folder: Path, today: date) -> None:
-        """Raises RequestError if the folder has no texts."""
+        """Raises RequestError if the folder is not there."""
         if not folder.is_dir():
             raise RequestError(
-                f"There is no folder {folder}, which has the texts of the pipeline. Run the pipeline first, or correct "
-                "[pipeline] folder in the settings."
+                f"There is no folder {folder} ([pipeline] folder), which has the texts. Run the pipeline first, or "
+                "correct the setting."
             )
-        self._store = FolderStore(folder)
+        self._store = FolderStore(folder / "texts")
         self._today = today
 
     def shared(self, session: Session, revisions: Mapping[str, int]) -> Mapping[str, SharedText]:
