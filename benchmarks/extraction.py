@@ -1,8 +1,8 @@
 """The benchmark of extraction: language, DOIs, references, their matches; and the time for a file.
 
 Quality is shown as the share of what was missed or wrong, in percent. Languages are in data/languages.txt; papers and
-their references are made by made_papers. Figures beside are those of other data, measured before this program: they
-show what can be had.
+their references are made by made_papers. The figures beside them come from other data, measured before this program:
+they show what can be had.
 """
 
 from __future__ import annotations

@@ -35,9 +35,9 @@ def test_a_changed_document_gets_the_next_revision_and_others_stay() -> None:
     first = with_documents([], [("a.xml", eml("a.1.1")), ("b.xml", eml("b.1.1"))], BASE)
     second = with_documents(first.rows, [("a.xml", eml("a.1.1", "Another title"))], BASE)
     assert [(each.scope, each.revision) for each in second.rows] == [("a", "2"), ("b", "1")]
-    [told] = second.findings
-    assert told.finding.rule == "build.package-id-behind"
-    assert 'packageId="a.1.2"' in told.finding.remedy
+    [stored] = second.findings
+    assert stored.finding.rule == "build.package-id-behind"
+    assert 'packageId="a.1.2"' in stored.finding.remedy
     assert with_documents(second.rows, [("a.xml", eml("a.1.1", "Another title"))], BASE).rows == second.rows
 
 

@@ -1,4 +1,4 @@
-"""Runs whose sites workers harvest: their reports, totals and log are those of a run on one machine."""
+"""Runs whose sites workers harvest: their reports, totals and log are the same as of a run on one machine."""
 
 from __future__ import annotations
 

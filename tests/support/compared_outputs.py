@@ -26,7 +26,7 @@ def an_output(title: str, family: str = "Rivera", year: int | None = 2020, doi: 
 
 
 def put(session: Session, outputs: Mapping[int, Output]) -> None:
-    """The outputs of documents; those of numbers with one ten are formats of one item."""
+    """The outputs of documents; documents whose numbers share the tens are formats of one item."""
     documents = Base.metadata.tables["catalogue_document"]
     same = {"document_type": "dc", "revision": 1, "sha256": "", "title": "", "deleted": False, "changed_at": NOW}
     for number, output in outputs.items():

@@ -82,7 +82,7 @@ def pdf_without_text() -> bytes:
 
 
 def pdf_bomb(megabytes: int) -> bytes:
-    """A PDF whose page content unpacks to so many megabytes of text, from about a thousandth of it."""
+    """A PDF whose page content unpacks to this number of megabytes of text, from about a thousandth of it."""
     piece = b"BT /F1 10 Tf 72 720 Td (" + b"a" * 200 + b") Tj ET\n"
     content = zlib.compress(piece * (megabytes * 1_000_000 // len(piece)), 9)
     return _file(

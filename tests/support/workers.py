@@ -13,7 +13,7 @@ from support.waiting import wait_until
 
 @contextmanager
 def workers(harvester: Harvester, number: int = 1) -> Iterator[list[WorkerLoop]]:
-    """So many workers, each with connections of its own; they end as the context ends."""
+    """This number of workers, each with connections of its own; they end as the context ends."""
     opened = [harvester.opened() for _ in range(number)]
     loops = [WorkerLoop(each, process_named(f"worker-{at}")) for at, each in enumerate(opened, 1)]
     threads = [threading.Thread(target=loop.run) for loop in loops]

@@ -27,7 +27,7 @@ def add_link(
     now: datetime,
     expires_at: datetime,
 ) -> None:
-    """Store a link; delete those that expired before now."""
+    """Store a link; delete expired links."""
     session.execute(delete(ConsoleLink).where(ConsoleLink.expires_at <= now))
     row = ConsoleLink(
         token_hash=hash_of(token),

@@ -86,7 +86,7 @@ class Position(NamedTuple):
 class Hidden(NamedTuple):
     """The sites, by number, and the origins whose documents are not published.
 
-    `withheld`: the catalogue has withheld documents. Those that were retracted are published, as deleted ones.
+    `withheld`: the catalogue has withheld documents. Retracted documents are published as deleted ones.
     """
 
     sites: tuple[int, ...] = ()
@@ -176,7 +176,7 @@ def list_rows(
 ) -> Sequence[Row[Any]]:
     """The values of list_entries(), with more columns where the statement is extended.
 
-    `values` are those of the statement: `limit`, and the ones that the extension has.
+    `values` are the values of the statement: `limit`, and the values of the extension.
     """
     has_few = selection.set_spec is not None and _has_few(session, selection.set_spec)
     given = {"since": selection.since, "until": selection.until, **values}

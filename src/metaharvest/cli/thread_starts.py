@@ -16,7 +16,7 @@ _start = threading.Thread.start
 
 
 class _NotBegun(RuntimeError):
-    """The thread has not begun. The words are those of Python for a thread that the system refuses."""
+    """The thread has not begun. Python has the same words for a thread that the system refuses."""
 
     def __init__(self) -> None:
         super().__init__("can't start new thread: it did not begin")

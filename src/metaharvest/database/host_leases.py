@@ -66,7 +66,7 @@ class HostLeases:
         return read_trouble(row.servers, now)
 
     def renew(self, hosts: Collection[str]) -> Mapping[str, bool]:
-        """Renew the leases of these hosts. Returns those that are still held, with True if another holder waits."""
+        """Renew the leases of these hosts. Returns the hosts still held, with True if another holder waits."""
         held: dict[str, bool] = {}
         for some in batches(sorted(hosts)):
             ours = (HostLease.host.in_(some), HostLease.holder == self.holder)

@@ -47,7 +47,7 @@ class HarvestSiteSchedule(Base):
 class HarvestRun(Base):
     """A row for each execution of the harvester. `heartbeat_at` is for people to read; no decision depends on it.
 
-    `distributed`: workers harvest its sites, and `host` and `pid` are those of the coordinator that opened it.
+    `distributed`: workers harvest its sites, and `host` and `pid` name the coordinator that opened it.
     `due_sites_of` is the day whose due sites have jobs in such a run; null: only requested sites have jobs.
     """
 
@@ -831,8 +831,8 @@ class Job(Base):
     has it, and both are null afterwards: their unique indices prevent a second job for the same thing, and a second
     worker for the same host. A worker has the job until `lease_until` by the clock of the database; `fence` grows with
     each claim, and a worker whose number is older may write nothing. `worker` has it, or had it last. `is_to_end`: the
-    worker ends at its next checkpoint. `attempts` counts the claims since the last one that ended by itself, `slices`
-    those that did.
+    worker ends at its next checkpoint. `slices` counts the claims that ended
+    by themselves, `attempts` the claims since the last one of them.
     """
 
     __tablename__ = "job"

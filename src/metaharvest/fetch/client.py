@@ -121,7 +121,7 @@ class Fetcher:
     SettingsError if that file cannot be used. `lists` are the turns of those who read the list of a repository, each by
     its base URL: one request at a time. `robots` knows what servers would rather not be asked for. With `leases`, other
     processes harvest at the same time: this one sends requests to a host while it holds its lease. `accept` is the
-    header Accept, `lowest_speed` is in bytes a second (see Policy), `health` is that of an earlier client of the run.
+    header Accept, `lowest_speed` is in bytes a second (see Policy), `health` comes from an earlier client of the run.
     """
 
     def __init__(

@@ -84,7 +84,7 @@ class Step(Enum):
 
 @dataclass(slots=True)
 class Host:
-    """A host that this process holds, or waits for. Times are those of the event loop.
+    """A host that this process holds, or waits for. Times are by the clock of the event loop.
 
     `under_way` and `waiting`: the numbers of its requests; `waiters` has a future for each one that waits. `taken`:
     when the process took it. `used`: when its last request ended. `sure_until`: until then nobody else can hold it.

@@ -111,7 +111,7 @@ Chosen = tuple[Site | BrokenSite, SiteRunKind]
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The chosen sites of one origin for a worker; all registered `sites`, and those with documents `to_retry`.
+    """The chosen sites of one origin for a worker; all registered `sites`, and the sites with documents `to_retry`.
 
     `full`: the sites whose source repositories list all of their records. `used_seconds`: the time that earlier slices
     took.

@@ -1,6 +1,6 @@
 """A worker claims jobs, renews its lease, and gives the jobs back or ends them.
 
-The row is the job: a message about it is only a hint. Each function is called in a transaction. The times are those of
+The row is the job: a message about it is only a hint. Each function is called in a transaction. The times are by
 the database's clock. A job whose lease has passed can be claimed by another worker; the fencing number of the claim
 before is then too old, and its worker can write nothing more.
 """

@@ -17,7 +17,7 @@ LICENCES = (
     *("ODC-By-1.0", "OGL-UK-1.0", "OGL-UK-2.0", "OGL-UK-3.0", "etalab-2.0", "NLOD-2.0"),
     *("DL-DE-BY-2.0", "DL-DE-ZERO-2.0", "GFDL-1.3-only", "GFDL-1.3-or-later"),
 )
-"""Identifiers of SPDX, beside those of Creative Commons."""
+"""Identifiers of SPDX, beside the licences of Creative Commons."""
 
 CREATIVE_COMMONS = ("CC-BY", "CC-BY-SA", "CC-BY-NC", "CC-BY-NC-SA")
 """Licences of Creative Commons, of all versions and ports. All versions allow redistribution."""
@@ -41,7 +41,7 @@ def shared_under(output: Output, of_file: str | None, today: date) -> str | None
 
 
 def _name(text: str) -> str | None:
-    """The identifier of SPDX of a licence, or that of its kind if it is of Creative Commons and has no version."""
+    """The identifier of SPDX of a licence; only its kind if it is of Creative Commons and has no version."""
     if text in LICENCES:
         return text
     if known := spdx_of(text):

@@ -22,8 +22,8 @@ class JobRecord:
 
     `worker` has it, or had it last.
 
-    `attempts` are the claims since the last one that ended by itself, `slices` those that did. `seconds` are by the
-    clock, `cpu_seconds` by the processor, and `memory_bytes` is the most that a worker had.
+    `slices` are the claims that ended by themselves, `attempts` the claims since the last one of them. `seconds` are by
+    the clock, `cpu_seconds` by the processor, and `memory_bytes` is the most that a worker had.
     """
 
     job_id: int

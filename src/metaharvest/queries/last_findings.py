@@ -73,7 +73,7 @@ def documents_with(session: Session, rule: str) -> dict[int, list[str]]:
     of documents that were put off, which counts for each of them, and findings of site runs that are not closed yet.
     """
     log, detail, shared, problem = HarvestLog, HarvestDetailLog, _SHARED, SiteProblem
-    # A problem that ended without a repair may still be the last finding: that of an old revision, say.
+    # A problem that ended without a repair may still be the last finding, for instance of an old revision.
     problems = select(problem.site_schedule_id, problem.document_id).where(
         problem.state.in_((OPEN, GONE)), problem.rule == rule, problem.document_id.is_not(None)
     )

@@ -78,7 +78,7 @@ def hidden_of(session: Session, names: Collection[str], seen: Collection[int] = 
 
 
 def hidden_by(session: Session, names: Collection[str]) -> Hidden:
-    """The sites and origins that are kept out of what leaves this program; `names` are those of the settings.
+    """The sites and origins that are kept out of what leaves this program; `names` come from the settings.
 
     With names in the settings, documents of removed sites that never had a harvest are left out, too: they may be older
     than the flag of sites, and nothing says which name these had.

@@ -44,7 +44,7 @@ class SiteProblemRecord:
 
 @dataclass(frozen=True, slots=True)
 class SiteProblemNumbers:
-    """The numbers of open problems of a site: those that keep something out, and the others."""
+    """The numbers of open problems of a site: the problems that keep something out, and the others."""
 
     attention: int
     doubtful: int
@@ -58,7 +58,7 @@ def site_problem_numbers(session: Session, site_id: int) -> SiteProblemNumbers:
 
 
 def site_problems(session: Session, site_id: int, limit: int = 50, after: int | None = None) -> list[SiteProblemRecord]:
-    """The open problems of this site: those that keep something out first, each group the oldest first.
+    """The open problems of this site. Problems that keep something out come first, then the oldest.
 
     `after`: the `problem_id` of the last one of a page. If that problem is gone, the list begins again.
     """

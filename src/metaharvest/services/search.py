@@ -73,7 +73,7 @@ class Answer:
 class OutputSearch:
     """The search of one installation, for several threads. `hidden` gives the sites and origins that are not published.
 
-    Without it, answers have all outputs but those of documents that are deleted or withheld.
+    Without it, answers have all outputs, without deleted and withheld documents.
     """
 
     def __init__(self, harvester: Harvester, hidden: Callable[[Session], Hidden] | None = None) -> None:
@@ -144,7 +144,7 @@ class OutputSearch:
         return list(found.values())
 
     def _records(self, numbers: Sequence[int], known: Mapping[int, Record]) -> Iterator[tuple[int, Record]]:
-        """The records of outputs that are published, in this order. Those that are not known are read one by one."""
+        """The records of outputs that are published, in this order. Unknown ones are read one by one."""
         with self._harvester.reading() as session:
             ids = document_ids(session, [each for each in numbers if each not in known])
             published = self._among(session, list(known))

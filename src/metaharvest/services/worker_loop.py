@@ -127,7 +127,7 @@ class WorkerLoop:
         return True
 
     def _give_back_unbegun(self) -> None:
-        """Hold no job whose life has not begun, but those for the next session: its lease would be renewed for ever."""
+        """Hold no job whose life has not begun: its lease would be renewed for ever. Jobs of the next session stay."""
         kept = {each.job_id for each in self._next}
         dropped = [each for each in self._not_begun.values() if each.job_id not in kept]
         for claim in dropped:

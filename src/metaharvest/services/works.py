@@ -110,7 +110,7 @@ def decide(harvester: Harvester, wanted: WorkDecision) -> WorkRecord:
 
 
 def _write(session: Session, harvester: Harvester, pair: tuple[int, int], wanted: WorkDecision) -> str | None:
-    """Store a decision, or remove those about both outputs; returns the answer before."""
+    """Store a decision, or remove the decisions about both outputs; returns the answer before."""
     kind = wanted.answer.kind if wanted.answer else wanted.kind
     kinds = (kind,) if kind else (DUPLICATE, RELATED)
     rows = [row for kind in kinds if (row := session.get(OutputDecision, (*pair, kind)))]

@@ -1,6 +1,6 @@
 """A stored document as a part of another XML document, without a change of its meaning. Pure.
 
-Exclusive canonical XML of the embedded element equals that of the stored one.
+The embedded and the stored element have the same exclusive canonical XML.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def _couples(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 def _shingles(title: Title) -> Iterator[tuple[str, str]]:
-    """Three of the parts of three characters of a title that is written without blanks: those with the least digest."""
+    """The three parts with the least digest, of three characters each, of a title that is written without blanks."""
     text = title.text.replace(" ", "")
     parts = {text[start : start + 3] for start in range(max(len(text) - 2, 1))}
     for part in sorted(parts, key=lambda each: (zlib.crc32(each.encode("utf-8", "surrogatepass")), each))[:_CJK_KEYS]:

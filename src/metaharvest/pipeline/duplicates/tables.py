@@ -229,7 +229,7 @@ class _Pairs:
         self._compare(pair for pair in pairs if pair not in self._wanted)
 
     def write(self) -> set[int]:
-        """Store the pairs that are wanted, and only those. Returns the outputs in pairs that are not as they were."""
+        """Store the wanted pairs, and no others. Returns the outputs in pairs that are not as they were."""
         wanted = {pair: _pair_row(pair, found) for pair, found in self._wanted.items()}
         superfluous = [pair for pair, row in self._stored.items() if wanted.get(pair) != row]
         missing = [row for pair, row in wanted.items() if self._stored.get(pair) != row]

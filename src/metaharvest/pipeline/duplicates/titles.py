@@ -129,9 +129,10 @@ _PERIODICAL = word_set(
 class Title:
     """A title in parts. `text` is its words in order, in lower case, without accents, and without marks of versions.
 
-    `words` are those that mean something; `main_words` those before the subtitle, all of them without one. `numbers`
+    `words` are the words that mean something; `main_words` the words before the subtitle, or all. `numbers`
     and `letters` tell parts of a series apart. `versions` are its marks of a version, such as `v2`. `derived` is the
-    kind of an output that is about another one, `data` in "Data from: ...". Its words are then those of the other one.
+    kind of an output that is about another one, `data` in "Data from: ...". Its words are then the
+    words of the other one.
     """
 
     text: str

@@ -170,7 +170,7 @@ def _with_gaps(lines: Sequence[Line]) -> Iterator[Line]:
 
 
 def _words(lines: Iterable[Line]) -> frozenset[str]:
-    """The words of the text, also those with a hyphen inside."""
+    """The words of the text, also words with a hyphen inside."""
     return frozenset(word.casefold() for line in lines for word in _WORD.findall(line.text))
 
 

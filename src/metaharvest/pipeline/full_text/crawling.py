@@ -50,7 +50,7 @@ class Refused(Exception):
 
 
 class Servers:
-    """The behaviour of servers, kept for a run: those that are away or fail, and the robots.txt of each."""
+    """The behaviour of servers, kept for a run: failures in a row, and the robots.txt of each."""
 
     def __init__(self, settings: Settings) -> None:
         policy = settings.network_policy()

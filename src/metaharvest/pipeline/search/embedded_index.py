@@ -109,7 +109,7 @@ class EmbeddedWriter:
             self._writer.wait_merging_threads()
 
     def put(self, entries: Sequence[Entry]) -> Mapping[int, str]:
-        """Write these entries; returns the reasons of those that cannot be written. Raises IndexUnavailable."""
+        """Write these entries; returns the reasons of entries that cannot be written. Raises IndexUnavailable."""
         schema, refused = _schema(), {}
         with _index_errors(self._folder):
             self._delete([entry.number for entry in entries])

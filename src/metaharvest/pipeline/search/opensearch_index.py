@@ -109,7 +109,7 @@ class OpenSearchWriter:
         self._index = index
 
     def put(self, entries: Sequence[Entry]) -> Mapping[int, str]:
-        """Write these entries; a newer version on the server stays. Returns the reasons of those that it refuses.
+        """Write these entries; a newer version on the server stays. Returns the reasons of refused entries.
 
         Raises IndexUnavailable.
         """

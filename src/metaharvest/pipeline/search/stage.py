@@ -196,7 +196,7 @@ def _outputs_after(session: Session, number: int) -> Sequence[int]:
 
 
 def _entries(session: Session, documents: Sequence[Document], context: Context) -> Sequence[Entry]:
-    """The entries of those documents that have an output, as of today: an embargo may have ended."""
+    """The entries of the documents that have an output, as of today: an embargo may have ended."""
     today = context.now().date().isoformat()
     numbers = [each.number for each in documents]
     outputs = {row[0]: row[1] for row in session.execute(_OUTPUTS, {"numbers": numbers})}

@@ -1,4 +1,4 @@
-"""The full texts that a dataset may have: those whose licence allows it, of the current revision of their document."""
+"""The full texts that a dataset may have: their licence allows it, and they are of the current revision."""
 
 from __future__ import annotations
 

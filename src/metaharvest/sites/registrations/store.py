@@ -119,7 +119,7 @@ def _number(session: Session, *conditions: ColumnElement[bool]) -> int:
 
 
 def expire(session: Session, now: datetime) -> None:
-    """Let requests expire whose proofs have not come in time, and delete those whose source could not be read."""
+    """Let requests expire whose proofs have not come in time, and delete requests whose source could not be read."""
     table = SiteRegistration
     old = table.asked_at < now - LIFETIME
     session.execute(delete(table).where(table.state == State.ASKED.value, table.asked_at < now - DAY))
@@ -171,7 +171,7 @@ def end_pauses(session: Session, site_id: int) -> bool:
 
 
 def forget(session: Session, address: str) -> int:
-    """Delete the requests of an address, and remove it from those that name it otherwise; the number of both."""
+    """Delete the requests of an address, and remove it from other requests that name it; the number of both."""
     table = SiteRegistration
     same = address.casefold()
     own, is_pause = func.lower(table.address) == same, table.kind == Kind.PAUSE.value

@@ -89,7 +89,7 @@ class _Api:
 
 
 def api_application(harvester: Harvester, readers: Readers, *, least: Role = Role.OPERATOR) -> ASGIApp:
-    """The application that answers at /api/v1, with the operations for this role: PUBLIC has those for everybody."""
+    """The application that answers at /api/v1, with the operations for this role; PUBLIC: for everybody."""
     operations = [each for each in OPERATIONS if each.least <= least]
     api = _Api(harvester, readers, operations, RateLimit(_A_MINUTE, 60), RateLimit(_FAILURES_A_MINUTE, 60))
 

@@ -131,7 +131,7 @@ class JobsQuery(Paged):
 class RegistrationsQuery(Paged):
     """The selection of registrations."""
 
-    everything: _Flag = Field(False, description="Also those that are decided or expired.")
+    everything: _Flag = Field(False, description="Also decided and expired ones.")
 
 
 class DecisionsQuery(Paged):
