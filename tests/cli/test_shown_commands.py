@@ -340,7 +340,8 @@ def problem_with(line: str) -> str | None:
     code, told = run(line)
     if "Traceback" in told or not (told.strip() or ">" in line):
         return f"{line}: {told or 'it said nothing'}"
-    was_stopped = code in (130, 143) and NEVER_ENDS.search(line)
+    # Python ends by SIGINT, 130 for a shell, if a signal interrupts text that it executes, and a module is the program.
+    was_stopped = code in (130, 143, -signal.SIGINT) and NEVER_ENDS.search(line)
     is_help = code == 2 and told.startswith("Usage: ")
     may_find = code == 1 and line.startswith(FINDS_SOMETHING)
     if code == 0 or may_find or was_stopped or (is_help and "Commands:" in told):
