@@ -4,9 +4,11 @@ import threading
 from collections import Counter
 from datetime import timedelta
 
+from sqlalchemy import update
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from metaharvest.database.engine import writers
+from metaharvest.database.models import Job
 from metaharvest.jobs import claims, making
 from metaharvest.jobs.claims import Claim, Used
 from metaharvest.jobs.making import NewJob
@@ -89,6 +91,19 @@ def test_a_worker_that_lost_its_lease_can_neither_renew_nor_end(harvester: Harve
         assert not claims.give_back(session, old, Used())
         assert claims.renew(session, [new]) == []
     assert harvester.rows("SELECT state, worker FROM job") == [("taken", "two")]
+
+
+@on_one_database
+def test_a_worker_never_claims_a_job_that_it_still_holds(harvester: Harvester) -> None:
+    """Its slice may still write: it would do so with the new fencing number."""
+    make(harvester, job(1), job(2))
+    [mine] = claim(harvester)
+    lapse(harvester)
+    with writers(harvester.engine).begin() as session:
+        assert [each.subject for each in claims.claim(session, "one", [KIND], 2, {mine.job_id})] == ["site 2"]
+        session.execute(update(Job).values(attempts=claims.SUSPECT_AFTER))
+        assert claims.claim_suspect(session, "one", [KIND], {mine.job_id}) == []
+        assert claims.renew(session, [mine]) == []
 
 
 @on_one_database

@@ -13,6 +13,7 @@ import pytest
 from metaharvest.database.engine import run_lock
 from metaharvest.errors import DatabaseError
 from metaharvest.journal.workers_journal import WorkersJournal
+from metaharvest.services import worker_loop
 from support.databases import on_one_database
 from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import Asking, HttpServer
@@ -213,13 +214,19 @@ def gated_site(harvester: Harvester, server: HttpServer, name: str, number: int)
 
 @on_one_database
 def test_requests_for_a_site_that_a_worker_has_are_done_after_its_slice(
-    harvester: Harvester, server: HttpServer
+    harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The worker has the job all the time, even if its lease passes: it renews the lease."""
+    monkeypatch.setattr(worker_loop, "_REFILL_SECONDS", 0.05)
+    monkeypatch.setattr(worker_loop, "_BEAT_SECONDS", 0.5)
     with_workers(harvester)
     _, gate = gated_site(harvester, server, "alder", 4)
     tick(harvester)
     with workers(harvester):
         wait_until(lambda: len(server.requests) > 2)
+        harvester.rows("UPDATE job SET lease_until = '2020-01-01 00:00:00'")
+        wait_until(lambda: harvester.rows("SELECT 1 FROM job WHERE lease_until > '2020-01-02'"))
+        assert harvester.rows("SELECT fence, attempts FROM job") == [(1, 1)]
         harvester("sites", "harvest", "alder", "--everything")
         tick(harvester)
         assert harvester.rows("SELECT state FROM harvest_request") == [("waiting",)]

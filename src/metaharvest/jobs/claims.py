@@ -86,6 +86,10 @@ class HeldClaims:
         with self._lock:
             return [self._claims[job_id] for job_id in sorted(self._claims)]
 
+    def numbers(self) -> set[int]:
+        """The numbers of their jobs."""
+        return {each.job_id for each in self.all()}
+
 
 @dataclass(frozen=True, slots=True)
 class Used:
@@ -96,14 +100,19 @@ class Used:
     memory_bytes: int = 0
 
 
-def claim(session: Session, worker: str, kinds: Collection[str], limit: int = 1) -> list[Claim]:
+def claim(
+    session: Session, worker: str, kinds: Collection[str], limit: int = 1, held: Collection[int] = ()
+) -> list[Claim]:
     """Claim the next jobs of these kinds, by priority; never one whose host another worker has.
+
+    The worker still writes for the jobs that it has `held`: it renews a lease that has passed, or it learns that it
+    lost the job. A second claim would hide that from the slice under way.
 
     Jobs with which two workers have died are left out: see claim_suspect(). Raises IntegrityError if another worker
     takes the same host at this moment: then the caller tries again.
     """
     now = database_now(session)
-    its = (Job.kind.in_(kinds), Job.attempts < SUSPECT_AFTER)
+    its = (Job.kind.in_(kinds), Job.attempts < SUSPECT_AFTER, Job.job_id.not_in(held))
     lapsed = (Job.state == JobState.TAKEN.value, Job.lease_until < now)
     found = list(session.execute(_next(limit).where(*lapsed, *its)))
     if left := limit - len(found):
@@ -116,7 +125,7 @@ def claim(session: Session, worker: str, kinds: Collection[str], limit: int = 1)
     return _taken(session, found, worker, now)
 
 
-def claim_suspect(session: Session, worker: str, kinds: Collection[str]) -> list[Claim]:
+def claim_suspect(session: Session, worker: str, kinds: Collection[str], held: Collection[int] = ()) -> list[Claim]:
     """Claim a job with which two workers have died: it may be the reason. The worker should have no other job.
 
     Otherwise the jobs beside it would be given up with it. Raises IntegrityError like claim().
@@ -125,8 +134,8 @@ def claim_suspect(session: Session, worker: str, kinds: Collection[str]) -> list
     is_lapsed = and_(Job.state == JobState.TAKEN.value, Job.lease_until < now)
     hosts = _taken_hosts(session)
     is_ready = and_(Job.state == JobState.READY.value, Job.not_before <= now, Job.host.not_in(hosts))
-    its = (Job.state.in_(OPEN), Job.kind.in_(kinds), Job.attempts >= SUSPECT_AFTER, or_(is_lapsed, is_ready))
-    return _taken(session, list(session.execute(_next(1).where(*its))), worker, now)
+    its = (Job.state.in_(OPEN), Job.kind.in_(kinds), Job.attempts >= SUSPECT_AFTER, Job.job_id.not_in(held))
+    return _taken(session, list(session.execute(_next(1).where(*its, or_(is_lapsed, is_ready)))), worker, now)
 
 
 def renew(session: Session, held: Sequence[Claim]) -> list[Claim]:

@@ -251,12 +251,15 @@ class WorkerLoop:
         """Claim this worker's share of the jobs that wait, at most `room`."""
         if room <= 0:
             return []
-        name, kinds = self._process.name, JOBS.names()
-        return self._claimed(lambda session: claims.claim(session, name, kinds, min(room, workers.share(session))))
+        name, kinds, held = self._process.name, JOBS.names(), self._held.numbers()
+        return self._claimed(
+            lambda session: claims.claim(session, name, kinds, min(room, workers.share(session)), held)
+        )
 
     def _claim_suspect(self) -> list[Claim]:
-        """Claim a job with which workers have died; this worker has no other job."""
-        return self._claimed(lambda session: claims.claim_suspect(session, self._process.name, JOBS.names()))
+        """Claim a job with which workers have died; this worker has no other job, but some may still end."""
+        name, kinds, held = self._process.name, JOBS.names(), self._held.numbers()
+        return self._claimed(lambda session: claims.claim_suspect(session, name, kinds, held))
 
     def _claimed(self, claim_by: Callable[[Session], list[Claim]]) -> list[Claim]:
         """The jobs that this claims. They have started."""
