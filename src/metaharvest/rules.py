@@ -114,9 +114,10 @@ RULES: dict[str, Rule] = {
     ),
     "full-text.blocked": Rule(
         "The server does not let programs have the file",
-        "A robots.txt forbids the address, a protection service sends a test for browsers, or the server answers 403.",
+        "A robots.txt forbids the address, a protection service sends a test for browsers, the server answers 403, or "
+        "its address is not public.",
         'Allow the user agent "metaharvest" in robots.txt and at the protection service, if the harvester may have the '
-        "files.",
+        "files. In a private network, put the files on the server of the site.",
     ),
     "full-text.login": Rule(
         "The file needs a login",

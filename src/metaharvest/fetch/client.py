@@ -95,7 +95,8 @@ class _Question:
     """A request, over all its redirects; `patience`: seconds to wait for a connection.
 
     `site_id`: the site of a requested document. `query`: the query of the address, also after a redirect. `is_aside`:
-    the pause that its server asks for counts for this request only.
+    the pause that its server asks for counts for this request only. `networks`: beside those of the settings;
+    `networks_at`: only at this server.
     """
 
     file: BinaryIO
@@ -110,6 +111,11 @@ class _Question:
     query: Query | None = None
     is_aside: bool = False
     on_redirect: OnRedirect | None = None
+    networks_at: str | None = None
+
+    def networks_for(self, address: WebAddress) -> tuple[Network, ...]:
+        """The networks that a request for this address may reach, beside those of the settings."""
+        return self.networks if self.networks_at in (None, address.server) else ()
 
 
 class Fetcher:
@@ -174,10 +180,12 @@ class Fetcher:
         known: ListVersion | None = None,
         is_aside: bool = False,
         on_redirect: OnRedirect | None = None,
+        networks_at: str | None = None,
     ) -> tuple[Response, bytes]:
         """The document at `url`. While it arrives it counts in `memory`; from then on the caller has to count it.
 
-        `allow_networks`: also these, in addition to http.allow_networks. `ca_file`: these authorities are trusted too.
+        `allow_networks`: also these, in addition to http.allow_networks; with `networks_at`, only at this server (see
+        WebAddress.server), also after a redirect. `ca_file`: these authorities are trusted too.
         `file_folder`: file: URLs may name a file below it. `patience`: seconds to wait for a free connection, and for
         free memory, never longer than http.list_deadline. `site_id`: its site; sites take turns. `query`: the query of
         the request, also after a redirect. `is_aside`: Retry-After counts for this request only. `known`: if the server
@@ -188,7 +196,6 @@ class Fetcher:
         nothing came free in time.
         """
         limits = Limits(self._http.document_deadline, self._http.max_document_bytes)
-        networks = (*self._http.allow_networks, *allow_networks)
         buffer = io.BytesIO()
         if local_files.is_file_url(url):
             return await asyncio.to_thread(_copied, url, file_folder, buffer, limits.size), buffer.getvalue()
@@ -196,7 +203,7 @@ class Fetcher:
         question = _Question(
             buffer,
             limits,
-            networks,
+            tuple(allow_networks),
             ca_file,
             patience,
             _conditions(known),
@@ -204,6 +211,7 @@ class Fetcher:
             query=query,
             is_aside=is_aside,
             on_redirect=on_redirect,
+            networks_at=networks_at,
         )
         try:
             return await self._follow(url, question), buffer.getvalue()
@@ -236,10 +244,8 @@ class Fetcher:
         if local_files.is_file_url(url):
             return await asyncio.to_thread(_copied, url, file_folder, file, self._http.max_list_bytes)
         limits = Limits(min(seconds, self._http.list_deadline), self._http.max_list_bytes)
-        networks = (*self._http.allow_networks, *allow_networks)
-        question = _Question(
-            file, limits, networks, ca_file, limits.deadline, _conditions(known), is_list=True, query=query
-        )
+        networks, conditions = tuple(allow_networks), _conditions(known)
+        question = _Question(file, limits, networks, ca_file, limits.deadline, conditions, is_list=True, query=query)
         return await self._follow(url, question)
 
     def until_stopped(self, stops: Stops) -> Fetcher:
@@ -293,7 +299,7 @@ class Fetcher:
                 here,
                 question.file,
                 left,
-                question.networks,
+                (*self._http.allow_networks, *question.networks_for(here)),
                 question.conditions,
                 in_memory=not question.is_list,
                 site_id=question.site_id,

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError, NotAsked
 from metaharvest.fetch.breaker import FAILURES_IN_A_ROW, CircuitBreaker
-from metaharvest.fetch.url import DEFAULT_PORTS, WebAddress
+from metaharvest.fetch.url import WebAddress
 from metaharvest.model import Finding, Level
 from metaharvest.model.servers import ServerTrouble
 
@@ -70,7 +70,7 @@ class HostHealth:
         """Raises NotAsked if the host of `address` still has a pause; `spent`: see FetchError.seconds."""
         if not self._resting:
             return
-        host = _name(address)
+        host = address.server
         left = self._resting.get(host, 0.0) - time.monotonic()
         if left > 0:
             until = datetime.now(UTC) + timedelta(seconds=left)
@@ -81,7 +81,7 @@ class HostHealth:
 
     def require_reachable(self, address: WebAddress) -> None:
         """Raises NotAsked if the host of `address` could not be reached, and has a pause or is given up."""
-        if not (breaker := self._unreached.get(host := _name(address))):
+        if not (breaker := self._unreached.get(host := address.server)):
             return
         message = f"The server {host} could not be reached {breaker.failures} times in a row and was not asked again."
         remedy = "Check whether the server is up; the documents are tried again by themselves."
@@ -93,18 +93,18 @@ class HostHealth:
 
     def asked(self, address: WebAddress) -> float:
         """The moment (time.monotonic) at which a request begins; the following ones wait for its result."""
-        if breaker := self._unreached.get(_name(address)):
+        if breaker := self._unreached.get(address.server):
             breaker.is_probed = True
         return time.monotonic()
 
     def ended(self, address: WebAddress) -> None:
         """The request has ended, in any way; reached() or not_reached() says more."""
-        if breaker := self._unreached.get(_name(address)):
+        if breaker := self._unreached.get(address.server):
             breaker.is_probed = False
 
     def reached(self, address: WebAddress) -> None:
         """The host accepted a request."""
-        if self._unreached and (server := _name(address)) in self._unreached:
+        if self._unreached and (server := address.server) in self._unreached:
             del self._unreached[server]
             self.on_change(address.host.rstrip("."))
 
@@ -113,7 +113,7 @@ class HostHealth:
 
         Requests that failed together count once: one counts only if it `began` after the last counted one.
         """
-        breaker = self._unreached.setdefault(_name(address), CircuitBreaker(FAILURES_IN_A_ROW, self._http))
+        breaker = self._unreached.setdefault(address.server, CircuitBreaker(FAILURES_IN_A_ROW, self._http))
         if began >= breaker.counted and not breaker.is_open:
             breaker.failed()
             breaker.give_pause(breaker.failures)
@@ -121,7 +121,7 @@ class HostHealth:
 
     def rest(self, address: WebAddress, seconds: float) -> None:
         """Give the host a pause of this length."""
-        host = _name(address)
+        host = address.server
         self._resting[host] = max(self._resting.get(host, 0.0), time.monotonic() + seconds)
         self.on_change(address.host.rstrip("."))
 
@@ -188,9 +188,3 @@ def server_of(url: str) -> str:
     usual = _SERVER.match(url)
     server = (usual[1] if usual else urlsplit(url).netloc.rpartition("@")[2]).lower()
     return server.replace(".:", ":").rstrip(".")
-
-
-def _name(address: WebAddress) -> str:
-    """The host, on its usual ports the same name; with its port on any other."""
-    host = address.host.rstrip(".")
-    return host if address.port in DEFAULT_PORTS.values() else f"{host}:{address.port}"

@@ -56,11 +56,16 @@ class Robots:
         return self._http.obey_robots
 
     async def forbids(
-        self, url: str, *, allow_networks: Sequence[Network] = (), ca_file: Path | None = None
+        self,
+        url: str,
+        *,
+        allow_networks: Sequence[Network] = (),
+        ca_file: Path | None = None,
+        networks_at: str | None = None,
     ) -> Finding | None:
         """The finding if `url` should not be requested; an error if the settings make it binding. None: it may be.
 
-        `allow_networks`, `ca_file`: see Fetcher.fetch.
+        `allow_networks`, `ca_file`, `networks_at`: see Fetcher.fetch.
         """
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https"):
@@ -70,7 +75,12 @@ class Robots:
         async def fetch() -> bytes:
             address = f"{parts.scheme}://{host}/robots.txt"
             _, content = await self._fetch(
-                address, allow_networks=allow_networks, ca_file=ca_file, patience=_PATIENCE, is_aside=True
+                address,
+                allow_networks=allow_networks,
+                ca_file=ca_file,
+                patience=_PATIENCE,
+                is_aside=True,
+                networks_at=networks_at,
             )
             return content
 
@@ -86,8 +96,10 @@ class Robots:
         """The rules; without a file, none. A thread reads them, as half a megabyte takes long."""
         try:
             content = await fetch()
-        except FetchError:
+        except FetchError as error:
             content = b""
+            if error.findings[0].rule == "http.address-not-public":
+                self._files.pop(host, None)  # the next site may be allowed to read it
         rules = await asyncio.to_thread(rules_for, self._product, content)
         if rules.left_out:
             text = "%d rules in the robots.txt of %s are not kept to: %d are read, none with very many `*`"

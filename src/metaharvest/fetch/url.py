@@ -92,6 +92,12 @@ class WebAddress:
     def __repr__(self) -> str:
         return f"WebAddress({self.url!r})"
 
+    @property
+    def server(self) -> str:
+        """The host, on its usual ports the same name; with its port on any other."""
+        host = self.host.rstrip(".")
+        return host if self.port in DEFAULT_PORTS.values() else f"{host}:{self.port}"
+
     def following(self, location: str) -> WebAddress:
         """The address of a redirect from here. Raises BadUrl.
 

@@ -241,6 +241,27 @@ def test_every_reason_is_named(installation: Harvester, web: Web) -> None:
     assert table(installation) == {}
 
 
+def test_a_site_in_a_private_network_leads_to_no_other_server_there(harvester: Harvester, web: Web) -> None:
+    settings = harvester.config.read_text(encoding="utf-8")
+    harvester.config.write_text(settings.replace('allow_networks = ["127.0.0.0/8"]', "", 1), encoding="utf-8")
+    at, hidden = web.server.url, web.other.serve("/admin.pdf", pdf("secret"))
+    own = harvester.add_site("alder", at("/list.xml"), options='{"allow_networks": ["127.0.0.0/8"]}')
+    other = harvester.add_site("birch", "https://birch.example/l.xml", options='{"allow_networks": ["127.0.0.0/8"]}')
+    web.server.serve("/robots.txt", b"User-agent: *\nDisallow: /port", headers={"Content-Type": "text/plain"})
+    web.page("/page", f'<a href="{hidden}">PDF</a>')
+    web.server.redirect("/redirect", hidden)
+    with HttpServer() as neighbour:
+        links = [hidden, at("/page"), at("/redirect"), neighbour.serve("/a.pdf", pdf("secret")), at("/port/a.pdf")]
+        know(harvester, {n: output(url) for n, url in enumerate([*links, at("/hal-01001004"), at("/hal-01001004")])})
+        # One site may not read the robots.txt of the server: the other one, in the same run, still obeys it.
+        memory: dict[str, Any] = {}
+        results = run(harvester, document(6, other), memory=memory)
+        results |= run(harvester, *(document(n, own) for n in range(6)), memory=memory)
+        assert (neighbour.requests, web.other.requests, web.server.asked("/port/a.pdf")) == ([], [], [])
+    rules = [failure.rule if (failure := results[n].failure) else None for n in range(7)]
+    assert rules == [*["full-text.blocked"] * 5, None, "full-text.blocked"]
+
+
 def test_a_record_may_close_its_file_or_have_none(installation: Harvester, web: Web) -> None:
     url = web.server.url("/hal-01001004")
     closed = output(url, access=Access.RESTRICTED)

@@ -30,9 +30,14 @@ _LOWEST_SPEED = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The permissions of a site beyond the settings: private networks, and certificate authorities."""
+    """The permissions of a site beyond the settings: private networks, and certificate authorities.
+
+    Records and landing pages choose the addresses, and people can search what is there. The networks are therefore only
+    reached at the site's own `server`: other servers in them may be databases or pages that are nobody else's business.
+    """
 
     networks: tuple[Network, ...] = ()
+    server: str = ""
     ca_file: Path | None = None
 
 
@@ -133,7 +138,12 @@ class Crawler:
 
         await self._require_allowed(url, reach)
         response, content = await self._fetcher.fetch(
-            url, allow_networks=reach.networks, ca_file=reach.ca_file, known=known, on_redirect=redirected
+            url,
+            allow_networks=reach.networks,
+            networks_at=reach.server,
+            ca_file=reach.ca_file,
+            known=known,
+            on_redirect=redirected,
         )
         if response.status == 304:
             return Unmodified()
@@ -151,7 +161,9 @@ class Crawler:
 
     async def _require_allowed(self, url: str, reach: Reach) -> None:
         """Raises Refused if the robots.txt of the server forbids the address."""
-        finding = await self._fetcher.robots.forbids(url, allow_networks=reach.networks, ca_file=reach.ca_file)
+        finding = await self._fetcher.robots.forbids(
+            url, allow_networks=reach.networks, networks_at=reach.server, ca_file=reach.ca_file
+        )
         if finding is not None:
             message = f"The robots.txt of its server does not let programs ask for {shown_url(url)}."
             raise Refused(Refusal(Reason.BLOCKED, message))

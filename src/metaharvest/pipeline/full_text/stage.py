@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 from metaharvest.config.settings import Settings
 from metaharvest.database.host_leases import HostLeases
 from metaharvest.database.pipeline_models import OutputRecord
+from metaharvest.fetch.url import BadUrl, parse_url
 from metaharvest.model import FullText, ListVersion, Site
 from metaharvest.model.outputs import Output
 from metaharvest.pipeline import leftovers
@@ -155,8 +156,11 @@ def _place(settings: Settings, site: Site | None) -> tuple[tuple[str, ...], Reac
     if site is None:
         return (), Reach()
     options = settings.applied_to(site).options
-    host = host_of(site.list_url) if site.list_url.startswith("http") else ""
-    return ((host,) if host else ()), Reach(options.allow_networks, options.ca_file)
+    try:
+        server = parse_url(site.list_url).server
+    except BadUrl:  # a file
+        return (), Reach(ca_file=options.ca_file)
+    return (host_of(site.list_url),), Reach(options.allow_networks, server, options.ca_file)
 
 
 async def _crawl(context: Context, searches: Sequence[Search], files: FileStore) -> list[Result]:
