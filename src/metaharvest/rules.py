@@ -1314,7 +1314,8 @@ RULES: dict[str, Rule] = {
     "harvest.workers-lost": Rule(
         "Workers did not come to the end of the harvest of the site",
         "Five workers began the harvest of this site, one after another, and each of them ended before its part was "
-        "done: the system stopped them, as it does where memory is short, or something at the site made them fail.",
+        "done: the system stopped them, as it does where memory is short, or the database refused what they wrote, or "
+        "something at the site made them fail.",
         f"The administrator should read what the workers wrote, and see the attempts ({todo('jobs.show')}) and the "
         "memory of the machines. The next run tries the site again.",
         for_contact=_OURS,

@@ -596,6 +596,42 @@ def test_a_full_disk_is_known_by_the_code_of_each_database(
 
 
 @pytest.mark.parametrize(
+    ("said", "is_refused"),
+    [
+        (((1142, "INSERT command denied to user"), {}), True),
+        (((1644, "refused"), {}), True),
+        (((1366, "Incorrect string value"), {}), True),
+        (((1213, "Deadlock found when trying to get lock"), {}), False),
+        (((1053, "Server shutdown in progress"), {}), False),
+        (((1045, "Access denied for user"), {}), False),
+        (((1290, "The server is running with the --read-only option"), {}), False),
+        (((2013, "Lost connection to server during query"), {}), False),
+        (((0, ""), {}), False),
+        ((("permission denied for table harvest_log",), {"sqlstate": "42501"}), True),
+        ((("refused",), {"sqlstate": "P0001"}), True),
+        ((("canceling statement due to statement timeout",), {"sqlstate": "57014"}), True),
+        ((("the database system is starting up",), {"sqlstate": "57P03"}), False),
+        ((("terminating connection due to administrator command",), {"sqlstate": "57P01"}), False),
+        ((("cannot execute INSERT in a read-only transaction",), {"sqlstate": "25006"}), False),
+        ((("sorry, too many clients already",), {"sqlstate": "53300"}), False),
+        ((("server closed the connection unexpectedly",), {"sqlstate": None}), False),
+        (((), {"sqlite_errorcode": 5}), False),
+        (((), {"sqlite_errorcode": 8}), False),
+        (((), {"sqlite_errorcode": 13}), False),
+        (((), {"sqlite_errorcode": 1811}), True),
+    ],
+)
+def test_a_database_that_refuses_is_known_from_one_that_is_away(
+    said: tuple[tuple[object, ...], dict[str, object]], is_refused: bool
+) -> None:
+    arguments, fields = said
+    original = Exception(*arguments)
+    vars(original).update(fields)
+    assert dialects.is_refused(DBAPIError("INSERT", {}, original)) == is_refused
+    assert not dialects.is_refused(DBAPIError("INSERT", {}, original, connection_invalidated=True))
+
+
+@pytest.mark.parametrize(
     ("code", "is_about_files"),
     [
         (sqlite3.SQLITE_READONLY_DIRECTORY, True),

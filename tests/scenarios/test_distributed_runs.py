@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import timedelta
 
 import pytest
+from sqlalchemy.exc import DBAPIError
 
 from metaharvest.database.engine import run_lock
 from metaharvest.errors import DatabaseError
 from metaharvest.journal.workers_journal import WorkersJournal
-from metaharvest.services import worker_loop
-from support.databases import on_one_database
+from metaharvest.services import job_life, worker_loop
+from support.databases import TestDatabase, on_one_database
 from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import Asking, HttpServer
 from support.mails import text_of
@@ -161,6 +164,56 @@ def test_a_site_with_which_five_workers_died_is_given_up_and_reported_and_others
     assert "Workers began the harvest of this site 5 times, and did not come to its end." in " ".join(
         text_of(mail).split()
     )
+
+
+REFUSING = {
+    "sqlite": (
+        "CREATE TRIGGER refusing BEFORE INSERT ON harvest_site_run WHEN NEW.site_name = 'alder' "
+        "BEGIN SELECT abs(-9223372036854775808); END",
+    ),
+    "postgresql": (
+        "CREATE FUNCTION refuse() RETURNS trigger AS $$ BEGIN IF NEW.site_name = 'alder' THEN "
+        "RAISE EXCEPTION 'refused'; END IF; RETURN NEW; END $$ LANGUAGE plpgsql",
+        "CREATE TRIGGER refusing BEFORE INSERT ON harvest_site_run FOR EACH ROW EXECUTE FUNCTION refuse()",
+    ),
+    "mariadb": (
+        "CREATE TRIGGER refusing BEFORE INSERT ON harvest_site_run FOR EACH ROW "
+        "IF NEW.site_name = 'alder' THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'refused'; END IF",
+    ),
+}
+
+
+@pytest.fixture
+def refusing(harvester: Harvester, database: TestDatabase) -> Iterator[None]:
+    """The database refuses the site run of alder, for a reason that never passes."""
+    for statement in REFUSING[database.kind]:
+        harvester.rows(statement)
+    yield
+    with suppress(DBAPIError):
+        harvester.rows("DROP TRIGGER refusing" + (" ON harvest_site_run" if database.kind == "postgresql" else ""))
+    if database.kind == "postgresql":
+        harvester.rows("DROP FUNCTION refuse")
+
+
+@pytest.mark.usefixtures("refusing")
+def test_a_job_that_the_database_refuses_each_time_fails_and_is_reported_and_others_are_done(
+    harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_life, "pause_after", lambda attempts: timedelta())
+    with_workers(harvester)
+    for name in ("alder", "basalt"):
+        harvester.add_site(name, publish(server, f"{name}.1.1", path=f"/{name}.xml"))
+    tick(harvester)
+    with workers(harvester):
+        wait_until_closed(harvester)
+    assert harvester.rows("SELECT subject, state FROM job WHERE kind = 'harvest_site' ORDER BY job_id") == [
+        ("alder", "failed"),
+        ("basalt", "done"),
+    ]
+    assert harvester.rows("SELECT status FROM harvest_run") == [("with-errors",)]
+    [mail] = [each for each in harvester.mails() if each["To"] == "steward@example.org"]
+    assert "The harvest of alder failed 5 times: The database " in " ".join(text_of(mail).split())
+    assert "1 job failed in the last day" in " ".join(harvester("doctor").out.split())
 
 
 @on_one_database
@@ -351,7 +404,7 @@ def test_two_sites_that_list_one_document_at_the_same_time_lose_nothing(
     ready = threading.Barrier(2)
 
     def both(asking: Asking) -> None:
-        with contextlib.suppress(threading.BrokenBarrierError):
+        with suppress(threading.BrokenBarrierError):
             ready.wait(20)
         asking.answer(eml("shared.1.1"))
 

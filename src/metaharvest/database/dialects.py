@@ -135,6 +135,36 @@ def is_about_statement(error: BaseException | None) -> bool:
     return any(isinstance(each, kinds) or _code_of(said) in _PACKET_MYSQL for each, said in _chain(error))
 
 
+_PASSING_POSTGRESQL = ("08", "25", "28", "3D", "40", "53", "55", "57", "58")
+"""Classes of states that pass: a lost connection, a restart, no room, a lock, a server that may only be read."""
+
+_CANCELLED_POSTGRESQL = "57014"
+_SERVER_MYSQL = range(1000, 2000)
+_AWAY_MYSQL = (1040, 1041, 1044, 1045, 1049, 1053, 1077, 1079, 1080, 1129, 1130, 1152, 1158, 1159, 1160, 1161)
+_CLOSED_MYSQL = (1184, 1203, 1226, 1290, 1317, 1792, 1836, 1927)
+_PASSING_MYSQL = frozenset((*_AWAY_MYSQL, *_CLOSED_MYSQL, *_LOCKED_MYSQL, *_FULL_MYSQL, *_FAILED_MYSQL))
+"""Errors of a server that ends, is full, has too many connections, lets nobody in, or may only be read."""
+
+_REFUSED_SQLITE = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH)
+
+
+def is_refused(error: BaseException | None) -> bool:
+    """True if the database is there and refused a statement, so that waiting does not help: a value, a permission."""
+    return any(_refuses(each, said) for each, said in _chain(error) if isinstance(each, DBAPIError))
+
+
+def _refuses(error: DBAPIError, said: Any) -> bool:
+    if error.connection_invalidated:
+        return False
+    state, code = getattr(said, "sqlstate", None), getattr(said, "sqlite_errorcode", None)
+    if isinstance(state, str):
+        return state[:2] not in _PASSING_POSTGRESQL or state == _CANCELLED_POSTGRESQL
+    if code is not None:
+        return code & _PRIMARY_CODE in _REFUSED_SQLITE
+    number = _code_of(said)
+    return isinstance(number, int) and number in _SERVER_MYSQL and number not in _PASSING_MYSQL
+
+
 def may_be_about_statement(error: BaseException | None) -> bool:
     """True if the connection was lost at a large statement: MariaDB closes it after a packet that is too large."""
     return any(
@@ -176,8 +206,8 @@ def reason_of(error: BaseException) -> str:
     return one_line(masked(str(said))).rstrip(".")
 
 
-_NO_FILE_SQLITE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
 _PRIMARY_CODE = 0xFF
+_NO_FILE_SQLITE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
 
 
 def cannot_make_files(error: BaseException) -> bool:

@@ -12,6 +12,9 @@ from metaharvest.model.jobs import Assessment, Priority
 MOST_ATTEMPTS = 5
 """Claims of a job that may fail, or whose worker may die, before the job is given up: it may be the reason."""
 
+GIVEN_UP = f"It was begun {MOST_ATTEMPTS} times, and did not come to its end."
+"""The sentence of a job that is given up, and whose sites get a finding."""
+
 
 @dataclass(frozen=True, slots=True)
 class Waiting:

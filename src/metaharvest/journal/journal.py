@@ -172,7 +172,7 @@ class Journal:
         if not_begun:
             were = "1 site was" if len(not_begun) == 1 else f"{len(not_begun):,} sites were"
             message += f" {were} not begun, and left to the next run: {one_line(', '.join(not_begun), 500)}."
-        self._is_whole, self._is_stopped = False, why.rule == "harvest.stopped"
+        self._is_whole, self._is_stopped = False, self._is_stopped or why.rule == "harvest.stopped"
 
         def note(session: Session) -> None:
             # A worker may have died after this row, while it closed the run.

@@ -14,11 +14,12 @@ from metaharvest.database.clock import database_now
 from metaharvest.errors import SettingsError
 from metaharvest.model.actions import todo
 from metaharvest.monitoring.check import Check, ok, problem, warning
-from metaharvest.queries.jobs import job_numbers, workers
+from metaharvest.queries.jobs import job_numbers, number_failed_since, workers
 from metaharvest.reports.phrasing import counted
 from metaharvest.text import one_line
 
 _SEEN_WITHIN = timedelta(minutes=2)
+_FAILED_WITHIN = timedelta(days=1)
 _LONGEST_WAIT = timedelta(hours=1)
 _BROKER_SECONDS = 5
 
@@ -51,6 +52,12 @@ def check_workers(session: Session, settings: Settings) -> Iterator[Check]:
     elif numbers.oldest_ready and now - numbers.oldest_ready > _LONGEST_WAIT:
         hours = (now - numbers.oldest_ready).total_seconds() / 3600
         yield warning("jobs", f"A job has waited for {hours:.0f} hours: more workers may be needed.")
+    if failed := number_failed_since(session, now - _FAILED_WITHIN):
+        yield warning(
+            "failed jobs",
+            f"{counted(failed, 'job')} failed in the last day, after several attempts: "
+            f"{todo('jobs.list')} with --state failed lists them, {todo('jobs.show')} says why.",
+        )
 
 
 def _broker(settings: Settings) -> Check:

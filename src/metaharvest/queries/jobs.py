@@ -175,6 +175,12 @@ def job_numbers(session: Session) -> JobNumbers:
     )
 
 
+def number_failed_since(session: Session, since: datetime) -> int:
+    """The number of jobs that have failed since this moment."""
+    its = (Job.state == JobState.FAILED.value, Job.ended_at >= since)
+    return session.scalar(select(func.count()).select_from(Job).where(*its)) or 0
+
+
 _HAS = and_(Job.job_id == Worker.job_id, Job.worker == Worker.name, Job.state == JobState.TAKEN.value)
 """The oldest job of a worker, if it still has it: a worker notes its jobs now and then."""
 

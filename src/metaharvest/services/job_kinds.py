@@ -19,14 +19,17 @@ from metaharvest.config.kinds import JOBS
 from metaharvest.database.engine import database_errors, writers
 from metaharvest.database.models import HarvestRun, Job
 from metaharvest.harvest.coordination import WHY_ENDED, deliver_job
-from metaharvest.harvest.worker_session import SliceEnd
+from metaharvest.harvest.worker_session import WORKERS_LOST, SliceEnd
 from metaharvest.jobs import making
 from metaharvest.jobs.claims import Claim, HeldClaims
+from metaharvest.jobs.policy import GIVEN_UP, MOST_ATTEMPTS
 from metaharvest.journal.workers_journal import RunOfWorkers, WorkersJournal
 from metaharvest.model import Finding, RunStatus
+from metaharvest.model.actions import todo
 from metaharvest.model.jobs import JobKind, JobState
 from metaharvest.services import pipeline, public_flags
 from metaharvest.services.runs import end_of_distributed_run
+from metaharvest.text import one_line
 
 if TYPE_CHECKING:
     from metaharvest.services.harvester import Harvester
@@ -102,7 +105,7 @@ def _closed(context: JobContext, run: RunOfWorkers, taken_back: Sequence[tuple[F
     harvester, held = context.harvester, HeldClaims()
     held.add(context.claim)
     with WorkersJournal(harvester.engine, harvester.settings, harvester.targets, harvester.now, run, held) as journal:
-        for why, subjects in taken_back:
+        for why, subjects in [*taken_back, *((why, ()) for why in _failed(harvester, run.run_id))]:
             journal.cut_short(why, subjects)
         journal.report_run()
         return journal.close_run()
@@ -116,6 +119,21 @@ def _taken_back(harvester: Harvester, run_id: int) -> Sequence[tuple[Finding, Se
         for rule, subject in session.execute(select(Job.sentence, Job.subject).where(*its).order_by(Job.job_id)):
             found.setdefault(str(rule), []).append(subject)
     return [(WHY_ENDED[rule], subjects) for rule, subjects in found.items()]
+
+
+def _failed(harvester: Harvester, run_id: int) -> Sequence[Finding]:
+    """The harvests that failed, and whose sites have no finding: it could not be written."""
+    its = (Job.run_id == run_id, Job.kind == JobKind.HARVEST_SITE.value, Job.state == JobState.FAILED.value)
+    failed = select(Job).where(*its, Job.sentence != GIVEN_UP).order_by(Job.job_id)
+    with harvester.reading() as session:
+        return [
+            Finding(
+                WORKERS_LOST.rule,
+                f"The harvest of {one_line(job.subject, 200)} failed {MOST_ATTEMPTS} times: {job.sentence} "
+                f"The next run tries it again. ({todo('jobs.show', job_id=str(job.job_id))})",
+            )
+            for job in session.scalars(failed)
+        ]
 
 
 # -- the delivery of reports

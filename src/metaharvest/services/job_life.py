@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from metaharvest.database.dialects import is_refused
 from metaharvest.errors import DatabaseError, MetaharvestError, RunLost
 from metaharvest.jobs import claims, workers
 from metaharvest.jobs.claims import Claim, HeldClaims, Used
-from metaharvest.jobs.policy import MOST_ATTEMPTS, assess, pause_after
+from metaharvest.jobs.policy import GIVEN_UP, MOST_ATTEMPTS, assess, pause_after
 from metaharvest.model.jobs import Assessment, JobState, Step
 from metaharvest.services.job_kinds import JobContext, kind_of
 from metaharvest.text import one_line
@@ -36,11 +37,15 @@ _LOST = "The worker lost one of its jobs, and gave the others back."
 
 @dataclass(frozen=True, slots=True)
 class Performed:
-    """The end of a worker's work on a job. `is_broken`: the worker can write nothing more with its other jobs."""
+    """The end of a worker's work on a job. `is_broken`: the worker can write nothing more with its other jobs.
+
+    `is_blameless`: the job is not the reason.
+    """
 
     is_done: bool
     error: str = ""
     is_broken: bool = False
+    is_blameless: bool = False
 
 
 def live(context: JobContext, held: HeldClaims) -> Performed:
@@ -53,8 +58,8 @@ def live(context: JobContext, held: HeldClaims) -> Performed:
         held.remove(context.claim)
     used = meter.used()
     assessed = assess(is_done=performed.is_done, error=performed.error, attempts=context.claim.attempts)
-    if performed.is_broken:
-        assessed = Assessment.AGAIN  # the job is not the reason
+    if performed.is_blameless:
+        assessed = Assessment.AGAIN
     try:
         if not _end(context.harvester, context.claim, used, assessed, performed):
             log.warning("Job %d (%s) has another worker", context.claim.job_id, context.claim.subject)
@@ -77,9 +82,11 @@ def _performed(context: JobContext) -> Performed:
             return Performed(is_done=True)
         return Performed(kind.perform(context, collected))
     except RunLost:
-        return Performed(is_done=False, error=_LOST, is_broken=True)
+        return Performed(is_done=False, error=_LOST, is_broken=True, is_blameless=True)
     except DatabaseError as error:
-        return Performed(is_done=False, error=one_line(str(error)), is_broken=True)
+        # An outage passes. What the database refuses, it refuses again: one of the jobs of this moment is the reason.
+        why = one_line(str(error))
+        return Performed(is_done=False, error=why, is_broken=True, is_blameless=not is_refused(error))
     except MetaharvestError as error:
         return Performed(is_done=False, error=one_line(str(error)))
     except Exception as error:
@@ -94,11 +101,11 @@ def _end(harvester: Harvester, claim: Claim, used: Used, assessed: Assessment, p
     with _writing, harvester.writing() as session:
         if assessed is Assessment.AGAIN:
             pause = pause_after(claim.attempts) if error else timedelta()
-            is_ours = claims.give_back(session, claim, used, pause, error, is_blameless=performed.is_broken)
+            is_ours = claims.give_back(session, claim, used, pause, error, is_blameless=performed.is_blameless)
         else:
             given_up = claim.attempts > MOST_ATTEMPTS
             state = JobState.FAILED if given_up or assessed is Assessment.FAILED else JobState.DONE
-            why = error or (f"It was begun {MOST_ATTEMPTS} times, and did not come to its end." if given_up else "")
+            why = error or (GIVEN_UP if given_up else "")
             is_ours = claims.end(session, claim, used, state, why)
         if is_ours:
             steps = (
