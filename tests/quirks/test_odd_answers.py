@@ -90,6 +90,31 @@ def test_what_is_odd_outside_of_records_costs_none(before: bytes, behind: bytes,
         assert set(found.rules) == {"oai.ill-formed"}
 
 
+# Warnings of PHP before the answer: https://github.com/pkp/pkp-lib/issues/318
+@pytest.mark.parametrize("encoding", ["UTF-8", "ISO-8859-1"])
+def test_a_warning_before_the_answer_costs_nothing_and_is_shown(encoding: str) -> None:
+    notice = b"<br />\n<b>Deprecated</b>: Creation of dynamic property in <b>Oai.php</b> on line <b>68</b><br />\n"
+    with OaiServer(30) as server:
+        server.records["oai:test:17"].title = "Fr\xf6gs"
+        server.tamper = lambda body, _: notice + body.decode().replace("UTF-8", encoding).encode(encoding)
+        found = harvest(server.base_url)
+        assert (sorted(found.good), found.broken) == (sorted(ALL), None)
+        assert set(found.rules) == {"oai.ill-formed"}
+        assert any("Fr\xf6gs".encode() in (each.content or b"") for each in found.records)
+        if encoding == "UTF-8":
+            assert "'Deprecated : Creation of dynamic property in Oai.php on line 68'" in found.words("oai.ill-formed")
+
+
+# A page for people that shows an answer is a page. The entities of a DTD count.
+@pytest.mark.parametrize(
+    ("before", "words"),
+    [(b"<html><body>", "is an HTML page"), (b'Warning: <!DOCTYPE OAI-PMH [<!ENTITY a "b">]>', "is no XML")],
+)
+def test_a_text_before_the_answer_hides_no_page_and_no_dtd(before: bytes, words: str) -> None:
+    with repository(lambda _: before + page([])) as server, pytest.raises(ListError, match=words):
+        harvest(server.base_url)
+
+
 # The namespace of OAI-PMH with https: https://github.com/DSpace/xoai/issues/71
 @pytest.mark.parametrize("namespace", [b"https://www.openarchives.org/OAI/2.0/", b""])
 def test_a_repository_in_another_namespace_is_harvested(namespace: bytes) -> None:

@@ -153,7 +153,7 @@ def test_nothing_is_asked_ahead_once_the_run_is_to_end() -> None:
 
 
 def test_a_page_that_cannot_be_had_does_not_wait_for_what_it_leads_to() -> None:
-    """The second page has words of a program before it, as long as a certain record is in it; the third one is late."""
+    """The second page is one for people, as long as a certain record is in it; the third one is late."""
     third = "oai_dc!!!!20!0"
     is_done = threading.Event()
     was_done_before: list[bool] = []
@@ -162,7 +162,7 @@ def test_a_page_that_cannot_be_had_does_not_wait_for_what_it_leads_to() -> None:
         if asked.arguments.get("resumptionToken") == third:
             was_done_before.append(is_done.wait(15))
         is_spoilt = asked.verb == "ListRecords" and b"oai:test:15<" in body
-        return b"<br />\n<b>Warning</b>: out of memory<br />" + body if is_spoilt else body
+        return b"<html><title>Out of memory</title></html>" if is_spoilt else body
 
     with OaiServer(30) as repository:
         repository.tamper = spoilt

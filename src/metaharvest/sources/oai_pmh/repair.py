@@ -28,6 +28,9 @@ Item = TypeVar("Item")
 TAIL = 262_144
 """Bytes at the end of an answer in which its end tag and its token are searched."""
 
+NOTICE = 65_536
+"""Bytes of an answer in which a text before it ends."""
+
 _HEAD = 1_048_576
 """Bytes before the first record in which namespaces, errors and the responseDate are searched."""
 
@@ -55,6 +58,12 @@ _BEFORE = re.compile(rb"(?:\xef\xbb\xbf|\s)*(?:<\?xml[^<>]*\?>\s*)?")
 
 Seen at https://github.com/omeka/Omeka/issues/541.
 """
+_OAI_PMH = _compiled(r"<~OAI-PMH[\s>]")
+_NO_NOTICE = re.compile(
+    rb"<!DOCTYPE|<(?:[A-Za-z_][\w.-]{0,99}:)?(?:html|Identify|GetRecord|List\w+)[\s>]", re.IGNORECASE
+)
+"""A page, a DTD, or an answer of version 1.x, which may have an answer of version 2.0 in it."""
+
 _ENCODING = re.compile(rb"""(?:\xef\xbb\xbf|\s)*<\?xml[^<>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]{1,40})["']""")
 _ONE_BYTE = re.compile(r"us-ascii|iso-8859-(?:[1-9]|1[0-6])|windows-125[0-8]|koi8-[ru]")
 """The encodings beside UTF-8 whose tags can be found in bytes, and whose texts Python decodes."""
@@ -92,6 +101,7 @@ _PART_OF_TOKEN = re.compile(rb"resumption|Token")
 _WORDS = 1_000
 """Bytes of an error that is not well-formed."""
 
+_TAG = re.compile(rb"<[^<>]{0,1000}>")
 _NO_END = "it has no end"
 TOO_DEEP = "its elements are nested more than 2,048 levels deep"
 
@@ -382,6 +392,27 @@ def repaired(data: bytes, encoding: str = "utf-8") -> bytes:
     """
     text = _BAD_REFERENCE.sub(_proper_reference, data.decode(encoding, "replace"))
     return only_xml(text).encode()
+
+
+def notice_before(head: bytes) -> int:
+    """The number of bytes of a text before the answer, such as warnings of the program that made it; 0 without one.
+
+    An XML declaration between them belongs to the text, if it names no encoding but UTF-8. Such warnings:
+    https://github.com/pkp/pkp-lib/issues/318
+    """
+    found = _OAI_PMH.search(head)
+    before = head[: found.start()] if found else b""
+    if not blanked(before).strip(b"\xef\xbb\xbf \t\r\n") or _NO_NOTICE.search(before):
+        return 0
+    place = before.rfind(b"<?xml")
+    declared = _ENCODING.match(before, place) if place >= 0 else None
+    return place if declared and declared[1].lower() not in (b"utf-8", b"utf8") else len(before)
+
+
+def in_notice(notice: bytes) -> str:
+    """What is wrong with an answer that begins with this text."""
+    words = one_line(_TAG.sub(b" ", notice).decode("utf-8", "replace"), 120).strip()
+    return f"it begins with the text '{words}'"
 
 
 def repaired_whole(content: bytes) -> bytes:

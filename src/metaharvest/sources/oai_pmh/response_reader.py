@@ -26,7 +26,7 @@ from metaharvest.sources.base import ListedRecord
 from metaharvest.sources.oai_pmh.mapped_file import spool
 from metaharvest.sources.oai_pmh.old import as_in_2_0
 from metaharvest.sources.oai_pmh.records import Records
-from metaharvest.sources.oai_pmh.repair import Repaired
+from metaharvest.sources.oai_pmh.repair import NOTICE, Repaired, in_notice, notice_before
 from metaharvest.sources.oai_pmh.responses import (
     NotOaiResponse,
     ParseDamage,
@@ -139,8 +139,15 @@ class ResponseReader:
     def parts(self, file: BinaryIO, answer: Response, records: Records) -> Iterator[list[ListedRecord]]:
         """The records of the answer in `file`, part by part; see listed(). No part is empty.
 
-        `answer`, and the counts of `records`, are complete at the end. Raises NotOaiResponse, also at a limit.
+        `answer`, and the counts of `records`, are complete at the end. A text before the answer is made blank. Raises
+        NotOaiResponse, also at a limit.
         """
+        notice = _without_notice(file)
+        yield from self._parts(file, answer, records)
+        if notice:
+            answer.is_ill_formed, answer.damage = True, in_notice(notice)
+
+    def _parts(self, file: BinaryIO, answer: Response, records: Records) -> Iterator[list[ListedRecord]]:
         before, size, here = records.odd.counted(), size_of(file), 0
         try:
             if size <= _USUAL_BYTES:
@@ -213,6 +220,20 @@ class ResponseReader:
             theirs.close()
             self._started = process, ours
         return self._started
+
+
+def _without_notice(file: BinaryIO) -> bytes:
+    """The text before the answer in `file`, which is at its start before and afterwards; there it is blank from now on.
+
+    Empty if there is none.
+    """
+    head = file.read(NOTICE)
+    notice = head[: notice_before(head)]
+    file.seek(0)
+    if notice:
+        file.write(b" " * len(notice))
+        file.seek(0)
+    return notice
 
 
 def _received(channel: Connection, verb: str) -> list[ListedRecord] | _End | Finding | str:

@@ -30,13 +30,16 @@ from metaharvest.sources.oai_pmh.oddities import IN_THE_LOG, Oddities, well_form
 from metaharvest.sources.oai_pmh.old import item_of, root_of
 from metaharvest.sources.oai_pmh.protocol import ProtocolError, ResponseRoot, Token, text_of, token_from
 from metaharvest.sources.oai_pmh.repair import (
+    NOTICE,
     TAIL,
     Envelope,
     Repaired,
     Unreadable,
     cut,
     ends,
+    in_notice,
     in_words,
+    notice_before,
     repaired_whole,
 )
 from metaharvest.text import one_line
@@ -112,6 +115,8 @@ def short_response(content: bytes, verb: str) -> tuple[etree._Element, Response]
 
     Nothing can be concluded from the absence of a part if the answer is not whole. To be called in a thread.
     """
+    notice = content[: notice_before(content[:NOTICE])]
+    content = b" " * len(notice) + content[len(notice) :] if notice else content
     root = _begun(content[: HEAD_BYTES + _CHUNK], verb)
     answer = Response(verb, root, is_whole=True)
     try:
@@ -123,6 +128,8 @@ def short_response(content: bytes, verb: str) -> tuple[etree._Element, Response]
     except etree.XMLSyntaxError as error:
         answer.damage, answer.is_ill_formed = one_line(error.msg or "not well-formed", 200), True
         tree = _recovered(content, answer)
+    if notice:
+        answer.damage, answer.is_ill_formed = in_notice(notice), True
     containers = [tree, *tree.iterchildren(root.name(verb))]
     for container in containers[:_MOST_CONTAINERS]:
         if why := crowd(container):
