@@ -186,7 +186,7 @@ def test_a_reader_gets_one_document_and_its_position_moves(installed: Harvester)
         (("--since", "0", "--name", "x"), "Give --since SEQ or --name NAME, not both."),
         (("--since", "0", "--ack", "1"), "--ack needs --name NAME"),
         (("--since", "0", "--run", "x", "--post", "http://x"), "Give --run or --post, not both."),
-        (("--name", "pipeline"), "is the name of this program's own pipeline"),
+        (("--name", "pipeline-index"), "is the name of this program's own pipeline"),
         (("--since", "0", "--post", "ftp://x/"), "has to begin with http:// or https://"),
     ],
 )

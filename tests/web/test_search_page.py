@@ -16,7 +16,7 @@ from support.chromium import Reader, chromium
 from support.databases import on_one_database
 from support.harvester import Harvester
 from support.outputs import entry, output, write_index
-from support.provider import document, record, served, store
+from support.provider import delete, document, record, served, store
 
 pytestmark = on_one_database
 
@@ -177,9 +177,15 @@ def test_documents_of_a_site_that_is_not_public_are_gone_at_once(published: str,
     assert problem(f"{published}/api/v1/outputs/doc.4", 404)
     assert problem(f"{published}/api/v1/works/4", 404)
     assert {each["document_id"] for each in data(f"{published}/api/v1/recommend/doc.1")} == {"doc.3"}
-    # A document that was deleted since the index was written.
-    harvester.rows("UPDATE catalogue_document SET deleted = TRUE WHERE document_id = 'doc.1'")
-    assert titles(page(f"{published}/search?q=beech")) == ["Beech phenology and leaves"]
+    # A document that was deleted since the index was written, and comes back.
+    [site] = harvester.rows("SELECT site_schedule_id FROM harvest_site_schedule WHERE name = 'alder'")
+    delete(harvester, document("doc.1", b"<x/>", site=site[0]))
+    found = data(f"{published}/api/v1/search?q=beech")
+    assert (found["total"], found["facets"]["site"], found["facets"]["year"]) == (1, {"alder": 1}, {"2020": 1})
+    assert titles(page(f"{published}/search?q=beech&sort=year")) == ["Beech phenology and leaves"]
+    assert "1 output" in page(f"{published}/search?q=beech").text_content()
+    store(harvester, document("doc.1", b"<x/>", site=site[0], revision=2))
+    assert data(f"{published}/api/v1/search?q=beech")["total"] == 2
 
 
 def test_without_an_index_there_is_a_sentence_and_no_link(harvester: Harvester) -> None:

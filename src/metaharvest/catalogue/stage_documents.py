@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Row, and_, bindparam, exists, func, select
+from sqlalchemy import ColumnElement, Row, and_, bindparam, exists, func, not_, select
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.current import DOCUMENTS
-from metaharvest.catalogue.selection import WITHHELD
+from metaharvest.catalogue.selection import WITHHELD, Hidden, is_gone, published
 from metaharvest.database.models import Base, DocumentRevision, HarvestSiteSchedule
 
 _REVISIONS = Base.metadata.tables[DocumentRevision.__tablename__]
 _SITES = Base.metadata.tables[HarvestSiteSchedule.__tablename__]
 _NUMBER = DOCUMENTS.c.catalogue_document_id
 _IS_WITHHELD = exists().where(WITHHELD.c.catalogue_document_id == _NUMBER).correlate(DOCUMENTS)
+IS_GONE: ColumnElement[bool] = DOCUMENTS.c.deleted | _IS_WITHHELD
+"""True for a document that is deleted or withheld."""
+
 _BY_NUMBER = (
     select(
         *DOCUMENTS.c["catalogue_document_id", "document_id", "item_identifier", "origin", "document_type", "revision"],
         _REVISIONS.c.document_revision_id,
         DOCUMENTS.c.change_seq,
         *_SITES.c["site_schedule_id", "name"],
-        (DOCUMENTS.c.deleted | _IS_WITHHELD).label("gone"),
+        IS_GONE.label("gone"),
     )
     .outerjoin(_SITES, _SITES.c.site_schedule_id == DOCUMENTS.c.site_schedule_id)
     .outerjoin(
@@ -63,8 +66,28 @@ def stage_documents(session: Session, numbers: Collection[int]) -> Mapping[int, 
 
 def gone_among(session: Session, numbers: Collection[int]) -> set[int]:
     """The documents among these that are deleted or withheld."""
-    query = select(_NUMBER).where(_NUMBER.in_(numbers), DOCUMENTS.c.deleted | _IS_WITHHELD)
+    query = select(_NUMBER).where(_NUMBER.in_(numbers), IS_GONE)
     return set(session.scalars(query))
+
+
+def removed_after(session: Session, after_seq: int, hidden: Hidden | None) -> Mapping[int, int]:
+    """The numbers of the last changes after this one that removed documents, by the number of the document.
+
+    A removed document is deleted, withheld, or `hidden`. None: the documents of all sites are published.
+    """
+    query = select(_NUMBER, DOCUMENTS.c.change_seq).where(DOCUMENTS.c.change_seq > after_seq, not_(_is_shown(hidden)))
+    return {row[0]: row[1] for row in session.execute(query)}
+
+
+def shown_after(session: Session, after_seq: int, hidden: Hidden | None) -> Iterator[int]:
+    """The numbers of the documents that changed after this change, and are not removed."""
+    yield from session.scalars(select(_NUMBER).where(DOCUMENTS.c.change_seq > after_seq, _is_shown(hidden)))
+
+
+def _is_shown(hidden: Hidden | None) -> ColumnElement[bool]:
+    if hidden is None:
+        return not_(IS_GONE)
+    return and_(not_(is_gone(DOCUMENTS, hidden)), *published(DOCUMENTS, hidden))
 
 
 def changed_numbers(session: Session, after_seq: int, limit: int) -> Sequence[tuple[int, int]]:

@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, Select, bindparam, select, update
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.current import DOCUMENTS
-from metaharvest.catalogue.stage_documents import changed_numbers
+from metaharvest.catalogue.stage_documents import IS_GONE, changed_numbers
 from metaharvest.database.batches import batches
 from metaharvest.database.models import Base
 from metaharvest.database.pipeline_models import PipelineFeed, PipelineStage, PipelineStep
@@ -230,6 +230,13 @@ def parts_with_work(session: Session, stage: Stage, now: datetime) -> list[int]:
     """The parts of a stage with a document that waits, or whose next try is due."""
     one = replace(stage, batch=1)
     return [part for part in range(stage.parts) if take(session, one, now, part, stage.parts)]
+
+
+def has_removals(session: Session) -> bool:
+    """True if a document that is gone still waits at a stage."""
+    waiting = _OF.stage.in_(select(PipelineStage.stage)), _in(StepState.WAITING)
+    query = select(_OF.stage).join(DOCUMENTS, DOCUMENTS.c.catalogue_document_id == _OF.catalogue_document_id)
+    return session.scalar(query.where(*waiting, IS_GONE).limit(1)) is not None
 
 
 def is_known(session: Session, number: int) -> bool:

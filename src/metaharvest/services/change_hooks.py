@@ -21,6 +21,7 @@ from metaharvest.errors import NotTaken, RequestError
 from metaharvest.model import RunStatus, SiteRunStatus
 from metaharvest.model.actions import todo
 from metaharvest.pipeline import feed
+from metaharvest.pipeline.search.removals import INDEX_FEED
 from metaharvest.pipeline.steps import FEED
 from metaharvest.queries.public_sites import hidden_by
 from metaharvest.text import one_line
@@ -196,7 +197,7 @@ def _sweeping(session: Session) -> frozenset[str]:
 
 
 def _require_name(name: str) -> None:
-    if name == FEED:
-        raise RequestError(f"{FEED} is the name of this program's own pipeline: choose another one.")
+    if name in (FEED, INDEX_FEED):
+        raise RequestError(f"{name} is the name of this program's own pipeline: choose another one.")
     if not 0 < len(name) <= _LONGEST_NAME or one_line(name) != name:
         raise RequestError(f"A name for --name has 1 to {_LONGEST_NAME} characters in one line.")

@@ -19,6 +19,7 @@ from metaharvest.pipeline.search.contract import FACETS, Filters, Hiding, Hit, P
 from metaharvest.pipeline.search.highlights import marker
 from metaharvest.pipeline.search.query_language import Query, read_query, read_years
 from metaharvest.pipeline.search.recommending import shared_terms, telling_terms
+from metaharvest.pipeline.search.removals import Removals
 from metaharvest.pipeline.search.stage import place_by, read_text
 from metaharvest.pipeline.search.stage import rebuild as make_again
 from metaharvest.pipeline.stage import Context
@@ -82,6 +83,7 @@ class OutputSearch:
         settings = harvester.settings
         self._folder = settings.path(settings.pipeline.folder)
         self._place = place_by(settings)
+        self._removals = Removals()
 
     @property
     def is_there(self) -> bool:
@@ -166,14 +168,13 @@ class OutputSearch:
         raise UnknownDocument(f"The index has no output with the id {one_line(document_id, 100)}.")
 
     def _hiding(self) -> Hiding:
-        if self._hidden is None:
-            return Hiding()
         with self._harvester.reading() as session:
-            hidden = self._hidden(session)
-        return Hiding(hidden.sites, hidden.origins)
+            hidden = None if self._hidden is None else self._hidden(session)
+            numbers = self._removals.numbers(session, hidden)
+        return Hiding(numbers=numbers) if hidden is None else Hiding(hidden.sites, hidden.origins, numbers)
 
     def _published(self, hits: Sequence[Hit]) -> Sequence[Hit]:
-        """The hits that are published at this moment: the index learns of it with the next run of the pipeline."""
+        """The hits that are published at this moment: an entry may come into the index while its document goes."""
         if not hits:
             return hits
         with self._harvester.reading() as session:

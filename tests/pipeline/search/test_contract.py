@@ -211,6 +211,10 @@ def test_hidden_sites_are_in_no_answer(filled: IndexPlace) -> None:
     assert found.total == 4
     assert dict(found.facets["site"]) == {"alder": 4}
     assert ask(filled, "", hiding=Hiding(sites=[1, 2], origins=["frogs"])).total == 0
+    single = ask(filled, "", hiding=Hiding(numbers=[2, 4, 99]), facets=True, sort=Sort.YEAR)
+    assert (numbers(single), single.total) == ([3, 6, 1, 5], 4)
+    assert dict(single.facets["site"]) == {"alder": 3, "elm": 1}
+    assert numbers(ask(filled, "beech", hiding=Hiding(numbers=[1]))) == [6, 2]
     related = filled.reader().more_like_this({"森林": 1.0, "beech": 1.0}, 10, hiding)
     assert {each.number for each in related} == {1, 2, 6}
 

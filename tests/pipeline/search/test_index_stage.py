@@ -25,6 +25,7 @@ from metaharvest.pipeline.search.contract import Entry, Search
 from metaharvest.pipeline.search.embedded_index import EmbeddedWriter
 from metaharvest.pipeline.search.entries import entry_of
 from metaharvest.pipeline.search.query_language import read_query
+from metaharvest.pipeline.search.removals import Removals
 from metaharvest.pipeline.search.stage import STAGE, index_place, rebuild
 from metaharvest.pipeline.stage import Context, Document, Result, Stage, StageName
 from support.databases import on_one_database
@@ -104,6 +105,33 @@ def test_documents_are_found_after_a_run(installation: Installation) -> None:
     installation.run()
     assert installation.titles() == ["alder r1", "beech r2", "elm r1", "oak r2"]
     assert installation.titles("beech") == ["beech r2"]
+
+
+def test_removals_are_known_until_the_index_has_them(installation: Installation) -> None:
+    harvester, removals = installation.harvester, Removals()
+
+    def known() -> set[int]:
+        with installation.context.reading() as session:
+            found = set(removals.numbers(session, None))
+            assert set(Removals().numbers(session, None)) == found  # another process
+            return found
+
+    store(harvester, *uploads("alder", "beech", "elm"))  # type: ignore[arg-type]
+    installation.run()
+    assert known() == set()
+    delete_document(harvester, record("alder", dc("alder")))
+    delete_document(harvester, record("beech", dc("beech")))
+    assert known() == {1, 2}
+    store(harvester, *uploads("alder", revision=2))  # type: ignore[arg-type]
+    assert known() == {2}
+    installation.stops_after = 3  # after the feed, before the stage `index`
+    installation.run()
+    assert known() == {2}
+    assert installation.titles() == ["alder r1", "beech r1", "elm r1"]
+    installation.stops_after = 10_000
+    installation.run()
+    assert known() == set()
+    assert installation.titles() == ["alder r2", "elm r1"]
 
 
 def test_a_full_text_and_a_work_are_in_the_entry(installation: Installation) -> None:

@@ -75,10 +75,11 @@ class Sort(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Hiding:
-    """The sites, by number, and the origins whose outputs are in no answer."""
+    """The sites, by number, and the origins whose outputs are in no answer, and the numbers of single outputs."""
 
     sites: Collection[int] = ()
     origins: Collection[str] = ()
+    numbers: Collection[int] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,7 @@ _EXACT = ("document_id", "origin")
 _Native = Any
 """A query of tantivy."""
 
+_TOTAL = "total"
 _BASIC = "basic"
 """The option of a field whose positions nobody needs."""
 
@@ -180,15 +181,13 @@ class EmbeddedIndex:
         """Answer a search. Raises IndexUnavailable."""
         with _index_errors(self._folder):
             searcher, query = self._searcher(), _restricted(_translated(search.query), search.filters, search.hiding)
-            if search.order is Sort.YEAR:
-                total, found = _by_year(searcher, query, search)
-            else:
-                total, found = _by_score(searcher, query, search)
+            found = (_by_year if search.order is Sort.YEAR else _by_score)(searcher, query, search)
             hits = [
                 Hit(place.number, place.value if search.order is Sort.RELEVANCE else 0.0, place, _record(searcher, at))
                 for place, at in found
             ]
-            return Found(total, hits, _facets(searcher, query) if search.facets else {})
+            total, facets = _counted(searcher, query, FACETS if search.facets else ())
+            return Found(total, hits, facets)
 
     def more_like_this(self, terms: Mapping[str, float], limit: int, hiding: Hiding) -> Sequence[Hit]:
         """The outputs that have most of these terms. Raises IndexUnavailable."""
@@ -203,7 +202,7 @@ class EmbeddedIndex:
         with _index_errors(self._folder):
             query, searcher = tantivy.Query.boolean_query(parts), self._searcher()
             query = _restricted(query, Filters(), hiding)
-            found = _by_score(searcher, query, Search(limit=limit))[1]
+            found = _by_score(searcher, query, Search(limit=limit))
             return [Hit(place.number, place.value, place, _record(searcher, at)) for place, at in found]
 
     def frequencies(self, terms: Collection[str]) -> Mapping[str, int]:
@@ -219,22 +218,22 @@ class EmbeddedIndex:
             return int(self._searcher().num_docs)
 
 
-def _by_year(searcher: Any, query: _Native, search: Search) -> tuple[int, Sequence[tuple[Place, Any]]]:
-    """The number of all hits, and the next ones by their rank."""
-    total, seen = searcher.search(query, 1).count, 0
+def _by_year(searcher: Any, query: _Native, search: Search) -> Sequence[tuple[Place, Any]]:
+    """The next hits by their rank."""
+    seen = 0
     if search.after is not None:
         rank, seen = int(search.after.value), search.after.seen
         query = _with(query, _range("rank", library().FieldType.Unsigned, None, max(rank - 1, 0)))
     hits = searcher.search(query, search.limit, count=False, order_by_field="rank").hits
     numbers = searcher.fast_field_values("number", [at for _rank, at in hits])
-    return total, [
+    return [
         (Place(rank, number, seen + place), at)
         for place, ((rank, at), number) in enumerate(zip(hits, numbers, strict=True), 1)
     ]
 
 
-def _by_score(searcher: Any, query: _Native, search: Search) -> tuple[int, Sequence[tuple[Place, Any]]]:
-    """The number of all hits, and the next ones by their score; hits of one score by their number.
+def _by_score(searcher: Any, query: _Native, search: Search) -> Sequence[tuple[Place, Any]]:
+    """The next hits by their score; hits of one score by their number.
 
     tantivy orders hits of one score by their place in the files, which changes. Therefore all hits of the last score
     are read.
@@ -244,8 +243,7 @@ def _by_score(searcher: Any, query: _Native, search: Search) -> tuple[int, Seque
     seen = after.seen if after is not None else 0
     wanted = seen + search.limit + 1
     while True:
-        result = searcher.search(query, wanted)
-        hits = result.hits
+        hits = searcher.search(query, wanted, count=False).hits
         numbers = searcher.fast_field_values("number", [at for _score, at in hits])
         ordered = sorted(
             ((-score, number, at) for (score, at), number in zip(hits, numbers, strict=True)), key=lambda each: each[:2]
@@ -255,9 +253,7 @@ def _by_score(searcher: Any, query: _Native, search: Search) -> tuple[int, Seque
         if is_whole or wanted > seen + _MOST_TIED:
             break
         wanted *= 4
-    return result.count, [
-        (Place(-negative, number, seen + place), at) for place, (negative, number, at) in enumerate(page, 1)
-    ]
+    return [(Place(-negative, number, seen + place), at) for place, (negative, number, at) in enumerate(page, 1)]
 
 
 def _record(searcher: Any, at: Any) -> Mapping[str, Any]:
@@ -265,13 +261,17 @@ def _record(searcher: Any, at: Any) -> Mapping[str, Any]:
     return found
 
 
-def _facets(searcher: Any, query: _Native) -> Mapping[str, Mapping[str, int]]:
-    """The values of each facet with their numbers, the most frequent first."""
-    wanted = {name: {"terms": {"field": name, "size": FACET_VALUES}} for name in FACETS}
-    found = searcher.aggregate(query, wanted)
-    return {
-        name: ordered_counts((each["key"], each["doc_count"]) for each in found[name]["buckets"]) for name in FACETS
+def _counted(searcher: Any, query: _Native, facets: Collection[str]) -> tuple[int, Mapping[str, Mapping[str, int]]]:
+    """The number of all hits, and the values of each facet with their numbers, the most frequent first.
+
+    All in one pass: the count of a search would take another one.
+    """
+    wanted = {name: {"terms": {"field": name, "size": FACET_VALUES}} for name in facets}
+    found = searcher.aggregate(query, {**wanted, _TOTAL: {"value_count": {"field": "number"}}})
+    counts = {
+        name: ordered_counts((each["key"], each["doc_count"]) for each in found[name]["buckets"]) for name in facets
     }
+    return int(found[_TOTAL]["value"]), counts
 
 
 def _translated(query: Query) -> _Native:
@@ -312,6 +312,8 @@ def _restricted(query: _Native, filters: Filters, hiding: Hiding) -> _Native:
     if filters.document_id is not None:
         needed.append(_term("document_id", filters.document_id))
     hidden = [_term("site_id", each) for each in hiding.sites] + [_term("origin", each) for each in hiding.origins]
+    if hiding.numbers:
+        hidden.append(tantivy.Query.term_set_query(_schema(), "number", list(hiding.numbers)))
     if not needed and not hidden:
         return query
     parts = [(tantivy.Occur.Must, query), *((tantivy.Occur.Must, _constant(each)) for each in needed)]

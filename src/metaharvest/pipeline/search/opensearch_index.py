@@ -47,6 +47,9 @@ _MISSING = 404
 _BAD_ENTRY = 400
 """The server cannot read the entry. Other numbers are about the server, or about the index."""
 
+_MOST_TERMS = 50_000
+"""The values of a condition: a server accepts 65,536 (`index.max_terms_count`)."""
+
 _LONGEST_TERM = 8_000
 """Characters. A server refuses a document with a term of more than 32,766 bytes."""
 
@@ -328,6 +331,10 @@ def _restricted(query: Mapping[str, Any], filters: Filters, hiding: Hiding) -> M
     hidden: list[Mapping[str, Any]] = [{"terms": {"site_id": list(hiding.sites)}}] if hiding.sites else []
     if hiding.origins:
         hidden.append({"terms": {"origin": list(hiding.origins)}})
+    numbers = sorted(hiding.numbers)
+    hidden += [
+        {"terms": {"number": numbers[start : start + _MOST_TERMS]}} for start in range(0, len(numbers), _MOST_TERMS)
+    ]
     if not needed and not hidden:
         return query
     return {"bool": {"must": [query], "filter": needed, "must_not": hidden}}

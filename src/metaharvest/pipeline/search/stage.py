@@ -20,15 +20,19 @@ from sqlalchemy.orm import Session
 from metaharvest.catalogue.stage_documents import stage_documents
 from metaharvest.config.settings import Settings
 from metaharvest.database.batches import batches
+from metaharvest.database.engine import database_errors, writers
 from metaharvest.database.pipeline_models import OutputRecord, OutputText, OutputWork, PipelineStep
 from metaharvest.errors import IndexUnavailable
+from metaharvest.pipeline import feed, steps
 from metaharvest.pipeline.cleaning.json import output_of
 from metaharvest.pipeline.full_text.store import place_of
 from metaharvest.pipeline.search.contract import INDEX_VERSION, Entry, IndexPlace, IndexWriter
 from metaharvest.pipeline.search.entries import LONGEST_TEXT, FullText, entry_of
 from metaharvest.pipeline.search.index_folder import IndexFolder
 from metaharvest.pipeline.search.index_server import IndexServer
+from metaharvest.pipeline.search.removals import INDEX_FEED
 from metaharvest.pipeline.stage import Context, Document, Failure, Result, Stage, StageName, StepState
+from metaharvest.pipeline.steps import FEED
 
 _AT_ONCE = 100
 """Documents whose full texts are in memory at a time."""
@@ -104,11 +108,18 @@ def forget(context: Context, numbers: Collection[int]) -> None:
 def tidy(context: Context) -> None:
     """Put the new index in the place of one of another version, if no document waits. Raises IndexUnavailable.
 
-    If it lacks documents, because it was lost in between, they are written first.
+    If it lacks documents, because it was lost in between, they are written first. Then note the last change whose
+    removals the index has.
     """
     place = _place(context)
+    if place.version() != INDEX_VERSION:
+        _replace(context, place)
     if place.version() == INDEX_VERSION:
-        return
+        _note_removals(context)
+
+
+def _replace(context: Context, place: IndexPlace) -> None:
+    """Put the new index in the place of one of another version, if no document waits."""
     with _only_writer(context.folder / "index"):
         if _number(context, StepState.WAITING) or (begun := place.next()) is None:
             return
@@ -118,6 +129,16 @@ def tidy(context: Context) -> None:
             place.swap()
         elif (begun := place.next()) is not None:
             _is_made(context, place, begun)
+
+
+def _note_removals(context: Context) -> None:
+    """Note the last change whose removals the index has, if no document that is gone waits."""
+    with context.reading() as session:
+        read = feed.position(session, FEED)
+        if read == feed.position(session, INDEX_FEED) or steps.has_removals(session):
+            return
+    with database_errors(context.engine), writers(context.engine).begin() as session:
+        feed.confirm(session, INDEX_FEED, read, context.now())
 
 
 def rebuild(context: Context) -> bool:
