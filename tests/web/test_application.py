@@ -88,6 +88,8 @@ def test_a_browser_gets_a_page_with_forms(server: Served) -> None:
     assert texts(checked(server.get(question)[2]), "identifier") == []
     assert len(texts(checked(server.get(question.replace("=site", "="))[2]), "identifier")) == 30
     assert server.get("?verb=Identify", Accept="text/html")[1]["content-type"].startswith("text/xml")
+    of_java = server.get("", Accept="text/html, image/gif, image/jpeg, */*; q=0.2")
+    assert codes(checked(of_java[2])) == ["badVerb"]
 
 
 def test_an_internal_error_is_no_empty_list(harvester: Harvester, caplog: pytest.LogCaptureFixture) -> None:

@@ -288,11 +288,13 @@ def test_a_document_that_cannot_be_embedded_has_no_record_in_its_own_format(harv
         damaged,
         document("a.2", b"<!DOCTYPE x SYSTEM 'x.dtd'><x xmlns='urn:x'/>"),
         document("a.3", eml("a.3.1")),
+        document("a.4", b"<x/>", "no URI"),
     )
     with asked(harvester, page_records=1) as ask:
         for verb in ("ListIdentifiers", "ListRecords"):
             assert ask.identifiers(verb, metadataPrefix="eml-2.1.1") == [f"{OURS}a.2", f"{OURS}a.3"]
-            assert len(ask.identifiers(verb, metadataPrefix="oai_dc")) == 3
+            assert len(ask.identifiers(verb, metadataPrefix="oai_dc")) == 4
+        assert texts(ask("GetRecord", identifier=f"{OURS}a.4", metadataPrefix="oai_dc"), "setSpec") == ["format"]
         assert texts(ask("ListMetadataFormats", identifier=f"{OURS}a.1"), "metadataPrefix") == ["oai_dc"]
         root = ask("GetRecord", identifier=f"{OURS}a.1", metadataPrefix="eml-2.1.1")
         assert codes(root) == ["cannotDisseminateFormat"]

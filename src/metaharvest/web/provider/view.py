@@ -113,8 +113,8 @@ class View:
             found.append(sets.site_set(site))
         if origin is not None:
             found += [sets.origin_set(origin), *(sets.origin_set(origin, each) for each in of_source)]
-        if of := format_of_type(kind):
-            found.append(f"{sets.FORMAT}:{sets.escaped(of.set_name)}")
+        of = format_of_type(kind)
+        found.append(f"{sets.FORMAT}:{sets.escaped(of.set_name)}" if of else sets.FORMAT)
         return sets.lowest(found)
 
 
