@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from metaharvest.errors import IndexUnavailable, MetaharvestError, NoIndex
+from metaharvest.pipeline.search import index_folder, index_server
 from metaharvest.pipeline.search.contract import (
     INDEX_VERSION,
     Entry,
@@ -292,6 +293,34 @@ def test_a_new_index_is_made_beside_the_old_one(make_place: Callable[[], IndexPl
     assert place.version() == INDEX_VERSION
     place.swap()
     assert reader.size() == 3
+
+
+def test_an_index_of_another_version_answers_until_the_new_one_is_complete(
+    make_place: Callable[[], IndexPlace], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def know(version: int, oldest: int = 1) -> None:
+        for module in (index_folder, index_server):
+            monkeypatch.setattr(module, "INDEX_VERSION", version)
+            monkeypatch.setattr(module, "OLDEST_READABLE", oldest)
+
+    place = make_place()
+    rebuild(place, [entry(1, output("beech"))])
+    know(2)
+    assert (place.version(), place.current(), place.next()) == (1, None, None)
+    with place.begin() as writer:
+        writer.put([entry(1, output("beech")), entry(2, output("beech"))])
+        writer.commit()
+    reader = place.reader()
+    assert (reader.size(), ask(place, "beech").total) == (1, 1)
+    place.swap()
+    assert (place.version(), reader.size(), ask(place, "beech").total) == (2, 2, 2)
+    # An older program, and one whose fields are too different, have none.
+    for versions in ((1,), (4, 3)):
+        know(*versions)
+        with pytest.raises(NoIndex, match="pipeline run"):
+            ask(place, "beech")
+        with pytest.raises(NoIndex, match="pipeline run"):
+            place.reader().size()
 
 
 def test_a_server_that_is_away_is_a_sentence() -> None:

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 from metaharvest.catalogue.stage_documents import stage_documents
 from metaharvest.database.engine import writers
 from metaharvest.database.pipeline_models import OutputRecord, OutputText, OutputWork
-from metaharvest.errors import IndexUnavailable, NoIndex
+from metaharvest.errors import IndexUnavailable
 from metaharvest.model.outputs import Output
 from metaharvest.pipeline.running import run_stages
 from metaharvest.pipeline.search import index_folder, stage
@@ -228,17 +228,6 @@ def test_a_new_version_that_was_lost_half_made_is_made_with_all_documents(
     shutil.rmtree(installation.context.folder / "index" / "v2-2")
     run_stages(installation.context, [CLEANING, higher])
     assert installation.titles() == ["alder r1", "beech r1", "elm r1", "fir r1"]
-
-
-def test_an_index_that_searches_cannot_read_counts_as_none(
-    installation: Installation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store(installation.harvester, *uploads("alder"))  # type: ignore[arg-type]
-    installation.run()
-    for name in ("INDEX_VERSION", "OLDEST_READABLE"):
-        monkeypatch.setattr(index_folder, name, 2)
-    with pytest.raises(NoIndex, match="pipeline run"):
-        installation.titles()
 
 
 def test_an_entry_that_the_index_refuses_fails_alone(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
 from metaharvest.errors import NoIndex
-from metaharvest.pipeline.search.contract import INDEX_VERSION
+from metaharvest.pipeline.search.contract import INDEX_VERSION, NO_INDEX, OLDEST_READABLE
 from metaharvest.pipeline.search.opensearch_index import (
     MAPPING,
     OpenSearchIndex,
@@ -41,18 +41,17 @@ class IndexServer:
 
     def reader(self) -> OpenSearchIndex:
         """The current index."""
-        return OpenSearchIndex(self._client, self._url, self._alias)
+        return OpenSearchIndex(self._client, self._url, self._readable_name)
 
     def version(self) -> int | None:
         """The version of the current index; None if there is none. Raises IndexUnavailable."""
         name = self._current_name()
-        found = self._own.fullmatch(name) if name is not None else None
-        return int(found[1]) if found else None
+        return self._version(name) if name is not None else None
 
     def current(self) -> AbstractContextManager[OpenSearchWriter] | None:
         """The writer of the current index; None if there is none of this version. Raises IndexUnavailable."""
         name = self._current_name()
-        return self._writer(name) if name is not None and self._is_of_this_version(name) else None
+        return self._writer(name) if name is not None and self._version(name) == INDEX_VERSION else None
 
     def next(self) -> AbstractContextManager[OpenSearchWriter] | None:
         """The writer of the index that was begun; None if there is none. Raises IndexUnavailable."""
@@ -84,6 +83,14 @@ class IndexServer:
     def _writer(self, name: str) -> AbstractContextManager[OpenSearchWriter]:
         return nullcontext(OpenSearchWriter(self._client, self._url, name))
 
+    def _readable_name(self) -> str:
+        """The current index, if searches can read its version. Raises NoIndex, IndexUnavailable."""
+        name = self._current_name()
+        version = self._version(name) if name is not None else None
+        if name is None or version is None or not OLDEST_READABLE <= version <= INDEX_VERSION:
+            raise NoIndex(NO_INDEX)
+        return name
+
     def _current_name(self) -> str | None:
         try:
             with server_errors(self._url):
@@ -93,7 +100,7 @@ class IndexServer:
 
     def _next_name(self) -> str | None:
         current = self._current_name()
-        made = [each for each in self._names() if each != current and self._is_of_this_version(each)]
+        made = [each for each in self._names() if each != current and self._version(each) == INDEX_VERSION]
         return max(made, key=self._number, default=None)
 
     def _names(self) -> Sequence[str]:
@@ -107,6 +114,7 @@ class IndexServer:
     def _number(self, name: str) -> int:
         return int(name.rpartition("-")[2])
 
-    def _is_of_this_version(self, name: str) -> bool:
+    def _version(self, name: str) -> int | None:
+        """The version of an index; None for an index of somebody else."""
         found = self._own.fullmatch(name)
-        return found is not None and int(found[1]) == INDEX_VERSION
+        return int(found[1]) if found else None

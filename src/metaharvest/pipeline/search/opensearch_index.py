@@ -6,8 +6,8 @@ It uses only what small servers of the same protocol have, too: no point in time
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -144,7 +144,7 @@ class OpenSearchWriter:
     def size(self) -> int:
         """The number of the entries. Raises IndexUnavailable."""
         self.commit()
-        return OpenSearchIndex(self._client, self._url, self._index).size()
+        return OpenSearchIndex(self._client, self._url, lambda: self._index).size()
 
     def commit(self) -> None:
         """Show the written entries to readers. Raises IndexUnavailable."""
@@ -196,12 +196,12 @@ def _values(entry: Entry) -> dict[str, Any]:
 
 
 class OpenSearchIndex:
-    """An index of a server, to read, for several threads. `index` is its name or its alias."""
+    """An index of a server, to read, for several threads. `name` gives its present name; it raises NoIndex."""
 
-    def __init__(self, client: OpenSearch, url: str, index: str) -> None:
+    def __init__(self, client: OpenSearch, url: str, name: Callable[[], str]) -> None:
         self._client = client
         self._url = url
-        self._index = index
+        self._name = name
 
     def search(self, search: Search) -> Found:
         """Answer a search. Raises NoIndex, IndexUnavailable."""
@@ -256,12 +256,18 @@ class OpenSearchIndex:
 
     def size(self) -> int:
         """The number of outputs. Raises NoIndex, IndexUnavailable."""
-        with server_errors(self._url):
-            return int(self._client.count(index=self._index)["count"])
+        return int(self._at_present(lambda index: self._client.count(index=index))["count"])
 
     def _ask(self, body: Mapping[str, Any]) -> Any:
+        return self._at_present(lambda index: self._client.search(index=index, body=body))
+
+    def _at_present(self, ask: Callable[[str], Any]) -> Any:
+        """The answer of the present index."""
+        with suppress(NoIndex), server_errors(self._url):
+            return ask(self._name())
+        # The index was replaced after the look at its name: now there is another one.
         with server_errors(self._url):
-            return self._client.search(index=self._index, body=body)
+            return ask(self._name())
 
 
 def _by_year(search: Search) -> Mapping[str, Any]:
