@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 
@@ -34,10 +35,16 @@ def row(harvester: Harvester, columns: str) -> tuple[object, ...]:
 
 def test_a_contact_sees_the_report_and_the_problems(harvester: Harvester, console: Served) -> None:
     browser = console.signed_in_as(ALDER)
-    page = browser.open("/console/my-sites").follow("alder")
+    mine = browser.open("/console/my-sites")
+    assert mine.table("1 site") == [["alder", "… due", "never", "0", "the next run"]]
+    labels = [cell.get("data-label") for cell in mine.root.iterfind(".//tbody/tr/*")]
+    assert labels == ["Site", "State", "Last harvest", "Failing documents", "Next harvest"]
+    page = mine.follow("alder")
     assert "has not been harvested yet" in page.text
     assert "every day" in page.text
     harvester.run("2026-11-20")
+    [site] = browser.open("/console/my-sites").table("1 site")
+    assert site[2:] == ["2026-11-20 ! with errors", "1", "2026-11-21"]
     page = browser.open("/console/my/alder")
     [row] = page.table("Open problems")
     assert row[0] == "a.2"
@@ -118,7 +125,7 @@ def test_the_link_of_a_report_only_shows(harvester: Harvester, server: HttpServe
     harvester.add_site("alder", publish(server, "a.1.1"))
     with harvester.config.open("a") as file:
         file.write(WEB)
-    harvester.run("2026-11-25")
+    harvester.run(str(datetime.now(UTC).date()))
     [mail] = [text_of(each) for each in harvester.mails() if each["To"] == ALDER]
     found = re.search(r"http://127.0.0.1:1(/console/site/\S+)", mail)
     assert found
