@@ -111,8 +111,9 @@ class Reader:
         return found
 
     def is_wider_than_its_window(self) -> bool:
-        """True if the page scrolls sideways."""
-        return bool(self.page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"))
+        """True if the page, or a table in it, scrolls sideways."""
+        boxes = "[document.documentElement, ...document.querySelectorAll('.scroll')]"
+        return bool(self.page.evaluate(f"{boxes}.some(box => box.scrollWidth > box.clientWidth)"))
 
     def close(self) -> None:
         self.context.close()

@@ -79,7 +79,7 @@ def _print(found: list[DecisionRecord], limit: int | None) -> None:
         click.echo("There is no such decision.")
     for each in found:
         reason = f" ({one_line(each.reason)})" if each.reason else ""
-        by = f"{each.actor or 'unknown'}, {each.via}"
+        by = f"{each.actor or 'name not known'}, {each.via}"
         print_line(f"{stamp(each.at)} UTC  {by}: {each.action} {each.subject}{reason}")
         for name, before, after in each.changes:
             words = (value_in_words(value, _LONGEST_VALUE) for value in (before, after))

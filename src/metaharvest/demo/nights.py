@@ -11,6 +11,7 @@ from metaharvest.config.paths import data_folder
 from metaharvest.config.settings import FILE_NAME, load
 from metaharvest.demo.samples import LIBRARY, REPOSITORY, SAMPLE_SITES, SampleNetwork
 from metaharvest.model.kinds import FullText
+from metaharvest.model.requests import Actor
 from metaharvest.queries.outbox import rendered_reports
 from metaharvest.services.harvester import Harvester
 from metaharvest.services.installation import prepare_database
@@ -50,13 +51,13 @@ def new_installation(folder: Path, url: str = "", broker: str = "") -> Harvester
     file.write_text(_SETTINGS + more, encoding="utf-8")
     settings = load(file, {})
     prepare_database(settings)
-    return Harvester(settings)
+    return Harvester(settings, actor=Actor("metaharvest demo"))
 
 
 def register_samples(harvester: Harvester, network: SampleNetwork, first_night: date) -> None:
     """Register the sample sites of this network, early enough before the first night that one is overdue."""
     registered_at = datetime.combine(first_night, time(12), harvester.settings.harvester.zone) - timedelta(days=60)
-    with Harvester(harvester.settings, lambda: registered_at) as then:
+    with Harvester(harvester.settings, lambda: registered_at, actor=harvester.actor) as then:
         for site in SAMPLE_SITES:
             offset = site.next_offset_days
             values = SiteValues(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from datetime import date, datetime
 from functools import cache
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from metaharvest.model import OutcomeKind, SiteRunStatus
 from metaharvest.queries.outbox import Delivery
@@ -16,6 +19,9 @@ from metaharvest.rules import RULES
 from metaharvest.text import clean
 
 _FOLDER = Path(__file__).parent / "templates"
+_BEGIN = re.compile(r"<(tr|th|td)(?=[ >])([^<>]*)")
+_NO_LABEL = ("Choose", "Compare", "Action", "Actions")
+"""Columns of boxes and buttons, which say themselves what they are."""
 
 
 @cache
@@ -36,6 +42,7 @@ def templates() -> Environment:
     made.filters["site_status"] = _site_status
     made.filters["outcome"] = _outcome
     made.filters["delivery_state"] = delivery_state
+    made.filters["labelled"] = _labelled
     made.tests["known_rule"] = RULES.__contains__
     return made
 
@@ -78,3 +85,26 @@ def _outcome(value: str) -> str:
 
 def _day(value: date | None) -> str:
     return value.isoformat() if value else "–"
+
+
+def _labelled(rows: Markup, columns: Sequence[str | Sequence[str]]) -> Markup:
+    """The rows of a table, each cell with the heading of its column: on a narrow screen a row is a block of lines.
+
+    A cell that has a label in the template keeps it.
+    """
+    headings = [column if isinstance(column, str) else column[0] for column in columns]
+    labels = [Markup(heading).striptags().partition(" ▾")[0] for heading in headings]
+    place = 0
+
+    def label(found: re.Match[str]) -> str:
+        nonlocal place
+        if found[1] == "tr":
+            place = 0
+            return found[0]
+        place += 1
+        name = labels[place - 1] if place <= len(labels) else ""
+        if not name or name in _NO_LABEL or " data-label=" in found[2]:
+            return found[0]
+        return f'<{found[1]} data-label="{Markup.escape(name)}"{found[2]}'
+
+    return Markup(_BEGIN.sub(label, rows))

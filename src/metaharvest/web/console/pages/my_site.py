@@ -14,7 +14,7 @@ from metaharvest.model import Notify, Site, Unit
 from metaharvest.queries.live import live_run, upcoming_run
 from metaharvest.queries.requests import open_requests
 from metaharvest.queries.site_problems import site_problem_numbers, site_problems
-from metaharvest.queries.sites import registered_site
+from metaharvest.queries.sites import registered_site, registered_sites_of
 from metaharvest.reports.phrasing import frequency
 from metaharvest.services import my_site, reports, requests, sites
 from metaharvest.services.my_site import Schedule
@@ -30,7 +30,9 @@ _NOTIFY = {each.value: each for each in Notify}
 
 def show_mine(visit: Visit) -> Response:
     """The sites of the visitor."""
-    return visit.render("my_sites.html", sites=sorted(visit.visitor.sites.values(), key=str.casefold))
+    with visit.harvester.reading() as session:
+        mine = registered_sites_of(session, list(visit.visitor.sites), visit.harvester.today())
+    return visit.render("my_sites.html", sites=sorted(mine, key=lambda site: site.site.casefold()))
 
 
 def show(visit: Visit) -> Response:
