@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from amqp.exceptions import AMQPError
 
+from metaharvest.monitoring import broker as trying
+from metaharvest.workers.broker import application, wake
 from soak.test_workers import coordinate, is_closed, publish_repository, start, use_workers
 from support.databases import Servers, TestDatabase
 from support.harvester import Harvester
@@ -20,6 +23,10 @@ CONSUMER_TIMEOUT = 3
 
 PAGES, SECONDS = 10, 1.0
 """The pages of the source repository, and the time that each takes: more than three consumer timeouts together."""
+
+NO_PERMISSION = (
+    'rabbit_auth_backend_internal:set_permissions(<<"guest">>, <<"/">>, <<"^$">>, <<"^$">>, <<"^$">>, <<"test">>)'
+)
 
 
 @pytest.fixture
@@ -59,6 +66,22 @@ def test_a_job_longer_than_the_consumer_timeout_is_done_once_by_one_worker(
     assert len(pages) == len(set(pages)) == PAGES
 
 
+def test_a_message_wakes_each_worker(harvester: Harvester, broker: RabbitNode) -> None:
+    from kombu.connection import Connection
+
+    use_workers(harvester, broker.url, 600)
+    opened = harvester.opened()
+    app = application(opened)
+    opened.close()
+    wake(app)  # nobody is there
+    with Connection(broker.url) as connection:  # type: ignore[no-untyped-call]
+        waiting = [application(opened).amqp.queues["metaharvest.wake.1"](connection.channel()) for _ in range(2)]
+        for queue in waiting:
+            queue.declare()
+        wake(app)
+        assert all(queue.get(no_ack=True) is not None for queue in waiting)
+
+
 def test_a_broker_that_refuses_the_user_or_the_virtual_host_is_a_sentence(
     harvester: Harvester, broker: RabbitNode
 ) -> None:
@@ -75,6 +98,26 @@ def test_a_broker_that_refuses_the_user_or_the_virtual_host_is_a_sentence(
             process = harvester.start(command)
             _, said = process.communicate(timeout=120)
             assert "Traceback" not in said
-            assert "The broker at 127.0.0.1 ([workers] broker)" in said
+            assert "The broker at 127.0.0.1 ([workers] broker) answers with a refusal" in said
             assert why in said
             assert process.returncode == code
+
+
+def test_a_broker_without_room_or_without_permissions_is_a_sentence_at_once(
+    broker: RabbitNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trying, "SECONDS", 1)
+
+    def trouble() -> str:
+        try:
+            trying.try_broker(broker.url)
+        except (AMQPError, OSError) as error:
+            return trying.trouble(broker.url, error)
+        return ""
+
+    assert trouble() == ""
+    broker.control("eval", "vm_memory_monitor:set_vm_memory_high_watermark(0.000001).")
+    wait_until(trouble)
+    assert "its memory or its disk may be full" in trouble()
+    broker.control("eval", f"vm_memory_monitor:set_vm_memory_high_watermark(0.6), {NO_PERMISSION}.")
+    wait_until(lambda: "answers with a refusal: ACCESS_REFUSED" in trouble())

@@ -77,6 +77,11 @@ class RabbitNode:
             self._process.wait()
             self._process = None
 
+    def control(self, *arguments: str) -> None:
+        """Run rabbitmqctl with these arguments."""
+        command = [str(_PROGRAMS / "rabbitmqctl"), "--quiet", *arguments]
+        subprocess.run(command, env=self._environment, stdout=subprocess.DEVNULL, check=True)
+
     def log(self) -> str:
         """What it has logged."""
         return "".join(file.read_text(encoding="utf-8") for file in sorted((self._folder / "log").glob("*.log")))

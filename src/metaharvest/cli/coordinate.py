@@ -22,6 +22,7 @@ def command(invocation: Invocation, as_json: bool) -> None:
 
     Example: metaharvest coordinate
     """
+    from metaharvest.reports.phrasing import counted
     from metaharvest.services import jobs
     from metaharvest.workers.broker import application, wake
 
@@ -36,6 +37,6 @@ def command(invocation: Invocation, as_json: bool) -> None:
     if as_json:
         print_json(as_mapping(done))
     elif done.opened and done.run_id:
-        click.echo(f"Run {done.run_id} begins: {done.new_jobs:,} jobs for workers.")
+        click.echo(f"Run {done.run_id} begins: {counted(done.new_jobs, 'job')} for workers.")
     elif done.new_jobs:
-        click.echo(f"{done.new_jobs:,} new jobs for run {done.run_id}.")
+        click.echo(f"{counted(done.new_jobs, 'new job')} for run {done.run_id}.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
-from urllib.parse import urlsplit
 
 from sqlalchemy.orm import Session
 
@@ -13,15 +12,14 @@ from metaharvest.config.settings import Settings
 from metaharvest.database.clock import database_now
 from metaharvest.errors import SettingsError
 from metaharvest.model.actions import todo
+from metaharvest.monitoring import broker
 from metaharvest.monitoring.check import Check, ok, problem, warning
 from metaharvest.queries.jobs import job_numbers, number_failed_since, workers
 from metaharvest.reports.phrasing import counted
-from metaharvest.text import one_line
 
 _SEEN_WITHIN = timedelta(minutes=2)
 _FAILED_WITHIN = timedelta(days=1)
 _LONGEST_WAIT = timedelta(hours=1)
-_BROKER_SECONDS = 5
 
 
 def check_workers(session: Session, settings: Settings) -> Iterator[Check]:
@@ -37,10 +35,9 @@ def check_workers(session: Session, settings: Settings) -> Iterator[Check]:
             "workers", f"{counted(len(there), 'worker')} on {counted(len({each.host for each in there}), 'machine')}."
         )
     elif numbers.ready:
-        yield problem(
-            "workers",
-            f"{counted(numbers.ready, 'job')} wait, and no worker is there. {todo('workers.start')} starts one.",
-        )
+        wait = "waits" if numbers.ready == 1 else "wait"
+        there_is_none = f"{counted(numbers.ready, 'job')} {wait}, and no worker is there."
+        yield problem("workers", f"{there_is_none} {todo('workers.start')} starts one.")
     else:
         yield warning("workers", f"No worker is there. {todo('workers.start')} starts one.")
     if numbers.lapsed:
@@ -65,20 +62,14 @@ def _broker(settings: Settings) -> Check:
         address = settings.workers.broker
         if is_reference(address):
             address = resolve_secret(address, settings.folder)
-        from kombu.connection import Connection
+        import amqp  # noqa: F401 - an extra of this program
     except SettingsError as error:
         return problem("broker", str(error))
     except ModuleNotFoundError:
         return problem("broker", "Celery is not installed. Install it with `pip install 'metaharvest[workers]'`.")
-    where = urlsplit(address).hostname
     try:
-        connection = Connection(address, connect_timeout=_BROKER_SECONDS)  # type: ignore[no-untyped-call]
-        with connection:
-            connection.ensure_connection(max_retries=1, timeout=_BROKER_SECONDS)  # type: ignore[no-untyped-call]
+        broker.try_broker(address)
     except Exception as error:  # noqa: BLE001 - each transport has its own errors
-        return problem(
-            "broker",
-            f"The broker at {where} ([workers] broker) cannot be used: {one_line(str(error)) or type(error).__name__}. "
-            "Workers go on, but find new jobs some seconds later.",
-        )
-    return ok("broker", f"The broker at {where} answers.")
+        effect = "Workers that start end at once" if broker.is_refusal(error) else "Workers find new jobs later"
+        return problem("broker", f"{broker.trouble(address, error)}. {effect}.")
+    return ok("broker", f"The broker at {broker.where(address)} answers.")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from metaharvest.config.secret_references import is_reference, resolve_secret
 from metaharvest.errors import MetaharvestError
+from metaharvest.monitoring import broker
 from metaharvest.services.harvester import Harvester
 from metaharvest.services.jobs import require_broker
-from metaharvest.text import one_line
 
 if TYPE_CHECKING:
     from celery import Celery
@@ -52,10 +51,10 @@ def application(harvester: Harvester) -> Celery:
         task_default_queue=_TICK_QUEUE,
         task_default_exchange=_TICK_QUEUE,
         task_default_routing_key=_TICK_QUEUE,
-        task_routes={WAKE: {"exchange": _WAKE_QUEUE, "routing_key": ""}},
+        task_routes={WAKE: {"exchange": _WAKE_QUEUE, "exchange_type": "fanout"}},
         beat_schedule={TICK: {"task": TICK, "schedule": _TICK_SECONDS, "options": {"expires": _TICK_SECONDS}}},
         broker_transport_options={"confirm_publish": True},
-        broker_connection_timeout=5,
+        broker_connection_timeout=broker.SECONDS,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
         worker_enable_remote_control=False,  # its queue locks out a worker of the same name that starts again
@@ -66,35 +65,32 @@ def application(harvester: Harvester) -> Celery:
     return app
 
 
-def where(app: Celery) -> str:
-    """The host of the broker."""
-    return urlsplit(str(app.conf.broker_url)).hostname or "its address"
-
-
 def refusal(app: Celery) -> str:
-    """The reason why the broker refuses the user or the virtual host; empty if it is away, or refuses nothing."""
-    from amqp.exceptions import AMQPError
+    """The reason why the broker refuses this worker; empty if it is away, or refuses nothing."""
+    from amqp.exceptions import AMQPError, MessageNacked
 
+    address = str(app.conf.broker_url)
     try:
-        with app.connection_for_read() as connection:
-            connection.connect()
+        broker.try_broker(address)
     except AMQPError as error:
-        return one_line(str(error))
-    except OSError:
-        return ""  # a worker tries again until the broker is there
+        return f"{broker.trouble(address, error)}." if broker.is_refusal(error) else ""
+    except (MessageNacked, OSError):
+        return ""  # a worker works without messages, and tries again until the broker is there
     return ""
 
 
 def wake(app: Celery) -> None:
-    """Wake all workers. Raises MetaharvestError if the broker cannot be reached: then they find jobs later."""
-    from amqp.exceptions import AMQPError
+    """Wake all workers. Raises MetaharvestError if the broker does not take the message: they find jobs later."""
+    from amqp.exceptions import AMQPError, MessageNacked, NotFound
     from kombu.exceptions import OperationalError
 
-    policy: dict[str, Any] = {"max_retries": 0}
+    address = str(app.conf.broker_url)
     try:
-        app.send_task(WAKE, expires=_LOST_AFTER, retry=False, retry_policy=policy)
-    except (OperationalError, AMQPError, OSError) as error:
+        with broker.connected(address) as connection:
+            app.send_task(WAKE, expires=_LOST_AFTER, retry=False, connection=connection)
+    except NotFound:
+        return  # no worker has made the exchange, so that nobody waits
+    except (OperationalError, AMQPError, MessageNacked, OSError) as error:
         raise MetaharvestError(
-            f"The broker at {where(app)} ([workers] broker) cannot be reached: {one_line(str(error))}. "
-            "Workers find the jobs some seconds later."
+            f"{broker.trouble(address, error)}. Workers find the jobs some seconds later."
         ) from error

@@ -9,12 +9,13 @@ import threading
 import warnings
 
 from metaharvest.errors import MetaharvestError
+from metaharvest.monitoring import broker
 from metaharvest.services import pipeline
 from metaharvest.services.exit_codes import ExitCode, exit_code_of
 from metaharvest.services.harvester import Harvester
 from metaharvest.services.jobs import coordinate
 from metaharvest.services.worker_loop import WorkerLoop, process_named
-from metaharvest.workers.broker import TICK, WAKE, application, refusal, wake, where
+from metaharvest.workers.broker import TICK, WAKE, application, refusal, wake
 
 log = logging.getLogger(__name__)
 
@@ -32,15 +33,10 @@ def work(harvester: Harvester, name: str) -> None:
         pipeline.require_libraries()  # otherwise its jobs would fail here, and never reach another worker
     app = application(harvester)  # reports a missing broker or library before anything of Celery is imported
     from celery import signals
-    from celery.exceptions import SecurityWarning
+    from celery.exceptions import CPendingDeprecationWarning, SecurityWarning
 
     if why := refusal(app):
-        log.error(
-            "The broker at %s ([workers] broker) refuses this worker: %s. Correct the address, or the user and "
-            "the virtual host in RabbitMQ.",
-            where(app),
-            why,
-        )
+        log.error("The worker ends: %s", why)
         sys.exit(ExitCode.FAILED)  # the supervisor starts it again: the broker may be set up at this moment
     harvester.engine  # noqa: B018 - a database of another version is an error of the start
     loop = WorkerLoop(harvester, process)
@@ -66,6 +62,7 @@ def work(harvester: Harvester, name: str) -> None:
     working.start()
     threading.Thread(target=_leave_at_last, args=(working,), name="leave", daemon=True).start()
     # As root, Celery warns of messages that contain code. Workers accept only JSON.
+    warnings.filterwarnings("ignore", category=CPendingDeprecationWarning)
     warnings.filterwarnings("ignore", "\\s*You're running the worker with superuser", SecurityWarning)
     receiver = app.Worker(
         hostname=f"{process.name}@{process.host}",
@@ -75,6 +72,8 @@ def work(harvester: Harvester, name: str) -> None:
         without_mingle=True,
         quiet=True,
     )
+    address = str(app.conf.broker_url)
+    logging.getLogger("celery.worker").addFilter(lambda record: _say_refusal(record, address))
     try:
         receiver.start()
     finally:
@@ -83,6 +82,14 @@ def work(harvester: Harvester, name: str) -> None:
     if receiver.exitcode:
         log.error("The worker ends, as it cannot receive messages of the broker ([workers] broker): see above.")
         sys.exit(ExitCode.FAILED)
+
+
+def _say_refusal(record: logging.LogRecord, address: str) -> bool:
+    """Put a sentence in the place of a traceback where the broker refuses the worker."""
+    error = record.exc_info[1] if record.exc_info else None
+    if error is not None and broker.is_refusal(error):
+        record.msg, record.args, record.exc_info = f"{broker.trouble(address, error)}.", (), None
+    return True
 
 
 def _work(loop: WorkerLoop) -> None:

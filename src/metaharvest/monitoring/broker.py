@@ -1,0 +1,90 @@
+"""The broker of the workers, as the settings name it: try it, and say what is wrong with it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from metaharvest.text import one_line
+
+if TYPE_CHECKING:
+    from kombu.connection import Connection
+
+SECONDS = 5
+"""The time that the broker gets to answer."""
+
+_CHECK = "metaharvest.check.1"
+
+_BLOCKED = "takes no messages: its memory or its disk may be full. `rabbitmqctl status` has its alarms"
+_NACKED = "takes no messages: a policy of the virtual host limits its queues. `rabbitmqctl list_policies` has it"
+_CORRECT = (
+    "Correct the address, or in RabbitMQ the user, its permissions, its virtual host, or a limit: docs/scaling.md has "
+    "the commands"
+)
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Connection]:
+    """A connection for a message or two. No step waits longer than SECONDS, not even the end.
+
+    A broker whose memory or disk is full reads nothing more: it would not confirm a message or the end.
+    """
+    from kombu.connection import Connection
+
+    options = {"confirm_publish": True, "read_timeout": SECONDS, "write_timeout": SECONDS}
+    connection = Connection(address, connect_timeout=SECONDS, transport_options=options)  # type: ignore[no-untyped-call]
+    try:
+        connection.connect()  # type: ignore[no-untyped-call]
+        yield connection
+    finally:
+        connection.collect()  # type: ignore[no-untyped-call]
+
+
+def try_broker(address: str) -> None:
+    """Send a message through the broker and back, with an exchange and a queue like the workers have.
+
+    Raises AMQPError if the broker refuses it, MessageNacked if it takes no message, OSError if it is away.
+    """
+    from kombu.entity import Exchange, Queue
+    from kombu.messaging import Producer
+
+    with connected(address) as connection:
+        channel = connection.channel()  # type: ignore[no-untyped-call]
+        exchange = Exchange(_CHECK, "fanout", auto_delete=True)  # type: ignore[no-untyped-call]
+        queue: Any = Queue(f"{_CHECK}.{uuid.uuid4().hex}", exchange, exclusive=True)(channel)  # type: ignore[no-untyped-call]
+        queue.declare()
+        producer: Any = Producer(channel)  # type: ignore[no-untyped-call]
+        producer.publish({}, exchange=exchange)
+        queue.get(no_ack=True)
+
+
+def where(address: str) -> str:
+    """The host of the broker."""
+    return urlsplit(address).hostname or "its address"
+
+
+def is_refusal(error: BaseException) -> bool:
+    """True if the broker answered, and refuses the user, the virtual host, a queue or a message."""
+    from amqp.exceptions import AMQPError, ConnectionForced
+
+    is_answer = isinstance(error, AMQPError) and bool(error.reply_code)
+    return is_answer and not isinstance(error, ConnectionForced)  # the broker ends
+
+
+def trouble(address: str, error: BaseException) -> str:
+    """What is wrong with the broker, and what to do, as sentences without a full stop at the end."""
+    from amqp.exceptions import AMQPError, MessageNacked
+
+    the_broker = f"The broker at {where(address)} ([workers] broker)"
+    error = error.__cause__ if isinstance(error.__cause__, AMQPError | OSError) else error
+    if isinstance(error, MessageNacked):
+        return f"{the_broker} {_NACKED}"
+    if isinstance(error, TimeoutError):
+        return f"{the_broker} does not answer in time, or {_BLOCKED}"
+    reason = (one_line(str(getattr(error, "reply_text", "")) or str(error)) or type(error).__name__).rstrip(".")
+    if is_refusal(error):
+        return f"{the_broker} answers with a refusal: {reason}. {_CORRECT}"
+    return f"{the_broker} cannot be reached: {reason}"
