@@ -12,6 +12,7 @@ from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.selection import Hidden
+from metaharvest.config.kinds import STAGES
 from metaharvest.database.models import HarvestLog
 from metaharvest.queries.changes import changed_sites, changes
 from metaharvest.queries.decisions import DecisionFilter, decisions
@@ -83,8 +84,8 @@ READ_MODELS: dict[str, Callable[[Session], object]] = {
     "the outbox": lambda session: newest_reports(session, 20, after=500),
     "mails that were not delivered": lambda session: newest_reports(session, 20, ReportFilter(undelivered=True)),
     "the mails of a site": lambda session: newest_reports(session, 20, ReportFilter(site="site-4")),
-    "failures of the pipeline": lambda session: failed_documents(session, FailureFilter(), 20, after=5),
-    "failures at a stage": lambda session: failed_documents(session, FailureFilter("full-text"), 20),
+    "failures of the pipeline": lambda session: failed_documents(session, FailureFilter(), STAGES.names(), 20, after=5),
+    "failures at a stage": lambda session: failed_documents(session, FailureFilter(), ["full-text"], 20),
     "the mails about a document": lambda session: newest_reports(session, 20, ReportFilter(document="net-3.7")),
 }
 

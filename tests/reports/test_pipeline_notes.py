@@ -107,6 +107,13 @@ def test_administrators_read_how_far_the_pipeline_is(session: Session, site_run:
 
 
 @on_one_database
+def test_stages_that_are_switched_off_are_in_no_report(session: Session, site_run: Any) -> None:
+    text, _page = admin_text(session, site_run, settings_with(full_text=False))
+    assert "All is well: nothing waits, and nothing failed" in text
+    assert "full-text" not in text
+
+
+@on_one_database
 def test_administrators_read_one_line_if_all_is_well(session: Session, rows: JournalRows) -> None:
     made = rows.site_run(rows.run(), rows.site("alder"))
     text, _ = admin_text(session, made, settings_with())

@@ -11,6 +11,7 @@ import pytest
 import requests
 from lxml import html
 
+from metaharvest.model.outputs import Access
 from support import schemas
 from support.chromium import Reader, chromium
 from support.databases import on_one_database
@@ -30,13 +31,14 @@ def published(harvester: Harvester) -> Iterator[str]:
     store(harvester, *(document(f"doc.{number}", b"<x/>", site=alder) for number in (1, 2, 3)))
     store(harvester, *(document(f"doc.{number}", b"<x/>", site=elm) for number in (4, 5)))
     about = "Beech trees unfold their leaves early; the phenology of leaves is <i>observed</i>."
+    embargoed = replace(output("Soil", year=None), access=Access.EMBARGOED, embargo_until="2020-01-01")
     write_index(
         harvester,
         entry(1, output("Beech phenology", creators=["Rivera, Ana"], abstract=about, year=2019), text=TEXT),
         entry(2, output("Beech phenology and leaves", year=2020, subjects=["beech"]), work=1),
         entry(3, output("Phenology of oak leaves", year=2020, kind="dataset")),
         entry(4, output("Beech leaves in autumn", year=2021), site="elm", site_id=elm),
-        entry(5, output("Soil", year=None), site="elm", site_id=elm),
+        entry(5, embargoed, site="elm", site_id=elm),
     )
     place = harvester.folder / "pipeline" / "texts" / "00" / "00"
     place.mkdir(parents=True)
@@ -137,6 +139,8 @@ def test_programs_read_outputs_works_and_related_ones(published: str) -> None:
     found = data(f"{published}/api/v1/outputs/doc.1")
     assert schemas.problems("output", {name: each for name, each in found.items() if name != "url"}) == []
     assert (found["title"], found["characters"], found["work"]) == ("Beech phenology", len(TEXT), 1)
+    # Its embargo has ended since the index was written.
+    assert data(f"{published}/api/v1/outputs/doc.5")["access"] == "open access"
     work = data(f"{published}/api/v1/works/1")
     assert [each["document_id"] for each in work["outputs"]] == ["doc.2", "doc.1"]
     related = data(f"{published}/api/v1/recommend/doc.1")

@@ -21,12 +21,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from metaharvest.config import field_types
 from metaharvest.config.files import read_file
+from metaharvest.config.kinds import STAGES
 from metaharvest.config.paths import at_home
 from metaharvest.config.secret_references import NOT_SHOWN, proxy_with_password, url_with_password
 from metaharvest.config.target_settings import LOCAL_KINDS, NamedTargets, TargetSettings, with_target_defaults
 from metaharvest.errors import SettingsError
 from metaharvest.model import Level, Site
 from metaharvest.model.actions import todo
+from metaharvest.model.stages import OF_FILES
 from metaharvest.text import one_line
 
 FILE_NAME = "metaharvest.toml"
@@ -221,6 +223,10 @@ class PipelineSettings(_Section):
     search: field_types.SearchServer = ""
     search_password: field_types.SecretReference = ""
     seconds: field_types.SecondsOrNone = 14_400
+
+    def stage_names(self) -> Sequence[str]:
+        """The stages that run, in their order: without full texts, the stages of files do not."""
+        return [each for each in STAGES.names() if self.full_text or each not in OF_FILES]
 
 
 class SiteSettings(_Section):

@@ -6,7 +6,7 @@ that the rules do not recognise stays as it was given, with None for what is not
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 
@@ -25,6 +25,11 @@ class Access(StrEnum):
     EMBARGOED = "embargoed access"
     RESTRICTED = "restricted access"
     METADATA_ONLY = "metadata only access"
+
+    def as_of(self, today: str, embargo_until: str | None) -> Access:
+        """The access on this ISO date: open if the embargo has ended."""
+        has_ended = self is Access.EMBARGOED and embargo_until is not None and embargo_until <= today
+        return Access.OPEN if has_ended else self
 
 
 class FileRole(StrEnum):
@@ -163,9 +168,3 @@ class Output:
     def doi(self) -> str | None:
         """The first DOI of the output."""
         return next((each.value for each in self.identifiers if each.scheme == "doi"), None)
-
-    def as_of(self, today: str) -> Output:
-        """The output on this ISO date: open if its embargo has ended."""
-        if self.access is Access.EMBARGOED and self.embargo_until is not None and self.embargo_until <= today:
-            return replace(self, access=Access.OPEN)
-        return self

@@ -15,6 +15,10 @@ class StageName(StrEnum):
     INDEX = "index"
 
 
+OF_FILES = (StageName.FULL_TEXT, StageName.EXTRACTION)
+"""The stages that find files, and read them."""
+
+
 class StepState(StrEnum):
     """How far a document has come at a stage.
 

@@ -6,6 +6,7 @@ https://prometheus.io/docs/instrumenting/exposition_formats/. All values are gau
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
@@ -15,7 +16,6 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.config.files import replace_file
-from metaharvest.config.kinds import STAGES
 from metaharvest.database.clock import database_now
 from metaharvest.database.models import (
     IS_HARVEST,
@@ -46,8 +46,11 @@ class Attempt:
     exit_code: int
 
 
-def metrics(session: Session | None, attempt: Attempt, today: date) -> CollectorRegistry:
-    """The present state of the tables, and the end of the last attempt; without a database only the attempt."""
+def metrics(session: Session | None, attempt: Attempt, today: date, stages: Sequence[str]) -> CollectorRegistry:
+    """The present state of the tables, with these stages of the pipeline, and the end of the last attempt.
+
+    Without a database only the attempt.
+    """
     gauges = _Gauges()
     gauges.set("last_attempt_ended_seconds", "When the last attempt of a run ended", attempt.ended_at.timestamp())
     gauges.set("last_attempt_exit_code", "The exit code of the last attempt of a run", attempt.exit_code)
@@ -59,7 +62,7 @@ def metrics(session: Session | None, attempt: Attempt, today: date) -> Collector
         _registered(session, gauges, today)
         _deliveries(session, gauges, attempt.ended_at)
         _jobs(session, gauges)
-        _pipeline(session, gauges)
+        _pipeline(session, gauges, stages)
     return gauges.registry
 
 
@@ -179,9 +182,9 @@ def _jobs(session: Session, gauges: _Gauges) -> None:
         gauges.set("workers", "Workers that were seen in the last minutes", len(workers(session)))
 
 
-def _pipeline(session: Session, gauges: _Gauges) -> None:
+def _pipeline(session: Session, gauges: _Gauges, stages: Sequence[str]) -> None:
     """The documents at the stages of the pipeline; nothing where it has never run."""
-    record = pipeline_record(session, list(STAGES.names()), database_now(session))
+    record = pipeline_record(session, stages, database_now(session))
     if record.last_ended is None:
         return
     for each in record.stages:

@@ -18,7 +18,6 @@ from metaharvest.monitoring.check import Check, ok, problem, warning
 from metaharvest.pipeline.extraction.services import ServiceAway, ServiceClient
 from metaharvest.pipeline.folder import unusable
 from metaharvest.pipeline.full_text.store import open_store
-from metaharvest.pipeline.lookup import stage_names
 from metaharvest.pipeline.search.contract import INDEX_VERSION
 from metaharvest.pipeline.search.stage import place_by
 from metaharvest.queries.pipeline import PipelineRecord, StageRecord, failure_at_last_run, pipeline_record
@@ -49,7 +48,7 @@ def check_pipeline(session: Session, settings: Settings, now: datetime) -> Itera
             "Install it with `pip install 'metaharvest[pipeline]'`.",
         )
         return
-    record = pipeline_record(session, stage_names(settings), now)
+    record = pipeline_record(session, settings.pipeline.stage_names(), now)
     yield _progress(record, failure_at_last_run(session), now)
     yield from _failing(record)
     yield _folder(settings)

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from metaharvest.config.kinds import STAGES
 from metaharvest.config.settings import Settings
 from metaharvest.errors import SettingsError
-from metaharvest.model.stages import StageName
+from metaharvest.model.stages import OF_FILES, StageName
 from metaharvest.pipeline.stage import Context, Stage
 
 _MODULES = {
@@ -21,12 +21,6 @@ _MODULES = {
     StageName.DUPLICATES: "duplicates",
     StageName.INDEX: "search",
 }
-_OF_FILES = (StageName.FULL_TEXT, StageName.EXTRACTION)
-
-
-def stage_names(settings: Settings) -> Sequence[str]:
-    """The names of the stages of this installation, in their order."""
-    return [each for each in STAGES.names() if settings.pipeline.full_text or each not in _OF_FILES]
 
 
 def stages(settings: Settings) -> Sequence[Stage]:
@@ -34,9 +28,9 @@ def stages(settings: Settings) -> Sequence[Stage]:
 
     Without full texts, the first stage removes what the stages of files have of documents that are gone.
     """
-    first, *others = (_stage(each) for each in stage_names(settings))
+    first, *others = (_stage(each) for each in settings.pipeline.stage_names())
     if not settings.pipeline.full_text:
-        first = with_removal(first, [_stage(each) for each in _OF_FILES])
+        first = with_removal(first, [_stage(each) for each in OF_FILES])
     return with_followers([first, *others])
 
 

@@ -232,9 +232,9 @@ def parts_with_work(session: Session, stage: Stage, now: datetime) -> list[int]:
     return [part for part in range(stage.parts) if take(session, one, now, part, stage.parts)]
 
 
-def has_removals(session: Session) -> bool:
-    """True if a document that is gone still waits at a stage."""
-    waiting = _OF.stage.in_(select(PipelineStage.stage)), _in(StepState.WAITING)
+def has_removals(session: Session, stages: Collection[str]) -> bool:
+    """True if a document that is gone still waits at one of these stages."""
+    waiting = _OF.stage.in_(stages), _in(StepState.WAITING)
     query = select(_OF.stage).join(DOCUMENTS, DOCUMENTS.c.catalogue_document_id == _OF.catalogue_document_id)
     return session.scalar(query.where(*waiting, IS_GONE).limit(1)) is not None
 

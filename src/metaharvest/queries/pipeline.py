@@ -11,7 +11,6 @@ from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.stage_counts import FailureCount, failure_counts, stage_counts
 from metaharvest.catalogue.stage_documents import number_of_changes
-from metaharvest.config.kinds import STAGES
 from metaharvest.database.models import IS_HARVEST, CatalogueDocument, HarvestLog, HarvestRun, HarvestSiteSchedule
 from metaharvest.database.operations import PIPELINE_ERROR
 from metaharvest.database.pipeline_models import PipelineFeed, PipelineStep
@@ -108,14 +107,14 @@ def failure_at_last_run(session: Session) -> str | None:
 
 
 def failed_documents(
-    session: Session, wanted: FailureFilter, limit: int, after: int | None = None
+    session: Session, wanted: FailureFilter, stages: Sequence[str], limit: int, after: int | None = None
 ) -> list[FailedDocument]:
-    """The documents that failed, in the order of their numbers; the next page begins `after` the last one of this one.
+    """The documents that failed at these stages, in the order of their numbers; the next page begins `after` the last
+    one of this one.
 
     A document that failed at several stages has several entries. They are never on two pages: a page may have more than
     `limit` entries.
     """
-    stages = [wanted.stage] if wanted.stage else STAGES.names()
     found = [row for stage in stages for row in _failed(session, stage, wanted, limit, after)]
     found.sort(key=lambda row: (row[0].catalogue_document_id, row[0].stage))
     last = found[limit - 1][0].catalogue_document_id if len(found) >= limit else None

@@ -14,7 +14,6 @@ from typing import NamedTuple
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.stage_counts import failed_titles, failure_counts, site_counts, stage_counts
-from metaharvest.config.kinds import STAGES
 from metaharvest.config.settings import PipelineSettings
 from metaharvest.model.stages import StageName, StepState
 from metaharvest.reports import phrasing
@@ -57,7 +56,7 @@ def progress_note(session: Session, settings: PipelineSettings, now: datetime, l
     """How far the pipeline is; None if it is not enabled. If nothing failed and nothing waits, it is one sentence."""
     if not settings.enabled:
         return None
-    counts, names = stage_counts(session), list(STAGES.names())
+    counts, names = stage_counts(session), settings.stage_names()
     waiting = sum(counts.get((name, StepState.WAITING), 0) for name in names)
     failed = sum(counts.get((name, StepState.FAILED), 0) for name in names)
     if not waiting and not failed:

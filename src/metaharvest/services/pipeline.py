@@ -23,7 +23,7 @@ from metaharvest.model.stages import StageName
 from metaharvest.monitoring.pipeline_checks import missing_libraries
 from metaharvest.pipeline import steps
 from metaharvest.pipeline.folder import folder_errors
-from metaharvest.pipeline.lookup import stage_names, stages
+from metaharvest.pipeline.lookup import stages
 from metaharvest.pipeline.running import Report, StageTotals, run_stage, run_stages, wake_changed
 from metaharvest.pipeline.stage import Context
 from metaharvest.queries import pipeline as stored
@@ -115,7 +115,7 @@ def require_stages(names: Sequence[str]) -> None:
 def shown(harvester: Harvester) -> PipelineRecord:
     """How far the pipeline has come."""
     with harvester.reading() as session:
-        return stored.pipeline_record(session, stage_names(harvester.settings), harvester.now())
+        return stored.pipeline_record(session, harvester.settings.pipeline.stage_names(), harvester.now())
 
 
 def failed(harvester: Harvester, wanted: FailureFilter, limit: int, after: str | None = None) -> list[FailedDocument]:
@@ -128,7 +128,8 @@ def failed(harvester: Harvester, wanted: FailureFilter, limit: int, after: str |
         number = None if after is None else stored.number_of_document(session, after)
         if after is not None and number is None:
             raise RequestError(f"The catalogue has no document {one_line(after, 100)}: the next page needs one.")
-        return stored.failed_documents(session, wanted, limit, number)
+        stages = [wanted.stage] if wanted.stage else harvester.settings.pipeline.stage_names()
+        return stored.failed_documents(session, wanted, stages, limit, number)
 
 
 def retry(harvester: Harvester, stage: str, rule: str | None = None) -> int:

@@ -180,12 +180,12 @@ def _write_metrics(harvester: Harvester, exit_code: int, note: Callable[[str], N
         return
     from metaharvest.monitoring.metrics import Attempt, metrics, write_metrics
 
-    attempt = Attempt(harvester.now(), exit_code)
+    attempt, stages = Attempt(harvester.now(), exit_code), harvester.settings.pipeline.stage_names()
     try:
         with harvester.reading() as session:
-            values = metrics(session, attempt, harvester.today())
+            values = metrics(session, attempt, harvester.today(), stages)
     except MetaharvestError:
-        values = metrics(None, attempt, harvester.today())
+        values = metrics(None, attempt, harvester.today(), stages)
     try:
         write_metrics(values, harvester.settings.written_path(file))
     except OSError as error:

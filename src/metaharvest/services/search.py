@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from metaharvest.catalogue.selection import Hidden
 from metaharvest.catalogue.stage_documents import gone_among
 from metaharvest.errors import QueryError, UnknownDocument
+from metaharvest.model.outputs import Access
 from metaharvest.pipeline.duplicates.related import RELATED, ranked, reason_of
 from metaharvest.pipeline.duplicates.vectors import nearest
 from metaharvest.pipeline.search.contract import FACETS, Filters, Hiding, Hit, Place, Record, Search, SearchIndex, Sort
@@ -103,7 +104,8 @@ class OutputSearch:
                 f"Only the first {DEEPEST:,} outputs can be read by relevance. Narrow the search, or sort by year."
             )
         found = self._index.search(wanted)
-        outputs = [self._found(each, query) for each in self._published(found.hits)]
+        today = self._today()
+        outputs = [self._found(each, query, today) for each in self._published(found.hits)]
         is_last = len(found.hits) < wanted.limit or found.hits[-1].place.seen >= found.total
         facets = {name: dict(list(found.facets[name].items())[:_FACET_VALUES]) for name in FACETS}
         facets["year"] = dict(sorted(facets["year"].items(), reverse=True))
@@ -111,12 +113,13 @@ class OutputSearch:
 
     def output(self, document_id: str) -> Mapping[str, Any]:
         """All that the index has of an output. Raises UnknownDocument, NoIndex, IndexUnavailable, DatabaseError."""
-        return _shown(self._record(document_id))
+        return _shown(self._record(document_id), self._today())
 
     def work(self, number: int) -> Mapping[str, Any]:
         """A work, with its outputs. Raises UnknownDocument, NoIndex, IndexUnavailable, DatabaseError."""
         search = Search(filters=Filters(work=number), limit=MOST_OUTPUTS, hiding=self._hiding())
-        outputs = [_summary(each.record) for each in self._published(self._index.search(search).hits)]
+        today = self._today()
+        outputs = [_summary(each.record, today) for each in self._published(self._index.search(search).hits)]
         if not outputs:
             raise UnknownDocument("There is no work with this number.")
         return {"work": number, "outputs": outputs}
@@ -126,7 +129,7 @@ class OutputSearch:
 
         Decisions of people about related outputs hold.
         """
-        record = self._record(document_id)
+        record, today = self._record(document_id), self._today()
         number, most = record["number"], 3 * limit + 5
         terms = telling_terms(record, self._index.frequencies)
         hits = {each.number: each.record for each in self._index.more_like_this(terms, most, self._hiding())}
@@ -142,7 +145,7 @@ class OutputSearch:
                 shared = shared_terms(other, terms)
                 reason = reason_of(shared, decided.get(each))
                 about = {"score": scores[each], "shares": shared, "reason": reason}
-                found.setdefault(other["work"], {**_summary(other), **about})
+                found.setdefault(other["work"], {**_summary(other, today), **about})
         return list(found.values())
 
     def _records(self, numbers: Sequence[int], known: Mapping[int, Record]) -> Iterator[tuple[int, Record]]:
@@ -187,7 +190,10 @@ class OutputSearch:
             return set(numbers) - gone_among(session, numbers)
         return published_among(session, numbers, self._hidden(session))
 
-    def _found(self, hit: Hit, query: Query) -> Mapping[str, Any]:
+    def _today(self) -> str:
+        return self._harvester.now().date().isoformat()
+
+    def _found(self, hit: Hit, query: Query, today: str) -> Mapping[str, Any]:
         """An output that was found, with the places of its words."""
         record, highlights = hit.record, {}
         if marked := marker(query, "title").whole(record["title"] or ""):
@@ -197,7 +203,7 @@ class OutputSearch:
         text = record["full_text"] and read_text(self._folder, record["full_text"]["sha256"], _LOOKED_AT)
         if text and (marked := marker(query, "text").snippet(text)):
             highlights["text"] = marked
-        return {**_summary(record), "score": hit.score, "highlights": highlights}
+        return {**_summary(record, today), "score": hit.score, "highlights": highlights}
 
 
 def rebuild(harvester: Harvester, stops: Callable[[], bool] = lambda: False) -> int | None:
@@ -217,24 +223,31 @@ def _filters(question: Question) -> Filters:
     return Filters(values, years.first if years else None, years.last if years else None)
 
 
-def _summary(record: Record) -> dict[str, Any]:
+def _summary(record: Record, today: str) -> dict[str, Any]:
     """An output in a list."""
     names = ("document_id", "work", "title", "abstract", "year", "site", "type", "language", "access", "doi")
     return {
         **{name: record[name] for name in names},
+        "access": _access(record, today),
         "creators": [each["name"] for each in record["creators"]],
         "licence": record["licence"] and record["licence"]["spdx"],
         "has_full_text": record["full_text"] is not None,
     }
 
 
-def _shown(record: Record) -> Mapping[str, Any]:
+def _access(record: Record, today: str) -> Access | None:
+    """The access on this ISO date: an embargo may have ended since the output came into the index."""
+    return Access(record["access"]).as_of(today, record["embargo_until"]) if record["access"] else None
+
+
+def _shown(record: Record, today: str) -> Mapping[str, Any]:
     """An output alone, without numbers of the database."""
     left_out = ("number", "site_id", "change_seq", "full_text", "format", "licence")
     full_text, licence = record["full_text"], record["licence"]
     return {
         **{name: value for name, value in record.items() if name not in left_out},
         "document_type": record["format"],
+        "access": _access(record, today),
         "licence": licence and licence["spdx"],
         **({"rights": licence} if licence else {}),
         "has_full_text": full_text is not None,

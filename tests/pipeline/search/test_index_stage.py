@@ -132,6 +132,17 @@ def test_removals_are_known_until_the_index_has_them(installation: Installation)
     installation.run()
     assert known() == set()
     assert installation.titles() == ["alder r2", "elm r1"]
+    # Documents wait at stages that are switched off.
+    columns = "catalogue_document_id, stage, state, woken, attempts"
+    harvester.rows(f"INSERT INTO pipeline_step ({columns}) VALUES (3, 'full-text', 'waiting', 1, 0)")
+    delete_document(harvester, record("elm", dc("elm")))
+    installation.run()
+    assert known() == {3}
+    of_pipeline = installation.context.settings.pipeline.model_copy(update={"full_text": False})
+    settings = installation.context.settings.model_copy(update={"pipeline": of_pipeline})
+    installation.context = replace(installation.context, settings=settings)
+    installation.run()
+    assert known() == set()
 
 
 def test_a_full_text_and_a_work_are_in_the_entry(installation: Installation) -> None:

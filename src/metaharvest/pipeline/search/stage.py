@@ -135,7 +135,9 @@ def _note_removals(context: Context) -> None:
     """Note the last change whose removals the index has, if no document that is gone waits."""
     with context.reading() as session:
         read = feed.position(session, FEED)
-        if read == feed.position(session, INDEX_FEED) or steps.has_removals(session):
+        if read == feed.position(session, INDEX_FEED) or steps.has_removals(
+            session, context.settings.pipeline.stage_names()
+        ):
             return
     with database_errors(context.engine), writers(context.engine).begin() as session:
         feed.confirm(session, INDEX_FEED, read, context.now())
@@ -217,8 +219,7 @@ def _outputs_after(session: Session, number: int) -> Sequence[int]:
 
 
 def _entries(session: Session, documents: Sequence[Document], context: Context) -> Sequence[Entry]:
-    """The entries of the documents that have an output, as of today: an embargo may have ended."""
-    today = context.now().date().isoformat()
+    """The entries of the documents that have an output."""
     numbers = [each.number for each in documents]
     outputs = {row[0]: row[1] for row in session.execute(_OUTPUTS, {"numbers": numbers})}
     works = {row[0]: row[1] for row in session.execute(_WORKS, {"numbers": numbers})}
@@ -226,7 +227,7 @@ def _entries(session: Session, documents: Sequence[Document], context: Context) 
     return [
         entry_of(
             each,
-            output_of(outputs[each.number]).as_of(today),
+            output_of(outputs[each.number]),
             works.get(each.number, each.number),
             texts.get(each.number),
         )

@@ -6,7 +6,6 @@ from typing import Any
 
 from starlette.responses import Response
 
-from metaharvest.config.kinds import STAGES
 from metaharvest.queries.pipeline import PipelineRecord
 from metaharvest.reports.phrasing import counted
 from metaharvest.rules import RULES
@@ -49,7 +48,7 @@ def show_failures(visit: Visit) -> Response:
         rows=found,
         chosen=chosen,
         about=RULES.get(rule or ""),
-        stages=[("", "all"), *((name, name) for name in STAGES.names())],
+        stages=[("", "all"), *((name, name) for name in visit.harvester.settings.pipeline.stage_names())],
         may_retry=_may_retry(visit),
         first=visit.link(_FAILURES, **chosen) if after else "",
         next=visit.link(_FAILURES, **chosen, after=found[-1].document_id) if len(found) >= _ON_A_PAGE else "",
