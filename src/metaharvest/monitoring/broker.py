@@ -53,7 +53,8 @@ def try_broker(address: str) -> None:
 
     with connected(address) as connection:
         channel = connection.channel()  # type: ignore[no-untyped-call]
-        exchange = Exchange(_CHECK, "fanout", auto_delete=True)  # type: ignore[no-untyped-call]
+        # It stays: another process may use it at this moment, and would miss it.
+        exchange = Exchange(_CHECK, "fanout")  # type: ignore[no-untyped-call]
         queue: Any = Queue(f"{_CHECK}.{uuid.uuid4().hex}", exchange, exclusive=True)(channel)  # type: ignore[no-untyped-call]
         queue.declare()
         producer: Any = Producer(channel)  # type: ignore[no-untyped-call]
