@@ -7,12 +7,17 @@ import http.client
 import logging
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import Mock
 
 import pytest
 from lxml import etree
 from starlette.requests import Request
 
 from metaharvest.database.engine import writers
+from metaharvest.web import application
+from metaharvest.web.provider.provider import Provider
+from metaharvest.web.turns import Busy
 from support.databases import on_one_database
 from support.harvester import Harvester, eml
 from support.provider import Served, checked, codes, document, served, store, texts
@@ -90,6 +95,31 @@ def test_a_browser_gets_a_page_with_forms(server: Served) -> None:
     assert server.get("?verb=Identify", Accept="text/html")[1]["content-type"].startswith("text/xml")
     of_java = server.get("", Accept="text/html, image/gif, image/jpeg, */*; q=0.2")
     assert codes(checked(of_java[2])) == ["badVerb"]
+
+
+def test_harvesters_wait_for_their_turns(harvester: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
+    store(harvester, *(document(f"a.{number}", eml(f"a.{number}.1")) for number in range(12)))
+
+    def harvested(server: Served) -> int:
+        query, number = LIST, 0
+        while True:
+            status, headers, body = server.get(query)
+            assert status == 200, (headers, body)
+            root = checked(body)
+            number += len(texts(root, "identifier"))
+            [token] = texts(root, "resumptionToken")
+            if not token:
+                return number
+            query = f"?verb=ListRecords&resumptionToken={token}"
+
+    with served(harvester, page_records=3, lists_at_once=1) as server, ThreadPoolExecutor(6) as harvesters:
+        assert list(harvesters.map(harvested, [server] * 6)) == [12] * 6
+        monkeypatch.setattr(application, "_WAIT_SECONDS", 0)
+        monkeypatch.setattr(Provider, "turn", Mock(side_effect=Busy))
+        status, headers, body = server.get(LIST)
+        assert (status, headers["retry-after"]) == (503, "5")
+        assert body.startswith(b"Many records are being read")
+        assert server.get("?verb=Identify")[0] == 200
 
 
 def test_an_internal_error_is_no_empty_list(harvester: Harvester, caplog: pytest.LogCaptureFixture) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import hashlib
 import logging
 import re
+import time
 from collections.abc import Sequence
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -30,6 +32,13 @@ log = logging.getLogger(__name__)
 _MOST_BYTES = 65_536
 """The largest body of a POST request."""
 
+_WAIT_SECONDS = 20.0
+"""The time that a request to the provider waits for its turn: harvesters give up after 30 seconds and more."""
+
+_MOST_WAITING = 100
+"""Requests to the provider at a time of which none gets a 503 at once."""
+
+_PAUSE = 0.1
 _LEAST_BYTES_GZIPPED = 1000
 _GZIP_LEVEL = 5
 _RETRY_SECONDS = 5
@@ -54,6 +63,8 @@ def application(
 ) -> ASGIApp:
     """The application that publishes with this provider and these pages, has this console at /console, and this API."""
 
+    waiting = _Waiting(provider)
+
     async def oai(request: Request) -> Response:
         if not request.url.query and request.method != "POST" and _is_browser(request.headers.get("accept", "")):
             if request.url.path.endswith("/"):
@@ -65,7 +76,7 @@ def application(
             if body is None:
                 return _sentence(413, f"A request has at most {_MOST_BYTES:,} bytes.")
             text = "&".join(filter(None, (text, body)))
-        return await run_in_threadpool(_answer, provider, text, request)
+        return await waiting.answer(text, request)
 
     async def form(request: Request) -> Response:
         """Redirect to the request of a form, without the fields that are empty."""
@@ -116,13 +127,40 @@ def application(
     return with_time_limit(with_path, _HEADERS)
 
 
+class _Waiting:
+    """The requests that wait for their turn at the provider. No thread waits.
+
+    Some harvesters give up at the first 503: https://github.com/Esri/geoportal-server-harvester/pull/101
+    """
+
+    def __init__(self, provider: Provider) -> None:
+        self._provider = provider
+        self._number = 0
+
+    async def answer(self, text: str, request: Request) -> Response:
+        """The answer to a request with these arguments; a sentence if it cannot have its turn."""
+        end = time.monotonic() + _WAIT_SECONDS
+        self._number += 1
+        try:
+            while True:
+                try:
+                    return await run_in_threadpool(_answer, self._provider, text, request)
+                except Busy:
+                    if self._number > _MOST_WAITING or time.monotonic() > end:
+                        words = "Many records are being read at this moment. Please try again."
+                        return _sentence(503, words, _RETRY_SECONDS)
+                await asyncio.sleep(_PAUSE)
+        finally:
+            self._number -= 1
+
+
 def _answer(provider: Provider, text: str, request: Request) -> Response:
-    """The answer to a request with these arguments. An error becomes a sentence."""
+    """The answer to a request with these arguments. An error becomes a sentence. Raises Busy."""
     asked = request.headers
     try:
         content = provider.answer(_pairs(text), address_of(request))
     except Busy:
-        return _sentence(503, "Many records are being read at this moment. Please try again.", _RETRY_SECONDS)
+        raise
     except DatabaseError as error:
         log.error("A request was not answered: %s", error)
         return _sentence(503, "The records cannot be read at this moment. Please try again.", _RETRY_DATABASE_SECONDS)

@@ -27,7 +27,7 @@ from metaharvest.web.provider.view import Public, View
 from metaharvest.web.turns import Turns
 
 _WAIT_SECONDS = 2
-"""The time that a request for one document waits for its turn. A list does not wait: it would hold a thread."""
+"""The time that a request for one document waits for its turn, in a thread."""
 
 
 class Provider:
@@ -63,7 +63,7 @@ class Provider:
     def _content(self, request: Request, now: datetime, address: str) -> bytes:
         if request.verb in ("Identify", "ListMetadataFormats"):
             return self._with_view(request, now)
-        with self.turn(address, 0 if request.verb != "GetRecord" else _WAIT_SECONDS):
+        with self.turn(address, 0):
             return self._with_view(request, now)
 
     def _with_view(self, request: Request, now: datetime) -> bytes:
