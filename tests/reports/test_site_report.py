@@ -214,7 +214,7 @@ def test_long_groups_are_cut_and_say_where_the_rest_is(session: Session, rows: J
 
     assert "and 412 more in the attached table" in text
     assert text.count(MISSING.message) == 3
-    assert "  birch.0.1, birch.1.1, birch.10.1, and 9 more" in text
+    assert "  birch.0.1, birch.1.1, birch.2.1, and 9 more" in text
 
 
 def test_a_document_that_failed_before_and_went_in_is_reported_as_repaired(session: Session, rows: JournalRows) -> None:

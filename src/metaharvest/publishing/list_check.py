@@ -8,6 +8,7 @@ from pathlib import Path
 from metaharvest.errors import ListError
 from metaharvest.harvest.decide import decide
 from metaharvest.model import Finding, ListedDocument
+from metaharvest.publishing.list_file import place_of
 from metaharvest.publishing.list_store import listed_documents
 
 
@@ -30,6 +31,6 @@ def checked_list(path: Path, *, files_allowed: bool) -> CheckedList:
         documents = tuple(listed_documents(path, files_allowed=files_allowed))
     except ListError as error:
         return CheckedList((), error.findings)
-    in_order = sorted(documents, key=lambda document: (document.document_id, document.revision))
+    in_order = sorted(documents, key=lambda each: (*place_of(each)[:2], each.document_id, each.revision))
     intents = decide(in_order, {}, 0, {})
     return CheckedList(documents, tuple(finding for intent in intents for finding in intent.findings))

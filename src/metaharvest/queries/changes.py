@@ -17,6 +17,7 @@ from sqlalchemy import Row, or_, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.batches import batches
+from metaharvest.database.document_order import place_of
 from metaharvest.database.models import HarvestLog, HarvestRun, HarvestSiteRun
 from metaharvest.errors import MetaharvestError
 from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, SiteRunKind, SiteRunStatus
@@ -230,7 +231,7 @@ def _of_sites(
             after.last,
             before.log_kept and after.log_kept,
             _totals(documents),
-            tuple(sorted(documents, key=lambda each: CHANGES.index(each.change))),
+            tuple(sorted(documents, key=lambda each: (CHANGES.index(each.change), place_of(each.document_id)))),
         )
 
 
@@ -361,7 +362,7 @@ def _standing(
             if each.outcome in _FAILING:
                 documents[each.document_id] = each
     harvest = None if end.last is None else replace(last[end.last], failing=number_lost or len(documents))
-    return _Standing(harvest, dict(sorted(documents.items())), log_kept=not number_lost)
+    return _Standing(harvest, documents, log_kept=not number_lost)
 
 
 def _ends(rows: Iterable[_Row], findings: Mapping[int, Sequence[StoredFinding]]) -> Iterable[_End]:

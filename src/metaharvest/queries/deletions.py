@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from metaharvest.database.document_order import by_document
 from metaharvest.database.models import HarvestDocument
 from metaharvest.model import DocumentState
 from metaharvest.sites.registry import find_site
@@ -26,5 +27,6 @@ def waiting_deletions(session: Session, site: str, limit: int) -> WaitingDeletio
     site_id = find_site(session, site).site_id
     its = (document.state == DocumentState.TO_CONFIRM.value, document.site_schedule_id == site_id)
     number = session.scalar(select(func.count()).where(*its)) or 0
-    first = select(document.document_id, document.title).where(*its).order_by(document.document_id).limit(limit)
-    return WaitingDeletions(number, tuple((row[0], row[1]) for row in session.execute(first)))
+    first = select(document.document_id, document.title).where(*its)
+    rows = session.execute(first.order_by(*by_document(document.document_id)).limit(limit))
+    return WaitingDeletions(number, tuple((row[0], row[1]) for row in rows))

@@ -16,6 +16,7 @@ from sqlalchemy import ColumnElement, Row, and_, exists, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.batches import batches
+from metaharvest.database.document_order import place_of
 from metaharvest.database.models import CatalogueDocument, HarvestDocument, SiteProblem
 from metaharvest.ledger.records import MISSING_SINCE
 from metaharvest.problems.follow import OPEN
@@ -112,7 +113,7 @@ def search_documents(
     found, following, share = _search(session, [*conditions, part], limit, after, None if whole else _SECONDS)
     known = {row.harvest_document_id for row in exact}
     others = (row for row in found if row.harvest_document_id not in known)
-    rows = [*exact, *sorted(others, key=lambda row: (row.document_id, row.revision))]
+    rows = [*exact, *sorted(others, key=lambda row: (place_of(row.document_id), row.revision))]
     return SearchPage((*_documents(session, rows, today), *unlisted), following, share)
 
 
@@ -135,7 +136,8 @@ def documents_with_rule(
 ) -> tuple[list[FoundDocument], RuleCursor | None]:
     """The documents with open problems of the wanted rule, by site; the next page begins `after` the cursor.
 
-    Each has only the findings of the rule. Raises MetaharvestError for an unknown site.
+    The documents of a site on one page are in their order. Each has only the findings of the rule. Raises
+    MetaharvestError for an unknown site.
     """
     today = as_of(session, today)
     if wanted.site is not None:
@@ -157,7 +159,7 @@ def documents_with_rule(
         query = select(*columns(_ledger, _COLUMNS), MISSING_SINCE).where(
             _ledger.site_schedule_id == site_id, _ledger.document_id.in_(own), *conditions_of(wanted, today)
         )
-        rows += session.execute(query.order_by(_ledger.document_id, _ledger.revision)).all()
+        rows += sorted(session.execute(query).all(), key=lambda row: (place_of(row.document_id), row.revision))
     found = []
     for each in _documents(session, rows, today, is_about_rule=True):
         own_findings = tuple(finding for finding in each.findings if finding.rule == wanted.rule)

@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Row, Select, and_, or_, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.batches import batches
+from metaharvest.database.document_order import place_of
 from metaharvest.database.models import IS_HARVEST, HarvestDocument, HarvestRun
 from metaharvest.ledger.entries import nights
 from metaharvest.ledger.records import MISSING_SINCE
@@ -116,7 +117,7 @@ def document_rows(
     limit: int | None = None,
     after: DocumentCursor | None = None,
 ) -> Iterator[DocumentRow]:
-    """The documents, site by site in the order of the names, each in the order of ids and revisions.
+    """The documents, site by site in the order of the names, each by scope, number and revision.
 
     With a rule, each has only the findings of it. The next page begins `after` the last document of this one. Raises
     MetaharvestError for an unknown site or rule.
@@ -141,7 +142,7 @@ def _rows(
         pages = _pages(session, [site for site, _ in sites], conditions, after, at_once)
     else:
         having = documents_with(session, wanted.rule)
-        named = [(site, each) for site, _ in sites for each in having.get(site, ())]
+        named = [(site, each) for site, _ in sites for each in sorted(having.get(site, ()), key=place_of)]
         pages = _named(session, named, conditions, after, at_once)
     names = dict(sites)
     for page in pages:
@@ -213,6 +214,9 @@ def conditions_of(wanted: DocumentFilter, today: date) -> list[ColumnElement[boo
     return conditions
 
 
+SORTED = 1000
+"""The rows of one site that are put into the order of documents, in which no index has them."""
+
 _ROWS = select(*columns(_ledger, _COLUMNS), MISSING_SINCE).order_by(_ledger.document_id, _ledger.revision)
 
 
@@ -223,15 +227,29 @@ def _pages(
     after: DocumentCursor | None,
     at_once: int,
 ) -> Iterator[Sequence[_LedgerRow]]:
-    """The rows of these sites, in groups of this number of one site."""
+    """The rows of these sites, in groups of this number of one site.
+
+    Up to SORTED rows of a site are in the order of documents, more of them in the order of an index.
+    """
     for site_id in sites:
         begin = after if after is not None and after.site_id == site_id else None
         query = _ROWS.where(_ledger.site_schedule_id == site_id, *conditions)
+        rows = session.execute(query.limit(SORTED + 1)).all()
+        if len(rows) <= SORTED:
+            rows = sorted(rows, key=_in_order)
+            if begin is not None:
+                rows = [row for row in rows if _in_order(row) > _in_order(begin)]
+            yield from batches(rows, at_once)
+            continue
         page = session.execute(_following(query, begin).limit(at_once)).all()
         while page:
             yield page
             is_last = len(page) < at_once
             page = [] if is_last else session.execute(_following(query, page[-1]).limit(at_once)).all()
+
+
+def _in_order(row: DocumentCursor | _LedgerRow) -> tuple[tuple[str, int, str], int]:
+    return place_of(row.document_id), row.revision
 
 
 def _named(
@@ -243,7 +261,8 @@ def _named(
 ) -> Iterator[Sequence[_LedgerRow]]:
     """The rows of these documents, each with its site, in groups: a rule has few documents of each of many sites."""
     if after is not None:
-        named = [each for each in named if each[0] != after.site_id or each[1] >= after.document_id]
+        begin = place_of(after.document_id)
+        named = [each for each in named if each[0] != after.site_id or place_of(each[1]) >= begin]
     for batch in batches(named, at_once):
         places = {each: place for place, each in enumerate(batch)}
         query = _ROWS.where(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, and_, bindparam, case, func, select
 from sqlalchemy.orm import Session
 
+from metaharvest.database.document_order import by_document
 from metaharvest.database.models import Base, HarvestDocument, HarvestLog, HarvestSiteRun, SiteCheckpoint
 from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, SiteRunKind
 from metaharvest.reports.findings import MAX_TITLE
@@ -22,7 +23,9 @@ _UNCHANGED = (
     select(_LEDGER.c.document_id, _LEDGER.c.revision, _LEDGER.c.document_url, _LEDGER.c.target_revision)
     .where(_LEDGER.c.site_schedule_id == bindparam("site"), _LEDGER.c.outcome == OutcomeKind.UNCHANGED.value)
     .order_by(
-        case((_LEDGER.c.target_revision > _LEDGER.c.revision, 0), else_=1), _LEDGER.c.document_id, _LEDGER.c.revision
+        case((_LEDGER.c.target_revision > _LEDGER.c.revision, 0), else_=1),
+        *by_document(_LEDGER.c.document_id),
+        _LEDGER.c.revision,
     )
     .limit(bindparam("limit"))
 )
@@ -143,7 +146,7 @@ def _logged(session: Session, here: ColumnElement[bool], limit: int) -> tuple[Na
         HarvestDocument.revision == HarvestLog.revision,
     )
     query = select(HarvestLog, HarvestDocument.title).outerjoin(HarvestDocument, same_document).where(here)
-    rows = session.execute(query.order_by(HarvestLog.document_id, HarvestLog.revision).limit(limit))
+    rows = session.execute(query.order_by(*by_document(HarvestLog.document_id), HarvestLog.revision).limit(limit))
     return tuple(_from_log(row, title or "") for row, title in rows)
 
 

@@ -12,6 +12,7 @@ from datetime import date
 from sqlalchemy import ColumnElement, and_, case, exists, func, select, true
 from sqlalchemy.orm import Session, aliased
 
+from metaharvest.database.document_order import by_document
 from metaharvest.database.hints import without_index
 from metaharvest.database.models import HarvestDetailLog, HarvestDocument, HarvestLog, SiteProblem
 from metaharvest.ledger.entries import nights
@@ -145,7 +146,7 @@ def _lines(
         .outerjoin(_LEDGER, same_document)
         .outerjoin(_PROBLEM, its_problem)
         .where(_LOG.site_run_id == site_run_id, which)
-        .order_by(_LOG.document_id.is_not(None), _LOG.document_id, _LOG.revision, _DETAIL.detail_log_id)
+        .order_by(_LOG.document_id.is_not(None), *by_document(_LOG.document_id), _LOG.revision, _DETAIL.detail_log_id)
         .limit(limit)
     )
     for log, detail, since, attempts, title, first_seen in session.execute(query):
@@ -218,7 +219,8 @@ def _unexplained(session: Session, site_run_id: int, limit: int) -> Iterator[Fin
     here = and_(_LOG.site_run_id == site_run_id, _LOG.outcome.in_(_NOT_FINE), no_finding)
     query = select(_LOG.outcome, func.count()).where(here).group_by(_LOG.outcome).order_by(func.count().desc())
     for value, count in session.execute(query).all():
-        rows = select(_LOG).where(here, _LOG.outcome == value).order_by(_LOG.document_id, _LOG.revision).limit(limit)
+        rows = select(_LOG).where(here, _LOG.outcome == value).limit(limit)
+        rows = rows.order_by(*by_document(_LOG.document_id), _LOG.revision)
         kind, lines = OutcomeKind(str(value)), tuple(map(_plain_line, session.scalars(rows)))
         if kind is OutcomeKind.DEFERRED:
             # The heading says as much; why they were put off is a finding of its own.

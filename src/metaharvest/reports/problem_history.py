@@ -13,6 +13,7 @@ from datetime import date
 from sqlalchemy import ColumnElement, and_, bindparam, distinct, exists, func, or_, select
 from sqlalchemy.orm import Session
 
+from metaharvest.database.document_order import by_document
 from metaharvest.database.hints import without_index
 from metaharvest.database.models import (
     IS_REAL,
@@ -250,8 +251,8 @@ def _by_rule(
         names = (
             select(_PROBLEM.document_id)
             .where(here, _PROBLEM.rule == rule, _PROBLEM.document_id.is_not(None))
-            .distinct()
-            .order_by(_PROBLEM.document_id)
+            .group_by(_PROBLEM.document_id)
+            .order_by(*by_document(_PROBLEM.document_id))
             .limit(limit)
         )
         documents = tuple(one_line(str(name)) for name in session.scalars(names))

@@ -22,6 +22,7 @@ from sqlalchemy import ColumnElement, DateTime, Row, and_, func, literal, or_, s
 from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import ReportsSettings
+from metaharvest.database.document_order import by_document
 from metaharvest.database.models import (
     DocumentTransfer,
     HarvestDetailLog,
@@ -220,7 +221,7 @@ def _document_rows(session: Session, site_run_id: int) -> Iterator[Sequence[obje
         .outerjoin(detail, detail.harvest_log_id == log.harvest_log_id)
         .outerjoin(ledger, same_document)
         .where(log.site_run_id == site_run_id, condition)
-        .order_by(log.document_id, log.revision, log.harvest_log_id, detail.detail_log_id)
+        .order_by(*by_document(log.document_id), log.revision, log.harvest_log_id, detail.detail_log_id)
         .execution_options(yield_per=_ROWS_AT_ONCE)
     )
     session.flush()
@@ -273,7 +274,7 @@ def _unchanged_rows(session: Session, site_run_id: int) -> Iterator[Sequence[obj
         select(ledger)
         .join(HarvestSiteRun, HarvestSiteRun.site_schedule_id == ledger.site_schedule_id)
         .where(HarvestSiteRun.site_run_id == site_run_id, ledger.outcome == OutcomeKind.UNCHANGED.value)
-        .order_by(ledger.document_id, ledger.revision)
+        .order_by(*by_document(ledger.document_id), ledger.revision)
         .execution_options(yield_per=_ROWS_AT_ONCE)
     )
     for row in session.scalars(query):

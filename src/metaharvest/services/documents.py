@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.accounts.audit import Decision
 from metaharvest.database.batches import batches
+from metaharvest.database.document_order import place_of
 from metaharvest.database.engine import database_errors, run_lock, writers
 from metaharvest.database.models import (
     IS_HARVEST,
@@ -172,11 +173,11 @@ def _documents_of(harvester: Harvester, target: Target, scope: str) -> list[str]
     else:
         with harvester.reading() as session:
             owned = owners.owned_between(session, *within)
-        held = sorted({*owned, *(each.document_id for each in target.held())})
+        held = [*{*owned, *(each.document_id for each in target.held())}]
     found = [document_id for document_id in held if scope_and_identifier(document_id)[0] == scope]
     if not found:
         raise MetaharvestError(f"The target has no document of the scope '{one_line(scope)}'. Nothing was changed.")
-    return found
+    return sorted(found, key=place_of)
 
 
 @dataclass(frozen=True, slots=True)
