@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import time
 from datetime import timedelta
@@ -15,7 +16,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from metaharvest.errors import SettingsError
 from metaharvest.pipeline.full_text.store import FileStore, delete_settled, open_store, place_of
 
-DIGEST = "ab" + "c" * 62
+DIGEST = hashlib.sha256(b"one").hexdigest()
 
 
 @pytest.fixture(params=["", "memory://alder"])
@@ -38,6 +39,33 @@ def test_a_file_is_written_read_and_deleted(store: FileStore) -> None:
         store.read(DIGEST)
 
 
+def test_a_damaged_file_is_not_read(store: FileStore) -> None:
+    store.put(DIGEST, b"on")
+    with pytest.raises(OSError, match="is damaged: 2 bytes have another SHA-256"):
+        store.read(DIGEST)
+
+
+def test_a_bucket_that_vanished_is_no_missing_file(tmp_path: Path) -> None:
+    class Buckets(MemoryFileSystem):  # type: ignore[misc]
+        protocol = "oci"
+        cachable = False
+
+        @classmethod
+        def _strip_protocol(cls, path: str) -> str:
+            return f"/{path.removeprefix('oci://').strip('/')}"
+
+    fsspec.register_implementation("oci", Buckets, clobber=True)
+    files = open_store(tmp_path, "oci://oak/files")
+    for ask in (files.has, files.read):
+        with pytest.raises(OSError, match="there is no bucket oak") as raised:
+            ask(DIGEST)
+        assert raised.value.errno == errno.EIO
+    Buckets().mkdir("/oak")
+    assert not files.has(DIGEST)
+    with pytest.raises(FileNotFoundError):
+        files.read(DIGEST)
+
+
 def test_a_file_that_is_written_at_this_moment_is_not_deleted(store: FileStore) -> None:
     store.put(DIGEST, b"one")
     assert not delete_settled(store, DIGEST, timedelta(hours=1))
@@ -52,7 +80,7 @@ def test_a_file_that_is_written_at_this_moment_is_not_deleted(store: FileStore) 
 
 def test_the_place_is_the_digest(tmp_path: Path) -> None:
     open_store(tmp_path).put(DIGEST, b"one")
-    assert (tmp_path / "files" / "ab" / "cc" / DIGEST).read_bytes() == b"one"
+    assert (tmp_path / "files" / DIGEST[:2] / DIGEST[2:4] / DIGEST).read_bytes() == b"one"
     for wrong in ("../../etc/passwd", DIGEST.upper(), ""):
         with pytest.raises(ValueError, match="no SHA-256"):
             place_of(wrong)

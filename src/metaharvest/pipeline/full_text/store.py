@@ -7,6 +7,7 @@ was killed is deleted in the end, too.
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 import tempfile
@@ -41,7 +42,7 @@ class FileStore(Protocol):
         """Write the file, whole or not at all, and note that it is unconfirmed."""
 
     def read(self, sha256: str) -> bytes:
-        """The bytes of a file. Raises FileNotFoundError."""
+        """The bytes of a file, which have this digest. Raises FileNotFoundError."""
 
     def has(self, sha256: str) -> bool:
         """True if there is such a file."""
@@ -133,7 +134,7 @@ class FolderStore:
 
     def read(self, sha256: str) -> bytes:
         """See FileStore."""
-        return self.path(sha256).read_bytes()
+        return _checked(self.path(sha256).read_bytes(), sha256, self.place)
 
     def has(self, sha256: str) -> bool:
         """See FileStore."""
@@ -201,13 +202,21 @@ class _ObjectStore:
 
     def read(self, sha256: str) -> bytes:
         """See FileStore."""
-        with _store_errors(self.place, may_be_missing=True):
-            return bytes(self._system.cat_file(self._path(place_of(sha256))))
+        try:
+            with _store_errors(self.place, may_be_missing=True):
+                content = bytes(self._system.cat_file(self._path(place_of(sha256))))
+        except FileNotFoundError:
+            self._require_bucket()
+            raise
+        return _checked(content, sha256, self.place)
 
     def has(self, sha256: str) -> bool:
         """See FileStore."""
         with _store_errors(self.place):
-            return bool(self._system.exists(self._path(place_of(sha256))))
+            if self._system.exists(self._path(place_of(sha256))):
+                return True
+        self._require_bucket()
+        return False
 
     def delete(self, sha256: str) -> None:
         """See FileStore."""
@@ -248,6 +257,21 @@ class _ObjectStore:
 
     def _path(self, place: str) -> str:
         return f"{self._root}/{place}"
+
+    def _require_bucket(self) -> None:
+        """Raises OSError without the bucket: to fsspec, a file that is missing is then the same."""
+        bucket = self._root.lstrip("/").partition("/")[0]
+        with _store_errors(self.place):
+            if self._has_buckets and not self._system.exists(bucket):
+                raise FileNotFoundError(f"there is no bucket {bucket}")
+
+
+def _checked(content: bytes, sha256: str, place: str) -> bytes:
+    """The bytes of a file, if they are whole. Raises OSError."""
+    if hashlib.sha256(content).hexdigest() != sha256:
+        text = f"the file {place_of(sha256)} in {place} is damaged: {len(content):,} bytes have another SHA-256"
+        raise OSError(errno.EIO, text)
+    return content
 
 
 @contextmanager
