@@ -213,8 +213,9 @@ RULES: dict[str, Rule] = {
         "No trustworthy encrypted connection",
         "The certificate has expired, is self-signed, belongs to another host, comes from an unknown "
         "authority, or no common TLS version was found.",
-        "Have the certificate renewed, with its intermediate certificates. For an authority of your own, "
-        "the harvester's administrator can set http.ca_file, or --ca-file for one site.",
+        "Have the certificate renewed, with its intermediate certificates. If it comes from an authority of your "
+        "own, the harvester's administrator can trust that authority for one site (its file of trusted certificates), "
+        "or for all sites (`ca_file` in `[http]` of the settings, which `check` reads, too).",
     ),
     "http.status": Rule(
         "The server answered with an error",

@@ -853,3 +853,17 @@ def test_json_says_everything_about_every_entry(site: SiteFolder) -> None:
         "file": "rain.xml",
         "package_id_written": True,
     }
+
+
+def test_the_same_problem_of_many_files_is_printed_once(site: SiteFolder) -> None:
+    for number in range(1, 9):
+        site.put(f"no-revision-{number}.xml", f"alder.{number}")
+    for name in ("gauge.xml", "gauge-copy.xml", "weir.xml", "weir-copy.xml"):
+        site.put(name, f"{name[:4].strip('-')}.1.1")
+    said = site.build().out
+    assert said.count("is no docid") == 1
+    assert "  The same at 7 more places:\n    no-revision-2.xml:" in said
+    assert "    and 2 more: --json has all of them.\n" in said
+    assert said.count("the same docid as") == 2, "two documents have copies"
+    assert said.count("  The same at 1 more place:\n") == 2
+    assert len(problems(site.built(code=1))) == 12

@@ -760,6 +760,7 @@ class TestACertificate:
         with tls_server(authority.issue_cert("127.0.0.1")) as server:
             finding = refused(fetcher, server.url("/x"), "http.tls")
             assert "authority that this harvester does not trust" in finding.message
+            assert "send the certificate of the authority to the harvester's administrator" in finding.remedy
             assert server.requests == []
 
     def test_for_another_host_is_not(self, authority: trustme.CA, ca_file: Path, fetcher_with: MakeFetcher) -> None:

@@ -33,10 +33,12 @@ class FindingPrinter:
         self.console = Console(highlight=False, emoji=False, markup=False)
         self._is_plain = not self.console.is_terminal
 
-    def finding(self, place: str, finding: Finding, docid: str, file: Path | None, others: Sequence[str] = ()) -> None:
+    def finding(
+        self, place: str, finding: Finding, docid: str, file: Path | None, others: Sequence[str] = (), more: int = 0
+    ) -> None:
         """Print one finding: its place, the fault, the line of `file` or else the excerpt, the remedy.
 
-        `others` are more places with the same finding.
+        `others` are more places with the same finding, `more` is the number of places that are not named.
         """
         head = Text().append(place, style="bold")
         head.append(f"  {finding.level.value}", style=_STYLES[finding.level])
@@ -49,10 +51,12 @@ class FindingPrinter:
         if finding.remedy:
             self._print(Text().append("What to do: ", style="green").append(one_line(finding.remedy, _MESSAGE)), 2)
         if others:
-            number = "1 more place" if len(others) == 1 else f"{len(others):,} more places"
-            self._print(Text(f"The same at {number}:"), 2)
+            number = len(others) + more
+            self._print(Text(f"The same at {number:,} more {'place' if number == 1 else 'places'}:"), 2)
         for other in others:
             self._print(Text(other), 4)
+        if more:
+            self._print(Text(f"and {more:,} more: --json has all of them."), 4)
         self.console.print()
 
     def more(self, numbers: Mapping[str, int], most: int, option: str) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 _MOST_FINDINGS = 50
 """The limit for each rule: a fault of one document is often a fault of many."""
 
+_MOST_PLACES = 5
+"""The files that are named after the first one with the same problem."""
+
+_QUOTED = re.compile("'[^']*'")
 _MOST_CHANGES = 200
 _SHOWN = {
     Change.ADDED: "new",
@@ -47,16 +52,32 @@ _COUNTED = {
 
 
 def print_findings(findings: Iterable[tuple[str, Finding]], *, are_paths: bool = False) -> None:
-    """Print findings, each with its file; `are_paths`: it is a path, so that its lines can be shown."""
+    """Print findings, each with its file; `are_paths`: it is a path, so that its lines can be shown.
+
+    The same problem of several files is printed once, with the first places.
+    """
     from metaharvest.cli.finding_text import FindingPrinter, place_in
 
+    found = list(findings)
+    files = {file for file, _ in found}
+    same: dict[tuple[str, ...], list[tuple[str, Finding]]] = {}
+    for file, finding in found:
+        same.setdefault(_problem(finding, files), []).append((file, finding))
     printer, rules = FindingPrinter(), Counter[str]()
-    for file, finding in findings:
+    for (file, finding), *others in same.values():
         rules[finding.rule] += 1
         if rules[finding.rule] <= _MOST_FINDINGS:
             path = Path(file) if are_paths else None
-            printer.finding(place_in(one_line(file), finding), finding, finding.docid, path)
+            places = [place_in(one_line(name), each) for name, each in others[:_MOST_PLACES]]
+            more = len(others) - len(places)
+            printer.finding(place_in(one_line(file), finding), finding, finding.docid, path, places, more)
     printer.more(rules, _MOST_FINDINGS, "--json")
+
+
+def _problem(finding: Finding, files: Collection[str]) -> tuple[str, ...]:
+    """The problem without its place: the message without names of files and without quoted values."""
+    words = [word for word in finding.message.split() if word.strip(",:.") not in files]
+    return finding.rule, finding.level.value, _QUOTED.sub("''", " ".join(words))
 
 
 def print_changes(changes: Iterable[ListChange]) -> None:

@@ -290,9 +290,9 @@ def _tls(exchange: Exchange, where: str) -> tuple[Finding, bool]:
         "http.tls",
         f"{where}: the certificate of {host} is not accepted: {problem}.",
         Remedy(
-            "Ask the keepers of the web server to renew or correct its certificate. For an authority of your own, the "
-            "harvester's administrator can name its certificate in the settings (http.ca_file), or for your site alone "
-            "({}).",
+            "Ask the keepers of the web server to renew or correct its certificate. If it comes from an authority of "
+            "your own, send the certificate of the authority to the harvester's administrator, who can trust it for "
+            "this site ({}), or for all sites (ca_file in the section [http] of the settings).",
             todo("sites.set_authorities"),
         ),
     ), False
