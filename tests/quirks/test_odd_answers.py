@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from metaharvest.errors import FetchError, ListError
-from metaharvest.model import Level
+from metaharvest.model import Level, ListMethod
 from support.http_server import Asking
 from support.oai_harvest import Harvested, harvest
 from support.oai_quirks import ALL, in_page, page, record, repository
@@ -91,13 +91,14 @@ def test_what_is_odd_outside_of_records_costs_none(before: bytes, behind: bytes,
 
 
 # Warnings of PHP before the answer: https://github.com/pkp/pkp-lib/issues/318
+@pytest.mark.parametrize("method", ListMethod)
 @pytest.mark.parametrize("encoding", ["UTF-8", "ISO-8859-1"])
-def test_a_warning_before_the_answer_costs_nothing_and_is_shown(encoding: str) -> None:
+def test_a_warning_before_the_answer_costs_nothing_and_is_shown(encoding: str, method: ListMethod) -> None:
     notice = b"<br />\n<b>Deprecated</b>: Creation of dynamic property in <b>Oai.php</b> on line <b>68</b><br />\n"
     with OaiServer(30) as server:
         server.records["oai:test:17"].title = "Fr\xf6gs"
         server.tamper = lambda body, _: notice + body.decode().replace("UTF-8", encoding).encode(encoding)
-        found = harvest(server.base_url)
+        found = harvest(server.base_url, method=method)
         assert (sorted(found.good), found.broken) == (sorted(ALL), None)
         assert set(found.rules) == {"oai.ill-formed"}
         assert any("Fr\xf6gs".encode() in (each.content or b"") for each in found.records)

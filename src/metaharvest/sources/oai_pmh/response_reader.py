@@ -223,10 +223,11 @@ class ResponseReader:
 
 
 def _without_notice(file: BinaryIO) -> bytes:
-    """The text before the answer in `file`, which is at its start before and afterwards; there it is blank from now on.
+    """The text before the answer in `file`, which is at its start afterwards; there it is blank from now on.
 
     Empty if there is none.
     """
+    file.seek(0)
     head = file.read(NOTICE)
     notice = head[: notice_before(head)]
     file.seek(0)
