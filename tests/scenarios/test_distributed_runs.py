@@ -395,6 +395,10 @@ def test_coordinators_at_once_open_one_run(harvester: Harvester, server: HttpSer
     assert codes == [0, 0, 0]
     assert harvester.rows("SELECT run_id FROM harvest_run") == [(1,)]
     assert harvester.rows("SELECT subject FROM job") == [("alder",)]
+    # A coordinator whose clock is behind does not end a run that another one has opened for the next day.
+    harvester.rows("UPDATE harvest_run SET harvest_date = '2999-01-01', due_sites_of = NULL")
+    tick(harvester)
+    assert harvester.rows("SELECT state FROM job") == [("ready",)]
 
 
 def test_two_sites_that_list_one_document_at_the_same_time_lose_nothing(

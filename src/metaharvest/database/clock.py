@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import TextClause, text
+from sqlalchemy import Engine, TextClause, text
 from sqlalchemy.orm import Session
+
+from metaharvest.database.engine import database_errors, readers
+from metaharvest.errors import DatabaseError
 
 _EXPRESSIONS = {
     "postgresql": "timezone('UTC', clock_timestamp())",
     "mariadb": "UTC_TIMESTAMP(6)",
     "mysql": "UTC_TIMESTAMP(6)",
 }
+_READ_EVERY = 60.0
 _NOW = {dialect: text(f"SELECT {expression}") for dialect, expression in _EXPRESSIONS.items()}
 
 
@@ -28,3 +36,35 @@ def now_by_database(session: Session) -> datetime | TextClause:
     """The same as a value for a statement, which the database calculates itself."""
     expression = _EXPRESSIONS.get(session.get_bind().dialect.name)
     return datetime.now(UTC) if expression is None else text(expression)
+
+
+class DatabaseClock:
+    """The clock of the database for one process, which reads it once a minute while its `engine` is open.
+
+    In between, and while the database is away, the time goes on from the last answer. Before the first one it is the
+    time of this machine.
+    """
+
+    def __init__(self, engine: Callable[[], Engine | None]) -> None:
+        self._engine = engine
+        self._answer: tuple[datetime, float] | None = None
+        self._next = 0.0
+        self._reading = threading.Lock()
+
+    def __call__(self) -> datetime:
+        """The time, in UTC."""
+        engine = self._engine()
+        if engine is not None and time.monotonic() >= self._next and self._reading.acquire(blocking=False):
+            try:
+                self._read(engine)
+            finally:
+                self._reading.release()
+        if self._answer is None:
+            return datetime.now(UTC)
+        answer, at = self._answer
+        return answer + timedelta(seconds=time.monotonic() - at)
+
+    def _read(self, engine: Engine) -> None:
+        with suppress(DatabaseError), database_errors(engine), readers(engine)() as session:
+            self._answer = database_now(session), time.monotonic()
+        self._next = time.monotonic() + _READ_EVERY

@@ -241,7 +241,7 @@ class _Coordinator:
             return STOPPED
         if runs_too_long(self._now, run.started_at, self._settings.harvester.run_deadline):
             return RUN_DEADLINE
-        if run.harvest_date != self.today and (self._is_time() or run.due_sites_of is None):
+        if run.harvest_date < self.today and (self._is_time() or run.due_sites_of is None):
             return NEXT_DAY
         return None
 

@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from metaharvest.config.settings import Settings
 from metaharvest.config.trust_store import BadAuthorities, read_authorities
 from metaharvest.database import dialects
+from metaharvest.database.clock import database_now
 from metaharvest.database.engine import (
     SAYS_MORE,
     database_errors,
@@ -37,7 +38,7 @@ from metaharvest.monitoring.check import Check, ok, problem, warning
 from metaharvest.monitoring.pipeline_checks import check_pipeline
 from metaharvest.monitoring.settings_checks import check_secret
 from metaharvest.monitoring.target_checks import check_targets
-from metaharvest.monitoring.worker_checks import check_workers
+from metaharvest.monitoring.worker_checks import check_clock, check_workers
 from metaharvest.queries.outbox import outbox_state
 from metaharvest.reports.phrasing import counted
 from metaharvest.sites.clock_checks import LONGEST_PAUSE, is_too_far, long_pause, some_of, wrong_clock
@@ -67,6 +68,9 @@ def check_database(settings: Settings, now: datetime) -> Iterator[Check]:
             with database_errors(engine), engine.connect() as connection:
                 yield from _server(connection, settings.http.max_document_bytes)
             with database_errors(engine), readers(engine)() as session:
+                if settings.workers.broker:
+                    yield from check_clock(now, shared := database_now(session))
+                    now = shared
                 yield from _runs(session, engine, now)
                 settings = settings.with_split_sites(split_sites(session))
                 yield from check_targets(Targets(settings, engine), read_sites(session))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from sqlalchemy.orm import Session
 
@@ -18,6 +18,7 @@ from metaharvest.queries.jobs import job_numbers, number_failed_since, workers
 from metaharvest.reports.phrasing import counted
 
 _SEEN_WITHIN = timedelta(minutes=2)
+_CLOCKS_DIFFER = timedelta(minutes=1)
 _FAILED_WITHIN = timedelta(days=1)
 _LONGEST_WAIT = timedelta(hours=1)
 
@@ -54,6 +55,18 @@ def check_workers(session: Session, settings: Settings) -> Iterator[Check]:
             "failed jobs",
             f"{counted(failed, 'job')} failed in the last day, after several attempts: "
             f"{todo('jobs.list')} with --state failed lists them, {todo('jobs.show')} says why.",
+        )
+
+
+def check_clock(machine: datetime, database: datetime) -> Iterator[Check]:
+    """A warning if the clock of this machine differs from the clock of the database, by which workers go."""
+    ahead = machine - database
+    if abs(ahead) > _CLOCKS_DIFFER:
+        word = "ahead of" if ahead > timedelta() else "behind"
+        yield warning(
+            "clock of this machine",
+            f"It is {counted(round(abs(ahead) / timedelta(minutes=1)), 'minute')} {word} the clock of the database, "
+            "by which workers go. Set one of them right, for example by NTP.",
         )
 
 

@@ -64,7 +64,7 @@ class Harvester:
     ) -> None:
         self._settings = settings
         self.actor = actor
-        self.now = clock
+        self.now = self._clock_of_database() if settings.workers.broker and clock is utc_now else clock
         self._given_engine = engine
         self._given_target = target
         self._given_targets = targets
@@ -94,6 +94,12 @@ class Harvester:
         """Close the database, if it was opened here."""
         if self._given_engine is None and "engine" in vars(self):
             self.engine.dispose()
+
+    def _clock_of_database(self) -> Callable[[], datetime]:
+        """The clock that all machines with workers share: their own clocks may differ."""
+        from metaharvest.database.clock import DatabaseClock
+
+        return DatabaseClock(lambda: vars(self).get("engine"))
 
     def today(self) -> date:
         """The date in the harvester's time zone."""

@@ -1,0 +1,45 @@
+"""The clock that all machines with workers share."""
+
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Self
+
+import pytest
+
+from metaharvest.database import clock
+from metaharvest.monitoring.worker_checks import check_clock
+from support.databases import TestDatabase
+from support.harvester import Harvester
+
+
+class TenMinutesAhead(datetime):
+    """The clock of a machine that is wrong."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> Self:
+        right = datetime.now(tz) + timedelta(minutes=10)
+        return cls.fromtimestamp(right.timestamp(), tz)
+
+
+@pytest.fixture
+def machine_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock, "datetime", TenMinutesAhead)
+
+
+@pytest.mark.usefixtures("machine_ahead")
+def test_with_workers_the_time_is_the_time_of_the_database(harvester: Harvester, database: TestDatabase) -> None:
+    settings = harvester.config.read_text(encoding="utf-8")
+    harvester.config.write_text(f'{settings}[workers]\nbroker = "amqp://guest@127.0.0.1:1/"\n', encoding="utf-8")
+    opened = harvester.opened()
+    opened.engine  # noqa: B018 - it is read only while the database is open
+    minutes = round((opened.now() - datetime.now(UTC)) / timedelta(minutes=1))
+    opened.close()
+    assert minutes == (10 if database.kind == "sqlite" else 0)
+
+
+def test_a_machine_with_another_time_than_the_database_is_a_warning() -> None:
+    now = datetime(2026, 11, 20, tzinfo=UTC)
+    assert not list(check_clock(now, now + timedelta(seconds=50)))
+    [warning] = check_clock(now + timedelta(minutes=10), now)
+    assert "It is 10 minutes ahead of the clock of the database" in warning.message
+    [warning] = check_clock(now - timedelta(minutes=1, seconds=1), now)
+    assert "It is 1 minute behind the clock of the database" in warning.message
