@@ -106,6 +106,16 @@ def test_a_warning_before_the_answer_costs_nothing_and_is_shown(encoding: str, m
             assert "'Deprecated : Creation of dynamic property in Oai.php on line 68'" in found.words("oai.ill-formed")
 
 
+# Notices of PHP in the XML: https://github.com/omeka/Omeka/issues/610
+def test_a_notice_between_records_is_no_lost_record() -> None:
+    with OaiServer(30) as server:
+        server.tamper = lambda body, _: body.replace(b"</record>", b"</record><br />\n<b>Notice</b>: x in <b>a.php</b>")
+        found = harvest(server.base_url)
+        assert (sorted(found.good), found.broken) == (sorted(ALL), None)
+        assert [(each.rule, each.level) for each in found.findings] == [("oai.protocol", Level.WARNING)]
+        assert "90 elements of HTML between its records, such as <br>" in found.words("oai.protocol")
+
+
 # A page for people that shows an answer is a page. The entities of a DTD count.
 @pytest.mark.parametrize(
     ("before", "words"),

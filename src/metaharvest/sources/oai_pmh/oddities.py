@@ -68,6 +68,13 @@ _KINDS = {
         "The repository's keeper should write only records into a list, and a resumptionToken at its end.",
         Level.ERROR,
     ),
+    # https://github.com/omeka/Omeka/issues/610
+    "notice": (
+        "oai.protocol",
+        "The list has {0:,} elements of HTML between its records, such as {1}, in which programs write warnings.",
+        "The repository's keeper should find their reason, and let them go to the log. No record is lost by them.",
+        Level.WARNING,
+    ),
     "tokens": (
         "oai.token",
         "{0:,} of the list's answers have several resumption tokens; the last that is not empty was followed ({1}).",

@@ -56,6 +56,9 @@ _LARGEST = 52_428_800
 
 _BESIDE = ("responseDate", "error", "resumptionToken")
 _KNOWN = {*_BESIDE, "request", "requestURL"}
+_OF_NOTICES = ("br", "b", "font")
+"""The elements of warnings as PHP writes them."""
+
 _MOST_CONTAINERS = 10
 
 
@@ -217,7 +220,7 @@ def _complete(
             elif is_list and name == local:
                 yield _taken(child, answer, take)
             elif is_list and name not in _KNOWN:
-                answer.odd.note("element", f"<{name}>")
+                answer.odd.note("notice" if name in _OF_NOTICES else "element", f"<{name}>")
     if not is_whole:
         child = None
         del parent[:number]
