@@ -19,6 +19,16 @@ _COMMON = 0.2
 
 _FEW = 50
 
+_GRAMMAR = (
+    "the and for with from that this these those which are was were has have had not but its their them they than then "
+    "into onto over under between during after before while both each other some all more most can may also such our "
+    "der die das den dem des ein eine einer und von vom zur zum aus bei mit nach auf als wie ist sind wird werden "
+    "nicht les des une est sont dans par pour sur avec entre ces leur leurs que qui aux los las del una con por "
+    "para como entre sus dos das uma com dei della delle nel sono che voor van het een"
+)
+_FUNCTION_WORDS = frozenset(_GRAMMAR.split())
+"""Words that outputs share by grammar alone. Where there are few outputs, their number does not show it."""
+
 Frequencies = Callable[[Collection[str]], Mapping[str, int]]
 """See SearchIndex.frequencies."""
 
@@ -56,5 +66,5 @@ def _counted(record: Record) -> Counter[str]:
 
 
 def _is_telling(term: str) -> bool:
-    """False for short words and for numbers; a part of a run without blanks is short."""
-    return not term.isdigit() and (len(term) > 2 or not term.isascii())
+    """False for short words, words of grammar and numbers; a part of a run without blanks is short."""
+    return not term.isdigit() and term not in _FUNCTION_WORDS and (len(term) > 2 or not term.isascii())
