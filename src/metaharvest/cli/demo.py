@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from metaharvest.services.harvester import Harvester
 
 _HOST = "127.0.0.1"
-_BROKER = "amqp://guest:guest@127.0.0.1:5672//"
+BROKER = "amqp://guest:guest@127.0.0.1:5672//"
 _WORD = "saltation"
 """A word in the full text of one paper of the library."""
 _WORKERS = ("worker-1", "worker-2")
@@ -70,7 +70,7 @@ def command(nights: int, folder: Path | None, workers: bool, serve: bool, port: 
         _require_port(port)
     folder = _empty_folder(folder)
     url = f"http://{_HOST}:{port}" if serve and port else ""
-    with new_installation(folder, url, _BROKER if workers else "") as harvester:
+    with new_installation(folder, url, BROKER if workers else "") as harvester:
         if workers:
             _require_broker(harvester)
         first_night = harvester.today() - timedelta(days=nights - 1)
