@@ -16,8 +16,7 @@ from starlette.requests import Request
 
 from metaharvest.database.engine import writers
 from metaharvest.web import application
-from metaharvest.web.provider.provider import Provider
-from metaharvest.web.turns import Busy
+from metaharvest.web.turns import Turns
 from support.databases import on_one_database
 from support.harvester import Harvester, eml
 from support.provider import Served, checked, codes, document, served, store, texts
@@ -114,12 +113,14 @@ def test_harvesters_wait_for_their_turns(harvester: Harvester, monkeypatch: pyte
 
     with served(harvester, page_records=3, lists_at_once=1) as server, ThreadPoolExecutor(6) as harvesters:
         assert list(harvesters.map(harvested, [server] * 6)) == [12] * 6
+        monkeypatch.setattr(Turns, "_has_room", Mock(return_value=False))
         monkeypatch.setattr(application, "_WAIT_SECONDS", 0)
-        monkeypatch.setattr(Provider, "turn", Mock(side_effect=Busy))
-        status, headers, body = server.get(LIST)
-        assert (status, headers["retry-after"]) == (503, "5")
-        assert body.startswith(b"Many records are being read")
-        assert server.get("?verb=Identify")[0] == 200
+        record = "?verb=GetRecord&metadataPrefix=oai_dc&identifier=oai:127.0.0.1:a.1"
+        for query in (LIST, record, "?verb=ListSets", "?verb=ListIdentifiers&resumptionToken=x&y=Identify"):
+            status, headers, body = server.get(query)
+            assert (status, headers["retry-after"]) == (503, "5")
+            assert body.startswith(b"Many records are being read")
+        assert server.get("?verb=Identify")[0] == server.get("?verb=ListMetadataFormats")[0] == 200
 
 
 def test_an_internal_error_is_no_empty_list(harvester: Harvester, caplog: pytest.LogCaptureFixture) -> None:

@@ -15,7 +15,6 @@ from metaharvest.database.models import CatalogueDocument, HarvestSiteSchedule
 from metaharvest.errors import SettingsError
 from metaharvest.services import harvester as services
 from metaharvest.web.server import describe
-from metaharvest.web.turns import Busy
 from support.databases import on_one_database
 from support.harvester import Harvester, eml
 from support.journal_rows import JournalRows
@@ -498,19 +497,6 @@ def test_a_list_of_a_period_whose_rest_has_changed_ends(harvester: Harvester) ->
         [token] = texts(root, "resumptionToken")
         harvester.rows("UPDATE catalogue_document SET changed_at = '2026-03-01 00:00:00'")
         assert codes(ask("ListRecords", resumptionToken=token)) == ["noRecordsMatch"]
-
-
-@on_one_database
-def test_more_lists_and_records_than_allowed_are_put_off(filled: Harvester) -> None:
-    with asked(filled, lists_at_once=1) as ask:
-        with ask.provider.turn():
-            with pytest.raises(Busy):
-                ask("ListRecords", metadataPrefix="oai_dc")
-            with pytest.raises(Busy):
-                ask("GetRecord", metadataPrefix="oai_dc", identifier="oai:frogs.org:1")
-            ask("Identify")
-        ask("ListRecords", metadataPrefix="oai_dc")
-        ask("GetRecord", metadataPrefix="oai_dc", identifier="oai:frogs.org:1")
 
 
 @on_one_database

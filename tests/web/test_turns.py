@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import ExitStack
 
 import pytest
@@ -37,6 +38,55 @@ def test_a_single_place_is_for_anybody() -> None:
         pass
     with turns.turn("192.0.2.1", 0):
         pass
+
+
+def test_requests_wait_in_their_order_in_threads_and_without_them() -> None:
+    turns, came = Turns(1), list[str]()
+
+    async def asked(address: str) -> None:
+        async with turns.turn_without_thread(address, 10):
+            came.append(address)
+            await asyncio.sleep(0)
+
+    def asked_in_thread(address: str) -> None:
+        with turns.turn(address, 10):
+            came.append(address)
+
+    async def all_asked() -> None:
+        async with turns.turn_without_thread("192.0.2.9", 9):
+            tasks = []
+            for number, address in enumerate(("192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4")):
+                asking = asyncio.to_thread(asked_in_thread, address) if number == 1 else asked(address)
+                tasks.append(asyncio.create_task(asking))
+                while len(turns._waiting) < len(tasks):
+                    await asyncio.sleep(0.001)
+            tasks.pop().cancel()
+            with pytest.raises(Busy):
+                async with turns.turn_without_thread("192.0.2.5", 0.01):
+                    pass
+            await asyncio.sleep(0)
+            assert ([each.client for each in turns._waiting], came) == (
+                ["192.0.2.1", "192.0.2.2", "192.0.2.3"], []
+            )  # fmt: skip
+        await asyncio.gather(*tasks)
+
+    asyncio.run(all_asked())
+    assert came == ["192.0.2.1", "192.0.2.2", "192.0.2.3"]
+    assert (turns._waiting, turns._under_way) == ([], {})
+
+
+def test_a_turn_of_another_address_is_not_behind_those_of_one_that_has_its_half() -> None:
+    turns = Turns(2)
+
+    async def asked() -> None:
+        async with turns.turn_without_thread("192.0.2.1", 9):
+            waiting = asyncio.create_task(turns.turn_without_thread("192.0.2.1", 10).__aenter__())
+            await asyncio.sleep(0)
+            async with turns.turn_without_thread("192.0.2.2", 1):
+                waiting.cancel()
+
+    asyncio.run(asked())
+    assert (turns._waiting, turns._under_way) == ([], {})
 
 
 @pytest.mark.parametrize(

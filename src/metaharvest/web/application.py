@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import hashlib
 import logging
 import re
-import time
 from collections.abc import Sequence
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -35,10 +33,9 @@ _MOST_BYTES = 65_536
 _WAIT_SECONDS = 20.0
 """The time that a request to the provider waits for its turn: harvesters give up after 30 seconds and more."""
 
-_MOST_WAITING = 100
-"""Requests to the provider at a time of which none gets a 503 at once."""
+_WITHOUT_TURN = (("verb", "Identify"), ("verb", "ListMetadataFormats"))
+"""Arguments of requests that read neither a list nor a record; a request with two verbs is refused."""
 
-_PAUSE = 0.1
 _LEAST_BYTES_GZIPPED = 1000
 _GZIP_LEVEL = 5
 _RETRY_SECONDS = 5
@@ -63,8 +60,6 @@ def application(
 ) -> ASGIApp:
     """The application that publishes with this provider and these pages, has this console at /console, and this API."""
 
-    waiting = _Waiting(provider)
-
     async def oai(request: Request) -> Response:
         if not request.url.query and request.method != "POST" and _is_browser(request.headers.get("accept", "")):
             if request.url.path.endswith("/"):
@@ -76,7 +71,7 @@ def application(
             if body is None:
                 return _sentence(413, f"A request has at most {_MOST_BYTES:,} bytes.")
             text = "&".join(filter(None, (text, body)))
-        return await waiting.answer(text, request)
+        return await _in_turn(provider, text, request)
 
     async def form(request: Request) -> Response:
         """Redirect to the request of a form, without the fields that are empty."""
@@ -127,40 +122,26 @@ def application(
     return with_time_limit(with_path, _HEADERS)
 
 
-class _Waiting:
-    """The requests that wait for their turn at the provider. No thread waits.
+async def _in_turn(provider: Provider, text: str, request: Request) -> Response:
+    """The answer to a request with these arguments, when it has its turn; a sentence if it has to wait too long.
 
     Some harvesters give up at the first 503: https://github.com/Esri/geoportal-server-harvester/pull/101
     """
-
-    def __init__(self, provider: Provider) -> None:
-        self._provider = provider
-        self._number = 0
-
-    async def answer(self, text: str, request: Request) -> Response:
-        """The answer to a request with these arguments; a sentence if it cannot have its turn."""
-        end = time.monotonic() + _WAIT_SECONDS
-        self._number += 1
-        try:
-            while True:
-                try:
-                    return await run_in_threadpool(_answer, self._provider, text, request)
-                except Busy:
-                    if self._number > _MOST_WAITING or time.monotonic() > end:
-                        words = "Many records are being read at this moment. Please try again."
-                        return _sentence(503, words, _RETRY_SECONDS)
-                await asyncio.sleep(_PAUSE)
-        finally:
-            self._number -= 1
+    pairs = _pairs(text)
+    if any(pair in _WITHOUT_TURN for pair in pairs):
+        return await run_in_threadpool(_answer, provider, pairs, request)
+    try:
+        async with provider.turn_without_thread(address_of(request), _WAIT_SECONDS):
+            return await run_in_threadpool(_answer, provider, pairs, request)
+    except Busy:
+        return _sentence(503, "Many records are being read at this moment. Please try again.", _RETRY_SECONDS)
 
 
-def _answer(provider: Provider, text: str, request: Request) -> Response:
-    """The answer to a request with these arguments. An error becomes a sentence. Raises Busy."""
+def _answer(provider: Provider, pairs: Sequence[tuple[str, str]], request: Request) -> Response:
+    """The answer to a request with these arguments. An error becomes a sentence."""
     asked = request.headers
     try:
-        content = provider.answer(_pairs(text), address_of(request))
-    except Busy:
-        raise
+        content = provider.answer(pairs)
     except DatabaseError as error:
         log.error("A request was not answered: %s", error)
         return _sentence(503, "The records cannot be read at this moment. Please try again.", _RETRY_DATABASE_SECONDS)

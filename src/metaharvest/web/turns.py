@@ -2,47 +2,98 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
-from threading import Condition
+from threading import Event, Lock
 
 from starlette.requests import Request
 
 _HOST_BITS = 64
 """The bits of an IPv6 address that a host chooses by itself: RFC 4291, section 2.5.4."""
 
+_MOST_WAITING = 100
+"""Requests that wait at a time; others are refused at once."""
+
 
 class Busy(Exception):
     """The maximum of lists and documents is being read: the client should try again later."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Waiting:
+    client: str
+    wake: Callable[[], object]
+
+
 class Turns:
-    """The turns of all requests of a process, for several threads."""
+    """The turns of all requests of a process, for several threads. Requests wait in the order in which they came."""
 
     def __init__(self, at_once: int) -> None:
         self._at_once = at_once
         self._of_one = max(1, at_once // 2)
         self._under_way = Counter[str]()
-        self._changed = Condition()
+        self._waiting: list[_Waiting] = []
+        self._lock = Lock()
 
     @contextmanager
     def turn(self, address: str, seconds: float) -> Iterator[None]:
-        """The turn of a request from this address; empty: of any. Raises Busy after this time."""
-        client = client_of(address)
-        with self._changed:
-            if not self._changed.wait_for(lambda: self._has_room(client), seconds):
-                raise Busy
-            self._under_way[client] += 1
+        """The turn of a request from this address; empty: of any. The thread waits. Raises Busy after this time."""
+        has_turn = Event()
+        waiting = self._enter(address, has_turn.set)
         try:
+            if not has_turn.wait(seconds):
+                raise Busy
             yield
         finally:
-            with self._changed:
-                self._under_way[client] -= 1
-                if not self._under_way[client]:
-                    del self._under_way[client]
-                self._changed.notify_all()
+            self._leave(waiting)
+
+    @asynccontextmanager
+    async def turn_without_thread(self, address: str, seconds: float) -> AsyncIterator[None]:
+        """The same for a coroutine: no thread waits."""
+        loop, has_turn = asyncio.get_running_loop(), asyncio.Event()
+        waiting = self._enter(address, lambda: loop.call_soon_threadsafe(has_turn.set))
+        try:
+            try:
+                await asyncio.wait_for(has_turn.wait(), seconds)
+            except TimeoutError:
+                raise Busy from None
+            yield
+        finally:
+            self._leave(waiting)
+
+    def _enter(self, address: str, wake: Callable[[], object]) -> _Waiting:
+        """Wait for a turn. Raises Busy if too many requests do."""
+        waiting = _Waiting(client_of(address), wake)
+        with self._lock:
+            if len(self._waiting) >= _MOST_WAITING:
+                raise Busy
+            self._waiting.append(waiting)
+            self._give_turns()
+        return waiting
+
+    def _leave(self, waiting: _Waiting) -> None:
+        """End a turn, or the waiting for it."""
+        with self._lock:
+            if waiting in self._waiting:
+                self._waiting.remove(waiting)
+                return
+            self._under_way[waiting.client] -= 1
+            if not self._under_way[waiting.client]:
+                del self._under_way[waiting.client]
+            self._give_turns()
+
+    def _give_turns(self) -> None:
+        for each in list(self._waiting):
+            if self._has_room(each.client):
+                self._waiting.remove(each)
+                self._under_way[each.client] += 1
+                # The event loop of a server that ends is closed.
+                with suppress(RuntimeError):
+                    each.wake()
 
     def _has_room(self, client: str) -> bool:
         has_own = not client or self._under_way[client] < self._of_one

@@ -7,7 +7,7 @@ the answer is.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
 
@@ -42,14 +42,14 @@ class Provider:
         self._harvester = harvester
         self._turns = Turns(lists_at_once)
 
-    def answer(self, pairs: Sequence[tuple[str, str]], address: str = "") -> bytes:
-        """The answer to a request with these arguments, from this address. Raises Busy, DatabaseError."""
+    def answer(self, pairs: Sequence[tuple[str, str]]) -> bytes:
+        """The answer to a request with these arguments; a list or a record needs a turn. Raises DatabaseError."""
         now = self._harvester.now()
         echoed: dict[str, str] = {}
         try:
             request = read_request(pairs)
             echoed = {"verb": request.verb, **request.arguments}
-            inner = self._content(request, now, address)
+            inner = self._with_view(request, now)
         except Refused as refused:
             inner = answers.errors(refused.errors)
             if any(each.code in ("badVerb", "badArgument") for each in refused.errors):
@@ -57,14 +57,12 @@ class Provider:
         return answers.envelope(self.public.base_url, echoed, now - self.public.lag, inner)
 
     def turn(self, address: str = "", seconds: float = _WAIT_SECONDS) -> AbstractContextManager[None]:
-        """The turn of a request from this address that reads a list or a document. Raises Busy after this time."""
+        """The turn of a request from this address that reads a document, in a thread. Raises Busy after this time."""
         return self._turns.turn(address, seconds)
 
-    def _content(self, request: Request, now: datetime, address: str) -> bytes:
-        if request.verb in ("Identify", "ListMetadataFormats"):
-            return self._with_view(request, now)
-        with self.turn(address, 0):
-            return self._with_view(request, now)
+    def turn_without_thread(self, address: str, seconds: float) -> AbstractAsyncContextManager[None]:
+        """The turn of a request from this address that reads a list or a record. Raises Busy after this time."""
+        return self._turns.turn_without_thread(address, seconds)
 
     def _with_view(self, request: Request, now: datetime) -> bytes:
         with self._harvester.reading() as session:
