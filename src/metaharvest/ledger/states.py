@@ -1,4 +1,4 @@
-"""The states of a document in the ledger, and the state that follows each event. Pure.
+"""The state of a document that follows each event. Pure. `DocumentState` in model/kinds.py has the meanings.
 
 An event is an outcome, a page of a list, the end of a full list, or other options of the site. `outcome` is the last
 outcome of the document, as the ledger has it.
@@ -8,22 +8,33 @@ from __future__ import annotations
 
 from metaharvest.model import DocumentState, Outcome, OutcomeKind
 
-HELD, LEFT_OUT, FAILED, DEFERRED, PENDING, PENDING_OLDER, OLDER, REAPPEARED, TO_DELETE, TO_CONFIRM, DELETED, MISSING = (
-    DocumentState
-)
+HELD = DocumentState.HELD
+LEFT_OUT = DocumentState.LEFT_OUT
+FAILED = DocumentState.FAILED
+DEFERRED = DocumentState.DEFERRED
+PENDING = DocumentState.PENDING
+PENDING_OLDER = DocumentState.PENDING_OLDER
+OLDER = DocumentState.OLDER
+REAPPEARED = DocumentState.REAPPEARED
+TO_DELETE = DocumentState.TO_DELETE
+TO_CONFIRM = DocumentState.TO_CONFIRM
+DELETED = DocumentState.DELETED
+MISSING = DocumentState.MISSING
 
 TO_ASK_FOR = frozenset({OLDER, PENDING_OLDER, REAPPEARED})
 """A list showed an older version: the record is fetched individually."""
 
 DELETION_WAITS = frozenset({TO_DELETE, TO_CONFIRM})
+"""The source repository deleted the record, and the target has not deleted the document yet."""
+
 GONE = frozenset({DELETED, REAPPEARED})
-"""The source repository deleted the record, and the target deleted the document."""
+"""The source repository deleted the record, and no deletion waits."""
 
 LISTED = frozenset({HELD, FAILED, DEFERRED, PENDING, PENDING_OLDER, OLDER})
 """The site lists the document live, and it is or may come into the target."""
 
 MAY_BE_MISSING = frozenset({HELD, LEFT_OUT, FAILED, DEFERRED, OLDER, MISSING})
-"""The states of records that are missing if a full list does not name them."""
+"""If a full list does not name such a record: with a copy it becomes missing, without one its row is deleted."""
 
 OWED = frozenset({DEFERRED, PENDING, *TO_ASK_FOR})
 """The states of records that each harvest of their site fetches individually."""

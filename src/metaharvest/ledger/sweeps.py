@@ -43,23 +43,26 @@ _OF_SWEEP = ("full", "todo", "token", "received", "announced")
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress of a site's sweep: a row of SiteCheckpoint. All is empty before the first sweep of the site.
-
-    `sweep_id` numbers the sweeps of the site. The site run `site_run_id` has accounted for `unchanged` and `duplicate`
-    records of this one. All records are checked, or were checked, by the ProcessingPolicy with the digest `treatment`.
-    `rechecks`: the sweep also checks the records that have not changed. It has `moved` records, which came earlier with
-    another datestamp. `full_wanted`: a person wants a full sweep, which has not begun.
-    """
+    """The progress of a site's sweep: a row of SiteCheckpoint. All is empty before the first sweep of the site."""
 
     checkpoint: Checkpoint | None = None
+    """The checkpoint of the source."""
     sweep_id: int = 0
+    """The number of the sweep, among all sweeps of the site. The columns `listing` have it."""
     site_run_id: int | None = None
+    """The site run that the last page came in."""
     unchanged: int = 0
+    """The number of unchanged records that this site run has accounted for."""
     duplicate: int = 0
+    """The number of duplicates that this site run has accounted for."""
     treatment: str = ""
+    """The digest of the ProcessingPolicy by which all records are checked, or were checked."""
     rechecks: bool = False
+    """True if the sweep also checks the records that have not changed."""
     moved: int = 0
+    """The number of records that came earlier in the sweep with another datestamp."""
     full_wanted: bool = False
+    """True if a person wants a full sweep, which has not begun."""
 
 
 def progress_of(session: Session, site_id: int, treatment: str) -> Progress:

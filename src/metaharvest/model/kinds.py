@@ -159,7 +159,10 @@ class DocumentState(StrEnum):
     TO_CONFIRM = "to-confirm"
     """The same; its site would lose too many documents, so that a person has to confirm the deletion."""
     DELETED = "deleted"
-    """Its source repository deleted it; the target has deleted it, or never had it, or another site has it there."""
+    """Its source repository deleted it, and no deletion waits.
+
+    The target has deleted it, never had it, has it from another site, or keeps it (the site has `deletions = note`).
+    """
     MISSING = "missing"
     """The target has it, and a full list did not name it."""
 

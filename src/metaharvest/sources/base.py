@@ -40,27 +40,30 @@ class ListedRecord:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some records of a source repository's list, at most a few hundred: they are harvested before the next page comes.
+    """An answer of a source repository's list, or a part of a long answer: at most a few hundred records.
 
-    Another run can go on from `checkpoint`; None: not from here. `findings` are about the list. `announced`: the number
-    of records that the source repository announces for the list; None: it does not. `is_last`: the list has come to its
-    end. Each complete list has such a page: with it, the harvest notes the records that the list did not name. The list
-    may have left out `left_out` records (infinite: unknown). The next harvest repeats the requests from the checkpoint
-    `repeat`; None: they were repeated already. After a list of changes, the source repository may have been asked for
-    the number of its records: `in_all`. Its last full list had `in_all_before`. `lacks_token`: the list was cut, and
-    ends here without the empty resumption token of the protocol.
+    They are harvested before the next page comes. The last page of each answer has a checkpoint.
     """
 
     records: Sequence[ListedRecord]
     checkpoint: Checkpoint | None = None
+    """The checkpoint from which another run can go on; None: it cannot go on from here."""
     findings: tuple[Finding, ...] = ()
+    """Findings about the list."""
     announced: int | None = None
+    """The number of records that the source repository announces for the list; None: it announces none."""
     is_last: bool = False
+    """True if the list has come to its end: the harvest notes the records that it did not name."""
     left_out: float = 0
+    """The number of records that the list may have left out; infinite: unknown."""
     repeat: Checkpoint | None = None
+    """The checkpoint from which the next harvest repeats the list; None: it was repeated already."""
     in_all: int | None = None
+    """The number of all records, if the source repository was asked for it after a list of changes."""
     in_all_before: int = 0
+    """The number of records of its last full list."""
     lacks_token: bool = False
+    """True if the list was cut, and ends here without the empty resumption token of the protocol."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +73,8 @@ class PagedListing:
     `is_complete`: it names every record, not only changes, so that records are missing if it does not name them.
     `goes_on`: it goes on from a checkpoint. `is_other`: it requests other records than the last list: another format or
     another set. `is_empty`: it requested everything, and brought nothing; such a list does not count as complete.
-    `findings` are about the source repository. `pages` raises BrokenOff if the list does not come to its end. Otherwise
-    the next harvest begins at the checkpoint of the last page. The caller closes `pages` when it needs no more.
+    `findings` are about the source repository. `pages` raises BrokenOff if the list breaks off or has holes. The next
+    harvest begins at the last checkpoint. The caller closes `pages` when it needs no more.
     """
 
     pages: AsyncGenerator[Page, None]

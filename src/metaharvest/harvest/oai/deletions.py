@@ -1,4 +1,4 @@
-"""Deletes records in the target that a source repository reports as deleted, at the end of the list.
+"""Deletes documents whose records a source repository reports as deleted, after the list has ended or broken off.
 
 Too many deletions at once wait in the ledger until a person confirms them. Deletions that the target did not carry out
 wait for the next harvest.

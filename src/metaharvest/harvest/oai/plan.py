@@ -85,27 +85,31 @@ class PageContext:
 class PagePlan:
     """The plan of a page.
 
-    `settled` outcomes go into the ledger alone, `ended` outcomes also into the log. `chains` are brought in, from the
-    records `in_hand`. The documents in `to_delete` are deleted in the target at the end of the list, and accounted for
-    then. `noted` counts the records that are in the ledger as they are, `duplicate` versions that do not count, `moved`
-    records that came earlier in the listing with another datestamp.
-
-    `outdated` are rows of which the page shows an older version. The newer one may come on a later page, as lists have
-    no fixed order: then it is in `settled`, or in `deleted_again` if it is deleted, and the older one is a duplicate.
-    Otherwise the record is fetched individually at the end of the list, and accounted for then: the source repository
-    may have been restored from a backup.
+    The page may show an older version of a record. The newer one may come on a later page, as lists have no fixed
+    order: then the older one is a duplicate. Otherwise the record is fetched individually at the end of the list, and
+    accounted for then: the source repository may have been restored from a backup.
     """
 
     settled: list[OutcomeAndEntry] = field(default_factory=list)
+    """Outcomes that go into the ledger alone."""
     ended: list[OutcomeAndEntry] = field(default_factory=list)
+    """Outcomes that go into the ledger and the log."""
     chains: list[list[Todo]] = field(default_factory=list)
+    """The documents that are brought in, with their content in `in_hand`."""
     in_hand: dict[str, ListedRecord] = field(default_factory=dict)
+    """The records of these documents, by document id."""
     to_delete: list[tuple[ListedDocument, LedgerEntry | None]] = field(default_factory=list)
+    """The documents whose deletions wait until the list has ended or broken off; they are accounted for then."""
     outdated: list[KnownRecord] = field(default_factory=list)
+    """The rows of which the page shows an older version."""
     deleted_again: list[KnownRecord] = field(default_factory=list)
+    """The rows of deleted records of which an earlier page showed an older version, and this one the deletion."""
     noted: int = 0
+    """The number of records that are in the ledger as they are."""
     duplicate: int = 0
+    """The number of versions that do not count."""
     moved: int = 0
+    """The number of records that came earlier in the sweep with another datestamp."""
 
     @property
     def unchanged(self) -> int:

@@ -11,8 +11,9 @@ harvest_sweep()
     wait until the other sites of the origin have listed
     carry out deletions        deletions.py
 
-A page that is read again after a crash finds its outcomes in the log of the site run. The requests to the source
-repository, window by window, are in sources/oai_pmh/sweep.py.
+Records that come again after a crash find their outcomes in the log of the site run. Unchanged records are not in the
+log: their number is kept with the checkpoint, and the unchanged records after it are counted again. The requests to the
+source repository, window by window, are in sources/oai_pmh/sweep.py.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ _AT_ONCE = 64
 
 
 class ListBrokenOff(Exception):
-    """A list did not come to its end: `row` says why, `tally` counts the documents until then."""
+    """A list broke off, or has ended with holes: `row` says why, `tally` counts the documents until then."""
 
     def __init__(self, row: LogRow, tally: Tally) -> None:
         super().__init__(row.message)
@@ -61,9 +62,9 @@ class ListBrokenOff(Exception):
 
 
 async def begin_sweep(site_run: SiteRun, source: PagedSource, ctx: RunContext) -> PagedListing:
-    """The list from its last checkpoint on, or all of it if its records must be checked again.
+    """Go on with the sweep from its last checkpoint, or begin a full one if its records must be checked again.
 
-    Raises FetchError, and ListError.
+    Raises FetchError, and ListError if the source repository does not begin a list.
     """
     progress = await _progress(site_run, ctx)
     resumed, rechecks = _is_same_run(site_run, progress), _is_to_check_again(site_run, progress, ctx)
@@ -76,8 +77,9 @@ async def begin_sweep(site_run: SiteRun, source: PagedSource, ctx: RunContext) -
 async def harvest_sweep(harvest: SiteHarvest, listing: PagedListing) -> Tally:
     """Bring the records of a list to their outcomes. Returns the numbers for the totals.
 
-    Raises ListBrokenOff if the list does not come to its end: the next harvest goes on from the last checkpoint.
-    Reported deletions are carried out then as well, unless the time is up or the target is away.
+    Raises ListBrokenOff if the list breaks off, or has ended with holes. The next harvest goes on from the last
+    checkpoint, or tries the holes. Reported deletions are carried out in any case, unless the time is up or the target
+    is away.
     """
     ctx, target = harvest.ctx, harvest.target
     pages = await _Pages.begin(harvest, listing)

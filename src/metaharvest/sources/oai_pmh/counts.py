@@ -33,37 +33,45 @@ _ASKED_AGAIN = "The next harvest asks for this list once more."
 
 @dataclass(slots=True)
 class Counts:
-    """The records of one window's list, since its beginning in this harvest.
-
-    `named` has the version of each record that came (see key_and_version), `used` hashes of the tokens that were sent,
-    `on_page` the keys of the answer that is being read. `before` counts the records of an earlier harvest, `received`
-    all records since. Of these, `nameless` have no key, `fresh` had not come in this harvest, and `moved` came a second
-    time, with another datestamp or on another page. `announced` is the last completeListSize, `highest` the highest
-    one. `pages` counts whole pages, `broken` failed ones, `stale` whole ones in a row without new records. `last` is
-    the number of records on the last page with records, `most` the number on the longest page. `lacks_token`: the last
-    page had no resumptionToken at all, after pages that had one. `in_doubt`: the list `has_ended`, perhaps too early.
-    `notes` are warnings.
-    """
+    """The records of one window's list, since its beginning in this harvest."""
 
     named: dict[int, int]
+    """The version of each record that came, by its key (see key_and_version)."""
     before: int = 0
+    """The number of records that an earlier harvest received."""
     announced: int | None = None
+    """The last completeListSize."""
     highest: int = 0
+    """The highest completeListSize."""
     moved: int = 0
+    """The number of records that came a second time, with another datestamp or in another answer."""
     received: int = 0
+    """The number of records that this harvest received."""
     nameless: int = 0
+    """The number of received records without a key."""
     pages: int = 0
+    """The number of whole answers."""
     fresh: int = 0
+    """The number of received records that had not come in this harvest before."""
     broken: int = 0
+    """The number of failed answers."""
     used: set[int] = field(default_factory=set)
+    """Hashes of the tokens that were sent."""
     on_page: set[int] = field(default_factory=set)
+    """The keys of the records in the answer that is being read."""
     stale: int = 0
+    """The number of whole answers in a row without new records."""
     last: int = 0
+    """The number of records in the last answer with records."""
     most: int = 0
+    """The number of records in the longest answer."""
     lacks_token: bool = False
+    """True if the last answer had no resumptionToken at all, after answers that had one."""
     in_doubt: bool = False
+    """True if the list has ended, perhaps too early."""
     has_ended: bool = False
     notes: list[Finding] = field(default_factory=list)
+    """Warnings about the list."""
 
     @property
     def different(self) -> int:

@@ -1,7 +1,7 @@
 """The progress of a sweep, the start of the next one, and the state kept of a source repository. Pure.
 
 A sweep is a queue of windows. A full sweep lists everything; a sweep of changes begins at the watermark. The watermark
-is the first responseDate of the last sweep that came to its end. The journal keeps a `State` as JSON.
+is the first responseDate of the last sweep that ended, with or without holes. The journal keeps a `State` as JSON.
 """
 
 from __future__ import annotations
@@ -23,30 +23,36 @@ FEW = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """A sweep under way. `todo` are its windows; the first one is under way.
-
-    `token` leads to the next page of that window, until the moment `expires`. `first` becomes the watermark: see
-    first_moment(). The windows that have ended brought `came` records, the window under way `received`. Of these,
-    `moved` came a second time, with another datestamp or on another page. The whole list has `announced` records
-    (completeListSize); it may have been `divided` into windows. The windows left out `left_out` records; None: unknown.
-    `holes` are windows whose records cannot be fetched. `odd` counts oddities until now, `odd_before`
-    oddities of the windows that have ended.
-    """
+    """A sweep under way. Checkpoints have the fields by their names."""
 
     full: bool
+    """True if it lists everything, False if it lists changes."""
     todo: tuple[Window, ...]
+    """The windows to do; the first one is under way."""
     token: str = ""
+    """The token of the next answer of the window under way."""
     expires: str = ""
+    """The moment until which the source repository keeps the token (expirationDate)."""
     first: str = ""
+    """The moment before which the sweep has all changes: it becomes the watermark (see first_moment)."""
     came: int = 0
+    """The number of records of the windows that have ended."""
     received: int = 0
+    """The number of records of the window under way."""
     announced: int | None = None
+    """The number of records of the whole list (completeListSize)."""
     divided: bool = False
+    """True if the list was divided into windows."""
     moved: int = 0
+    """The received records that came a second time, with another datestamp or in another answer."""
     left_out: int | None = 0
+    """The number of records that the windows left out; None: unknown."""
     holes: tuple[Window, ...] = ()
+    """The windows whose identifiers cannot be listed."""
     odd: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    """Counts of oddities until now."""
     odd_before: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    """Counts of oddities of the windows that have ended."""
 
     @property
     def goes_on(self) -> bool:
@@ -91,31 +97,36 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is kept of a source repository from one harvest to the next.
-
-    `asked` are the options that make another list if they change. `full_at` is the watermark of the last full sweep.
-    `in_days`: Identify names seconds, but requests with seconds are refused. `short`: the last list lacked this number
-    (0: unknown), and is requested once more; None: it is not. `usual`: each list lacks this number, and is complete
-    without it. The last full sweep announced `size` records (0: unknown; None: an older version of this program listed
-    them, without this number), and brought `listed`. `newest` is the newest known record (see Newest), `from_checked`
-    the time of the last check with it. `from_is_off`: lists of changes leave records out, so every sweep is a full one.
-    `holes` are windows whose records cannot be fetched; each harvest tries them.
-    """
+    """What is kept of a source repository from one harvest to the next. Checkpoints have the fields by their names."""
 
     asked: tuple[object, ...]
+    """The options that make another list if they change."""
     identity: Mapping[str, object] = field(default_factory=dict)
+    """What the source repository said of itself."""
     watermark: str = ""
+    """The moment at which the next list of changes begins; empty: a full sweep is next."""
     full_at: str = ""
+    """The watermark of the last full sweep."""
     in_days: bool = False
+    """True if Identify names seconds, and requests with seconds are refused."""
     short: int | None = None
+    """The number of records that the last list lacked (0: unknown): it is repeated. None: it is not."""
     usual: int = 0
+    """The number of records that each list lacks; a list that lacks no more is complete."""
     size: int | None = None
+    """The announced size of the last full sweep; 0: unknown; None: a version of this program without it listed last."""
     listed: int = 0
+    """The number of records of the last full sweep."""
     newest: Sequence[str] = ()
+    """The newest known record (see Newest)."""
     from_checked: str = ""
+    """The time of the last check whether the source repository respects `from`."""
     from_is_off: bool = False
+    """True if lists of changes leave records out: every sweep is a full one."""
     holes: tuple[Window, ...] = ()
+    """The windows whose identifiers could not be listed; each harvest tries them."""
     sweep: Sweep | None = None
+    """The sweep under way; None: the last one has ended."""
 
     def as_checkpoint(self) -> Checkpoint:
         """As JSON."""

@@ -1,14 +1,15 @@
-"""Walks through the windows of a source repository's sweep, page by page.
+"""Walks through the windows of a source repository's sweep, answer by answer.
 
     while there are windows to do:
-        list the first one, page by page, by its tokens
-        request a page that fails again, if that may help
-        divide the window in two if a page fails again, or its token is refused
+        list the first one, answer by answer, by its tokens
+        request an answer that failed again, if that may help
+        divide the window in two if the answer fails again, or its token is refused
         fetch records individually if the window has few, or is the smallest
-        keep the window as a hole if not even that is possible, and go on with the next one
+        keep the window as a hole if its identifiers cannot be listed, and go on with the next one
 
-Each page comes with a checkpoint, from which another harvest goes on. A list that ends too early never counts as whole:
-it breaks off, and the finding says after how many records of how many.
+An answer becomes a Page; a long one becomes several. The last page of each answer has a checkpoint, from which another
+harvest goes on. A list that ends too early never counts as whole: it breaks off, and the finding says after how many
+records of how many.
 """
 
 from __future__ import annotations
@@ -53,8 +54,11 @@ FEW = 30
 """A window with at most this many records is not divided: they are fetched individually."""
 
 MOST_FAILED = 33
-"""The list breaks off after this many failed windows without a record. Halving 37 years down to a second takes 31. The
-smallest windows count once; the holes of the last harvest do not count."""
+"""The list breaks off after this many failed windows without a record.
+
+Halving 37 years down to two seconds takes 31. The smallest windows count once; the holes of the last harvest do not
+count.
+"""
 
 MOST_HOLES = 1_000
 """The list breaks off when this many windows cannot be listed: the state that is kept has its limits."""
@@ -76,7 +80,7 @@ _PARTIAL, _TOO_LARGE = 206, 413
 
 
 class PageFailed(Exception):
-    """A page failed; smaller windows may help. `token_refused`: the source repository refused its token."""
+    """An answer failed; smaller windows may help. `token_refused`: the source repository refused its token."""
 
     def __init__(self, finding: Finding, *, token_refused: bool = False) -> None:
         super().__init__(finding.message)

@@ -115,13 +115,13 @@ class Step(Enum):
     """The fate of a window after a page of it failed."""
 
     REPEAT = auto()
-    """It begins again."""
+    """The window begins again."""
     HALVE = auto()
     """Two windows take its place."""
     ONE_BY_ONE = auto()
-    """Its records are fetched individually."""
+    """Its identifiers are listed, and its records are fetched individually."""
     HOLE = auto()
-    """It is left out of this sweep, and each harvest tries it again."""
+    """The window is left out of this sweep, and each harvest tries it again."""
 
 
 def next_step(
