@@ -13,13 +13,13 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from metaharvest.cli import cli
-from metaharvest.cli.documents import CSV_COLUMNS
 from metaharvest.config.paths import data_folder
 from metaharvest.config.settings import load
 from metaharvest.database.engine import database_url, open_url, run_lock
 from metaharvest.demo.samples import SampleNetwork
 from metaharvest.reports.tables import DOCUMENT_COLUMNS, LOG_COLUMNS
 from metaharvest.services.tables import CHANGES_COLUMNS as DIFF_COLUMNS
+from metaharvest.services.tables import LISTED_COLUMNS
 from support import schemas
 from support.cli import in_database, tell
 from support.databases import KINDS, Servers
@@ -233,7 +233,7 @@ def test_a_name_stands_for_one_thing_in_all_commands() -> None:
             assert of_its_own or of_an_object or said == {"$ref": f"names.json#/$defs/{name}"}, (file, name)
 
 
-@pytest.mark.parametrize("columns", [CSV_COLUMNS, DIFF_COLUMNS, DOCUMENT_COLUMNS, LOG_COLUMNS])
+@pytest.mark.parametrize("columns", [DIFF_COLUMNS, DOCUMENT_COLUMNS, LISTED_COLUMNS, LOG_COLUMNS])
 def test_columns_of_tables_have_the_names_of_json(columns: tuple[str, ...]) -> None:
     names = dict(schemas.published())["names"]["$defs"]
     meant = [IN_TABLES.get(column, column) for column in columns]

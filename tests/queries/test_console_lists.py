@@ -45,7 +45,7 @@ def test_without_a_run_the_night_says_so(session: Session) -> None:
 def test_a_good_night_is_one_sentence(session: Session, rows: JournalRows) -> None:
     rows.site_run(rows.run(status="succeeded"), rows.site("alder"), listed=3, unchanged=3)
     found = tonight(session, TODAY)
-    said = f"All is well: the run 1 harvested 1 site on {TODAY}."
+    said = f"All is well: run 1 harvested 1 site on {TODAY}."
     assert (found.state, found.sentence, found.waiting, found.failed) == (State.WELL, said, (), ())
     assert (found.next_harvest, found.number_next) == (TODAY + timedelta(days=1), 1)
 
@@ -79,7 +79,7 @@ def test_the_night_names_all_that_waits_for_a_person(session: Session, rows: Jou
     assert found.problems == ProblemNumbers(new=1, still_open=1, fixed=1)
     assert found.state is State.ATTENTION
     assert found.sentence == (
-        f"The run 2 of {TODAY} needs attention: of 2 sites, 1 failed as a whole, 2 documents were not accepted, "
+        f"Run 2 of {TODAY} needs attention: of 2 sites, 1 failed as a whole, 2 documents were not accepted, "
         "5 matters wait for a decision."
     )
 
@@ -97,7 +97,7 @@ def test_a_run_of_one_site_has_no_failed_sites_of_others(
     alder, oak = rows.site("alder"), rows.site("oak")
     rows.site_run(rows.run(YESTERDAY, status="with-errors"), oak, "list-failed")
     rows.site_run(rows.run(TODAY, status="failed" if status == "list-failed" else "succeeded"), alder, status)
-    assert tonight(session, TODAY).sentence == f"The run 2 of {TODAY} needs attention: {said}"
+    assert tonight(session, TODAY).sentence == f"Run 2 of {TODAY} needs attention: {said}"
 
 
 def test_the_totals_of_runs_are_those_of_their_site_runs(session: Session, rows: JournalRows) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
@@ -31,10 +31,6 @@ if TYPE_CHECKING:
     )
 
 _SHOWN_TO_PEOPLE = 200
-_STANDING = (
-    "site", "docid", "document_id", "revision", "outcome", "repository_revision", "url", "document_type",
-    "failing_since", "nights", "attempts", "next_attempt", "run_id", "harvest_date",
-)  # fmt: skip
 _HEADINGS = (
     Column("document"),
     Column("site", 1),
@@ -45,8 +41,6 @@ _HEADINGS = (
     Column("what was found", 3, wrap=True),
     Column("title", 6, wrap=True),
 )
-_FINDING = ("level", "rule", "line", "column", "xpath", "message", "excerpt", "remedy")
-CSV_COLUMNS = (*_STANDING, *_FINDING, "missing_since", "title")
 
 
 @click.group("documents", invoke_without_command=True)
@@ -120,7 +114,9 @@ def command(
         if as_json:
             print_json_rows(islice(rows, limit))
         elif as_csv:
-            _write_csv(islice(rows, limit))
+            from metaharvest.services.tables import listed_csv
+
+            print_csv(listed_csv(islice(rows, limit)))
         else:
             unread = _unread(session, wanted, today) if failing else []
             _print(rows, limit or _SHOWN_TO_PEOPLE, bool(unread))
@@ -150,20 +146,6 @@ def show(invocation: Invocation, docid: str, as_json: bool) -> None:
         print_json(known)
     else:
         _print_history(known)
-
-
-def _write_csv(rows: Iterable[DocumentRow]) -> None:
-    from metaharvest.reports import table_csv
-
-    print_csv(table_csv(CSV_COLUMNS, _cells(rows)))
-
-
-def _cells(rows: Iterable[DocumentRow]) -> Iterator[Sequence[object]]:
-    for row in rows:
-        standing = [getattr(row, column) for column in _STANDING]
-        for finding in row.findings or [None]:
-            found = [getattr(finding, column, None) for column in _FINDING]
-            yield [*standing, *found, row.missing_since, row.title]
 
 
 def _unread(session: Session, wanted: DocumentFilter, today: date) -> list[FailedSite]:

@@ -73,7 +73,7 @@ ACTIONS: dict[str, tuple[str, str]] = {
     # -- documents
     "documents.list": ("documents", "list the documents of all sites"),
     "documents.show": ("documents show DOCUMENT", "show the history of the document DOCUMENT"),
-    "documents.of_rule": ("documents --site NAME --rule RULE", "list the documents of the site NAME with RULE"),
+    "documents.of_rule": ("documents --site NAME --rule RULE", "list these documents of the site NAME"),
     "documents.transfer": ("target transfer DOCUMENT NAME", "transfer the document DOCUMENT to the site NAME"),
     "documents.withdraw": ("target withdraw DOCUMENT --reason TEXT", "withdraw the document DOCUMENT"),
     "documents.readmit": ("target withdraw DOCUMENT --undo", "take back the withdrawal of the document DOCUMENT"),

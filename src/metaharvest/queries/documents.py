@@ -214,8 +214,8 @@ def conditions_of(wanted: DocumentFilter, today: date) -> list[ColumnElement[boo
     return conditions
 
 
-SORTED = 1000
-"""The rows of one site that are put into the order of documents, in which no index has them."""
+SORTED = 500
+"""Fewer rows of one site are put into the order of documents, in which no index has them."""
 
 _ROWS = select(*columns(_ledger, _COLUMNS), MISSING_SINCE).order_by(_ledger.document_id, _ledger.revision)
 
@@ -229,13 +229,13 @@ def _pages(
 ) -> Iterator[Sequence[_LedgerRow]]:
     """The rows of these sites, in groups of this number of one site.
 
-    Up to SORTED rows of a site are in the order of documents, more of them in the order of an index.
+    Fewer than SORTED rows of a site are in the order of documents, more of them in the order of an index.
     """
     for site_id in sites:
         begin = after if after is not None and after.site_id == site_id else None
         query = _ROWS.where(_ledger.site_schedule_id == site_id, *conditions)
-        rows = session.execute(query.limit(SORTED + 1)).all()
-        if len(rows) <= SORTED:
+        rows = session.execute(query.limit(SORTED)).all()
+        if len(rows) < SORTED:
             rows = sorted(rows, key=_in_order)
             if begin is not None:
                 rows = [row for row in rows if _in_order(row) > _in_order(begin)]

@@ -132,10 +132,10 @@ def sentence(state: State, run: RunSummary | None, number_waiting: int, number_b
     if run is None:
         return "There has been no run yet."
     if state is State.RUNNING:
-        return f"The run {run.run_id} is under way since {run.started_at:%Y-%m-%d %H:%M} UTC."
+        return f"Run {run.run_id} is under way since {run.started_at:%Y-%m-%d %H:%M} UTC."
     totals, sites = run.totals, _number(run.totals.sites, "site")
     if state is State.WELL:
-        return f"All is well: the run {run.run_id} harvested {sites} on {run.harvest_date}."
+        return f"All is well: run {run.run_id} harvested {sites} on {run.harvest_date}."
     parts = []
     if totals.failed:
         parts.append(f"{totals.failed:,} failed as a whole")
@@ -149,7 +149,7 @@ def sentence(state: State, run: RunSummary | None, number_waiting: int, number_b
         parts.append(f"{_number(number_before, 'other site')} failed before")
     if number_waiting:
         parts.append(f"{_number(number_waiting, 'matter')} {'waits' if number_waiting == 1 else 'wait'} for a decision")
-    return f"The run {run.run_id} of {run.harvest_date} needs attention: {', '.join(parts)}."
+    return f"Run {run.run_id} of {run.harvest_date} needs attention: {', '.join(parts)}."
 
 
 def _number(number: int, noun: str) -> str:

@@ -1,16 +1,17 @@
-"""Tables for spreadsheets, as CSV in chunks: log, documents of a site run, runs, changes between two runs, problems.
+"""Tables for spreadsheets, as CSV in chunks: log, documents, runs, changes between two runs, problems.
 
 A table is read in a session of its own, while a caller takes its chunks. A caller that stops early closes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING
 
 from metaharvest.queries.changes import CHANGE_COLUMNS, changes
+from metaharvest.queries.documents import DocumentFilter, DocumentRow, document_rows
 from metaharvest.queries.log import LogFilter, log_selection
 from metaharvest.queries.problems import RuleTotal
 from metaharvest.queries.runs import RunSummary, run_record, run_summaries
@@ -29,6 +30,12 @@ _SITE = (
     "access_error", "invalid", "upload_error", "warnings", "server_seconds", "waiting_seconds", "checking_seconds",
     "storing_seconds",
 )  # fmt: skip
+_STANDING = (
+    "site", "docid", "document_id", "revision", "outcome", "repository_revision", "url", "document_type",
+    "failing_since", "nights", "attempts", "next_attempt", "run_id", "harvest_date",
+)  # fmt: skip
+_FINDING = ("level", "rule", "line", "column", "xpath", "message", "excerpt", "remedy")
+LISTED_COLUMNS = (*_STANDING, *_FINDING, "missing_since", "title")
 _PROBLEM = ("site", "document_id", "title", "line", "message", "first_seen", "nights", "needs_attention")
 CHANGES_COLUMNS = ("site", "site_id", *CHANGE_COLUMNS)
 _RUNS_AT_ONCE = 500
@@ -46,6 +53,28 @@ def documents_table(harvester: Harvester, site_run_id: int) -> Generator[str, No
     """The documents of a site run, as the contacts of the site get them."""
     with harvester.reading() as session, closing(documents_csv(session, site_run_id)) as chunks:
         yield from chunks
+
+
+def listed_documents_table(harvester: Harvester, wanted: DocumentFilter) -> Generator[str, None, None]:
+    """The listed documents of a selection, as `metaharvest documents --csv` writes them.
+
+    Raises MetaharvestError for unknown names.
+    """
+    with harvester.reading() as session, closing(listed_csv(document_rows(session, wanted, harvester.today()))) as rows:
+        yield from rows
+
+
+def listed_csv(rows: Iterable[DocumentRow]) -> Generator[str, None, None]:
+    """Listed documents, a line for each finding."""
+    return table_csv(LISTED_COLUMNS, _listed(rows))
+
+
+def _listed(rows: Iterable[DocumentRow]) -> Iterator[Sequence[object]]:
+    for row in rows:
+        standing = [getattr(row, column) for column in _STANDING]
+        for finding in row.findings or [None]:
+            found = [getattr(finding, column, None) for column in _FINDING]
+            yield [*standing, *found, row.missing_since, row.title]
 
 
 def runs_table(harvester: Harvester) -> Generator[str, None, None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -60,6 +61,13 @@ def test_all_documents_are_listed_with_their_outcome_in_the_words_of_the_mails(v
     assert rows["a.2.1"][1:4] == ["alder", "✕ not valid", "2050-11-20 (2 nights)"]
     assert "xml.mismatched-tag" in rows["a.2.1"][4]
     assert rows["b.2.1"][2] == "✕ not fetched"
+
+
+def test_the_documents_of_the_filters_are_the_table_of_the_command(viewer: Browser, installed: Harvester) -> None:
+    table = viewer.open("/console/documents?failing=yes&site=alder").follow("All of these documents as a table (CSV)")
+    said = installed("documents", "--failing", "--site", "alder", "--csv").out
+    assert list(csv.reader(table.content.decode().splitlines())) == list(csv.reader(said.splitlines()))
+    assert len(said.splitlines()) == 2
 
 
 def test_a_document_can_be_checked_as_it_is_now(viewer: Browser) -> None:
@@ -141,6 +149,8 @@ def test_a_contact_sees_only_documents_of_own_sites(served: Served) -> None:
     assert names(contact.open("/console/documents?q=.xml")) == ["a.1.2", "a.2.1", "a.3.1"]
     assert names(contact.open("/console/documents?q=b.1")) == []
     assert contact.open("/console/documents?site=birch").status == 404
+    assert contact.open("/console/documents.csv?site=birch").status == 404
+    assert b"birch" not in contact.open("/console/documents.csv").content
     assert contact.open("/console/documents/a.1").status == 200
     foreign, unknown = contact.open("/console/documents/b.1"), contact.open("/console/documents/nothing")
     assert (foreign.status, foreign.title) == (404, unknown.title)

@@ -80,7 +80,7 @@ def test_the_html_of_a_mail_is_shown_without_scripts_and_loads(console: Served, 
 def test_a_mail_is_sent_again_and_dropped_with_a_reason(console: Served, harvested: Harvester) -> None:
     refuse(harvested, "elm@example.org")
     steward = console.signed_in("steward")
-    page = steward.open("/console/outbox?site=elm").follow("[Test network] elm: all well, 1 new (2026-11-20)")
+    page = steward.open("/console/outbox?site=elm").follow("elm: all well, 1 new (2026-11-20)")
     assert "It goes to the present recipients, under its old Message-ID: elm@example.org." in page.text
     page = page.submit("Send again", {"to": "oak@example.org"})
     assert "waits in the outbox again, for oak@example.org" in page.notice

@@ -83,8 +83,7 @@ def test_tonight_says_what_failed_and_what_changed(console: Served) -> None:
     page = console.signed_in("steward").open("/console/")
     assert page.path == "/console/tonight"
     assert (
-        "The run 2 of 2026-11-24 needs attention: of 2 sites, 1 failed as a whole, 1 document was not accepted"
-        in page.text
+        "Run 2 of 2026-11-24 needs attention: of 2 sites, 1 failed as a whole, 1 document was not accepted" in page.text
     )
     [failed] = page.table("Sites whose last harvest failed as a whole, the longest first")
     assert failed[0] == "birch"

@@ -55,6 +55,7 @@ PAGES = (
     Page("GET", "/console/decisions", decisions.show, VIEWER),
     Page("GET", "/console/decisions.csv", decisions.table, VIEWER),
     Page("GET", "/console/documents", documents.show, CONTACT),
+    Page("GET", "/console/documents.csv", documents.send, CONTACT),
     Page("GET", "/console/documents/{document}", document.show, CONTACT),
     Page("POST", "/console/documents/{document}/readmit", document.readmit, STEWARD),
     Page("GET", "/console/documents/{document}/record", document.show_record, CONTACT),

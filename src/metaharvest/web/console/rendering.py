@@ -42,6 +42,7 @@ def templates() -> Environment:
     made.filters["site_status"] = _site_status
     made.filters["outcome"] = _outcome
     made.filters["delivery_state"] = delivery_state
+    made.filters["rule_title"] = _rule_title
     made.filters["labelled"] = _labelled
     made.tests["known_rule"] = RULES.__contains__
     return made
@@ -76,6 +77,10 @@ def _duration(seconds: float | None) -> str:
 def _site_status(status: str) -> str:
     """The status of a site run in the words of the mails."""
     return STATUSES.get(SiteRunStatus(status), status)
+
+
+def _rule_title(rule: str) -> str:
+    return RULES[rule].title if rule in RULES else rule
 
 
 def _outcome(value: str) -> str:

@@ -75,13 +75,16 @@ def show(visit: Visit) -> Response:
             audit = list(decisions(session, DecisionFilter(subject=known.document_id), _MOST_DECISIONS))
         is_compared = visit.visitor.role >= Role.VIEWER and has_work(session, known.document_id)
     entries = timeline(known, mails, [each for each in audit if each.kind == "document"])
+    owning = {owner.site for owner in known.owners}
+    others = dict.fromkeys(name for name in sites if name not in owning)
     return visit.render(
         "document.html",
         known=known,
         standing=standing,
         timeline=entries[:_MOST_EVENTS],
         number_left_out=max(len(entries) - _MOST_EVENTS, 0),
-        sites=[name for name in sites if name not in {owner.site for owner in known.owners}],
+        sites=list(others),
+        claiming=next((row.site for row in known.listed if row.site in others), ""),
         is_compared=is_compared,
         may_decide=visit.visitor.role >= Role.STEWARD,
     )

@@ -22,6 +22,7 @@ from metaharvest.queries.sites import last_names, site_names
 from metaharvest.reports.phrasing import LABELS
 from metaharvest.rules import RULES
 from metaharvest.services.record_ids import record_ids
+from metaharvest.services.tables import listed_documents_table
 from metaharvest.text import one_line, whole_number
 from metaharvest.web.console.visit import NotFound, Visit
 
@@ -77,6 +78,7 @@ def show(visit: Visit) -> Response:
         is_partial=following != "" and share < 1 and len(rows) < _ON_A_PAGE,
         first=_link(visit, words, wanted) if after else "",
         next=_link(visit, words, wanted, following) if following else "",
+        csv="" if words else _link(visit, "", wanted, path="/console/documents.csv"),
         words=words,
         wanted=wanted,
         sites=sorted(sites.values(), key=str.casefold),
@@ -85,6 +87,14 @@ def show(visit: Visit) -> Response:
         is_contact=is_contact,
         least=LEAST_LETTERS,
     )
+
+
+def send(visit: Visit) -> Response:
+    """All documents that the filters let through, as a table."""
+    with visit.harvester.reading() as session:
+        wanted = _filter(visit, _sites(visit, session))
+    chunks = listed_documents_table(visit.harvester, wanted)
+    return visit.stream(chunks, "documents.csv", "text/csv; charset=utf-8")
 
 
 def _sites(visit: Visit, session: Session) -> dict[int, str]:
@@ -120,9 +130,11 @@ def _filter(visit: Visit, sites: dict[int, str]) -> DocumentFilter:
     )
 
 
-def _link(visit: Visit, words: str, wanted: DocumentFilter, after: object = None) -> str:
+def _link(
+    visit: Visit, words: str, wanted: DocumentFilter, after: object = None, path: str = "/console/documents"
+) -> str:
     return visit.link(
-        "/console/documents",
+        path,
         q=words,
         site=wanted.site,
         failing="yes" if wanted.failing else None,
