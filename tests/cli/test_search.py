@@ -39,6 +39,12 @@ def test_people_read_what_was_found(harvester: Harvester) -> None:
     assert "--cursor" not in rest
 
 
+def test_asian_letters_take_two_columns(harvester: Harvester) -> None:
+    write_index(harvester, entry(1, output("森林生態系における長期的な炭素循環" * 5, language="ja")))
+    [first, *others] = harvester("search", "森林").out.splitlines()[2:5]
+    assert (len(first), "".join([first, *others]).startswith("森林生態系における長期的な炭素循環" * 5)) == (40, True)
+
+
 def test_options_narrow_the_search(harvester: Harvester) -> None:
     fill(harvester)
 

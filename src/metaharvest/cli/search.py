@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Mapping
 from html import unescape
 from typing import TYPE_CHECKING, Any
@@ -115,5 +114,9 @@ def _print_output(output: Mapping[str, Any]) -> None:
 
 
 def _print_wrapped(text: str, indent: int) -> None:
-    for line in textwrap.wrap(one_line(text, 2000), _WIDTH - indent, break_on_hyphens=False):
-        print_line(line, indent=indent)
+    from rich.console import Console
+    from rich.text import Text
+
+    # By the columns that letters take, which are two for an Asian one.
+    for line in Text(one_line(text, 2000)).wrap(Console(width=_WIDTH), _WIDTH - indent):
+        print_line(line.plain.rstrip(), indent=indent)

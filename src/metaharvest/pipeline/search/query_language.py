@@ -37,6 +37,7 @@ _TOKEN = re.compile(
     r'\s+|(?P<mark>[()])|(?P<minus>-)(?=[^\s\-)])|(?P<phrase>["“”„])|(?P<word>[^\s()"“”„]+)|.', re.DOTALL
 )
 _FIELD = re.compile(r"([A-Za-z_]+):(.*)", re.DOTALL)
+_WILDCARD = re.compile(r"\w\w\*")
 _QUOTES = '"“”„'
 _YEAR = re.compile(r"(?:(\d{4})|(\d{4})?(?:\.\.|–|-)(\d{4})?)", re.ASCII)
 
@@ -130,6 +131,8 @@ class _Reader:
         found = self._any_of()
         if self._at < len(self._text):
             _refuse(f"A bracket is closed at character {self._at + 1} that was never opened")
+        if found == EVERYTHING and self._text.strip() not in ("", "*"):
+            _refuse("It has no word to search for")
         return found
 
     def _any_of(self) -> Query:
@@ -210,6 +213,10 @@ class _Reader:
 
     def _word(self, word: str) -> Query:
         """A word, or a field with its value."""
+        if word.count("*") == 1 and _WILDCARD.fullmatch(word[-3:]):
+            _refuse(
+                f"There are no wildcards in {one_line(word, 60)}: write the whole word, or several with OR between them"
+            )
         found = _FIELD.fullmatch(word)
         if found is None or found[1].lower() in _SCHEMES:
             return self._words(word, None)
