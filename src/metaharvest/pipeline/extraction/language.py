@@ -28,6 +28,9 @@ _SAMPLE = 2_000
 _OF_ABSTRACT = 500
 """Characters of an abstract that are looked at: the time grows with them."""
 
+_FIRST = 200
+"""Characters of an abstract that are looked at first: if they do not contradict the declared language, it holds."""
+
 _FOLDED = {"ms": "id", "no": "nb", "nn": "nb", "nob": "nb", "nor": "nb", "nno": "nb", "msa": "id", "ind": "id"}
 """Languages that a short text does not tell apart."""
 
@@ -65,7 +68,8 @@ def language_of_output(output: Output) -> str:
     """
     abstract = _longest([each.text for each in output.abstracts])[:_OF_ABSTRACT]
     if output.language is not None:
-        return language_of(abstract, output.language).code if abstract else output.language
+        is_doubted = language_of(abstract[:_FIRST], output.language).code != output.language
+        return language_of(abstract, output.language).code if is_doubted else output.language
     named = next((each.language for each in output.titles if each.language), None)
     return language_of(f"{output.title}. {abstract}", named).code
 
