@@ -323,6 +323,7 @@ def test_a_worker_that_dies_while_it_closes_a_run_repeats_nothing(
     tick(harvester)
     harvester("runs", "stop")
     tick(harvester)
+    assert "The run was stopped before its end." in harvester("jobs", "show", "1").out
     done = getattr(WorkersJournal, step)
 
     def die_after(journal: WorkersJournal) -> None:

@@ -58,7 +58,8 @@ RUN_DEADLINE = Finding(
     "the deadline.",
     Level.WARNING,
 )
-WHY_ENDED = {each.rule: each for each in (STOPPED, NEXT_DAY, RUN_DEADLINE)}
+WHY_ENDED = {each.message: each for each in (STOPPED, NEXT_DAY, RUN_DEADLINE)}
+"""Why a run took its jobs back, by the sentence of such a job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,8 +221,8 @@ class _Coordinator:
         Returns the number of new jobs that close the run; None: sites are left.
         """
         if why := self._why_ended(run):
-            making.cancel_ready(self._session, why.rule, run.run_id)
-            making.ask_to_end(self._session, why.rule, run.run_id)
+            making.cancel_ready(self._session, why.message, run.run_id)
+            making.ask_to_end(self._session, why.message, run.run_id)
         its = (Job.run_id == run.run_id, Job.state.in_(OPEN), Job.kind == JobKind.HARVEST_SITE.value)
         if self._session.scalar(select(Job.job_id).where(*its).limit(1)) is not None:
             return None

@@ -116,9 +116,9 @@ def _taken_back(harvester: Harvester, run_id: int) -> Sequence[tuple[Finding, Se
     found: dict[str, list[str]] = {}
     its = (Job.run_id == run_id, Job.state == JobState.CANCELLED.value, Job.sentence.in_(WHY_ENDED))
     with harvester.reading() as session:
-        for rule, subject in session.execute(select(Job.sentence, Job.subject).where(*its).order_by(Job.job_id)):
-            found.setdefault(str(rule), []).append(subject)
-    return [(WHY_ENDED[rule], subjects) for rule, subjects in found.items()]
+        for why, subject in session.execute(select(Job.sentence, Job.subject).where(*its).order_by(Job.job_id)):
+            found.setdefault(str(why), []).append(subject)
+    return [(WHY_ENDED[why], subjects) for why, subjects in found.items()]
 
 
 def _failed(harvester: Harvester, run_id: int) -> Sequence[Finding]:
