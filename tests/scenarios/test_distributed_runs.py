@@ -65,6 +65,8 @@ def test_workers_harvest_as_a_run_on_one_machine_does(harvester: Harvester, serv
     with workers(harvester, 2):
         wait_until_closed(harvester)
     assert harvester.rows("SELECT status FROM harvest_run") == [("with-errors",)]
+    # Reports of a run that has ended wait for no other job.
+    assert set(harvester.rows("SELECT priority FROM job WHERE kind IN ('close_run', 'deliver')")) == {(400,)}
     assert len(harvester.held()) == 3
     sites = harvester.rows("SELECT site_name, status, listed, inserted, invalid FROM harvest_site_run ORDER BY 1")
     assert sites == [(name, "with-errors", 2, 1, 1) for name in ("alder", "basalt", "cedar")]

@@ -269,4 +269,10 @@ def _merged(old: str, new: str) -> str:
 
 def deliver_job() -> NewJob:
     """A job that delivers waiting reports."""
-    return NewJob(kind=JobKind.DELIVER, key=JobKind.DELIVER.value, subject="waiting reports", host=MAIL_HOST)
+    return NewJob(
+        kind=JobKind.DELIVER,
+        key=JobKind.DELIVER.value,
+        subject="waiting reports",
+        host=MAIL_HOST,
+        priority=Priority.CLOSING,
+    )

@@ -51,6 +51,7 @@ class Priority:
     """The order of jobs: a job with a higher number comes first."""
 
     CLOSING = 400
+    """The end of a run, and the delivery of its reports."""
     ASKED = 200
     """A request of a person adds its own priority, 0 to 100."""
     RETRY = 150
