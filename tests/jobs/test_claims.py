@@ -88,7 +88,7 @@ def test_a_worker_that_lost_its_lease_can_neither_renew_nor_end(harvester: Harve
     with writers(harvester.engine).begin() as session:
         assert claims.renew(session, [old, new]) == [old]
         assert not claims.end(session, old, Used(), JobState.DONE)
-        assert not claims.give_back(session, old, Used())
+        assert not claims.end_slice(session, old, Used())
         assert claims.renew(session, [new]) == []
     assert harvester.rows("SELECT state, worker FROM job") == [("taken", "two")]
 
@@ -112,7 +112,7 @@ def test_a_slice_that_ends_begins_the_attempts_anew_and_adds_what_it_used(harves
     for seconds, memory in ((2, 10), (3, 5)):
         [mine] = claim(harvester)
         with writers(harvester.engine).begin() as session:
-            assert claims.give_back(session, mine, Used(seconds, 1, memory))
+            assert claims.end_slice(session, mine, Used(seconds, 1, memory))
     columns = "SELECT state, attempts, slices, seconds, cpu_seconds, memory_bytes, host_key FROM job"
     assert harvester.rows(columns) == [("ready", 0, 2, 5, 2, 10, None)]
 
@@ -122,7 +122,7 @@ def test_a_job_that_failed_waits_before_it_is_tried_again(harvester: Harvester) 
     make(harvester, job(1))
     [mine] = claim(harvester)
     with writers(harvester.engine).begin() as session:
-        assert claims.give_back(session, mine, Used(), timedelta(hours=1), "The database was away.")
+        assert claims.fail_slice(session, mine, Used(), "The database was away.", timedelta(hours=1))
     assert claim(harvester) == []
     assert harvester.rows("SELECT state, attempts, sentence FROM job") == [("ready", 1, "The database was away.")]
 
@@ -146,7 +146,7 @@ def test_a_job_with_which_two_workers_died_is_claimed_alone(harvester: Harvester
         [suspect] = claims.claim_suspect(session, "one", [KIND])
     assert (suspect.subject, suspect.attempts) == ("site 1", 3)
     with writers(harvester.engine).begin() as session:
-        assert claims.give_back(session, suspect, Used())
+        assert claims.end_slice(session, suspect, Used())
     assert [each.subject for each in claim(harvester, limit=2)] == ["site 1"]
 
 
@@ -155,5 +155,5 @@ def test_an_attempt_that_the_job_did_not_spoil_does_not_count(harvester: Harvest
     make(harvester, job(1))
     [mine] = claim(harvester)
     with writers(harvester.engine).begin() as session:
-        assert claims.give_back(session, mine, Used(), sentence="The database was away.", is_blameless=True)
+        assert claims.fail_slice(session, mine, Used(), "The database was away.", is_blameless=True)
     assert harvester.rows("SELECT state, attempts FROM job") == [("ready", 0)]

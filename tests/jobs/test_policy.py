@@ -40,6 +40,7 @@ def test_a_slice_is_done_or_goes_on_and_a_failure_is_tried_again_until_all_attem
     assert assess(is_done=False, error="", attempts=99) is Assessment.AGAIN
     assert assess(is_done=False, error="no", attempts=MOST_ATTEMPTS) is Assessment.AGAIN
     assert assess(is_done=False, error="no", attempts=MOST_ATTEMPTS + 1) is Assessment.FAILED
+    assert assess(is_done=True, error="", attempts=MOST_ATTEMPTS + 1) is Assessment.FAILED
 
 
 def test_the_pause_after_a_failure_doubles() -> None:

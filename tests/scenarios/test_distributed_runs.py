@@ -160,6 +160,8 @@ def test_a_site_with_which_five_workers_died_is_given_up_and_reported_and_others
         ("alder", "failed"),
         ("basalt", "done"),
     ]
+    ended = "SELECT job_event.sentence FROM job_event JOIN job USING (job_id) WHERE step = 'assessed' AND subject = "
+    assert (harvester.rows(f"{ended}'alder'"), harvester.rows(f"{ended}'basalt'")) == ([("failed",)], [("done",)])
     sites = harvester.rows("SELECT site_name, status FROM harvest_site_run ORDER BY 1")
     assert sites == [("alder", "failed"), ("basalt", "succeeded")]
     [mail] = [each for each in harvester.mails() if each["To"] == "steward@example.org"]
@@ -359,7 +361,8 @@ def test_a_job_is_shown_gets_another_priority_and_is_cancelled(harvester: Harves
     assert actions == ["jobs.cancel", "jobs.priority", "jobs.retry"]
     with workers(harvester) as [_]:
         wait_until_closed(harvester)
-        assert "idle" in harvester("workers").out
+        # A worker notes itself beside its work.
+        wait_until(lambda: "idle" in harvester("workers").out)
     assert harvester("workers").out == "No worker is there. `metaharvest worker` starts one.\n"
     # The site stays due.
     assert [each["site"] for each in harvester.run("2026-12-24")["sites"]] == ["alder"]

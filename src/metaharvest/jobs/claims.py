@@ -122,7 +122,7 @@ def claim(
             if not (job.host and job.host in hosts):
                 hosts.add(job.host)
                 found.append(job)
-    return _taken(session, found, worker, now)
+    return _take(session, found, worker, now)
 
 
 def claim_suspect(session: Session, worker: str, kinds: Collection[str], held: Collection[int] = ()) -> list[Claim]:
@@ -135,7 +135,7 @@ def claim_suspect(session: Session, worker: str, kinds: Collection[str], held: C
     hosts = _taken_hosts(session)
     is_ready = and_(Job.state == JobState.READY.value, Job.not_before <= now, Job.host.not_in(hosts))
     its = (Job.state.in_(OPEN), Job.kind.in_(kinds), Job.attempts >= SUSPECT_AFTER, Job.job_id.not_in(held))
-    return _taken(session, list(session.execute(_next(1).where(*its, or_(is_lapsed, is_ready)))), worker, now)
+    return _take(session, list(session.execute(_next(1).where(*its, or_(is_lapsed, is_ready)))), worker, now)
 
 
 def renew(session: Session, held: Sequence[Claim]) -> list[Claim]:
@@ -160,32 +160,39 @@ def to_end(session: Session, held: Sequence[Claim]) -> set[int]:
     return set(session.scalars(select(Job.job_id).where(*its))) if held else set()
 
 
-def give_back(
+def end_slice(session: Session, claim: Claim, used: Used) -> bool:
+    """Let the job be claimed again: its slice ended by itself. It is counted, and the attempts begin at zero.
+
+    A job that is to end is cancelled. Returns False if the claim is no longer valid.
+    """
+    return _give_back(session, claim, used, timedelta(), {"slices": Job.slices + 1, "attempts": 0})
+
+
+def fail_slice(
     session: Session,
     claim: Claim,
     used: Used,
+    sentence: str,
     wait: timedelta = timedelta(),
-    sentence: str = "",
     *,
     is_blameless: bool = False,
 ) -> bool:
-    """Let the job be claimed again after this time, as its slice has ended; False if the claim is no longer valid.
+    """Let the job be claimed again after this time, with the sentence why its slice failed.
 
-    Without a `sentence` the slice ended by itself: it is counted, and the attempts begin at zero. Otherwise the
-    sentence says why it failed. If the job `is_blameless`, this attempt does not count. A job that is to end is
-    cancelled.
+    If the job `is_blameless`, this attempt does not count. The rest is as in end_slice().
     """
+    attempts = Job.attempts - 1 if is_blameless else Job.attempts
+    return _give_back(session, claim, used, wait, {"sentence": sentence, "attempts": attempts})
+
+
+def _give_back(session: Session, claim: Claim, used: Used, wait: timedelta, values: dict[str, object]) -> bool:
     asked = session.execute(select(Job.is_to_end, Job.sentence).where(*_is(claim)).with_for_update()).first()
     if asked is None:
         return False
     if asked.is_to_end:
         return end(session, claim, used, JobState.CANCELLED, asked.sentence or "")
     now = database_now(session)
-    values: dict[str, object] = {"state": JobState.READY.value, "not_before": now + wait}
-    values |= {"sentence": sentence} if sentence else {"slices": Job.slices + 1, "attempts": 0}
-    if is_blameless:
-        values["attempts"] = Job.attempts - 1
-    return _end_claim(session, claim, used, values)
+    return _end_claim(session, claim, used, {"state": JobState.READY.value, "not_before": now + wait, **values})
 
 
 def end(session: Session, claim: Claim, used: Used, state: JobState, sentence: str = "") -> bool:
@@ -212,7 +219,7 @@ def _taken_hosts(session: Session) -> set[str]:
     return {str(each) for each in session.scalars(select(Job.host_key).where(Job.host_key.is_not(None)))}
 
 
-def _taken(session: Session, jobs: Sequence[Row[*tuple[Any, ...]]], worker: str, now: datetime) -> list[Claim]:
+def _take(session: Session, jobs: Sequence[Row[*tuple[Any, ...]]], worker: str, now: datetime) -> list[Claim]:
     """Take these jobs, whose rows are locked, in one statement."""
     taken = {
         "state": JobState.TAKEN.value,

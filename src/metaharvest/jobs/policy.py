@@ -50,11 +50,13 @@ def is_time(now: datetime, last_run_day: date | None, run_at: time, zone: ZoneIn
 def assess(*, is_done: bool, error: str, attempts: int) -> Assessment:
     """What becomes of a job after a worker worked on it. `error` is empty if its slice ended by itself.
 
-    After MOST_ATTEMPTS attempts the next worker gives the job up, and reports it.
+    After MOST_ATTEMPTS attempts the next worker gives the job up: then the job is done, and yet it has failed.
     """
-    if not error:
-        return Assessment.DONE if is_done else Assessment.AGAIN
-    return Assessment.FAILED if attempts > MOST_ATTEMPTS else Assessment.AGAIN
+    if not is_done and not error:
+        return Assessment.AGAIN
+    if attempts > MOST_ATTEMPTS:
+        return Assessment.FAILED
+    return Assessment.DONE if is_done else Assessment.AGAIN
 
 
 def pause_after(attempts: int) -> timedelta:

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from metaharvest.database.dialects import is_refused
@@ -99,14 +98,14 @@ def _end(harvester: Harvester, claim: Claim, used: Used, assessed: Assessment, p
     numbers = f"{used.seconds:.1f} s, {used.cpu_seconds:.1f} s of the processor, {used.memory_bytes / 1e6:.0f} MB"
     error = performed.error
     with _writing, harvester.writing() as session:
-        if assessed is Assessment.AGAIN:
-            pause = pause_after(claim.attempts) if error else timedelta()
-            is_ours = claims.give_back(session, claim, used, pause, error, is_blameless=performed.is_blameless)
+        if assessed is Assessment.AGAIN and error:
+            pause, blameless = pause_after(claim.attempts), performed.is_blameless
+            is_ours = claims.fail_slice(session, claim, used, error, pause, is_blameless=blameless)
+        elif assessed is Assessment.AGAIN:
+            is_ours = claims.end_slice(session, claim, used)
         else:
-            given_up = claim.attempts > MOST_ATTEMPTS
-            state = JobState.FAILED if given_up or assessed is Assessment.FAILED else JobState.DONE
-            why = error or (GIVEN_UP if given_up else "")
-            is_ours = claims.end(session, claim, used, state, why)
+            why = error or (GIVEN_UP if assessed is Assessment.FAILED else "")
+            is_ours = claims.end(session, claim, used, JobState(assessed.value), why)
         if is_ours:
             steps = (
                 (Step.PERFORMED, error),

@@ -136,7 +136,7 @@ class WorkerLoop:
         def give_back() -> None:
             with self._harvester.writing() as session:
                 for claim in dropped:
-                    claims.give_back(session, claim, Used(), sentence="It was not begun.", is_blameless=True)
+                    claims.fail_slice(session, claim, Used(), "It was not begun.", is_blameless=True)
 
         if dropped:
             self._unless_away(give_back)
