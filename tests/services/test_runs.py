@@ -113,7 +113,7 @@ def test_the_next_report_of_the_administrator_says_that_the_pipeline_failed(harv
     assert "The pipeline did not come to its end after run 1" in said
     assert "Correct the cause. The next run goes on by itself; `metaharvest pipeline run` does so now." in said
     checks = doctor(harvester)
-    assert (checks["pipeline"]["state"], checks["pipeline"]["message"]) == ("OK", "Nothing waits.")
+    assert (checks["pipeline"]["state"], checks["pipeline"]["message"]) == ("OK", "No document waits.")
     metrics = (harvester.folder / "m.prom").read_text()
     assert "metaharvest_pipeline_failed 0.0" in metrics
     assert 'metaharvest_pipeline_documents{stage="cleaning",state="done"} 1.0' in metrics

@@ -40,7 +40,7 @@ class Step(StrEnum):
 
 
 class Assessment(StrEnum):
-    """What becomes of a job after a worker worked on it."""
+    """The state of a job after a slice."""
 
     DONE = "done"
     AGAIN = "again"

@@ -62,7 +62,7 @@ def check_pipeline(session: Session, settings: Settings, now: datetime) -> Itera
 def _progress(record: PipelineRecord, failure: str | None, now: datetime) -> Check:
     waiting = sum(each.waiting_documents for each in record.stages)
     if not waiting and not record.unseen_changes:
-        return ok("pipeline", "Nothing waits.")
+        return ok("pipeline", "No document waits.")
     said = [f"{counted(record.unseen_changes, 'changed document')} not seen yet"] if record.unseen_changes else []
     said += [f"{counted(each.waiting_documents, 'document')} at {each.stage}" for each in _with_work(record)]
     behind = f"Waiting: {', '.join(said)}."
@@ -74,7 +74,8 @@ def _progress(record: PipelineRecord, failure: str | None, now: datetime) -> Che
         when = f"no document has been done since {record.last_ended:%Y-%m-%d %H:%M} UTC" if record.last_ended else ""
         since = f"the oldest change is of {oldest:%Y-%m-%d %H:%M} UTC" if oldest else ""
         why = "; ".join(filter(None, (since, when)))
-        return warning("pipeline", f"The pipeline is behind: {why}. {behind} {todo('pipeline.run')} does what waits.")
+        remedy = f"{todo('pipeline.run')} processes the documents that wait."
+        return warning("pipeline", f"The pipeline is behind: {why}. {behind} {remedy}")
     return ok("pipeline", behind)
 
 

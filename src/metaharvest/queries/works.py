@@ -106,7 +106,7 @@ def number_of(session: Session, document_id: str) -> int:
     if row[1] is None:
         raise MetaharvestError(
             f"The pipeline has not compared the document '{one_line(document_id)}' yet, or it is not public. "
-            f"{todo('pipeline.run')} does what waits."
+            f"{todo('pipeline.run')} processes the documents that wait."
         )
     number: int = row[0]
     return number

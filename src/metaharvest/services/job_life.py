@@ -48,7 +48,7 @@ class Performed:
 
 
 def live(context: JobContext, held: HeldClaims) -> Performed:
-    """Lead a job, which is `held`, through its life. It has started, as it was claimed."""
+    """Run a claimed job, which is `held`, until it is done or its slice ends."""
     meter = _Meter.start(held)
     try:
         performed = _performed(context)

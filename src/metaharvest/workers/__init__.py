@@ -1,4 +1,4 @@
-"""Workers of many machines: processes that Celery starts, and messages over RabbitMQ that wake them.
+"""Workers of many machines: their processes, and the messages over RabbitMQ that wake them, with Celery.
 
     broker.py   the Celery application, and the message that wakes all workers
     worker.py   one worker process

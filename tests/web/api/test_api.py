@@ -295,7 +295,7 @@ def test_everybody_may_read_the_description(console: Served) -> None:
     ("body", "status", "detail"),
     [
         ("[]", 422, "A value cannot be used: Input should be an object."),
-        ("[" * 30_000, 400, "The body is not JSON that can be read: it is nested too deeply."),
+        ("[" * 30_000, 400, "The JSON of the body is nested too deeply."),
         ('{"priority": ' + "9" * 5_000 + "}", 400, "The body is not JSON: a number has more than 100 digits."),
     ],
     ids=["no object", "deep", "long number"],

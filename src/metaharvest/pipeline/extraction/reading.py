@@ -211,7 +211,7 @@ class _Process:
             return self._over_time()
         if code == OUT_OF_MEMORY:
             return _Ended("The reading of the file takes too much memory.")
-        return _Ended("The file ends the process that reads it: it is damaged, or somebody made it for that.")
+        return _Ended("The process that read the file crashed: the file is damaged, or made to do harm.")
 
     def _over_time(self) -> _Ended:
         return _Ended(f"The reading of the file takes more than {self._seconds} seconds.", is_over_time=True)

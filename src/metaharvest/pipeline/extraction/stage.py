@@ -91,7 +91,7 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """What the tables have stays: these rules found it in a file that was not kept, or the store does not answer."""
+    """The stored rows stay: these rules found it in a file that was not kept, or the store does not answer."""
 
     dropped: Collection[str] = ()
 

@@ -162,7 +162,7 @@ class Walk:
         if not new:
             self._refuse(Reason.LOOP, f"The page {where} leads only to pages that lead back to it.")
         elif candidate.hops >= MOST_HOPS:
-            self._refuse(Reason.TOO_MANY_HOPS, f"There is no file behind {MOST_HOPS} pages; the last one is {where}.")
+            self._refuse(Reason.TOO_MANY_HOPS, f"No file was found after {MOST_HOPS} pages; the last one is {where}.")
         else:
             own = [replace(each, licence=each.licence or page.licence) for each in new]
             self._waiting[:0] = [candidate.followed_by(each) for each in own]

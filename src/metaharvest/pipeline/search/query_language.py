@@ -201,7 +201,7 @@ class _Reader:
     def _enter(self) -> None:
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise QueryError(f"The query has brackets in brackets, more than {_DEEPEST} deep.")
+            raise QueryError(f"The query has more than {_DEEPEST} levels of brackets.")
 
     def _phrase(self, start: int) -> str:
         """The text up to the closing quotation mark."""

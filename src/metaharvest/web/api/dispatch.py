@@ -191,7 +191,7 @@ def _found(operations: Sequence[Operation], received: _Received) -> tuple[Operat
     if allowed:
         detail = f"{one_line(received.method, 20)} is not possible here."
         raise Problem(405, detail, headers={"Allow": ", ".join(allowed)})
-    raise Problem(404, f"There is nothing at this address. {ROOT}{_DESCRIPTION} has all of them.")
+    raise Problem(404, f"There is nothing at this address. {ROOT}{_DESCRIPTION} lists all addresses.")
 
 
 def _key(api: _Api, received: _Received) -> Key:
@@ -250,7 +250,7 @@ def _checked_body(operation: Operation, received: _Received) -> BaseModel | None
             received.body or b"{}", parse_constant=_no_number, parse_int=_integer, object_pairs_hook=_object
         )
     except RecursionError as error:
-        raise Problem(400, "The body is not JSON that can be read: it is nested too deeply.") from error
+        raise Problem(400, "The JSON of the body is nested too deeply.") from error
     except ValueError as error:
         raise Problem(400, f"The body is not JSON: {one_line(str(error), 200)}.") from error
     text = json.dumps(value)

@@ -136,7 +136,7 @@ def documents(call: Call) -> Answer:
     """The documents of the selection, by site."""
     query = call.query
     if query.nights is not None and not query.failing:
-        raise Problem(422, "nights goes with failing=true: for how many nights.")
+        raise Problem(422, "nights needs failing=true: it says for how many nights a document has failed.")
     wanted = DocumentFilter(query.site, query.failing, query.nights, query.rule, query.outcome, query.missing)
     after = None
     if query.cursor is not None:

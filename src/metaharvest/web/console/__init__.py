@@ -15,7 +15,7 @@ To add a page:
 5. A remedy: `{% import "actions.html" as a with context %}`, `{{ a.remedy(finding.remedy) }}`: its actions are links
    and buttons where the role may carry them out. `visit.may_open(path, *parts, method="POST")` says whether
    a button is shown.
-6. Numbers that live: put them into a fragment, `visit.render_fragment("FRAGMENT.html", ...)` at a path of its own, and
+6. Live numbers: put them into a fragment, `visit.render_fragment("FRAGMENT.html", ...)` at a path of its own, and
    poll it: `<div hx-get="{{ link("/console/runs", id, "live") }}" hx-trigger="every 2s">` around the same include.
 7. Test it with `support.console`: `with served_console(harvester) as console: page = console.signed_in("steward").open(
    "/console/sites")`, then `page.submit(...)`. tests/web/console/test_users_page.py is an example.

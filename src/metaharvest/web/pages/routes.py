@@ -45,8 +45,8 @@ HEADERS = {
 _SEARCH_HEADERS = {
     "Content-Security-Policy": HEADERS["Content-Security-Policy"].replace("form-action 'none'", "form-action 'self'")
 }
-_NO_INDEX = "The search has no index yet. The people who run this repository can make it."
-UNEXPECTED_ERROR = "Something went wrong here. The people who run this repository find it in their log."
+_NO_INDEX = "The search has no index yet. The operator of this catalogue can make it."
+UNEXPECTED_ERROR = "An unexpected error occurred. The operator of this catalogue finds it in the log."
 
 _FOLDER = Path(__file__).parent / "templates"
 _RETRY_SECONDS = 5
