@@ -89,6 +89,8 @@ def test_links_to_the_file_are_found(body: str) -> None:
         '<div class="related-items"><a href="/item/9/a.pdf">Another paper</a></div>',
         '<a href="https://get.adobe.com/reader">Download a reader</a>',
         '<a href="/item/1234/policy.pdf">Richtlinien (PDF)</a>',
+        '<a class="obj_galley_link_supplementary pdf" href="/article/view/1234/78">Questionnaire</a>',
+        '<a href="/items/1234/request-a-copy?bitstream=9">thesis.pdf (2 MB)</a>',
         "<p>There is a PDF in the library.</p>",
     ],
 )
@@ -105,6 +107,25 @@ def test_a_list_of_outputs_names_none_unless_one_has_the_title_or_the_number() -
     assert found(page, url="https://repo.example.org/issue/4", title=wanted) == [
         "https://repo.example.org/pdf/77/y.pdf"
     ]
+
+
+def test_the_words_of_the_page_tell_a_supplement_from_the_paper() -> None:
+    one, two, three = (
+        f"https://repo.example.org/bitstreams/6260ead5-90d6-405c-a524-f4a254c0bf1{n}/download" for n in "123"
+    )
+    link = ", ".join(f'<{each}>; rel="item"; type="application/pdf"' for each in (one, two, three))
+    body = f'<a href="{one}">Supplementary tables.pdf (1 MB)</a><a href="{two}">a.pdf</a><a href="{three}">b.pdf</a>'
+    assert found(body, link=link) == [two, three, one]
+    assert found(body, link=link, head=f'<meta name="citation_pdf_url" content="{three}">') == [three, two, one]
+    metas = "".join(f'<meta name="citation_pdf_url" content="{each}">' for each in (one, two))
+    assert found(body, head=metas)[:2] == [two, one]
+    galleys = [f"https://repo.example.org/article/download/12/{n}" for n in (3, 4)]
+    metas = "".join(f'<meta name="citation_pdf_url" content="{each}">' for each in galleys)
+    body = '<a class="obj_galley_link_supplementary pdf" href="/article/view/12/3">Questionnaire</a>'
+    assert found(body, head=metas) == [*reversed(galleys)]
+    closed, free = (f"/bitstream/handle/1/1234/{name}.pdf?isAllowed={name[0]}" for name in ("n", "y"))
+    links = found(f'<a href="{closed}">a.pdf</a><a href="{free}">b.pdf</a>')
+    assert [each.rpartition("=")[2] for each in links] == ["y", "n"]
 
 
 def test_the_server_comes_first_and_each_address_once() -> None:

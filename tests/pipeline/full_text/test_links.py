@@ -130,6 +130,7 @@ CASES = [
                 url("https://twitter.com/alder"),
                 url("https://m.facebook.com/alder"),
                 url("https://creativecommons.org/licenses/by/4.0"),
+                url("https://repo.example.org/index.php/j/article/downloadSuppFile/12/3"),
             ),
         ),
         [],

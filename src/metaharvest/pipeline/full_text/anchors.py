@@ -13,6 +13,9 @@ from metaharvest.pipeline.full_text.candidates import Candidate, Expects, host_o
 from metaharvest.pipeline.full_text.patterns import file_of, has_pdf_name
 from metaharvest.pipeline.full_text.words import DOWNLOAD, FULL_TEXT, OTHER, words_of
 
+_NOT_ALLOWED = "isallowed=n"
+"""DSpace 6 writes it behind the address of a file that the visitor may not read: XMLUI's item-view.xsl."""
+
 ENOUGH = 3
 """The points from which a link is followed."""
 
@@ -30,6 +33,14 @@ _ELSEWHERE = re.compile(
     re.IGNORECASE,
 )
 _CLASSES = ("pdf", "download", "fulltext")
+"""Words in the class of a link that count as its text."""
+
+_SUPPLEMENT = "galley_link_supplementary"
+"""In the class of a link of OJS to a supplement: templates/frontend/objects/galley_link.tpl of github.com/pkp/ojs."""
+
+_REQUESTS = re.compile(r"/(?:request-a-copy|request-item|request_doc|requestcopy)\b", re.IGNORECASE)
+"""A form in place of a file that is not open: https://github.com/DSpace/dspace-angular, EPrints' cgi/request_doc."""
+
 _NO_FILES = (".zip", ".gz", ".tar", ".csv", ".xls", ".xlsx", ".jpg", ".jpeg", ".png", ".gif", ".tif", ".tiff", ".mp3",
              ".mp4", ".avi", ".mov", ".svg", ".bib", ".ris", ".enw", ".css", ".js", ".rss", ".ppt", ".pptx", ".exe",
              ".apk", ".json", ".rdf")  # fmt: skip
@@ -40,6 +51,7 @@ class Link:
     """A link of a page: address, words, type. `is_aside`: it is in a menu, or the like.
 
     `is_elsewhere`: it is among links to other outputs. `is_download`: it has the attribute `download`.
+    `is_supplement`: its software says so.
     """
 
     address: str
@@ -48,17 +60,30 @@ class Link:
     is_aside: bool = False
     is_elsewhere: bool = False
     is_download: bool = False
+    is_supplement: bool = False
 
 
-def best_anchors(anchors: Sequence[Any], base: str, title: str = "") -> list[Candidate]:
-    """The links among these elements that lead to the file of the page at `base`, the best first."""
+def links_of(anchors: Sequence[Any], base: str) -> Sequence[Link]:
+    """The links that these elements of the page at `base` are, each address once."""
     links: dict[str, Link] = {}
     for each in anchors[:_MOST_LINKS]:
         link = _link(each, base)
         if link is not None:
             before = links.get(link.address)
             links[link.address] = link if before is None else _joined(before, link)
-    scored = [(points(each, base, title), each) for each in links.values() if each.address != base]
+    return list(links.values())
+
+
+def is_other(link: Link, title: str = "") -> bool:
+    """True if the words of a link say that it leads to a supplement, a cover or the like."""
+    name = unquote(urlsplit(link.address).path.rstrip("/").rpartition("/")[2]).lower()
+    has_words = OTHER.are_in(words_of(link.text), link.text.lower())
+    return link.is_supplement or (has_words and not _has_title(link, name, title))
+
+
+def best_anchors(links: Sequence[Link], base: str, title: str = "") -> list[Candidate]:
+    """The links that lead to the file of the page at `base`, the best first."""
+    scored = [(points(each, base, title), each) for each in links if each.address != base]
     scored = sorted((each for each in scored if each[0] >= ENOUGH), key=lambda each: -each[0])
     found: list[Candidate] = []
     for _, group in groupby(scored, key=lambda each: each[0]):
@@ -73,7 +98,7 @@ def points(link: Link, base: str, title: str = "") -> int:
     """How much says that this link of the page at `base` leads to its file."""
     address = link.address
     path = urlsplit(address).path.lower()
-    if path.endswith(_NO_FILES):
+    if link.is_supplement or path.endswith(_NO_FILES):
         return -10
     total = 4 if file_of(address) or has_pdf_name(address) else 0
     total += 2 if link.media_type == "application/pdf" else 0
@@ -87,6 +112,7 @@ def points(link: Link, base: str, title: str = "") -> int:
     else:
         total -= 4 if OTHER.are_in(words, text) else 0
         total -= 4 if OTHER.are_in(words_of(name), name) else 0
+    total -= 4 if _NOT_ALLOWED in urlsplit(address).query.lower() else 0
     total -= 3 if link.is_aside or link.is_elsewhere else 0
     total -= 4 if link.is_elsewhere and not is_of_page(address, base) else 0
     total -= 0 if is_same_place(host_of(address), host_of(base)) else 1
@@ -137,7 +163,7 @@ def _link(element: Any, base: str) -> Link | None:
     if not target or target.startswith(("#", "mailto:", "javascript:", "data:")):
         return None
     address = web_address(target, base)
-    if address is None:
+    if address is None or _REQUESTS.search(urlsplit(address).path):
         return None
     attributes = [element.get(name) or "" for name in ("title", "aria-label")]
     attributes += [word for word in words_of(element.get("class") or "") if word in _CLASSES]
@@ -145,7 +171,8 @@ def _link(element: Any, base: str) -> Link | None:
     text = " ".join(" ".join((*element.itertext(), *attributes, *images)).split())[:_LONGEST_TEXT]
     kind = (element.get("type") or "").partition(";")[0].strip().lower()
     is_aside, is_elsewhere = _surroundings(element)
-    return Link(address, text, kind, is_aside, is_elsewhere, element.get("download") is not None)
+    is_supplement = _SUPPLEMENT in (element.get("class") or "")
+    return Link(address, text, kind, is_aside, is_elsewhere, element.get("download") is not None, is_supplement)
 
 
 def _joined(one: Link, other: Link) -> Link:
@@ -157,6 +184,7 @@ def _joined(one: Link, other: Link) -> Link:
         one.is_aside and other.is_aside,
         one.is_elsewhere and other.is_elsewhere,
         one.is_download or other.is_download,
+        one.is_supplement or other.is_supplement,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -17,10 +17,10 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from lxml import etree
 
-from metaharvest.pipeline.full_text.anchors import best_anchors
+from metaharvest.pipeline.full_text.anchors import best_anchors, is_other, links_of
 from metaharvest.pipeline.full_text.candidates import Candidate, Expects, web_address
 from metaharvest.pipeline.full_text.links import MOST
-from metaharvest.pipeline.full_text.patterns import guesses
+from metaharvest.pipeline.full_text.patterns import file_of, guesses
 from metaharvest.pipeline.full_text.words import OTHER, words_of
 
 PAGE_BYTES = 2_000_000
@@ -102,13 +102,16 @@ def read_page(content: bytes, url: str, *, link: str = "", charset: str | None =
     linked += elements.links
     licence = licence or next((target for target, each in linked if "license" in each.get("rel", "").split()), None)
     software = _software(elements)
+    links = links_of(elements.anchors, elements.base)
+    others = {known[1] if (known := file_of(each.address)) else each.address for each in links if is_other(each, title)}
+    metas = sorted(_metas(elements), key=lambda each: each.url in others)
     found = [
-        *_signposted(linked, elements.base),
-        *_metas(elements),
-        *_alternates(linked, elements.base),
-        *_json_ld(elements),
+        *_signposted(linked, elements.base, others, [each.url for each in metas]),
+        *metas,
+        *(each for each in _alternates(linked, elements.base) if each.url not in others),
+        *(each for each in _json_ld(elements) if each.url not in others),
         *_frames(elements),
-        *best_anchors(elements.anchors, elements.base, title),
+        *best_anchors(links, elements.base, title),
         *_guessed(url, software),
         *_refresh(elements),
     ]
@@ -196,15 +199,28 @@ def _few(found: Sequence[Candidate], url: str) -> tuple[Candidate, ...]:
     return tuple(kept.values())[:MOST]
 
 
-def _signposted(linked: Sequence[tuple[str, Mapping[str, str]]], base: str) -> Iterator[Candidate]:
-    """Links with the relation `item`: PDF first, then text whose type is not said, then HTML."""
+def _signposted(
+    linked: Sequence[tuple[str, Mapping[str, str]]],
+    base: str,
+    others: Collection[str] = (),
+    named: Collection[str] = (),
+) -> Iterator[Candidate]:
+    """Links with the relation `item`: PDF first, then text whose type is not said, then HTML.
+
+    DSpace 7 gives all its files, supplements too, and their addresses have no names. The page says which ones are
+    `others`, and `citation_pdf_url` is among the `named`: https://github.com/DSpace/dspace-angular/pull/1597.
+    """
     items = [(target, values) for target, values in linked if "item" in values.get("rel", "").split()]
     order = ("application/pdf", "application/xml", "text/xml", "application/jats+xml", "", "text/plain", *_HTML_TYPES)
-    known = [(kind, target) for target, values in items if (kind := _kind(values)) in order]
-    for kind, target in sorted(known, key=lambda each: (_is_other(each[1]), order.index(each[0]))):
-        if address := web_address(target, base):
-            expects = Expects.HTML_TEXT if kind in _HTML_TYPES else Expects.FILE
-            yield Candidate(address, "Link: rel=item", expects, media_type=kind or None)
+    known = [
+        (address in others or _is_other(address), order.index(kind), address not in named, address)
+        for target, values in items
+        if (kind := _kind(values)) in order and (address := web_address(target, base))
+    ]
+    for _, place, _, address in sorted(known, key=lambda each: each[:3]):
+        kind = order[place]
+        expects = Expects.HTML_TEXT if kind in _HTML_TYPES else Expects.FILE
+        yield Candidate(address, "Link: rel=item", expects, media_type=kind or None)
 
 
 def _alternates(linked: Sequence[tuple[str, Mapping[str, str]]], base: str) -> Iterator[Candidate]:

@@ -32,6 +32,9 @@ _NEVER = frozenset(
 )  # fmt: skip
 """Hosts that have no file of an output; hosts below them count too. A DOI is tried last, by itself."""
 
+_SUPPLEMENT = "/downloadsuppfile/"
+"""OJS 2 names the supplements of an article among its relations: https://github.com/pkp/pkp-lib/issues/5140."""
+
 _NEVER_PATHS = ("www.ncbi.nlm.nih.gov/pubmed", "d-nb.info/gnd", "hdl.handle.net/api", "info:eu-repo")
 _DOI_HOSTS = ("doi.org", "dx.doi.org")
 
@@ -178,6 +181,8 @@ def _dois(output: Output) -> Iterator[tuple[int, Candidate]]:
 
 def _is_never(url: str) -> bool:
     host = host_of(url)
+    if _SUPPLEMENT in url.lower():
+        return True
     if any(host == each or host.endswith(f".{each}") for each in _NEVER):
         return True
     bare = url.partition("://")[2].removeprefix("www.")

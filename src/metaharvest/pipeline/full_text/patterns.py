@@ -56,7 +56,12 @@ GUESSES = (
     _guess(
         "OSF", r"https?://osf\.io/(?:preprints/(?:[a-z]+/)?)?([a-z0-9]{5}(?:_v\d+)?)/?", r"https://osf.io/\1/download"
     ),
-    _guess("OJS", r"(https?://[^?#]+)/article/view(?:file)?/([^/?#]+)/([^/?#]+)/?", r"\1/article/download/\2/\3"),
+    # Preprints of OPS: https://github.com/pkp/pkp-lib/issues/7234
+    _guess(
+        "OJS",
+        r"(https?://[^?#]+)/(article|preprint)/view(?:file)?/([^/?#]+(?:/version/\d+)?)/([^/?#]+)/?",
+        r"\1/\2/download/\3/\4",
+    ),
     _guess(
         "OJS",
         r"(https?://[^?#]+)\?(journal=[^&#]+&page=article&op=)view(&path\[\]=[^&#]+&path\[\]=[^&#]+)",
@@ -91,8 +96,12 @@ FILES = (
     _file("DSpace", r"https?://[^?#]+/bitstreams/[0-9a-f-]{36}/(?:download|content)(?:\?[^#]*)?"),
     _file("DSpace", r"https?://[^?#]+/retrieve/[0-9a-f-]+(?:/[^/?#]+)?"),
     _file("EPrints", r"https?://[^?#]+/\d+/\d+/[^/?#]+\.(?:pdf|xml|html?|txt)"),
-    _file("OJS", r"https?://[^?#]+/article/download/[^/?#]+/[^/?#]+(?:/[^/?#]+)?"),
-    _file("OJS", r"(https?://[^?#]+)/article/view(?:file)?/([^/?#]+)/(\d+)", r"\1/article/download/\2/\3"),
+    _file("OJS", r"https?://[^?#]+/(?:article|preprint)/download/[^/?#]+(?:/version/\d+)?/[^/?#]+(?:/[^/?#]+)?"),
+    _file(
+        "OJS",
+        r"(https?://[^?#]+)/(article|preprint)/view(?:file)?/([^/?#]+(?:/version/\d+)?)/(\d+)",
+        r"\1/\2/download/\3/\4",
+    ),
     _file("HAL", rf"https?://[^/?#]+/{_HAL_ID}/(?:document|file/[^/?#]+)"),
     _file("Invenio", r"https?://[^?#]+/records?/[^/?#]+/files/[^?#]+(?:\?[^#]*)?"),
     _file("Invenio", r"https?://[^?#]+/api/records/[^/?#]+/files/[^/?#]+/content"),
