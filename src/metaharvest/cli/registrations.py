@@ -38,10 +38,11 @@ def list_registrations(invocation: Invocation, everything: bool, limit: int, aft
     Example: metaharvest registrations list --all
     """
     from metaharvest.services import registrations
+    from metaharvest.services.json_documents import registration_document
 
     found = registrations.waiting(invocation.harvester, everything=everything, after=after, limit=limit)
     if as_json:
-        print_json([_object(each) for each in found])
+        print_json([registration_document(each) for each in found])
     elif not found:
         click.echo("There are no requests yet." if everything else "No request waits.")
     else:
@@ -64,13 +65,14 @@ def list_registrations(invocation: Invocation, everything: bool, limit: int, aft
 def show(invocation: Invocation, registration_id: int, as_json: bool) -> None:
     """Show a request, its proofs, and the changes that accepting it makes."""
     from metaharvest.services import registrations
+    from metaharvest.services.json_documents import registration_document
 
     with usage_errors():
         found = registrations.find(invocation.harvester, registration_id)
     if as_json:
-        print_json(_object(found))
+        print_json(registration_document(found))
         return
-    for key, value in _object(found).items():
+    for key, value in registration_document(found).items():
         if value not in (None, "", []):
             print_line(f"{key.replace('_', ' '):18} {_words(value)}")
     for sentence in registrations.effect(invocation.harvester, found):
@@ -119,34 +121,6 @@ def _print_done(done: Registration, word: str) -> None:
     print_line(f"Registration {done.registration_id}, {done.name}, is {word}.")
     if done.mail_problem:
         print_line(f"{done.mail_problem} `metaharvest registrations mail {done.registration_id}` sends it again.")
-
-
-def _object(found: Registration) -> dict[str, object]:
-    return {
-        "registration_id": found.registration_id,
-        "kind": found.kind.value,
-        "state": found.state.value,
-        "site_id": found.site_id,
-        "site": found.name,
-        "source_kind": found.source_kind,
-        "url": found.url,
-        "prefix": found.prefix or "",
-        "set_spec": found.set_spec or "",
-        "address": found.address,
-        "every": found.every,
-        "unit": found.unit.value,
-        "asked_at": found.asked_at,
-        "rehearsed": found.summary,
-        "address_proved_at": found.address_proved_at,
-        "source_contacts": list(found.source_contacts),
-        "source_mailed_to": found.source_mailed_to,
-        "source_proved_at": found.source_proved_at,
-        "source_proof": found.source_proof.value if found.source_proof else None,
-        "mail_problem": found.mail_problem,
-        "decided_at": found.decided_at,
-        "decided_by": found.decided_by,
-        "reason": found.reason,
-    }
 
 
 def _words(value: object) -> str:

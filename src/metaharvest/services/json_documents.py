@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
 
 from sqlalchemy.orm import Session
 
@@ -11,6 +12,9 @@ from metaharvest.queries.json_keys import as_mapping
 from metaharvest.queries.runs import RunRecord, RunSummary, with_trends
 from metaharvest.queries.sites import RegisteredSite
 from metaharvest.reports.phrasing import duration, frequency
+
+if TYPE_CHECKING:
+    from metaharvest.sites.registrations.store import Registration
 
 AS_SETTINGS = "as-settings"
 """The value of an option that a site takes from the settings."""
@@ -45,3 +49,32 @@ def run_document(session: Session, record: RunRecord) -> dict[str, object]:
 def took_in_words(record: RunRecord | RunSummary) -> str:
     """The time of a run; empty if it has not ended."""
     return "" if record.took_seconds is None else duration(record.took_seconds)
+
+
+def registration_document(found: Registration) -> dict[str, object]:
+    """A registration, without the secrets of its proofs."""
+    return {
+        "registration_id": found.registration_id,
+        "kind": found.kind.value,
+        "state": found.state.value,
+        "site_id": found.site_id,
+        "site": found.name,
+        "source_kind": found.source_kind,
+        "url": found.url,
+        "prefix": found.prefix or "",
+        "set_spec": found.set_spec or "",
+        "address": found.address,
+        "every": found.every,
+        "unit": found.unit.value,
+        "asked_at": found.asked_at,
+        "rehearsed": found.summary,
+        "address_proved_at": found.address_proved_at,
+        "source_contacts": list(found.source_contacts),
+        "source_mailed_to": found.source_mailed_to,
+        "source_proved_at": found.source_proved_at,
+        "source_proof": found.source_proof.value if found.source_proof else None,
+        "mail_problem": found.mail_problem,
+        "decided_at": found.decided_at,
+        "decided_by": found.decided_by,
+        "reason": found.reason,
+    }

@@ -312,7 +312,9 @@ def test_a_registration_is_accepted(console: Served, server: HttpServer) -> None
     assert console.visitor().open("/console/register").submit("Check and register", values).status == 200
     steward = program(console, "steward")
     [waiting] = steward.data("/registrations")
+    assert schemas.problems("registrations-list", [waiting]) == []
     path = f"/registrations/{waiting['registration_id']}"
+    assert steward.data(path) == waiting
     assert problem(program(console, "viewer")("POST", f"{path}/accept", json={}))[0] == 403
     assert problem(steward("POST", f"{path}/accept", json={}))[0] == 409
     assert problem(steward("POST", f"{path}/refuse", json={"reason": " "}))[0] == 422

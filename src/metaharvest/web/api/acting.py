@@ -10,7 +10,7 @@ from metaharvest.queries.sites import registered_site
 from metaharvest.services import registrations as registered
 from metaharvest.services import reports, sites
 from metaharvest.services import requests as asked
-from metaharvest.services.json_documents import site_document
+from metaharvest.services.json_documents import registration_document, site_document
 from metaharvest.services.requests import Asked
 from metaharvest.services.sites import AnySite, SiteValues
 from metaharvest.web.api.call import ROOT, Answer, Call
@@ -94,14 +94,15 @@ def accept(call: Call) -> Answer:
     """Accept a registration: the site is registered, moved, or removed."""
     registration(call)  # raises Problem for an unknown registration
     number = call.number("registration", "registration")
-    return Answer(registered.accept(call.harvester, number, without_proofs=call.body.without_proofs))
+    done = registered.accept(call.harvester, number, without_proofs=call.body.without_proofs)
+    return Answer(registration_document(done))
 
 
 def refuse(call: Call) -> Answer:
     """Refuse a registration; the reason is mailed."""
     registration(call)  # raises Problem for an unknown registration
     number = call.number("registration", "registration")
-    return Answer(registered.refuse(call.harvester, number, call.body.reason))
+    return Answer(registration_document(registered.refuse(call.harvester, number, call.body.reason)))
 
 
 def _require_site(call: Call, name: str) -> None:

@@ -13,8 +13,6 @@ PUBLIC, _, VIEWER, STEWARD, OPERATOR = Role
 
 _TIME = {"type": ["string", "null"], "format": "date-time"}
 _TEXT = {"type": "string"}
-_OR_NONE = {"type": ["string", "null"]}
-_NUMBER_OR_NONE = {"type": ["integer", "null"]}
 
 
 def _object(**properties: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -39,38 +37,6 @@ _REQUEST = {
 _MAIL = {"$ref": "reports.json#/items"}
 _ME = _object(key=_TEXT, role={"enum": ["viewer", "steward", "operator"]}, made_at=_TIME, expires_at=_TIME)
 _CONFIRMED = _object(site=_TEXT, deletions={"type": "integer"})
-_REGISTRATION = _object(
-    registration_id={"type": "integer"},
-    kind=_TEXT,
-    state=_TEXT,
-    site_id=_NUMBER_OR_NONE,
-    name=_TEXT,
-    source_kind=_TEXT,
-    url=_TEXT,
-    prefix=_OR_NONE,
-    set_spec=_OR_NONE,
-    address=_TEXT,
-    every={"type": "integer"},
-    unit=_TEXT,
-    host=_TEXT,
-    asked_at=_TIME,
-    summary=_TEXT,
-    address_mails={"type": "integer"},
-    address_proved_at=_TIME,
-    source_contacts={"type": "array", "items": _TEXT},
-    source_mailed_to=_OR_NONE,
-    source_mailed_at=_TIME,
-    source_mails={"type": "integer"},
-    source_proved_at=_TIME,
-    source_proof=_OR_NONE,
-    mail_problem=_TEXT,
-    list_looks={"type": "integer"},
-    list_token=_TEXT,
-    decided_at=_TIME,
-    decided_by=_TEXT,
-    reason=_TEXT,
-)
-_REGISTRATIONS = {"type": "array", "items": _REGISTRATION}
 
 _URL = {"url": {"type": "string", "description": "The address of its page."}}
 _FOUND = _with({"$ref": "search.json#/properties/outputs/items"}, **_URL)
@@ -118,19 +84,20 @@ OPERATIONS = (
     Operation("GET", "/outputs/{document}", finding.output, PUBLIC, "Show an output", _OUTPUT),
     Operation("GET", "/problems", reading.problems, VIEWER, "Count open problems", "problems", models.ProblemsQuery),
     Operation(
-        "GET", "/registrations", reading.registrations, STEWARD, "List registrations", _REGISTRATIONS,
+        "GET", "/registrations", reading.registrations, STEWARD, "List registrations", "registrations-list",
         models.RegistrationsQuery,
     ),
     Operation(
-        "GET", "/registrations/{registration}", reading.registration, STEWARD, "Show a registration", _REGISTRATION
+        "GET", "/registrations/{registration}", reading.registration, STEWARD, "Show a registration",
+        "registrations-show",
     ),
     Operation(
         "POST", "/registrations/{registration}/accept", acting.accept, STEWARD, "Accept a registration",
-        _REGISTRATION, body=models.AcceptBody, refused=409,
+        "registrations-show", body=models.AcceptBody, refused=409,
     ),
     Operation(
         "POST", "/registrations/{registration}/refuse", acting.refuse, STEWARD, "Refuse a registration",
-        _REGISTRATION, body=models.RefuseBody, refused=409,
+        "registrations-show", body=models.RefuseBody, refused=409,
     ),
     Operation(
         "GET", "/recommend/{document}", finding.recommend, PUBLIC, "List related outputs",

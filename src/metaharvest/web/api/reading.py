@@ -28,7 +28,7 @@ from metaharvest.queries.sites import registered_site, registered_sites_of
 from metaharvest.services import jobs as worker_jobs
 from metaharvest.services import registrations as registered
 from metaharvest.services import requests as asked
-from metaharvest.services.json_documents import run_document, run_row, site_document
+from metaharvest.services.json_documents import registration_document, run_document, run_row, site_document
 from metaharvest.web.api.call import ROOT, Answer, Call
 from metaharvest.web.api.cursors import cursor_of, number_of, values_of
 from metaharvest.web.api.etags import etag_of_site
@@ -258,14 +258,15 @@ def registrations(call: Call) -> Answer:
     query = call.query
     after = number_of(query.cursor) or 0
     found = registered.waiting(call.harvester, everything=query.everything, after=after, limit=query.limit + 1)
-    return _page(found[: query.limit], found, query.limit, "registration_id")
+    shown = [registration_document(each) for each in found[: query.limit]]
+    return _page(shown, found, query.limit, "registration_id")
 
 
 def registration(call: Call) -> Answer:
     """A registration."""
     number = call.number("registration", "registration")
     try:
-        return Answer(registered.find(call.harvester, number))
+        return Answer(registration_document(registered.find(call.harvester, number)))
     except RequestError as error:
         raise Problem(404, f"There is no registration {number}.") from error
 
