@@ -75,6 +75,8 @@ def test_identify(ask: Asked) -> None:
     assert texts(root, "deletedRecord") == ["persistent"]
     assert texts(root, "earliestDatestamp") <= texts(root, "responseDate")
     assert b"<repositoryIdentifier>catalogue.example.org<" in ask.provider.answer([("verb", "Identify")])
+    [sample] = [each.text or "" for each in root.iter("{*}sampleIdentifier")]
+    assert texts(ask("GetRecord", identifier=sample, metadataPrefix="oai_dc"), "identifier") == [f"{OURS}alder.1"]
 
 
 @on_one_database

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from xml.sax.saxutils import quoteattr
 
 from metaharvest.model.namespaces import XSI
@@ -12,9 +12,10 @@ from metaharvest.web.provider.view import Public
 _OAI = "http://www.openarchives.org/OAI/2.0"
 
 
-def all_of(public: Public) -> Iterator[str]:
-    """The description elements of this provider."""
+def all_of(public: Public, identifiers: Iterable[str]) -> Iterator[str]:
+    """The description elements of this provider. The first of these identifiers that has its domain is the sample."""
     domain = public.domain
+    sample = next((each for each in identifiers if each.startswith(f"oai:{domain}:")), f"oai:{domain}:alder-creek.1")
     yield _description(
         "oai-identifier",
         f"{_OAI}/oai-identifier",
@@ -22,7 +23,7 @@ def all_of(public: Public) -> Iterator[str]:
         element("scheme", "oai")
         + element("repositoryIdentifier", domain)
         + element("delimiter", ":")
-        + element("sampleIdentifier", f"oai:{domain}:alder-creek.1"),
+        + element("sampleIdentifier", sample),
     )
     if public.rights:
         reference = f"<rights><rightsReference ref={quoteattr(public.rights)}/></rights>"

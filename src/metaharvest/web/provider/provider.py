@@ -83,6 +83,7 @@ class Provider:
 def _identify(view: View, now: datetime) -> bytes:
     public = view.public
     earliest = list_entries(view.session, Selection(hidden=view.hidden), 1)
+    headers = view.headers([publication.listed_document(view.session, each) for each in earliest])
     return "".join(
         (
             "<Identify>",
@@ -94,7 +95,7 @@ def _identify(view: View, now: datetime) -> bytes:
             element("deletedRecord", "persistent"),
             element("granularity", "YYYY-MM-DDThh:mm:ssZ"),
             element("compression", "gzip"),
-            *descriptions.all_of(public),
+            *descriptions.all_of(public, [each.identifier for each in headers]),
             "</Identify>",
         )
     ).encode()
