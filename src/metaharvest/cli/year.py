@@ -11,6 +11,7 @@ import click
 from metaharvest.cli.invocation import Invocation, day, period
 from metaharvest.cli.printing import print_csv, print_fields, print_json
 from metaharvest.cli.tables import Column, print_table, table_options
+from metaharvest.reports.phrasing import counted
 
 if TYPE_CHECKING:
     from metaharvest.queries.year import YearFigures
@@ -86,8 +87,9 @@ def _print(found: YearFigures) -> None:
 def _in_words(found: YearFigures) -> dict[str, object]:
     fixed = f"{found.fixed:,}"
     if found.fixed:
-        fixed += f", half of them within {found.days_until_fixed:g} days, the last one after "
-        fixed += f"{found.most_days_until_fixed:,} days"
+        days = "day" if found.days_until_fixed == 1 else "days"
+        last = counted(found.most_days_until_fixed or 0, "day")
+        fixed += f", half of them within {found.days_until_fixed:g} {days}, the last one after {last}"
     return {
         "from": found.first_day,
         "to": found.last_day,

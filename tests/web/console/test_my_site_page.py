@@ -46,6 +46,8 @@ def test_a_contact_sees_the_report_and_the_problems(harvester: Harvester, consol
     [site] = browser.open("/console/my-sites").table("1 site")
     assert site[2:] == ["2026-11-20 ! with errors", "1", "2026-11-21"]
     page = browser.open("/console/my/alder")
+    assert "2026-11-20 ! with errors" in page.text
+    assert "1, the first since 2026-11-20" in page.text
     [row] = page.table("Open problems")
     assert row[0] == "a.2"
     assert row[1].startswith("✕ keeps documents out")

@@ -115,7 +115,7 @@ def test_the_year_is_a_page(viewer: Browser) -> None:
     page = viewer.open(f"/console/year?{PERIOD}")
     assert page.title == "2050-01-01 to 2050-12-31"
     assert [row[0] for row in page.table("Sites in this time")] == ["alder", "birch", "fern"]
-    assert "half of them within 3.0 days" in page.text
+    assert "half of them within 3 days, the last one after 3 days" in page.text
     assert "1 site that is switched on had no harvest that succeeded: fern" in page.text
     for query, status in (("from=2050-02-01&to=2050-01-01", 422), ("from=nonsense", 422), ("to=99999-01-01", 422)):
         assert viewer.open(f"/console/year?{query}").status == status

@@ -277,7 +277,7 @@ def test_a_request_to_a_run_that_was_killed_says_so(console: Served, nights: Har
     assert "may have ended" in steward.open("/console/jobs/live").text
     page = page.submit("Harvest now birch")
     assert page.notice == (
-        "Request 2: It waits for the next run, or for `metaharvest run --requested`: the daemon does not run."
+        "Request 2: It waits for the next run, or for metaharvest run --requested: the daemon does not run."
     )
 
 
