@@ -284,7 +284,8 @@ def test_requests_for_a_site_that_a_worker_has_are_done_after_its_slice(
         harvester.rows("UPDATE job SET lease_until = '2020-01-01 00:00:00'")
         wait_until(lambda: harvester.rows("SELECT 1 FROM job WHERE lease_until > '2020-01-02'"))
         assert harvester.rows("SELECT fence, attempts FROM job") == [(1, 1)]
-        harvester("sites", "harvest", "alder", "--everything")
+        assert "Workers take it within a minute" in harvester("sites", "harvest", "alder", "--everything").out
+        assert harvester("workers").out.splitlines()[1].split()[-3:] == ["harvest_site", "1", "alder"]
         tick(harvester)
         assert harvester.rows("SELECT state FROM harvest_request") == [("waiting",)]
         gate.set()
@@ -352,6 +353,7 @@ def test_a_job_is_shown_gets_another_priority_and_is_cancelled(harvester: Harves
     tick(harvester)
     [job] = json.loads(harvester("jobs", "--json").out)
     assert (job["kind"], job["subject"], job["state"], job["run_id"]) == ("harvest_site", "alder", "ready", 1)
+    assert harvester("jobs", "show", "1").out.splitlines()[1].startswith("priority 10; 0 earlier slices; 0 attempts;")
     assert harvester("jobs", "priority", "1", "300").out == "Job 1 (alder): ready, priority 300.\n"
     assert harvester("jobs", "retry", "1").code == 0
     assert harvester("jobs", "cancel", "1").out == "Job 1 (alder): cancelled, priority 300.\n"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from metaharvest.cli.invocation import ROWS, Invocation, usage_errors
-from metaharvest.cli.printing import print_json, print_line, stamp
+from metaharvest.cli.printing import print_json, print_line
 from metaharvest.cli.tables import Column, print_table, table_options
 from metaharvest.model.actions import todo
 from metaharvest.model.jobs import OPEN, JobState
@@ -53,7 +53,7 @@ def command(
         return
     if not found:
         none = f"There are no jobs yet: {todo('workers.coordinate')} makes them."
-        click.echo("There is no such job." if states or run_id or after else none)
+        click.echo("No job is like that." if states or run_id or after else none)
         return
     print_jobs(found)
 
@@ -67,6 +67,7 @@ def show(invocation: Invocation, job_id: int, as_json: bool) -> None:
 
     Example: metaharvest jobs show 12
     """
+    from metaharvest.reports.phrasing import counted
     from metaharvest.services import jobs
 
     job, events = jobs.shown(invocation.harvester, job_id)
@@ -75,12 +76,13 @@ def show(invocation: Invocation, job_id: int, as_json: bool) -> None:
         return
     print_line(f"Job {job.job_id}: {job.kind} of {job.subject or 'everything'}; {job.state}")
     used = f"{job.seconds:.1f} s, {job.cpu_seconds:.1f} s of the processor, {job.memory_bytes / 1e6:.0f} MB"
-    print_line(f"  priority {job.priority}; {job.slices} slices; {job.attempts} attempts; {used}")
+    numbers = f"{counted(job.slices, 'earlier slice')}; {counted(job.attempts, 'attempt')}"
+    print_line(f"  priority {job.priority}; {numbers}; {used}")
     if job.sentence:
         print_line(f"  {job.sentence}")
     if events:
-        rows = [[each.claim, each.step, stamp(each.at), each.worker, each.sentence] for each in events]
-        print_table(["claim", "step", "at", "worker", Column("note", 7, wrap=True)], rows)
+        rows = [[each.claim, each.step, f"{each.at:%Y-%m-%d %H:%M:%S}", each.worker, each.sentence] for each in events]
+        print_table(["claim", "step", "at (UTC)", "worker", Column("note", 7, wrap=True)], rows)
 
 
 @command.command("cancel")
@@ -94,7 +96,9 @@ def cancel(invocation: Invocation, job_id: int) -> None:
     from metaharvest.services import jobs
 
     with usage_errors():
-        _print_changed(jobs.cancel(invocation.harvester, job_id))
+        cancelled = jobs.cancel(invocation.harvester, job_id)
+        is_taken = cancelled.state == JobState.TAKEN.value
+        _print_changed(cancelled, "; its worker ends at the next checkpoint" if is_taken else "")
 
 
 @command.command("retry")
@@ -139,6 +143,5 @@ def print_jobs(found: Sequence[JobRecord]) -> None:
     print_table([*heads, Column("note", 7, wrap=True)], rows)
 
 
-def _print_changed(job: JobRecord) -> None:
-    ends = "; its worker ends at the next checkpoint" if job.state == JobState.TAKEN.value else ""
-    print_line(f"Job {job.job_id} ({job.subject}): {job.state}, priority {job.priority}{ends}.")
+def _print_changed(job: JobRecord, more: str = "") -> None:
+    print_line(f"Job {job.job_id} ({job.subject}): {job.state}, priority {job.priority}{more}.")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import and_, func, select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.clock import database_now
@@ -181,14 +181,13 @@ def number_failed_since(session: Session, since: datetime) -> int:
     return session.scalar(select(func.count()).select_from(Job).where(*its)) or 0
 
 
-_HAS = and_(Job.job_id == Worker.job_id, Job.worker == Worker.name, Job.state == JobState.TAKEN.value)
-"""The oldest job of a worker, if it still has it: a worker notes its jobs now and then."""
-
-
 def workers(session: Session) -> list[WorkerRecord]:
     """The workers that were seen in the last minutes, by name."""
-    rows = session.execute(select(Worker, Job).join(Job, _HAS, isouter=True).order_by(Worker.name))
-    return [_worker(worker, job) for worker, job in rows]
+    has = select(Job).where(Job.state == JobState.TAKEN.value).order_by(Job.job_id)
+    taken: dict[str | None, list[Job]] = {}
+    for job in session.scalars(has):
+        taken.setdefault(job.worker, []).append(job)
+    return [_worker(row, taken.get(row.name, [])) for row in session.scalars(select(Worker).order_by(Worker.name))]
 
 
 def _record(row: Job) -> JobRecord:
@@ -215,7 +214,8 @@ def _record(row: Job) -> JobRecord:
     )
 
 
-def _worker(row: Worker, job: Job | None) -> WorkerRecord:
+def _worker(row: Worker, jobs: Sequence[Job]) -> WorkerRecord:
+    oldest = next(iter(jobs), None)
     return WorkerRecord(
         name=row.name,
         host=row.host,
@@ -224,8 +224,8 @@ def _worker(row: Worker, job: Job | None) -> WorkerRecord:
         began_at=row.began_at,
         seen_at=row.seen_at,
         is_ending=row.is_ending,
-        jobs=row.jobs,
-        job_id=row.job_id,
-        kind=job.kind if job else None,
-        subject=job.subject if job else None,
+        jobs=len(jobs),
+        job_id=oldest.job_id if oldest else None,
+        kind=oldest.kind if oldest else None,
+        subject=oldest.subject if oldest else None,
     )

@@ -166,17 +166,22 @@ def open_requests(harvester: Harvester) -> list[Asked]:
 
 @dataclass(frozen=True, slots=True)
 class _Situation:
-    """The run under way that still writes, whether the daemon is there, and the moment of the next run, in words."""
+    """The run under way that still writes, and the moment of the next run, in words.
+
+    `has_daemon`: the daemon is there. `has_workers`: workers do the runs of this installation.
+    """
 
     running: int | None
     has_daemon: bool
+    has_workers: bool
     next_run: str
 
 
 def _situation(harvester: Harvester, session: Session) -> _Situation:
     now = harvester.now()
     coming = upcoming_run(session, now, harvester.today())
-    return _Situation(writing_run_id(session, now), daemon(session, now) is not None, coming.when)
+    has_daemon, has_workers = daemon(session, now) is not None, bool(harvester.settings.workers.broker)
+    return _Situation(writing_run_id(session, now), has_daemon, has_workers, coming.when)
 
 
 def _sentence(request: RequestRecord, situation: _Situation) -> str:
@@ -194,6 +199,8 @@ def _sentence(request: RequestRecord, situation: _Situation) -> str:
         return "The daemon takes it within seconds."
     if situation.has_daemon:
         return f"The daemon takes it as soon as run {situation.running} has ended."
+    if situation.has_workers:
+        return "Workers take it within a minute, or at the end of a slice of this site that is under way."
     start = todo("runs.requested")
     if situation.running is not None:
         return f"It waits for the run after run {situation.running}, or for {start}."
