@@ -120,12 +120,6 @@ def job_events(session: Session, job_id: int) -> list[JobEventRecord]:
     ]
 
 
-def numbers_by_state(session: Session, run_id: int) -> dict[str, int]:
-    """The number of jobs of a run in each state."""
-    query = select(Job.state, func.count()).where(Job.run_id == run_id).group_by(Job.state)
-    return {str(state): number for state, number in session.execute(query)}
-
-
 _RUNNING = select(HarvestRun.run_id).where(HarvestRun.status == RunStatus.RUNNING.value).limit(1)
 
 

@@ -57,7 +57,7 @@ def test_a_server_may_ask_for_a_pause() -> None:
 
 
 @pytest.mark.parametrize(
-    ("until", "days"), [("2026-12-08", 10), ("2020-01-01", 1), (None, 180), ("sometime", 180), ("2026-12-08T00:00", 10)]
+    ("until", "days"), [("2026-12-08", 10), ("2020-01-01", 1), (None, 90), ("sometime", 90), ("2026-12-08T00:00", 10)]
 )
 def test_an_embargo_is_waited_for(until: str | None, days: int) -> None:
     assert failure_of(closed(until, date(2026, 11, 28))).retry_after == timedelta(days=days)

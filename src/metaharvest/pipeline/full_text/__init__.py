@@ -1,6 +1,1 @@
-"""The stage `full-text`: from an output to its file.
-
-`links` has the addresses of the record in their order, `patterns` the repository software, `landing` the links of a
-page, `kinds` what a body is, `walk` the decisions from one to the next, `outcome` the reason without a file, `crawling`
-the requests, `store` the files, and `stage` all of it together.
-"""
+"""The stage `full-text`: from an output to its file. `walk` has the decisions from one address to the next."""
