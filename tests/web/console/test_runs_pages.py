@@ -292,11 +292,21 @@ def test_an_empty_installation_says_what_its_pages_mean(empty: Served) -> None:
     assert "No row of the log matches these filters." in viewer.open("/console/log").text
 
 
-def test_the_jobs_of_workers_are_shown(console: Served, nights: Harvester) -> None:
+@pytest.fixture
+def with_workers(nights: Harvester) -> Iterator[Served]:
+    settings = nights.config.read_text(encoding="utf-8")
+    workers_of = '[workers]\nbroker = "amqp://guest@127.0.0.1:1/"\nrun_at = 02:30:00\n'
+    nights.config.write_text(settings + workers_of, encoding="utf-8")
+    with served_console(nights) as made:
+        yield made
+
+
+def test_the_jobs_of_workers_are_shown(with_workers: Served, nights: Harvester) -> None:
     with writers(nights.engine).begin() as session:
         making.make(session, [NewJob("harvest_site", "key", subject="alder", priority=50)])
-    viewer = console.signed_in("viewer")
+    viewer = with_workers.signed_in("viewer")
     page = viewer.open("/console/jobs")
+    assert "Workers harvest the due sites from 02:30 (UTC) on" in page.text
     assert "Jobs wait, and no worker is there." in page.text
     assert [row[:5] for row in page.table("Open jobs, the newest first")] == [
         ["1", "harvest_site", "alder", "– ready", "50"]

@@ -46,12 +46,15 @@ def show(visit: Visit) -> Response:
     with harvester.reading() as session:
         coming = upcoming_run(session, harvester.now(), harvester.today())
         there = daemon(session, harvester.now())
+    settings = harvester.settings
+    run_at = f"{settings.workers.run_at:%H:%M} ({settings.harvester.zone})" if settings.workers.broker else ""
     due = [name for name in coming.sites if text.lower() in name.lower()]
     ended = requests.listed(harvester, RequestFilter(states=_ENDED), _ENDED_SHOWN + 1, visit.after)
     return visit.render(
         "jobs.html",
         coming=coming,
         daemon=there,
+        run_at=run_at,
         due=due[:_SITES_SHOWN],
         more_due=len(due[_SITES_SHOWN:]),
         text=text,
