@@ -22,7 +22,7 @@
         │   ├── NotAsked               its URL was not requested
         │   └── NotUsable              a record was received, and nothing in it can be harvested
         ├── ListError              a harvest list is not valid
-        ├── BrokenOff              the list of a source repository is incomplete
+        ├── ListIncomplete         the list of a source repository broke off, or has ended with holes
         ├── TransformError         a file of filters, or of normalising, cannot be used
         └── TargetError            the target refused, or did not answer
 
@@ -180,12 +180,15 @@ class ListError(HarvestError):
     """A harvest list is not valid; nothing of it may be harvested."""
 
 
-class BrokenOff(HarvestError):
-    """The list of a source repository is incomplete; the records before that are harvested, and stay."""
+class ListIncomplete(HarvestError):
+    """The list of a source repository is incomplete; the records that came are harvested, and stay.
 
+    `has_ended`: all other windows of datestamps were listed, and the holes cannot be. False: the list broke off.
+    """
 
-class ListedWithHoles(BrokenOff):
-    """The list of a source repository is complete, except for windows of datestamps that cannot be fetched."""
+    def __init__(self, *findings: Finding, transient: bool = False, has_ended: bool = False) -> None:
+        super().__init__(*findings, transient=transient)
+        self.has_ended = has_ended
 
 
 class TransformError(HarvestError):

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from metaharvest.errors import BrokenOff, FetchError
+from metaharvest.errors import FetchError, ListIncomplete
 from metaharvest.fetch.client import Fetcher
 from metaharvest.model import Finding, ListedDocument, Site
 from metaharvest.rules import RULES
@@ -255,12 +255,12 @@ def test_a_list_that_does_not_come_to_its_end_says_so_after_what_it_gave(reposit
     repository.break_off()
     pages: list[Page] = []
 
-    async def question(source: PagedSource) -> BrokenOff:
+    async def question(source: PagedSource) -> ListIncomplete:
         listing = await source.list_records(None, Patient(), full=False)
         try:
             async for page in listing.pages:
                 pages.append(page)
-        except BrokenOff as error:
+        except ListIncomplete as error:
             return error
         pytest.fail("the list came to its end")
 

@@ -11,7 +11,7 @@ from math import inf
 from typing import Any
 
 from metaharvest.config.settings import HttpSettings
-from metaharvest.errors import BrokenOff
+from metaharvest.errors import ListIncomplete
 from metaharvest.fetch.client import Fetcher
 from metaharvest.model import FetchedDocument, Finding, ListedDocument, OaiOptions, Site, SiteOptions
 from metaharvest.sources.base import ListedRecord, Page, PagedListing
@@ -44,7 +44,7 @@ class Harvested:
 
     listing: PagedListing
     pages: list[Page] = field(default_factory=list)
-    broken: BrokenOff | None = None
+    broken: ListIncomplete | None = None
     checkpoint: dict[str, Any] | None = None
     under_way: list[str] = field(default_factory=list)
     """What was still being done when the list broke off."""
@@ -131,7 +131,7 @@ async def _harvest(
                     found.checkpoint = json.loads(json.dumps(page.checkpoint))
                 if len(found.pages) == most_pages:
                     break
-        except BrokenOff as error:
+        except ListIncomplete as error:
             found.broken = error
             found.under_way = [repr(task.get_coro()) for task in asyncio.all_tasks()]
         return found

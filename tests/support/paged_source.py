@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
-from metaharvest.errors import BrokenOff, FetchError
+from metaharvest.errors import FetchError, ListIncomplete
 from metaharvest.fetch.client import Fetcher
 from metaharvest.model import (
     Checkpoint,
@@ -100,7 +100,7 @@ class Source:
         begins = range(first, len(listed), size)
         for number, begin in enumerate(begins):
             if number == self._repository.breaks_after:
-                raise BrokenOff(Finding("http.status", "The server answered 500.", "Look into its log."))
+                raise ListIncomplete(Finding("http.status", "The server answered 500.", "Look into its log."))
             records = listed[begin : begin + size]
             is_last = begin + size >= len(listed)
             checkpoint: dict[str, object] = {"token": None if is_last else begin + size}

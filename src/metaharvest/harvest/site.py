@@ -28,7 +28,7 @@ from metaharvest.harvest.lists.listed_documents import harvest_documents, harves
 from metaharvest.harvest.lists.plan import retry_batches, staged_batches
 from metaharvest.harvest.lists.spot_checks import look_again
 from metaharvest.harvest.lists.staging import Staging
-from metaharvest.harvest.oai.sweep import ListBrokenOff, begin_sweep, harvest_sweep
+from metaharvest.harvest.oai.sweep import SweepIncomplete, begin_sweep, harvest_sweep
 from metaharvest.harvest.tasks import held_for, in_thread
 from metaharvest.journal.internal_errors import is_no_room
 from metaharvest.ledger import retries
@@ -89,7 +89,7 @@ async def harvest_site(site: Site, kind: SiteRunKind, source: Source | PagedSour
         await ctx.journal.close_site_run(
             site_run, listed, tally.unchanged, duplicates, version, tally.phases, is_complete=is_complete
         )
-    except ListBrokenOff as error:
+    except SweepIncomplete as error:
         tally = error.tally
         if ctx.deadlines.site_stop.is_set():
             await ctx.journal.site_stopped(site_run, tally.listed, tally.unchanged, tally.duplicates)

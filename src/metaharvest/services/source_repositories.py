@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from metaharvest.config.files import open_file
-from metaharvest.errors import BrokenOff, RequestError
+from metaharvest.errors import ListIncomplete, RequestError
 from metaharvest.harvest import adhoc_client
 from metaharvest.model import FetchedDocument, Finding, OaiOptions, Site, SiteOptions
 from metaharvest.services.site_decisions import registration
@@ -165,7 +165,7 @@ async def _some_records(site: Site, fetcher: Fetcher, patience: TimeBudget, limi
                 records += page.records
                 if len(records) >= limit:
                     break
-    except BrokenOff as error:
+    except ListIncomplete as error:
         broken_off = error.findings[0]
     return SomeRecords(tuple(records[:limit]), broken_off)
 

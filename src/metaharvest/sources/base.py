@@ -65,6 +65,11 @@ class Page:
     lacks_token: bool = False
     """True if the list was cut, and ends here without the empty resumption token of the protocol."""
 
+    @property
+    def reports_end(self) -> bool:
+        """True if the page says that the list has ended, or how many records the list may have left out."""
+        return self.is_last or self.repeat is not None or self.left_out > 0
+
 
 @dataclass(frozen=True, slots=True)
 class PagedListing:
@@ -73,8 +78,8 @@ class PagedListing:
     `is_complete`: it names every record, not only changes, so that records are missing if it does not name them.
     `goes_on`: it goes on from a checkpoint. `is_other`: it requests other records than the last list: another format or
     another set. `is_empty`: it requested everything, and brought nothing; such a list does not count as complete.
-    `findings` are about the source repository. `pages` raises BrokenOff if the list breaks off or has holes. The next
-    harvest begins at the last checkpoint. The caller closes `pages` when it needs no more.
+    `findings` are about the source repository. `pages` raises ListIncomplete if the list breaks off or has holes. The
+    next harvest begins at the last checkpoint. The caller closes `pages` when it needs no more.
     """
 
     pages: AsyncGenerator[Page, None]

@@ -11,7 +11,7 @@ from io import BytesIO
 
 import pytest
 
-from metaharvest.errors import BrokenOff
+from metaharvest.errors import ListIncomplete
 from metaharvest.fetch.client import Fetcher
 from metaharvest.harvest.deadlines import Deadlines, StopSignal
 from metaharvest.model import ListMethod
@@ -143,7 +143,7 @@ def test_nothing_is_asked_ahead_once_the_run_is_to_end() -> None:
             async with aclosing(listing.pages) as pages:
                 assert [len((await anext(pages)).records) for _ in range(2)] == [10, 10]
                 await asyncio.sleep(0.1)
-                with pytest.raises(BrokenOff):
+                with pytest.raises(ListIncomplete):
                     await anext(pages)
 
     with OaiServer(40) as repository:

@@ -28,7 +28,7 @@ from math import inf
 
 from sqlalchemy.orm import Session
 
-from metaharvest.errors import BrokenOff, FetchError, ListedWithHoles
+from metaharvest.errors import FetchError, ListIncomplete
 from metaharvest.harvest.context import RunContext, SiteHarvest
 from metaharvest.harvest.documents import SiteDocuments, Tally, is_checked_by_reading, levelled
 from metaharvest.harvest.lists.listed_documents import harvest_documents
@@ -52,8 +52,8 @@ _AT_ONCE = 64
 """Records of a page that are checked and stored at a time: enough to keep the worker processes busy."""
 
 
-class ListBrokenOff(Exception):
-    """A list broke off, or has ended with holes: `row` says why, `tally` counts the documents until then."""
+class SweepIncomplete(Exception):
+    """A sweep broke off, or has ended with holes: `row` says why, `tally` counts the documents until then."""
 
     def __init__(self, row: LogRow, tally: Tally) -> None:
         super().__init__(row.message)
@@ -77,37 +77,38 @@ async def begin_sweep(site_run: SiteRun, source: PagedSource, ctx: RunContext) -
 async def harvest_sweep(harvest: SiteHarvest, listing: PagedListing) -> Tally:
     """Bring the records of a list to their outcomes. Returns the numbers for the totals.
 
-    Raises ListBrokenOff if the list breaks off, or has ended with holes. The next harvest goes on from the last
+    Raises SweepIncomplete if the list breaks off, or has ended with holes. The next harvest goes on from the last
     checkpoint, or tries the holes. Reported deletions are carried out in any case, unless the time is up or the target
     is away.
     """
     ctx, target = harvest.ctx, harvest.target
     pages = await _Pages.begin(harvest, listing)
-    broken_off: ListBrokenOff | None = None
+    incomplete: SweepIncomplete | None = None
     has_ended = True
     try:
         async with aclosing(listing.pages) as listed:
             async for page in listed:
                 if why := ctx.deadlines.stop_reason() or next(iter(target.health.given_up), None):
-                    raise BrokenOff(why)
-                if page.is_last or page.repeat is not None or page.left_out:
+                    raise ListIncomplete(why)
+                if page.reports_end:
                     await pages.end_sweep(page)
                 else:
                     await pages.harvest_page(page)
-    except (BrokenOff, FetchError) as error:
+    except (ListIncomplete, FetchError) as error:
         row = oai_notes.broken_off(error.findings, pages.so_far.received, pages.so_far.announced)
-        broken_off, has_ended = ListBrokenOff(row, pages.so_far.tally), isinstance(error, ListedWithHoles)
+        incomplete = SweepIncomplete(row, pages.so_far.tally)
+        has_ended = isinstance(error, ListIncomplete) and error.has_ended
         if ctx.deadlines.stop_reason() or target.health.given_up:
             await pages.documents.note_deferred()
-            raise broken_off from error
+            raise incomplete from error
     await pages.documents.note_deferred()
     tally = pages.so_far.tally
     if has_ended:
         await _retry_failing(replace(harvest, source=pages.in_hand), tally)
     await _have_others_list(harvest, has_ended=has_ended)
     tally.listed += await carry_out_deletions(harvest)
-    if broken_off is not None:
-        raise broken_off
+    if incomplete is not None:
+        raise incomplete
     return tally
 
 
@@ -179,7 +180,7 @@ class _Pages:
         seen = self.so_far.seen(logged)
         if target.health.given_up:
             # Without the target's holdings nothing can be decided: the next harvest requests the page again.
-            raise BrokenOff(*target.health.given_up)
+            raise ListIncomplete(*target.health.given_up)
         context = PageContext(site_run, ctx.site_names, seen, known, holdings, used_up, elsewhere)
         return plan_page(page.records, context)
 

@@ -11,7 +11,7 @@ from math import inf
 
 from sqlalchemy.orm import Session
 
-from metaharvest.errors import BrokenOff
+from metaharvest.errors import ListIncomplete
 from metaharvest.harvest.context import SiteHarvest
 from metaharvest.harvest.documents import Tally
 from metaharvest.harvest.oai.deletions import other_owners
@@ -81,7 +81,7 @@ class SweepSoFar:
 async def keep_last_page(harvest: SiteHarvest, page: Page, plan: PagePlan, so_far: SweepSoFar) -> None:
     """Keep the progress of the sweep after all windows; note the records that were left out or are missing.
 
-    Raises BrokenOff if the target does not answer.
+    Raises ListIncomplete if the target does not answer.
     """
     site_run, today = harvest.site_run, harvest.ctx.journal.today
     rechecks = so_far.progress.rechecks
@@ -152,7 +152,7 @@ def _fewer_rows(session: Session, site_run: SiteRun, page: Page) -> list[LogRow]
 def _kept_elsewhere(harvest: SiteHarvest, so_far: SweepSoFar) -> frozenset[str]:
     """Records that the list does not name, and that another site of the origin lists or a site of another origin owns.
 
-    To be called in a thread. Raises BrokenOff if the target does not answer.
+    To be called in a thread. Raises ListIncomplete if the target does not answer.
     """
     site_run, target = harvest.site_run, harvest.target
     with harvest.ctx.reading() as session:
@@ -162,7 +162,7 @@ def _kept_elsewhere(harvest: SiteHarvest, so_far: SweepSoFar) -> frozenset[str]:
     found = frozenset({*listed, *other_owners(ids, harvest)})
     if target.health.given_up:
         # Without the owners, no record is known to be missing: the next harvest requests the last page again.
-        raise BrokenOff(*target.health.given_up)
+        raise ListIncomplete(*target.health.given_up)
     return found
 
 

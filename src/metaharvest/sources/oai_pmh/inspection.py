@@ -12,7 +12,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from metaharvest.errors import BrokenOff, FetchError, HarvestError, ListError
+from metaharvest.errors import FetchError, HarvestError, ListError, ListIncomplete
 from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.url import without_login
 from metaharvest.model import Finding, Level, OaiOptions, Site
@@ -210,7 +210,7 @@ async def rehearse(site: Site, fetcher: Fetcher, patience: TimeBudget, pages: in
         return rehearsal
     try:
         await _read_list(site, fetcher, patience, pages, rehearsal)
-    except (BrokenOff, ListError, FetchError) as error:
+    except (ListIncomplete, ListError, FetchError) as error:
         rehearsal.add(replace(finding, level=Level.ERROR) for finding in error.findings[:1])
         rehearsal.add(error.findings[1:])
     identity = rehearsal.inspection.identity

@@ -14,7 +14,7 @@ from functools import partial
 from math import inf
 from urllib.parse import parse_qsl, urlsplit
 
-from metaharvest.errors import BrokenOff, FetchError, ListError, NotUsable
+from metaharvest.errors import FetchError, ListError, ListIncomplete, NotUsable
 from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.url import without_login
 from metaharvest.model import (
@@ -180,7 +180,7 @@ async def _first(pages: AsyncIterator[Page]) -> Page:
     """The first page. Raises FetchError or ListError if there is none."""
     try:
         return await anext(pages)
-    except BrokenOff as error:
+    except ListIncomplete as error:
         cause = error.__cause__
         if isinstance(cause, FetchError):
             cause.of_list = True

@@ -23,7 +23,7 @@ from math import inf
 from lxml import etree
 
 from metaharvest.config.settings import HttpSettings
-from metaharvest.errors import BrokenOff, FetchError, ListedWithHoles
+from metaharvest.errors import FetchError, ListIncomplete
 from metaharvest.fetch.backoff import back_off
 from metaharvest.model import Finding, Level, ListMethod, OaiOptions, limited
 from metaharvest.model.actions import Remedy, todo
@@ -142,7 +142,7 @@ class Sweeper:
         self._prefetcher.is_on = True
 
     async def pages(self, patience: TimeBudget) -> AsyncGenerator[Page, None]:
-        """The pages; the last one has no records. Raises BrokenOff."""
+        """The pages; the last one has no records. Raises ListIncomplete."""
         self._patience = patience
         self._singles = SingleRecords(self._repository, self._records, self._http, patience)
         async with Prefetcher(self._repository, self._records, patience) as self._prefetcher:
@@ -152,10 +152,10 @@ class Sweeper:
                         yield page
         if wrong := self._check_divided():
             yield Page((), self.checkpoint())
-            raise self._broken_off(wrong)
+            raise self._incomplete(wrong)
         yield await self._last_page()
         if self.sweep.holes:
-            raise self._broken_off(_of_holes(self.sweep.holes, self._why_hole), kind=ListedWithHoles)
+            raise self._incomplete(_of_holes(self.sweep.holes, self._why_hole), has_ended=True)
 
     async def _last_page(self) -> Page:
         """The page after all windows, with the checkpoint of a sweep that has ended."""
@@ -186,7 +186,7 @@ class Sweeper:
     # -- one window
 
     async def _window(self) -> AsyncGenerator[Page, None]:
-        """The pages of the first window, until it ends or is replaced. Raises BrokenOff."""
+        """The pages of the first window, until it ends or is replaced. Raises ListIncomplete."""
         sweep = self.sweep
         self._records.odd.restart(sweep.odd)
         is_whole = not (sweep.divided or self._seen)
@@ -208,7 +208,7 @@ class Sweeper:
                     return
 
     async def _answer(self, counts: Counts) -> AsyncGenerator[Page, None]:
-        """The pages of one answer; a long answer has several. Raises BrokenOff, and PageFailed."""
+        """The pages of one answer; a long answer has several. Raises ListIncomplete, and PageFailed."""
         self._require_time()
         window, sent = self.sweep.todo[0], self.sweep.token
         answer = Response("ListIdentifiers" if self._is_one_by_one(window) else "ListRecords")
@@ -250,9 +250,9 @@ class Sweeper:
         if counts.has_ended and wrong is None:
             wrong = self._end_window(counts)
         if wrong:
-            broken_off = self._broken_off(wrong, len(held))
+            incomplete = self._incomplete(wrong, len(held))
             yield self._page(held, counts, self.checkpoint())
-            raise broken_off
+            raise incomplete
         if not answer.errors:
             lacks_token = bool(sent) and answer.token is None
             yield replace(self._page(held, counts, self.checkpoint()), lacks_token=lacks_token)
@@ -329,7 +329,7 @@ class Sweeper:
         return True
 
     async def _divide(self, counts: Counts, failed: PageFailed) -> None:
-        """Replace the first window, of which a page failed, as next_step() says. Raises BrokenOff."""
+        """Replace the first window, of which a page failed, as next_step() says. Raises ListIncomplete."""
         window = self.sweep.todo[0]
         self._to_come_again |= counts.named.keys()
         is_one_by_one, halves = self._is_one_by_one(window), self._halves(window)
@@ -354,18 +354,18 @@ class Sweeper:
             one_by_one = self.sweep.restarted(replace(window, one_by_one=True))
             self.sweep = one_by_one if self._respects_windows else self.sweep.joined()
         elif self._is_everything(window) or len(self.sweep.holes) >= MOST_HOLES:
-            raise self._broken_off(failed.finding)
+            raise self._incomplete(failed.finding)
         else:
             self._why_hole, self.sweep = failed.finding, self.sweep.with_hole()
         if not self._yielded:
             self.goes_on, self._came_earlier = self.sweep.goes_on, self.sweep.came
 
     def _count_failure(self, failed: PageFailed, window: Window, *, is_smallest: bool) -> None:
-        """Count a window that failed. Raises BrokenOff if too many did."""
+        """Count a window that failed. Raises ListIncomplete if too many did."""
         is_counted = window in self.state.holes or (window.one_by_one and is_smallest)
         self._failed += not (failed.token_refused or is_counted)
         if self._failed > MOST_FAILED:
-            raise self._broken_off(failed.finding)
+            raise self._incomplete(failed.finding)
 
     def _is_everything(self, window: Window) -> bool:
         """True if there is no other window, and the source repository has answered nothing."""
@@ -410,7 +410,7 @@ class Sweeper:
 
     async def _error_after(
         self, error: FetchError | NotOaiResponse | Stopped, window: Window
-    ) -> BrokenOff | PageFailed:
+    ) -> ListIncomplete | PageFailed:
         """The exception after a failed request: PageFailed if smaller windows may help."""
         cause = error.error if isinstance(error, Stopped) else error
         why = cause.finding if isinstance(cause, NotOaiResponse) else cause.findings[0]
@@ -426,12 +426,12 @@ class Sweeper:
             if _may_be_of_page(cause, is_first=not (is_part or sweep.token)) or (is_refused and is_part):
                 return PageFailed(why)
         transient = isinstance(cause, FetchError) and cause.transient
-        return self._broken_off(stopped or why, transient=transient)
+        return self._incomplete(stopped or why, transient=transient)
 
     def _ends_by_errors(self, answer: Response, counts: Counts, *, token_was_old: bool) -> bool:
         """True if errors of the protocol end the list. False: it must be requested in another way.
 
-        `token_was_old`: the token is from an earlier harvest, and may have expired. Raises BrokenOff, and PageFailed.
+        `token_was_old`: the token is from an earlier harvest, and may have expired. Raises PageFailed, ListIncomplete.
         """
         codes = {error.code for error in answer.errors}
         why, window, has_token = refused(answer.verb, answer.errors), self.sweep.todo[0], bool(self.sweep.token)
@@ -450,7 +450,7 @@ class Sweeper:
             self._respects_windows = self._respects_windows and "badArgument" not in codes
             raise PageFailed(why)
         else:
-            raise self._broken_off(why)
+            raise self._incomplete(why)
         return counts.has_ended
 
     def _may_try_all(self, window: Window) -> bool:
@@ -542,9 +542,9 @@ class Sweeper:
         return limited(dict.fromkeys(self._notes))
 
     def _require_time(self) -> None:
-        """Raises BrokenOff if the time is up, or a limit is reached."""
+        """Raises ListIncomplete if the time is up, or a limit is reached."""
         if why := self._patience.stop_reason() or self._limit_reached():
-            raise self._broken_off(why)
+            raise self._incomplete(why)
 
     def _limit_reached(self) -> Finding | None:
         """The finding about too many records or bytes; None if the limits are not reached."""
@@ -553,17 +553,18 @@ class Sweeper:
             return _too_many_records(self._most_records, self._http.max_list_records)
         return _too_many_bytes(self._bytes) if self._bytes > self._http.max_run_bytes else None
 
-    def _broken_off(
-        self, why: Finding, more: int = 0, *, transient: bool = False, kind: type[BrokenOff] = BrokenOff
-    ) -> BrokenOff:
-        """The error of a list that breaks off after all yielded records and `more` others."""
+    def _incomplete(
+        self, why: Finding, more: int = 0, *, transient: bool = False, has_ended: bool = False
+    ) -> ListIncomplete:
+        """The error of a list that breaks off after all yielded records and `more` others; `has_ended`: with holes."""
         of = f" of {self.sweep.announced:,}" if self.sweep.announced else ""
         set_spec = self._options.set_spec or ""
         of_set = f" of the set {one_line(set_spec, 60)}" if set_spec else ""
         came = self._came_earlier + self._yielded + more
         message = f"The list{of_set} broke off after {came:,}{of} records: {why.message}"
         finding = Finding("oai.broken-off", message, why.remedy or IN_THE_LOG)
-        return kind(finding, *self._findings(), *self._records.odd.findings(is_whole=False), transient=transient)
+        findings = (finding, *self._findings(), *self._records.odd.findings(is_whole=False))
+        return ListIncomplete(*findings, transient=transient, has_ended=has_ended)
 
 
 def _refuses_token(error: FetchError | NotOaiResponse, token_was_old: bool) -> bool:
