@@ -121,7 +121,7 @@ def test_a_deleted_record_that_the_target_does_not_have_is_noted_at_once() -> No
 
 
 def test_a_deleted_record_of_a_site_that_only_notes_deletions_is_noted_at_once() -> None:
-    plan = planned(record(deleted=True), row=known(), holding=held(), options=SiteOptions(deletions=Deletions.NOTE))
+    plan = planned(record(deleted=True), row=known(), holding=held(), options=SiteOptions(deletions=Deletions.KEEP))
     assert ([outcome.kind for outcome, _ in plan.ended], plan.to_delete) == ([OutcomeKind.DELETED], [])
 
 

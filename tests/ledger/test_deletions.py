@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import HarvestDocument, HarvestSiteSchedule
-from metaharvest.ledger.deletions import to_delete
+from metaharvest.ledger.deletions import waiting_deletions
 from metaharvest.ledger.records import BEFORE_SPLIT, before_split, known_at, listed_by, missing_at, unnamed
 from metaharvest.model import DocumentState, OutcomeKind, Site, SiteOptions
 from support.journal_rows import JournalRows, new_database
@@ -32,7 +32,7 @@ def waiting(
     rows: JournalRows, row: HarvestSiteSchedule, split_from: str | None = None, site_run_id: int = 0
 ) -> list[str]:
     site = Site(row.site_schedule_id, row.name, "u", (), options=SiteOptions(split_from=split_from))
-    return [entry.document_id for entry in to_delete(rows.session, site, site_run_id)]
+    return [entry.document_id for entry in waiting_deletions(rows.session, site, site_run_id)]
 
 
 def test_deletions_wait_for_the_target_or_for_a_confirmation(rows: JournalRows) -> None:

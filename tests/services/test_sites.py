@@ -172,7 +172,7 @@ def test_a_site_is_switched_off_confirmed_and_removed(opened: Opened) -> None:
     sites.switch(opened, "alder", False)
     assert not registered(opened, "alder").enabled
     assert sites.confirm(opened, "alder") == 0
-    sites.edit(opened, ["alder"], SiteValues(deletions=Deletions.NOTE))
+    sites.edit(opened, ["alder"], SiteValues(deletions=Deletions.KEEP))
     assert sites.confirm(opened, "alder") is None
     sites.remove(opened, "alder")
     with pytest.raises(ScheduleError, match="no site named 'alder'"):

@@ -183,7 +183,7 @@ def _own_options(default: Callable[[object], str]) -> list[Decorator]:
         click.option(
             "--deletions",
             type=_choice(Deletions),
-            help=f"What happens to a record that its repository reports as deleted.{default(Deletions.TELL)}",
+            help=f"What happens to a record that its repository reports as deleted.{default(Deletions.DELETE)}",
         ),
         click.option(
             "--max-loss",

@@ -54,7 +54,7 @@ class Turn:
         self._turns = turns
         self._name = name
         self._has_listed = False
-        self._is_held = False
+        self._has_turn = False
 
     async def __aenter__(self) -> Self:
         try:
@@ -67,7 +67,7 @@ class Turn:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._is_held:
+        if self._has_turn:
             self._turns.give_up()
         if not self._has_listed:
             self._note_unread()
@@ -91,7 +91,7 @@ class Turn:
         if self._turns.note_listed():
             return
         self._turns.give_up()
-        self._is_held = False
+        self._has_turn = False
         await self._turns.wait_for_all()
         await self._take()
 
@@ -105,4 +105,4 @@ class Turn:
 
     async def _take(self) -> None:
         await self._turns.take()
-        self._is_held = True
+        self._has_turn = True

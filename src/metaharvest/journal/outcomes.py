@@ -252,7 +252,7 @@ def _own(session: Session, entries: Sequence[OutcomeNote]) -> None:
         if entry.storing is None and entry.outcome.kind in _KINDS.values():
             arrived.setdefault(site.site_id, []).append(document_id)
         elif entry.outcome.kind is OutcomeKind.DELETED and not (
-            entry.stays or site.options.deletions is Deletions.NOTE
+            entry.stays or site.options.deletions is Deletions.KEEP
         ):
             gone.setdefault((site.site_id, entry.site_run.same_origin.others), []).append(document_id)
     for site_id, document_ids in arrived.items():

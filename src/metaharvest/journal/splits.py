@@ -74,9 +74,9 @@ def sort(session: Session, site: Site, listing: int, today: date) -> list[LogRow
         return []
     new = [each.entry_id for each in sorting.missing if each.missing_since is None]
     records.mark_missing(session, new, today)
-    held, named = records.number_held(session, site.site_id), records.number_named(session, site.site_id)
+    copies, named = records.number_of_copies(session, site.site_id), records.number_named(session, site.site_id)
     ids_missing = [each.document_id for each in islice(sorting.missing, MAX_FINDINGS)]
-    return [oai_notes.missing(ids_missing, len(sorting.missing), held, is_much(len(new), named))]
+    return [oai_notes.missing(ids_missing, len(sorting.missing), copies, is_much(len(new), named))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Sorting:
 
 def sorted_rows(rows: Sequence[Unnamed], known: Collection[str]) -> Sorting:
     """Sort the rows that the first site's full list did not name. `known`: documents of the other sites. Pure."""
-    missing = [each for each in rows if each.is_held and each.document_id not in known]
+    missing = [each for each in rows if each.has_copy and each.document_id not in known]
     kept = {each.entry_id for each in missing}
     return Sorting([each.entry_id for each in rows if each.entry_id not in kept], missing)
 

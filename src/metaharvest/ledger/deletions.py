@@ -27,14 +27,17 @@ ALWAYS_DELETED = 20
 _IS_TO_BE_CONFIRMED = (_LEDGER.c.state == DocumentState.TO_CONFIRM.value,)
 
 
-def most_unconfirmed(max_loss: int | None, held: int) -> int:
-    """The number of its `held` documents that a site may lose at once without a confirmation. `max_loss` 0: none."""
+def most_unconfirmed(max_loss: int | None, copies: int) -> int:
+    """The number of its documents that a site may lose at once without a confirmation.
+
+    The target has this number of `copies` of its documents. `max_loss` 0: none.
+    """
     if max_loss == 0:
         return 0
-    return max(ALWAYS_DELETED, held * (DEFAULT_MAX_LOSS if max_loss is None else max_loss) // 100)
+    return max(ALWAYS_DELETED, copies * (DEFAULT_MAX_LOSS if max_loss is None else max_loss) // 100)
 
 
-def to_delete(session: Session, site: Site, site_run_id: int) -> list[LedgerEntry]:
+def waiting_deletions(session: Session, site: Site, site_run_id: int) -> list[LedgerEntry]:
     """The deletions that wait at this site.
 
     Deletions that were refused in this site run, before it was interrupted, wait for the next one. A deletion that also

@@ -20,11 +20,11 @@ _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
 
 _RECORD = _LEDGER.c["digest", "datestamp", "listing", "sha256"]
 _IS_MISSING = _LEDGER.c.state == DocumentState.MISSING.value
-IS_HELD = or_(
+HAS_COPY = or_(
     _LEDGER.c.state.in_(DELETION_WAITS),
     and_(_LEDGER.c.target_revision.is_not(None), _LEDGER.c.sha256.is_not(None), _LEDGER.c.state.not_in(GONE)),
 )
-"""True if the target has the document of a row from this site, as far as the ledger knows."""
+"""True if the target has the document of a row from this site, as far as the ledger knows: the row has a copy."""
 
 MISSING_SINCE = case((_IS_MISSING, _LEDGER.c.missing_since)).label("missing_since")
 """The day since which full lists do not name the record of a document that the site has; NULL: it is not missing."""
@@ -116,35 +116,35 @@ class Brought:
     sha256: str | None
 
 
-def brought(session: Session, site_ids: Collection[int], held: Mapping[str, Holding]) -> dict[str, Brought]:
+def brought(session: Session, site_ids: Collection[int], holdings: Mapping[str, Holding]) -> dict[str, Brought]:
     """The documents among these that one of these sites has brought, as far as the ledger knows, by document id."""
-    if not site_ids or not held:
+    if not site_ids or not holdings:
         return {}
     columns = _LEDGER.c["document_id", "target_revision", "outcome", "digest", "sha256"]
     query = select(*columns).where(
         _LEDGER.c.site_schedule_id.in_(site_ids),
-        _LEDGER.c.document_id.in_(list(held)),
+        _LEDGER.c.document_id.in_(list(holdings)),
         _LEDGER.c.outcome.in_([kind.value for kind in _NOTHING_NEW]),
         _LEDGER.c.sha256.is_not(None),
         _LEDGER.c.pending_sha256.is_(None),
     )
     found: dict[str, Brought] = {}
     for document_id, revision, outcome, digest, sha256 in session.connection().execute(query):
-        if document_id in held and held[document_id].revision == revision:
+        if document_id in holdings and holdings[document_id].revision == revision:
             is_of_digest = outcome in GOOD
             if is_of_digest or document_id not in found:
                 found[document_id] = Brought(digest if is_of_digest else None, sha256)
     return found
 
 
-def number_held(session: Session, site_id: int) -> int:
+def number_of_copies(session: Session, site_id: int) -> int:
     """The number of the site's documents that the target has, as far as the ledger knows."""
-    return _number(session, site_id, IS_HELD, func.coalesce(_LEDGER.c.listing, 1) != BEFORE_SPLIT)
+    return _number(session, site_id, HAS_COPY, func.coalesce(_LEDGER.c.listing, 1) != BEFORE_SPLIT)
 
 
 def number_named(session: Session, site_id: int) -> int:
     """The number of these documents that the lists still name: the others are missing."""
-    return _number(session, site_id, IS_HELD, _LEDGER.c.listing > 0, ~_IS_MISSING)
+    return _number(session, site_id, HAS_COPY, _LEDGER.c.listing > 0, ~_IS_MISSING)
 
 
 def number_listed(session: Session, site_id: int, listing: int) -> int:
@@ -164,11 +164,11 @@ def _number(session: Session, site_id: int, *conditions: ColumnElement[bool]) ->
 
 @dataclass(frozen=True, slots=True)
 class Unnamed:
-    """A row whose record a complete listing did not name. `is_held`: the target has the document."""
+    """A row whose record a complete listing did not name. `has_copy`: the target has the document."""
 
     entry_id: int
     document_id: str
-    is_held: bool
+    has_copy: bool
     missing_since: date | None
 
 
@@ -187,7 +187,7 @@ def before_split(session: Session, site_id: int) -> list[Unnamed]:
 
 
 def _rows(session: Session, *conditions: ColumnElement[bool]) -> Iterator[Unnamed]:
-    query = select(*_LEDGER.c["harvest_document_id", "document_id"], IS_HELD, _LEDGER.c.missing_since)
+    query = select(*_LEDGER.c["harvest_document_id", "document_id"], HAS_COPY, _LEDGER.c.missing_since)
     for row in session.connection().execute(query.where(*conditions).order_by(_LEDGER.c.document_id)):
         yield Unnamed(row[0], row[1], bool(row[2]), row[3])
 
@@ -200,7 +200,7 @@ def mark_missing(session: Session, entry_ids: Sequence[int], today: date) -> Non
         session.connection().execute(statement, [{"this": entry_id} for entry_id in entry_ids])
 
 
-def ask_for_others(session: Session, site_id: int) -> None:
+def note_other_request(session: Session, site_id: int) -> None:
     """Note that the site requests other records from now on. The next list shows which known records are among them."""
     here = update(_LEDGER).where(_LEDGER.c.site_schedule_id == site_id)
     session.execute(here.values(listing=None, missing_since=None, state=becoming(after_other_options)))

@@ -166,7 +166,7 @@ def note_pending(
 
 
 def note_withdrawal(session: Session, document_id: str, site_ids: Collection[int], *, erase: bool) -> None:
-    """Note that this document is no longer in the target: it is not held, and not tried again. `erase`: no title."""
+    """Note that this document is no longer in the target, and not tried again. `erase`: no title."""
     gone = {
         "outcome": OutcomeKind.FILTERED.value,
         "target_revision": None,
@@ -183,8 +183,8 @@ def note_withdrawal(session: Session, document_id: str, site_ids: Collection[int
     session.execute(here.values(**gone))
 
 
-def ask_again(session: Session, document_id: str, site_ids: Collection[int], today: date) -> None:
-    """Let the next run try this document again, which was withdrawn."""
+def note_put_back(session: Session, document_id: str, site_ids: Collection[int], today: date) -> None:
+    """Note that this document was withdrawn, and is tried again in the next run."""
     here = update(_LEDGER).where(_LEDGER.c.document_id == document_id, _LEDGER.c.site_schedule_id.in_(site_ids))
     again = {"outcome": OutcomeKind.DEFERRED.value, "next_attempt": today, "state": DocumentState.DEFERRED.value}
     session.execute(here.values(**again))

@@ -201,7 +201,7 @@ def _to_refetch(known: KnownRecord, today: date) -> Mapping[str, Any]:
     return values
 
 
-def ask_for_all(session: Session, site_id: int) -> None:
+def note_full_wanted(session: Session, site_id: int) -> None:
     """Note that a full list is wanted, until its first part has come."""
     row = session.get(SiteCheckpoint, site_id)
     if row is not None and row.checkpoint:

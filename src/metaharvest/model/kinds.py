@@ -42,10 +42,10 @@ class ValidationLevel(StrEnum):
 
 
 class Deletions(StrEnum):
-    """What happens to a record that its source repository deleted: it is deleted in the target, or only recorded."""
+    """What the target does with the document of a record that its source repository deleted."""
 
-    TELL = "tell"
-    NOTE = "note"
+    DELETE = "tell"
+    KEEP = "note"
 
 
 class FullText(StrEnum):

@@ -206,7 +206,7 @@ def _full_lists(session: Session, sites: list[Site]) -> Iterator[Check]:
 
 def _deletions(session: Session, site: Site) -> Iterator[Check]:
     """Deletions without a confirmation: they wait for ever."""
-    if site.options.oai is None or site.options.deletions is Deletions.NOTE:
+    if site.options.oai is None or site.options.deletions is Deletions.KEEP:
         return
     number = deletions_to_confirm(session, site.site_id)
     if number > confirmed_deletions(session, site.site_id):

@@ -182,7 +182,7 @@ def number_noted(session: Session, site_runs: Sequence[HarvestSiteRun]) -> int:
     if not with_deletions:
         return 0
     sites = read_sites_of(session, [row.site_schedule_id for row in with_deletions])
-    noting = {key for key, site in sites.items() if isinstance(site, Site) and site.options.deletions is Deletions.NOTE}
+    noting = {key for key, site in sites.items() if isinstance(site, Site) and site.options.deletions is Deletions.KEEP}
     others = [row.site_run_id for row in with_deletions if row.site_schedule_id not in noting]
     is_deleted = (HarvestLog.site_run_id.in_(others), HarvestLog.outcome == OutcomeKind.DELETED.value)
     of_row = HarvestDetailLog.harvest_log_id == HarvestLog.harvest_log_id
@@ -207,7 +207,7 @@ def _lost(session: Session, site_run: HarvestSiteRun) -> int:
     if state := session.get(SiteCheckpoint, site_run.site_schedule_id):
         # Most lists of a source repository name only the changes. A list that was empty has marked nothing.
         gone = unnamed(session, state.site_schedule_id, state.listing)
-        return sum(each.is_held and each.missing_since in (None, reported_on) for each in gone)
+        return sum(each.has_copy and each.missing_since in (None, reported_on) for each in gone)
     before = previous(session, site_run)
     return before.listed - before.duplicate - site_run.listed if before else 0
 

@@ -338,7 +338,7 @@ def _registered(site_run: HarvestSiteRun, schedule: Site | None) -> tuple[tuple[
         settings += [("Set", oai.set_spec)] if oai.set_spec else []
         settings += [("From", oai.begin)] if oai.begin else []
         settings += [("Until", oai.until)] if oai.until else []
-        if schedule.options.deletions is Deletions.NOTE:
+        if schedule.options.deletions is Deletions.KEEP:
             settings.append(("Deletions", "noted only: the copies stay"))
     if schedule.options.package_id_mismatch:
         settings.append(("package id mismatch", schedule.options.package_id_mismatch.value))

@@ -85,7 +85,7 @@ def deletions_to_confirm(session: Session) -> dict[str, int]:
     return {
         site.name: waiting[number]
         for number, site in sorted(sites.items(), key=lambda each: each[1].name.casefold())
-        if site.enabled and not (isinstance(site, Site) and site.options.deletions is Deletions.NOTE)
+        if site.enabled and not (isinstance(site, Site) and site.options.deletions is Deletions.KEEP)
     }
 
 

@@ -31,7 +31,7 @@ from metaharvest.errors import MetaharvestError
 from metaharvest.harvest.context import Progress
 from metaharvest.harvest.deadlines import StopSignal
 from metaharvest.journal.erasure import ErasedText, erase_document
-from metaharvest.ledger.rows import ask_again, note_withdrawal
+from metaharvest.ledger.rows import note_put_back, note_withdrawal
 from metaharvest.model import ListedDocument, Site
 from metaharvest.queries.sites import site_names
 from metaharvest.replication.replicate import copy_documents
@@ -262,7 +262,7 @@ def take_back(harvester: Harvester, request: WithdrawalRequest) -> Withdrawn:
         at_targets = tuple([_restore(harvester, target, found) for target in found.targets])
         with writers(engine).begin() as session:
             session.execute(delete(DocumentWithdrawal).where(DocumentWithdrawal.document_id == found.document_id))
-            ask_again(session, found.document_id, list(found.sites), today)
+            note_put_back(session, found.document_id, list(found.sites), today)
             if found.sites:
                 forget_lists(session, list(found.sites))
             by = f" by {request.by}" if request.by else ""

@@ -606,7 +606,7 @@ def confirm(harvester: Harvester, name: str, seen: int | None = None) -> int | N
     """
     with harvester.writing() as session:
         site = find_site(session, name)
-        if isinstance(site, Site) and site.options.deletions is Deletions.NOTE:
+        if isinstance(site, Site) and site.options.deletions is Deletions.KEEP:
             return None
         number = confirm_deletions(session, site.site_id)
         if seen is not None and number > seen:

@@ -41,27 +41,30 @@ _IN_TURN = 100
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The deletions that wait: their rows in the ledger, and the state of the documents.
-
-    `listed` names the site of the origin that lists the record live, `owners` the site of another origin that owns the
-    document, both by document id. The target holds `held` documents of the site. A person has `confirmed` this number
-    of deletions.
-    """
+    """The deletions that wait, and facts about their documents."""
 
     entries: Sequence[LedgerEntry]
+    """The rows of the documents in the ledger."""
     listed: Mapping[str, str]
+    """The site of the origin that lists the record live, by document id."""
     owners: Mapping[str, str]
-    held: int
+    """The site of another origin that owns the document, by document id."""
+    copies: int
+    """The number of documents of the site that the target has."""
     confirmed: int
+    """The number of deletions that a person has confirmed."""
 
 
 class Fate(Enum):
-    """The fate of a deletion: NOTE leaves the document in the target, PUT_OFF waits for a confirmation."""
+    """The fate of a deletion that waits."""
 
     DELETE = auto()
-    NOTE = auto()
+    KEEP = auto()
+    """The document stays in the target, and the deletion is recorded."""
     PUT_OFF = auto()
+    """The deletion waits for a confirmation."""
     REFUSE = auto()
+    """The document is of another origin, which is an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,23 +79,23 @@ class DeletionPlan:
 def plan_deletions(waiting: Waiting, options: SiteOptions) -> DeletionPlan:
     """The fates of the deletions that wait. Pure.
 
-    The document stays if the site only notes deletions, or another site of the origin lists the record live. The
+    The document stays if the site keeps deleted documents, or another site of the origin lists the record live. The
     deletion is refused if a site of another origin owns the document. All others are put off if they are too many.
     """
-    notes, stay = options.deletions is Deletions.NOTE, {*waiting.owners, *waiting.listed}
+    keeps, stay = options.deletions is Deletions.KEEP, {*waiting.owners, *waiting.listed}
     lost = [each for each in waiting.entries if each.document_id not in stay]
     # Deletions that came since the confirmation were not put off before.
     confirmed = min(waiting.confirmed, sum(each.is_to_be_confirmed for each in lost))
-    most = deletions.most_unconfirmed(options.max_loss, waiting.held)
-    are_too_many = not notes and len(lost) - confirmed > most
+    most = deletions.most_unconfirmed(options.max_loss, waiting.copies)
+    are_too_many = not keeps and len(lost) - confirmed > most
 
     def fate_of(document_id: str) -> Fate:
-        if notes:
-            return Fate.NOTE
+        if keeps:
+            return Fate.KEEP
         if document_id in waiting.owners:
             return Fate.REFUSE
         if document_id in waiting.listed:
-            return Fate.NOTE
+            return Fate.KEEP
         return Fate.PUT_OFF if are_too_many else Fate.DELETE
 
     fates = [(each, fate_of(each.document_id)) for each in waiting.entries]
@@ -111,7 +114,7 @@ async def carry_out_deletions(harvest: SiteHarvest) -> int:
     plan = plan_deletions(waiting, harvest.site.options)
     if plan.confirmed != waiting.confirmed:
         await harvest.write(partial(_keep_confirmed, harvest.site.site_id, plan.confirmed))
-    why = _why_all_wait(plan, waiting.held, harvest)
+    why = _why_all_wait(plan, waiting.copies, harvest)
     for count, (entry, fate) in enumerate(plan.fates):
         if count % _IN_TURN == 0:
             await asyncio.sleep(0)
@@ -122,7 +125,7 @@ async def carry_out_deletions(harvest: SiteHarvest) -> int:
         else:
             outcome = _outcome_without_deletion(outcome, fate, waiting)
         deleting = target.in_journal if fate is Fate.DELETE and outcome.kind is OutcomeKind.DELETED else None
-        note = OutcomeNote(site_run, outcome, None, entry, deleting, stays=fate is Fate.NOTE)
+        note = OutcomeNote(site_run, outcome, None, entry, deleting, stays=fate is Fate.KEEP)
         await ctx.journal.record(note)
         ctx.progress.documents_ended(harvest.site.name, 1)
     if why is not None:
@@ -130,11 +133,11 @@ async def carry_out_deletions(harvest: SiteHarvest) -> int:
     return len(waiting.entries)
 
 
-def _why_all_wait(plan: DeletionPlan, held: int, harvest: SiteHarvest) -> Finding | None:
+def _why_all_wait(plan: DeletionPlan, copies: int, harvest: SiteHarvest) -> Finding | None:
     """Why no document is deleted in this harvest; None if there is no such reason."""
     to_delete = sum(fate is Fate.DELETE for _, fate in plan.fates)
     if plan.too_many:
-        return oai_notes.many_deletions(plan.too_many, held, harvest.site.name)
+        return oai_notes.many_deletions(plan.too_many, copies, harvest.site.name)
     if to_delete and (unread := harvest.ctx.turn.unread):
         return oai_notes.deletions_wait(to_delete, unread)
     return None
@@ -165,15 +168,15 @@ def _waiting(harvest: SiteHarvest) -> Waiting:
     """Read the deletions that wait, and the owners of their documents as of now. To be called in a thread."""
     site_run, site, ctx = harvest.site_run, harvest.site, harvest.ctx
     with ctx.reading() as session:
-        entries = deletions.to_delete(session, site, site_run.site_run_id)
-        held = records.number_held(session, site.site_id)
+        entries = deletions.waiting_deletions(session, site, site_run.site_run_id)
+        copies = records.number_of_copies(session, site.site_id)
         confirmed = sweeps.confirmed_deletions(session, site.site_id)
         ids = [each.document_id for each in entries]
-        deletes = site.options.deletions is not Deletions.NOTE
+        deletes = site.options.deletions is not Deletions.KEEP
         listed_by = records.listed_by(session, site_run.same_origin.enabled, ids) if deletes else {}
     listed = {document_id: ctx.site_names[abs(min(sites))] for document_id, sites in listed_by.items()}
     owners = other_owners(ids, harvest) if deletes else {}
-    return Waiting(entries, listed, owners, held, confirmed)
+    return Waiting(entries, listed, owners, copies, confirmed)
 
 
 def other_owners(document_ids: Sequence[str], harvest: SiteHarvest) -> dict[str, str]:

@@ -124,9 +124,10 @@ class PagePlan:
 
 @dataclass(slots=True)
 class _Case:
-    """A record, its row in the ledger, and what the target has of its document: the revision `held`.
+    """A record, its row in the ledger, and what the target has of its document.
 
-    A withdrawn document has no `holding`. If the target has none, `held` is the last one that the ledger knows.
+    A withdrawn document has no `holding`. `last_revision` is the revision of the target; if it has none, the last one
+    that the ledger knows.
     """
 
     record: ListedRecord
@@ -134,7 +135,7 @@ class _Case:
     known: KnownRecord | None
     entry: LedgerEntry | None
     holding: Holding | None
-    held: int | None
+    last_revision: int | None
     withdrawal: Withdrawal | None
     owner: str | None
     brought: Brought | None
@@ -146,10 +147,10 @@ class _Case:
         entry = known.entry if known else None
         withdrawal = holding.withdrawn if holding else None
         holding = None if withdrawal else holding
-        held = holding.revision if holding else entry.target_revision if entry else None
+        last_revision = holding.revision if holding else entry.target_revision if entry else None
         owner = other_owner(holding, page.site_run, page.site_names)
         brought = page.elsewhere.brought.get(document_id) if holding and owner is None else None
-        return cls(record, document_id, known, entry, holding, held, withdrawal, owner, brought)
+        return cls(record, document_id, known, entry, holding, last_revision, withdrawal, owner, brought)
 
     @property
     def is_pending(self) -> bool:
@@ -273,25 +274,28 @@ def _decide(case: _Case, page: PageContext, plan: PagePlan) -> None:
 def _decide_deletion(case: _Case, page: PageContext, plan: PagePlan) -> None:
     """Plan a record that the source repository deleted.
 
-    The target deletes the document at the end of the list, with all deletions of this harvest. It does so only if it
-    has or may have the document, and if the site does not only note deletions.
+    The target deletes the document after the list, with all deletions of this harvest.
     """
     entry, known = case.entry, case.known
-    deletes = page.site_run.site.options.deletions is not Deletions.NOTE
+    deletes = page.site_run.site.options.deletions is not Deletions.KEEP
     is_elsewhere = case.document_id in page.elsewhere.listed
-    may_be_held = case.holding is not None or case.is_pending
-    never_came_from_here = (known is None and is_elsewhere) or (case.held is None and not case.is_pending)
-    is_still_held = case.holding is not None and case.owner is None and not is_elsewhere
-    document = replace(case.record.document, revision=(entry.revision if entry else case.held) or 0)
-    if known and known.entry.is_deleted and not (is_still_held and deletes):
+    document = replace(case.record.document, revision=(entry.revision if entry else case.last_revision) or 0)
+    is_left = case.holding is not None and case.owner is None and not is_elsewhere
+    if known and known.entry.is_deleted and not (deletes and is_left):
+        # The deletion is known. If a document of this origin is left in the target, it is deleted now.
         plan.noted += 1
         plan.deleted_again += [known] if known.entry.needs_refetch else []
-    elif never_came_from_here:
+        return
+    if (known is None and is_elsewhere) or (case.last_revision is None and not case.is_pending):
+        # The document never came from this site: the deletion is no event for people.
         plan.settled.append((Outcome(document, OutcomeKind.DELETED, None), entry))
-    elif may_be_held and deletes:
+        return
+    if deletes and (case.holding is not None or case.is_pending):
+        # The target has the document, or may have it, as an upload was begun.
         plan.to_delete.append((document, _waiting_entry(case.record, known) if known else None))
-    else:
-        plan.ended.append((Outcome(document, OutcomeKind.DELETED, case.held), entry))
+        return
+    # The site keeps deleted documents, or the target no longer has this one.
+    plan.ended.append((Outcome(document, OutcomeKind.DELETED, case.last_revision), entry))
 
 
 def _waiting_entry(record: ListedRecord, known: KnownRecord) -> LedgerEntry:
@@ -331,25 +335,25 @@ def _settle_as_known(record: ListedRecord, known: KnownRecord, plan: PagePlan) -
 
 
 def _settle_as_brought(case: _Case, brought: Brought, plan: PagePlan) -> None:
-    document = replace(case.record.document, revision=case.held or 0)
+    document = replace(case.record.document, revision=case.last_revision or 0)
     title = document.origin.title if document.origin else ""
-    outcome = Outcome(document, OutcomeKind.UNCHANGED, case.held, sha256=brought.sha256, title=title)
+    outcome = Outcome(document, OutcomeKind.UNCHANGED, case.last_revision, sha256=brought.sha256, title=title)
     plan.settled.append((outcome, case.entry))
 
 
 def _bring_in(case: _Case, page: PageContext, plan: PagePlan) -> None:
     """Bring a record in as the next revision; refuse it if a site of another origin owns the document."""
-    record, held, (document, entry) = case.record, case.held, _next_version(case, page)
+    record, last, (document, entry) = case.record, case.last_revision, _next_version(case, page)
     if case.owner is not None:
-        outcome = Outcome(document, OutcomeKind.UPLOAD_ERROR, held, (owned(document, case.owner),))
+        outcome = Outcome(document, OutcomeKind.UPLOAD_ERROR, last, (owned(document, case.owner),))
         plan.ended.append((outcome, entry))
     elif record.content is None:
         kind = OutcomeKind.ACCESS_ERROR if record.is_away else OutcomeKind.INVALID
-        plan.ended.append((Outcome(document, kind, held, record.findings, transient=record.is_away), entry))
+        plan.ended.append((Outcome(document, kind, last, record.findings, transient=record.is_away), entry))
     else:
         action = Action.INSERT if case.holding is None else Action.UPDATE
-        held = None if case.holding is None else held
-        intent = Intent(document, action, held, record.findings, _held_sha256(case))
+        replaced = None if case.holding is None else last
+        intent = Intent(document, action, replaced, record.findings, _sha256_in_target(case))
         plan.chains.append([Todo(intent, entry)])
         plan.in_hand[document.document_id] = record
 
@@ -371,11 +375,11 @@ def _next_version(case: _Case, page: PageContext) -> tuple[ListedDocument, Ledge
 def _next_revision(case: _Case, page: PageContext) -> int:
     """The next revision: above all revisions that the target has, or had."""
     known = case.entry.target_revision if case.entry else None
-    return max(case.held or 0, known or 0, page.used_up.get(case.document_id, 0)) + 1
+    return max(case.last_revision or 0, known or 0, page.used_up.get(case.document_id, 0)) + 1
 
 
-def _held_sha256(case: _Case) -> str | None:
-    """The digest of what the target holds; if the target does not say, as far as the ledger knows it."""
+def _sha256_in_target(case: _Case) -> str | None:
+    """The digest of what the target has; if the target does not say, as far as the ledger knows it."""
     if case.holding is None:
         return None
     sent = case.known.sent_as(case.holding) if case.known else None

@@ -36,7 +36,7 @@ from metaharvest.harvest.lists.plan import retry_batches
 from metaharvest.harvest.lists.staging import Staging
 from metaharvest.harvest.oai.deletions import carry_out_deletions
 from metaharvest.harvest.oai.plan import Elsewhere, PageContext, PagePlan, plan_page
-from metaharvest.harvest.oai.sweep_end import SweepSoFar, keep_last_page
+from metaharvest.harvest.oai.sweep_end import SweepSoFar, keep_end_of_list
 from metaharvest.harvest.tasks import in_thread, side_by_side
 from metaharvest.journal import oai_notes, resumption, splits
 from metaharvest.journal.log_rows import LogRow
@@ -69,7 +69,7 @@ async def begin_sweep(site_run: SiteRun, source: PagedSource, ctx: RunContext) -
     progress = await _progress(site_run, ctx)
     resumed, rechecks = _is_same_run(site_run, progress), _is_to_check_again(site_run, progress, ctx)
     if ctx.full and not resumed:
-        await ctx.journal.write(site_run, partial(_ask_for_all, site_run))
+        await ctx.journal.write(site_run, partial(_note_full_wanted, site_run))
     full = ctx.full or progress.full_wanted or rechecks
     return await source.list_records(progress.checkpoint, ctx.deadlines, full=full, resumed=resumed)
 
@@ -147,7 +147,7 @@ class _Pages:
 
     async def end_sweep(self, page: Page) -> None:
         """Do the same with the page after all windows, and note the records that were left out or are missing."""
-        await keep_last_page(self._harvest, page, await self._bring_in_page(page), self.so_far)
+        await keep_end_of_list(self._harvest, page, await self._bring_in_page(page), self.so_far)
         self.so_far.forget_before(page)
 
     async def _bring_in_page(self, page: Page) -> PagePlan:
@@ -189,10 +189,10 @@ class _Pages:
         site_run, ctx = self._harvest.site_run, self._harvest.ctx
         deleted = [each.document.document_id for each in page.records if each.deleted]
         named = {each.document.document_id for each in page.records if not each.deleted}
-        held = {each: holding for each, holding in holdings.items() if each in named and not _is_own(known, holding)}
+        others = {each: holding for each, holding in holdings.items() if each in named and not _is_own(known, holding)}
         with ctx.reading() as session:
             listed = records.listed_by(session, site_run.same_origin.enabled, deleted)
-            brought = records.brought(session, site_run.same_origin.others, held)
+            brought = records.brought(session, site_run.same_origin.others, others)
         if ctx.policy.transforms:
             brought = {each: replace(found, digest=None) for each, found in brought.items()}
         return Elsewhere(brought, listed)
@@ -246,8 +246,8 @@ async def _progress(site_run: SiteRun, ctx: RunContext) -> Progress:
     return await in_thread(read)
 
 
-def _ask_for_all(site_run: SiteRun, session: Session) -> Iterable[LogRow]:
-    sweeps.ask_for_all(session, site_run.site.site_id)
+def _note_full_wanted(site_run: SiteRun, session: Session) -> Iterable[LogRow]:
+    sweeps.note_full_wanted(session, site_run.site.site_id)
     return ()
 
 
@@ -292,7 +292,7 @@ def _note_begun(
     """
     site = site_run.site
     if listing.is_other:
-        records.ask_for_others(session, site.site_id)
+        records.note_other_request(session, site.site_id)
         end_those_of_lists(session, site.site_id, site_run.site_run_id, today)
     split = splits.begun(session, site) if is_first and site.options.split_from else []
     return [*oai_notes.begun(site, listing.findings), *split, *([oai_notes.judged_again()] if is_changed else [])]

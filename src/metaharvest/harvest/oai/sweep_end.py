@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
@@ -21,6 +21,7 @@ from metaharvest.journal import oai_notes, splits
 from metaharvest.journal.list_shrinkage import is_much
 from metaharvest.journal.log_rows import LogRow
 from metaharvest.ledger import records, sweeps
+from metaharvest.ledger.records import Unnamed
 from metaharvest.ledger.rows import delete_entries
 from metaharvest.ledger.sweeps import Progress
 from metaharvest.model import MAX_FINDINGS, SiteRun
@@ -78,7 +79,7 @@ class SweepSoFar:
             self.ids = set()
 
 
-async def keep_last_page(harvest: SiteHarvest, page: Page, plan: PagePlan, so_far: SweepSoFar) -> None:
+async def keep_end_of_list(harvest: SiteHarvest, page: Page, plan: PagePlan, so_far: SweepSoFar) -> None:
     """Keep the progress of the sweep after all windows; note the records that were left out or are missing.
 
     Raises ListIncomplete if the target does not answer.
@@ -87,7 +88,7 @@ async def keep_last_page(harvest: SiteHarvest, page: Page, plan: PagePlan, so_fa
     rechecks = so_far.progress.rechecks
     # An error may hide the identifiers of some records: then none is known to be missing.
     is_complete = page.is_last and so_far.listing.is_complete and not any(each.is_error for each in page.findings)
-    elsewhere = await in_thread(partial(_kept_elsewhere, harvest, so_far)) if is_complete else None
+    elsewhere = await in_thread(partial(_kept_elsewhere, harvest, so_far)) if is_complete else frozenset[str]()
     if page.is_last and page.left_out < inf:
         so_far.progress = replace(so_far.progress, rechecks=False)
 
@@ -102,13 +103,13 @@ async def keep_last_page(harvest: SiteHarvest, page: Page, plan: PagePlan, so_fa
             return rows
         # The repetition left out as many: the source repository counts something else.
         spared = 0 if page.repeat is None and left_out < inf else left_out
-        sweep_id = so_far.progress.sweep_id
+        if is_complete or so_far.listing.is_empty:
+            rows += _unnamed_rows(session, site_run, so_far, spared, elsewhere, today)
         return [
             oai_notes.ended(so_far.received, so_far.pages),
             *rows,
-            *_note_unnamed(session, site_run, so_far, elsewhere, spared, today),
             *_fewer_rows(session, site_run, page),
-            *splits.sort(session, site_run.site, sweep_id, today),
+            *splits.sort(session, site_run.site, so_far.progress.sweep_id, today),
         ]
 
     await harvest.write(keep)
@@ -157,7 +158,7 @@ def _kept_elsewhere(harvest: SiteHarvest, so_far: SweepSoFar) -> frozenset[str]:
     site_run, target = harvest.site_run, harvest.target
     with harvest.ctx.reading() as session:
         unnamed = list(records.unnamed(session, site_run.site.site_id, so_far.progress.sweep_id))
-        ids = [each.document_id for each in unnamed if each.is_held and each.document_id not in so_far.ids]
+        ids = [each.document_id for each in unnamed if each.has_copy and each.document_id not in so_far.ids]
         listed = records.listed_by(session, site_run.same_origin.enabled, ids)
     found = frozenset({*listed, *other_owners(ids, harvest)})
     if target.health.given_up:
@@ -166,34 +167,43 @@ def _kept_elsewhere(harvest: SiteHarvest, so_far: SweepSoFar) -> frozenset[str]:
     return found
 
 
-def _note_unnamed(
-    session: Session,
-    site_run: SiteRun,
-    so_far: SweepSoFar,
-    elsewhere: Collection[str] | None,
-    spared: float,
-    today: date,
+def _unnamed_rows(
+    session: Session, site_run: SiteRun, so_far: SweepSoFar, left_out: float, elsewhere: Collection[str], today: date
 ) -> list[LogRow]:
-    """Mark the copies whose records a complete list did not name. Returns the row about them, if there are any.
+    """Note the records that a complete list did not name. Returns the row about them, if any.
 
-    Rows without a copy, and rows of records that other sites have, are forgotten. `elsewhere`: see _kept_elsewhere;
-    None if the list is not complete. The list may have left out `spared` records: if no more are unnamed, none becomes
-    missing.
+    A list that names nothing proves nothing: its records stay as they are. `left_out`: see _certain; `elsewhere`: see
+    _kept_elsewhere.
     """
-    site_id, sweep_id = site_run.site.site_id, so_far.progress.sweep_id
-    if so_far.listing.is_empty or (elsewhere is not None and not _number_named(session, site_run, so_far)):
-        known = records.unnamed(session, site_id, sweep_id)
-        return oai_notes.empty(site_run.site, sum(each.is_held and each.missing_since is None for each in known))
-    if elsewhere is None:
+    unnamed = list(records.unnamed(session, site_run.site.site_id, so_far.progress.sweep_id))
+    if so_far.listing.is_empty or not _number_named(session, site_run, so_far):
+        return oai_notes.empty(site_run.site, sum(each.has_copy and each.missing_since is None for each in unnamed))
+    return _note_unnamed(session, site_run.site.site_id, _certain(unnamed, left_out), elsewhere, today)
+
+
+def _certain(unnamed: Sequence[Unnamed], left_out: float) -> Sequence[Unnamed]:
+    """The records among these that are missing, although the list may have left out `left_out` records.
+
+    If it may have left out all of the records that are newly unnamed, only records that were missing before count.
+    """
+    if sum(each.missing_since is None for each in unnamed) > left_out:
+        return unnamed
+    return [each for each in unnamed if each.missing_since is not None]
+
+
+def _note_unnamed(
+    session: Session, site_id: int, unnamed: Sequence[Unnamed], elsewhere: Collection[str], today: date
+) -> list[LogRow]:
+    """Mark the copies of these records as missing, and delete the other rows. Returns the row about the copies, if any.
+
+    A record that is `elsewhere` has no copy of this site.
+    """
+    missing = [each for each in unnamed if each.has_copy and each.document_id not in elsewhere]
+    delete_entries(session, sorted({each.entry_id for each in unnamed} - {each.entry_id for each in missing}))
+    if not missing:
         return []
-    unnamed = list(records.unnamed(session, site_id, sweep_id))
-    if sum(each.missing_since is None for each in unnamed) <= spared:
-        unnamed = [each for each in unnamed if each.missing_since is not None]
-    gone = [each for each in unnamed if each.is_held and each.document_id not in elsewhere]
-    delete_entries(session, sorted({each.entry_id for each in unnamed} - {each.entry_id for each in gone}))
-    if not gone:
-        return []
-    new = [each.entry_id for each in gone if each.missing_since is None]
-    held, is_shrunk = records.number_held(session, site_id), is_much(len(new), records.number_named(session, site_id))
+    new = [each.entry_id for each in missing if each.missing_since is None]
+    copies, named = records.number_of_copies(session, site_id), records.number_named(session, site_id)
     records.mark_missing(session, new, today)
-    return [oai_notes.missing([each.document_id for each in islice(gone, MAX_FINDINGS)], len(gone), held, is_shrunk)]
+    ids = [each.document_id for each in islice(missing, MAX_FINDINGS)]
+    return [oai_notes.missing(ids, len(missing), copies, is_much(len(new), named))]

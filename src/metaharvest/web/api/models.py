@@ -216,5 +216,5 @@ class SiteBody(Nothing):
     enabled: Annotated[bool, Field(strict=True)] = True
     public: Annotated[bool, Field(strict=True)] = True
     groups: list[Annotated[str, Field(min_length=1, max_length=60)]] = Field(default=[], max_length=50)
-    deletions: Deletions = Deletions.NOTE
+    deletions: Deletions = Deletions.KEEP
     max_loss: int = Field(0, ge=0, le=100, strict=True)

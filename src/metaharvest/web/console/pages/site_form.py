@@ -220,7 +220,7 @@ _PARSERS: Mapping[str, Callable[[str], object]] = {
     "max_loss": number_from(0, 100),
     "full_every": _number_or_none(1, 9999),
     "validation": lambda text: ValidationLevel(text) if text else None,
-    "deletions": lambda text: Deletions(text) if text else Deletions.TELL,
+    "deletions": lambda text: Deletions(text) if text else Deletions.DELETE,
     "full_text": lambda text: None if text in ("", AS_SETTINGS) else FullText(text),
     "package_id_mismatch": lambda text: None if text in ("", AS_SETTINGS) else Level(text),
     "allow_networks": lambda text: tuple(map(check_network, split_parts(text))),
