@@ -48,8 +48,8 @@ def test_an_upload_without_an_answer_is_pending(state: str | None) -> None:
     ("outcome", "after"),
     [
         (Outcome(FETCHED, OutcomeKind.DELETED), "deleted"),
-        (Outcome(FETCHED, OutcomeKind.DEFERRED), "to-confirm"),
-        (Outcome(FETCHED, OutcomeKind.DEFERRED, with_site=True), "to-delete"),
+        (Outcome(FETCHED, OutcomeKind.DEFERRED, needs_confirmation=True), "to-confirm"),
+        (Outcome(FETCHED, OutcomeKind.DEFERRED), "to-delete"),
         (Outcome(FETCHED, OutcomeKind.UPLOAD_ERROR), "to-delete"),
     ],
 )

@@ -252,9 +252,10 @@ class HarvestDocument(Base):
     `last_modified` are the server's words for the bytes with the digest `sha256`.
 
     Others are about records of source repositories: `digest` and `datestamp` of the last received version (`sha256` is
-    the digest of the bytes for the target), `listing` the number of the site's listing that named it last, `to_delete`
-    a deletion that was not reported to the target, `missing_since` the day of the first complete listing without it.
-    `title` is the title of the document, cut after 300 characters, as the last check read it.
+    the digest of the bytes for the target), `listing` the `sweep_id` of the site's sweep that named it last,
+    `missing_since` the day of the first complete list without it. `to_delete` repeats the states to-delete and
+    to-confirm: the program writes it, and reads `state`. `title` is the title of the document, cut after 300
+    characters, as the last check read it.
     """
 
     __tablename__ = "harvest_document"
@@ -303,11 +304,11 @@ class HarvestDocument(Base):
 class SiteCheckpoint(Base):
     """How far the sweep of a source repository has come. `checkpoint` is JSON: the source's memory of the repository.
 
-    `listing` numbers the site's lists. The site run `site_run_id` has accounted for `unchanged` and `duplicate` records
-    of the last one. `confirmed` deletions may be carried out, however many they are. `treatment`, `rechecks`, `moved`
-    and `full_wanted`: see Progress. While a sweep is under way, its `kind` is full or changes, `windows` are the
-    windows to do (JSON), and `token` leads to the next page of the first one, and `received` is the number of its
-    records so far; `announced` is completeListSize.
+    `listing` is the `sweep_id`, which numbers the site's sweeps. The site run `site_run_id` has accounted for
+    `unchanged` and `duplicate` records of the last one. `confirmed` deletions may be carried out, however many they
+    are. `treatment`, `rechecks`, `moved` and `full_wanted`: see Progress. While a sweep is under way, its `kind` is
+    full or changes, `windows` are the windows to do (JSON), `token` leads to the next answer of the first one, and
+    `received` is the number of its records so far; `announced` is completeListSize.
     """
 
     __tablename__ = "site_checkpoint"

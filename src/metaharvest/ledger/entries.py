@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from operator import attrgetter
 
-from metaharvest.ledger.states import GONE, TO_ASK_FOR, after_outcome
+from metaharvest.ledger.states import GONE, TO_ASK_FOR, after_outcome, ends_waiting, is_listed_record
 from metaharvest.model import DocumentState, Outcome, OutcomeKind, RecordOrigin
 
 RETRY_NIGHTS = 7
@@ -95,7 +95,7 @@ def entry_values(entry: LedgerEntry | None, outcome: Outcome, today: date) -> Va
     elif entry and outcome.sha256 is None and entry.pending_sha256 is None and _values_of(entry) == (*values.values(),):
         return None
     # The entry of a record describes the content of the target: content that was not accepted does not count.
-    if outcome.sha256 is not None and (document.origin is None or outcome.kind in GOOD):
+    if outcome.sha256 is not None and (outcome.kind in GOOD or not is_listed_record(outcome)):
         values.update(sha256=outcome.sha256, etag=outcome.etag, last_modified=outcome.last_modified)
     if outcome.sha256 is not None or entry is None:
         values["looked_at"] = today
@@ -103,7 +103,7 @@ def entry_values(entry: LedgerEntry | None, outcome: Outcome, today: date) -> Va
         values["title"] = outcome.title
     if not outcome.unconfirmed:
         values.update(pending_run=None, pending_sha256=None)
-    if entry and entry.state == DocumentState.PENDING_OLDER and document.origin is None:
+    if entry and entry.state == DocumentState.PENDING_OLDER and not is_listed_record(outcome):
         values |= _still_to_refetch(entry, outcome, today)
     return values
 
@@ -131,7 +131,9 @@ def _failing(entry: LedgerEntry | None, outcome: Outcome, today: date) -> Values
     since = min((entry.failing_since if entry else None) or today, today)
     attempts = entry.attempts if entry else 0
     if outcome.kind is OutcomeKind.DEFERRED:
-        again = _put_off_since(entry, today) if outcome.transient else None if outcome.with_site else today
+        again = _put_off_since(entry, today) if outcome.transient else today
+        if entry and ends_waiting(entry.state, outcome) and not (outcome.transient or outcome.needs_confirmation):
+            again = None  # the next harvest of the site carries it out
     else:
         attempts += 1
         again = today if outcome.transient and (today - since).days < RETRY_NIGHTS else None

@@ -56,19 +56,44 @@ def of_outcome(outcome: str | None) -> DocumentState:
 
 
 def after_outcome(state: str | None, outcome: Outcome) -> DocumentState:
-    """The state after an outcome; `state` is None if the ledger did not have the document.
-
-    A deletion that was not made waits. Lists request no document without an origin: such an outcome of a pending upload
-    does not answer the question about the older version.
-    """
-    if outcome.document.origin is None and state is not None:
-        if state in DELETION_WAITS and outcome.kind is not OutcomeKind.DELETED:
-            return TO_CONFIRM if outcome.kind is OutcomeKind.DEFERRED and not outcome.with_site else TO_DELETE
-        if state == PENDING_OLDER and outcome.unconfirmed:
-            return PENDING_OLDER
-        if state == PENDING_OLDER and of_outcome(outcome.kind) is HELD:
-            return OLDER
+    """The state after an outcome; `state` is None if the ledger did not have the document."""
+    if ends_waiting(state, outcome):
+        return _after_waiting(outcome)
+    if state == PENDING_OLDER and not is_listed_record(outcome):
+        return _after_lookup(outcome)
     return PENDING if outcome.unconfirmed else of_outcome(outcome.kind)
+
+
+def is_listed_record(outcome: Outcome) -> bool:
+    """True if a list brought the record with its content.
+
+    Deletions that waited, records that are retried, and documents of harvest lists have no origin when they begin.
+    """
+    return outcome.document.origin is not None
+
+
+def ends_waiting(state: str | None, outcome: Outcome) -> bool:
+    """True if the target had to delete the document, and did, or did not."""
+    return state is not None and state in DELETION_WAITS and not is_listed_record(outcome)
+
+
+def _after_waiting(outcome: Outcome) -> DocumentState:
+    """The state after a deletion that waited: if it was not made, it waits again."""
+    if outcome.kind is OutcomeKind.DELETED:
+        return DELETED
+    is_put_off = outcome.kind is OutcomeKind.DEFERRED and outcome.needs_confirmation
+    return TO_CONFIRM if is_put_off else TO_DELETE
+
+
+def _after_lookup(outcome: Outcome) -> DocumentState:
+    """The state after the target was asked about a pending upload of a record in `pending-older`.
+
+    If the upload has arrived, the older version of the list is next: the record is fetched individually.
+    """
+    if outcome.unconfirmed:
+        return PENDING_OLDER
+    after = of_outcome(outcome.kind)
+    return OLDER if after is HELD else after
 
 
 def after_deletion(state: str | None, *, is_known: bool) -> DocumentState:

@@ -370,7 +370,7 @@ class Outcome:
     `seconds` is the time of its server, `size` its length in bytes; both None if nothing was fetched. `transient` marks
     a failure that may be gone the next time (a time-out, a 503), or a document that was put off for such failures of
     its server: it is tried again in the next run, for some nights. A document that was put off for other reasons is
-    always tried again, but `with_site` only in the next harvest of its site.
+    always tried again. `needs_confirmation`: a deletion is put off until a person confirms it.
 
     `unconfirmed`: an upload was begun, and it is not known whether it arrived; the target is asked before anything is
     sent again. `sha256` is for the bytes in the target. For a document that can be compared with the file on its site,
@@ -385,7 +385,7 @@ class Outcome:
     size: int | None = None
     sha256: str | None = None
     transient: bool = False
-    with_site: bool = False
+    needs_confirmation: bool = False
     unconfirmed: bool = False
     etag: str | None = None
     last_modified: str | None = None

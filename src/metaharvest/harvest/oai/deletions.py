@@ -157,11 +157,11 @@ def _outcome_without_deletion(outcome: Outcome, fate: Fate, waiting: Waiting) ->
 
 
 def _outcome_of(entry: LedgerEntry, plan: DeletionPlan) -> Outcome:
-    """The outcome if the deletion is carried out. If it is deferred, it waits for its site, or for a confirmation."""
+    """The outcome if the deletion is carried out. A deferred one waits for the next harvest, or for a confirmation."""
     revision = entry.target_revision or entry.revision
     document = ListedDocument(entry.document_id, revision, entry.document_type, entry.url)
     is_to_be_confirmed = plan.too_many > 0 or (plan.confirmed > 0 and entry.is_to_be_confirmed)
-    return Outcome(document, OutcomeKind.DELETED, entry.target_revision, with_site=not is_to_be_confirmed)
+    return Outcome(document, OutcomeKind.DELETED, entry.target_revision, needs_confirmation=is_to_be_confirmed)
 
 
 def _waiting(harvest: SiteHarvest) -> Waiting:
