@@ -11,7 +11,7 @@ import pytest
 from metaharvest.model import OaiOptions
 from metaharvest.sources.oai_pmh.probes import From, Probed
 from metaharvest.sources.oai_pmh.progress import (
-    FEW,
+    SHORT_LIST,
     State,
     Sweep,
     asked_by,
@@ -101,14 +101,14 @@ def test_a_window_that_was_begun_and_has_no_live_token_is_divided(change: dict[s
     sweep = begun(replace(KNOWN, sweep=replace(UNDER_WAY, **change)))  # type: ignore[arg-type]
     middle = "2026-01-11T01:30:00Z"
     assert sweep.todo == (Window(until=middle), Window(middle))
-    assert (sweep.token, sweep.received, sweep.divided, sweep.goes_on) == ("", 0, True, False)
+    assert (sweep.token, sweep.received, sweep.divided, sweep.is_resumed) == ("", 0, True, False)
 
 
 def test_the_windows_that_have_ended_are_not_asked_for_again() -> None:
     sweep = replace(UNDER_WAY, todo=(Window("2026-01-02"), Window("2026-01-20")), token="", came=7)
     again = begun(replace(KNOWN, sweep=sweep))
     assert again.todo[-1] == Window("2026-01-20")
-    assert (again.goes_on, again.came) == (True, 7)
+    assert (again.is_resumed, again.came) == (True, 7)
 
 
 # -- what is kept
@@ -142,13 +142,13 @@ def test_a_list_that_lacks_announced_records_is_asked_for_once_more() -> None:
     assert KNOWN.to_repeat(replace(UNDER_WAY, full=False), 5).watermark == KNOWN.watermark
 
 
-@pytest.mark.parametrize(("came", "nights"), [(FEW, 3), (FEW + 1, 1)])
+@pytest.mark.parametrize(("came", "nights"), [(SHORT_LIST, 3), (SHORT_LIST + 1, 1)])
 def test_a_list_that_perhaps_has_not_ended_is_asked_for_again(came: int, nights: int) -> None:
     state, sweep = State(ASKED), replace(Sweep(True, (), first=NOW), came=came, left_out=None)
     for _ in range(nights):
         state = after(state, sweep)
         assert (state.watermark, state.short) == ("", 0)
-    assert bool(after(state, sweep).watermark) is (came > FEW)
+    assert bool(after(state, sweep).watermark) is (came > SHORT_LIST)
 
 
 def test_a_hole_stays_until_it_can_be_listed() -> None:

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from metaharvest.sources.oai_pmh.windows import Step, Window, joined, next_step, window
+from metaharvest.sources.oai_pmh.windows import Failure, Step, Window, joined, next_step, window
 
 EARLIEST, NOW = "2026-01-01T00:00:00Z", "2026-01-03T00:00:00Z"
 
@@ -97,14 +97,14 @@ def test_a_window_whose_end_is_before_its_beginning_is_empty() -> None:
     assert not Window("2026-01-02").is_empty
 
 
-def test_a_window_has_another_one_if_both_of_its_ends_are_within() -> None:
+def test_a_window_contains_another_one_if_both_of_its_ends_are_within() -> None:
     whole = Window("2026-01-10")
-    assert whole.has(Window("2026-01-10T00:00:00Z"))
-    assert whole.has(Window("2026-01-11", "2026-01-12"))
-    assert not whole.has(Window("2026-01-09", "2026-01-11"))
-    assert not whole.has(Window(None, "2026-01-11"))
-    assert not Window("2026-01-10", "2026-01-12").has(Window("2026-01-11"))
-    assert Window().has(Window())
+    assert whole.contains(Window("2026-01-10T00:00:00Z"))
+    assert whole.contains(Window("2026-01-11", "2026-01-12"))
+    assert not whole.contains(Window("2026-01-09", "2026-01-11"))
+    assert not whole.contains(Window(None, "2026-01-11"))
+    assert not Window("2026-01-10", "2026-01-12").contains(Window("2026-01-11"))
+    assert Window().contains(Window())
 
 
 @pytest.mark.parametrize(
@@ -126,11 +126,11 @@ def test_a_window_has_another_one_if_both_of_its_ends_are_within() -> None:
 )
 def test_what_becomes_of_a_window_after_a_page_of_it_failed(said: str, step: Step) -> None:
     words = said.split()
-    found = next_step(
+    failure = Failure(
         token_refused="token" in words,
         is_one_by_one="one_by_one" in words,
         has_halves="halves" in words,
         has_few="few" in words,
-        helps_to_repeat="helps" in words,
+        may_repeat_smallest="helps" in words,
     )
-    assert found is step
+    assert next_step(failure) is step

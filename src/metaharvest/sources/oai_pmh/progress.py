@@ -17,7 +17,7 @@ from metaharvest.sources.oai_pmh.probes import From, Newest, Probed
 from metaharvest.sources.oai_pmh.protocol import Identity
 from metaharvest.sources.oai_pmh.windows import Window, joined, window
 
-FEW = 2_000
+SHORT_LIST = 2_000
 """A list of at most this many records is repeated until its end is certain; a longer one, once."""
 
 
@@ -55,12 +55,12 @@ class Sweep:
     """Counts of oddities of the windows that have ended."""
 
     @property
-    def goes_on(self) -> bool:
+    def is_resumed(self) -> bool:
         """True if it goes on from an earlier harvest, whose records are not requested again."""
         return bool(self.token or self.came)
 
     @property
-    def is_stuck(self) -> bool:
+    def lost_its_token(self) -> bool:
         """True if the first window was begun, did not come to its end, and no token leads on."""
         return bool(self.received) and not self.token
 
@@ -149,14 +149,14 @@ def next_sweep(state: State, options: OaiOptions, identity: Identity, *, full: b
     now, seconds = identity.response_date, has_seconds(state, identity)
     under_way, is_due = state.sweep, _is_full_due(state, options, first_moment(now, identity.ahead))
     if under_way is not None and (under_way.full or not (full or (is_due and not under_way.token))):
-        if not (under_way.is_stuck or under_way.has_expired(now)):
+        if not (under_way.lost_its_token or under_way.has_expired(now)):
             return under_way
         halves = under_way.todo[0].halves(identity.earliest, now, seconds=seconds)
         return under_way.restarted(*(halves or ()))
     is_full = full or not state.watermark or is_due
     since = None if is_full else _since(state, identity)
     whole = window(options.begin, options.until, since, seconds=seconds)
-    holes = () if is_full or since is None else tuple(each for each in state.holes if not whole.has(each))
+    holes = () if is_full or since is None else tuple(each for each in state.holes if not whole.contains(each))
     return Sweep(full=since is None, todo=(whole, *holes), divided=bool(holes))
 
 
@@ -168,7 +168,7 @@ def state_after(state: State, sweep: Sweep, probed: Probed, before: str, *, is_e
     """
     if sweep.full and is_empty:
         return replace(state, watermark="", short=None, sweep=None)
-    if sweep.left_out is None and (sweep.came <= FEW or not state.is_second(sweep)):
+    if sweep.left_out is None and (sweep.came <= SHORT_LIST or not state.is_second(sweep)):
         return state.to_repeat(sweep, 0)
     first = sweep.first or before
     if sweep.full:

@@ -97,7 +97,7 @@ class OaiSource:
         return PagedListing(
             _with_first(first, pages, begin),
             is_whole and not is_empty,
-            sweeper.goes_on,
+            sweeper.is_resumed,
             findings,
             is_other,
             is_whole and is_empty,

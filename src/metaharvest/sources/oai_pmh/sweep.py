@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import inf
 
@@ -41,7 +41,7 @@ from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repository import Repository
 from metaharvest.sources.oai_pmh.responses import NotOaiResponse, Response, cut_off
 from metaharvest.sources.oai_pmh.single_records import SingleRecords, Stopped
-from metaharvest.sources.oai_pmh.windows import Step, Window, next_step
+from metaharvest.sources.oai_pmh.windows import Failure, Step, Window, next_step
 from metaharvest.text import one_line
 
 ENDLESS = 100_000
@@ -50,7 +50,7 @@ ENDLESS = 100_000
 Lists without an end: https://github.com/OpenSKOS/OpenSKOS/issues/8
 """
 
-FEW = 30
+MOST_ONE_BY_ONE = 30
 """A window with at most this many records is not divided: they are fetched individually."""
 
 MOST_FAILED = 33
@@ -88,10 +88,24 @@ class PageFailed(Exception):
         self.token_refused = token_refused
 
 
-class Sweeper:
-    """One harvest's part of a sweep. `state` is kept from harvest to harvest, `sweep` says how far the sweep has come.
+@dataclass(slots=True)
+class _Answer:
+    """An answer to a request with the token `sent`, or without one.
 
-    `goes_on`: see Sweep. `probe` sends short requests after the list.
+    Of the `number` of its records, `new` are new in the window. `rest` are the records that no page has yet.
+    """
+
+    response: Response
+    sent: str
+    number: int = 0
+    new: int = 0
+    rest: list[ListedRecord] = field(default_factory=list)
+
+
+class Sweeper:
+    """One harvest's part of a sweep. `state` is kept from harvest to harvest, `sweep` is its progress.
+
+    `is_resumed`: see Sweep. `probe` sends short requests after the list.
     """
 
     def __init__(
@@ -108,29 +122,38 @@ class Sweeper:
         self._records = records
         self._options = options
         self._identity = identity
-        self.state = state
         self._http = http
-        self._seen: dict[int, int] = {}
-        self._to_come_again: set[int] = set()
-        self._notes: list[Finding] = []
-        self._yielded = self._bytes = self._nameless = 0
-        self._size: int | None = None
-        self._came_earlier = sweep.came + sweep.received
-        self._token_is_old = bool(sweep.token)
-        self._token_was_refused = self._has_answered = False
-        self._respects_windows = self._lists_identifiers = True
-        self._tried: tuple[Finding, bool] | None = None
-        self._failed = 0
-        self._why_hole: Finding | None = None
-        self._counted: int | None = None
+        self.state = state
         self.sweep = sweep
-        self.goes_on = sweep.goes_on
-        self._ended: State | None = None
+        self.is_resumed = sweep.is_resumed
         self.newest = Newest()
         self.probe: Callable[[Sweeper], Awaitable[Probed]] | None = None
         self._most_records = http.max_list_records
         if state.listed and not sweep.full:
             self._most_records = min(self._most_records, 10 * state.listed + ENDLESS)
+        # Records of this harvest: the version of each by its key; records of failed windows that have not come again.
+        self._seen: dict[int, int] = {}
+        self._to_come_again: set[int] = set()
+        # Numbers: records of earlier harvests; records and bytes in pages; records without a key in ended windows.
+        self._came_earlier = sweep.came + sweep.received
+        self._yielded = self._bytes = self._nameless = 0
+        # The announced size of an undivided list (see State.size), and the number of its records if it announced more.
+        self._size: int | None = None
+        self._counted: int | None = None
+        # True until the first answer, if the first request has a token of an earlier harvest.
+        self._token_is_old = bool(sweep.token)
+        # True after a refused token, and after a request that succeeded.
+        self._token_was_refused = self._has_answered = False
+        # False after an answer showed that it does not.
+        self._respects_windows = self._lists_identifiers = True
+        # The warning about a refused request, and if it had seconds: noted if the request in its place succeeds.
+        self._tried: tuple[Finding, bool] | None = None
+        # Windows in a row that failed without a record, and the error of the last hole.
+        self._failed = 0
+        self._why_hole: Finding | None = None
+        # Findings about the list, and the state after it has ended or must be repeated.
+        self._notes: list[Finding] = []
+        self._ended: State | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -204,61 +227,74 @@ class Sweeper:
             except PageFailed as failed:
                 await self._prefetcher.note_failure()
                 if not await self._wait_to_try_again(counts, failed):
-                    await self._divide(counts, failed)
+                    await self._replace_window(counts, failed)
                     return
 
     async def _answer(self, counts: Counts) -> AsyncGenerator[Page, None]:
         """The pages of one answer; a long answer has several. Raises ListIncomplete, and PageFailed."""
         self._require_time()
-        window, sent = self.sweep.todo[0], self.sweep.token
-        answer = Response("ListIdentifiers" if self._is_one_by_one(window) else "ListRecords")
-        held: list[ListedRecord] = []
-        number = new = 0
-        counts.on_page.clear()
+        window = self.sweep.todo[0]
+        response = Response("ListIdentifiers" if self._is_one_by_one(window) else "ListRecords")
+        answer = _Answer(response, self.sweep.token)
         try:
-            async with aclosing(self._prefetcher.answer(answer, self._arguments(window))) as parts:
-                async for part in parts:
-                    if held:
-                        yield self._page(held, counts)
-                    held, named = self._fresh(part, window, counts)
-                    number, new, counts.fresh = number + len(part), new + named, counts.fresh + len(held)
-                    if answer.verb == "ListIdentifiers":
-                        held = await self._singles.all_of(held)
+            async with aclosing(self._all_but_last(answer, window, counts)) as pages:
+                async for page in pages:
+                    yield page
         except (FetchError, NotOaiResponse, Stopped) as error:
-            raise await self._error_after(error, window) from error
+            raise await self._examine_failure(error, window) from error
         token_was_old, self._token_is_old = self._token_is_old, False
-        number += len(answer.unusable)
-        new += counts.note_unusable(answer)
-        self._seen.update((key, UNDATED) for key in answer.unusable if key is not None)
-        self._to_come_again.difference_update(answer.unusable)
-        if answer.is_ill_formed:
-            self._records.odd.note("ill-formed", answer.damage)
-        if answer.errors and not number:
-            if not self._ends_by_errors(answer, counts, token_was_old=token_was_old):
+        self._note_faults(answer, counts)
+        wrong = None
+        if response.errors and not answer.number:
+            self._react_to_errors(response, counts, token_was_old=token_was_old)
+            if not counts.has_ended:
                 return
-            wrong = None
-        elif answer.is_whole and not answer.errors:
+        elif response.is_whole and not response.errors:
             self._accept()
-            wrong = counts.follow(answer, sent, number, new)
+            wrong = counts.follow(response, answer.sent, answer.number, answer.new)
         else:
-            if held:
-                yield self._page(held, counts)
-            raise PageFailed(cut_off(answer))
-        if number:
+            if answer.rest:
+                yield self._page(answer.rest, counts)
+            raise PageFailed(cut_off(response))
+        if answer.number:
             self._failed, self._lists_identifiers = 0, True
-        self._move_on(answer, counts, is_stuck=wrong is not None)
+        self._move_on(response, counts, leads_nowhere=wrong is not None)
         if counts.has_ended and wrong is None:
             wrong = self._end_window(counts)
         if wrong:
-            incomplete = self._incomplete(wrong, len(held))
-            yield self._page(held, counts, self.checkpoint())
+            incomplete = self._incomplete(wrong, len(answer.rest))
+            yield self._page(answer.rest, counts, self.checkpoint())
             raise incomplete
-        if not answer.errors:
-            lacks_token = bool(sent) and answer.token is None
-            yield replace(self._page(held, counts, self.checkpoint()), lacks_token=lacks_token)
+        if not response.errors:
+            lacks_token = bool(answer.sent) and response.token is None
+            yield replace(self._page(answer.rest, counts, self.checkpoint()), lacks_token=lacks_token)
 
-    def _move_on(self, answer: Response, counts: Counts, *, is_stuck: bool) -> None:
-        """Note a whole answer in the sweep. `is_stuck`: its token leads nowhere."""
+    async def _all_but_last(self, answer: _Answer, window: Window, counts: Counts) -> AsyncGenerator[Page, None]:
+        """Request an answer. A page for each part of it but the last, which becomes its `rest`."""
+        counts.on_page.clear()
+        async with aclosing(self._prefetcher.answer(answer.response, self._arguments(window))) as parts:
+            async for part in parts:
+                if answer.rest:
+                    yield self._page(answer.rest, counts)
+                answer.rest = []
+                fresh, new = self._fresh(part, window, counts)
+                answer.number, answer.new = answer.number + len(part), answer.new + new
+                counts.fresh += len(fresh)
+                is_one_by_one = answer.response.verb == "ListIdentifiers"
+                answer.rest = await self._singles.all_of(fresh) if is_one_by_one else fresh
+
+    def _note_faults(self, answer: _Answer, counts: Counts) -> None:
+        """Count the unusable records of an answer, and note if it is not well-formed."""
+        unusable = answer.response.unusable
+        answer.number += len(unusable)
+        answer.new += counts.note_unusable(answer.response)
+        self._seen.update((key, UNDATED) for key in unusable if key is not None)
+        self._to_come_again.difference_update(unusable)
+        if answer.response.is_ill_formed:
+            self._records.odd.note("ill-formed", answer.response.damage)
+
+    def _move_on(self, answer: Response, counts: Counts, *, leads_nowhere: bool) -> None:
+        """Note a whole answer in the sweep. `leads_nowhere`: its token does not lead on."""
         token, sweep = answer.token, self.sweep
         if not sweep.first:
             ahead = max(self._identity.ahead, ahead_of(answer.response_date, answer.date))
@@ -266,7 +302,7 @@ class Sweeper:
         if not sweep.divided:
             sweep = replace(sweep, announced=counts.announced)
         sweep = replace(sweep, received=counts.before + counts.received, moved=counts.moved)
-        if is_stuck:
+        if leads_nowhere:
             self.sweep = replace(sweep, token="", expires="", odd=sweep.odd_before)
             return
         sweep = replace(sweep, token="", expires="", odd=self._records.odd.counted())
@@ -328,37 +364,44 @@ class Sweeper:
         await self._patience.sleep(back_off(counts.broken, self._http))
         return True
 
-    async def _divide(self, counts: Counts, failed: PageFailed) -> None:
+    async def _replace_window(self, counts: Counts, failed: PageFailed) -> None:
         """Replace the first window, of which a page failed, as next_step() says. Raises ListIncomplete."""
         window = self.sweep.todo[0]
         self._to_come_again |= counts.named.keys()
         is_one_by_one, halves = self._is_one_by_one(window), self._halves(window)
         self._count_failure(failed, window, is_smallest=halves is None)
-        is_first = failed.token_refused and not self._token_was_refused
+        is_first_refusal = failed.token_refused and not self._token_was_refused
         self._token_was_refused = self._token_was_refused or failed.token_refused
-        if not (is_first or (failed.token_refused and is_one_by_one)):
+        # Tokens expire, and do so more often while records are fetched individually: that is no warning.
+        is_expiry = is_first_refusal or (failed.token_refused and is_one_by_one)
+        if not is_expiry:
             self._note_smaller(failed.finding)
-        asks_few = halves is not None and not (failed.token_refused or is_one_by_one)
-        step = next_step(
+        may_have_few = halves is not None and not failed.token_refused and not is_one_by_one
+        failure = Failure(
             token_refused=failed.token_refused,
             is_one_by_one=is_one_by_one,
             has_halves=halves is not None,
-            has_few=asks_few and await self._has_at_most(FEW, window) is True,
-            helps_to_repeat=is_first or (is_one_by_one and bool(counts.fresh)),
+            has_few=may_have_few and await self._has_at_most(MOST_ONE_BY_ONE, window) is True,
+            may_repeat_smallest=is_first_refusal or (is_one_by_one and bool(counts.fresh)),
         )
+        self._take(next_step(failure), halves or (), failed.finding)
+        if not self._yielded:
+            self.is_resumed, self._came_earlier = self.sweep.is_resumed, self.sweep.came
+
+    def _take(self, step: Step, halves: Sequence[Window], why: Finding) -> None:
+        """Take the step with the first window, which failed. Raises ListIncomplete if the list breaks off."""
+        window = self.sweep.todo[0]
         if step is Step.REPEAT:
             self.sweep = self.sweep.restarted()
         elif step is Step.HALVE:
-            self.sweep = self.sweep.restarted(*halves or ())
+            self.sweep = self.sweep.restarted(*halves)
         elif step is Step.ONE_BY_ONE:
             one_by_one = self.sweep.restarted(replace(window, one_by_one=True))
             self.sweep = one_by_one if self._respects_windows else self.sweep.joined()
         elif self._is_everything(window) or len(self.sweep.holes) >= MOST_HOLES:
-            raise self._incomplete(failed.finding)
+            raise self._incomplete(why)
         else:
-            self._why_hole, self.sweep = failed.finding, self.sweep.with_hole()
-        if not self._yielded:
-            self.goes_on, self._came_earlier = self.sweep.goes_on, self.sweep.came
+            self._why_hole, self.sweep = why, self.sweep.with_hole()
 
     def _count_failure(self, failed: PageFailed, window: Window, *, is_smallest: bool) -> None:
         """Count a window that failed. Raises ListIncomplete if too many did."""
@@ -408,10 +451,13 @@ class Sweeper:
         if not any(each.rule == "oai.page-failed" for each in self._notes):
             self._notes.append(Finding("oai.page-failed", f"{message}: {why.message}", IN_THE_LOG, Level.WARNING))
 
-    async def _error_after(
+    async def _examine_failure(
         self, error: FetchError | NotOaiResponse | Stopped, window: Window
     ) -> ListIncomplete | PageFailed:
-        """The exception after a failed request: PageFailed if smaller windows may help."""
+        """The exception after a failed request: PageFailed if smaller windows may help.
+
+        If the server refused the first request, a short one finds out whether it refuses all.
+        """
         cause = error.error if isinstance(error, Stopped) else error
         why = cause.finding if isinstance(cause, NotOaiResponse) else cause.findings[0]
         sweep, stopped = self.sweep, self._patience.stop_reason()
@@ -428,8 +474,8 @@ class Sweeper:
         transient = isinstance(cause, FetchError) and cause.transient
         return self._incomplete(stopped or why, transient=transient)
 
-    def _ends_by_errors(self, answer: Response, counts: Counts, *, token_was_old: bool) -> bool:
-        """True if errors of the protocol end the list. False: it must be requested in another way.
+    def _react_to_errors(self, answer: Response, counts: Counts, *, token_was_old: bool) -> None:
+        """End the list after errors of the protocol, or change the request of the window, which is then sent again.
 
         `token_was_old`: the token is from an earlier harvest, and may have expired. Raises PageFailed, ListIncomplete.
         """
@@ -451,7 +497,6 @@ class Sweeper:
             raise PageFailed(why)
         else:
             raise self._incomplete(why)
-        return counts.has_ended
 
     def _may_try_all(self, window: Window) -> bool:
         """True if this is the window of a list of changes, perhaps before windows that failed in earlier harvests."""

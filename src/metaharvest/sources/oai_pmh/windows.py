@@ -52,7 +52,7 @@ class Window:
         """The same in whole days."""
         return replace(self, begin=self.begin and self.begin[:10], until=self.until and self.until[:10])
 
-    def has(self, other: Window) -> bool:
+    def contains(self, other: Window) -> bool:
         """True if all of the other window is within this one."""
         begin, until = moment(self.begin or ""), moment(self.until or "")
         others_begin, others_until = moment(other.begin or ""), moment(other.until or "")
@@ -124,17 +124,29 @@ class Step(Enum):
     """The window is left out of this sweep, and each harvest tries it again."""
 
 
-def next_step(
-    *, token_refused: bool, is_one_by_one: bool, has_halves: bool, has_few: bool, helps_to_repeat: bool
-) -> Step:
-    """The next step for a window after a page of it failed. Pure.
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A page that failed, and its window."""
 
-    `token_refused`: the page failed as its token is refused. `has_halves`: it is not the smallest window. `has_few`: it
-    has few records. `helps_to_repeat`: no token was refused before, or it brought new records. Tokens may expire while
-    records are fetched individually, so the smallest window begins again as long as it brings new records.
+    token_refused: bool
+    """True if the page failed as its token is refused."""
+    is_one_by_one: bool
+    """True if the records of the window are fetched individually."""
+    has_halves: bool
+    """True if the window is not the smallest one."""
+    has_few: bool
+    """True if the window has few records."""
+    may_repeat_smallest: bool
+    """True if no token was refused before in this harvest, or the window, one by one, brought new records.
+
+    Tokens may expire while records are fetched individually.
     """
-    if token_refused and helps_to_repeat and not has_halves:
+
+
+def next_step(failure: Failure) -> Step:
+    """The next step for a window after a page of it failed. Pure."""
+    if failure.token_refused and failure.may_repeat_smallest and not failure.has_halves:
         return Step.REPEAT
-    if has_halves and not has_few:
+    if failure.has_halves and not failure.has_few:
         return Step.HALVE
-    return Step.HOLE if is_one_by_one else Step.ONE_BY_ONE
+    return Step.HOLE if failure.is_one_by_one else Step.ONE_BY_ONE
