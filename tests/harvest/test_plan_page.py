@@ -139,7 +139,7 @@ def test_of_two_versions_on_a_page_the_newest_counts(newest_first: bool) -> None
 
 
 def test_a_record_that_the_list_has_named_before_is_a_duplicate() -> None:
-    plan = planned(record("old", EARLIER), row=known(listing=5), holding=held())
+    plan = planned(record("old", EARLIER), row=known(sweep_id=5), holding=held())
     assert (plan.listed, plan.duplicate, plan.unchanged) == (1, 1, 0)
 
 
@@ -182,7 +182,7 @@ def test_a_record_that_cannot_be_had_ends_as_an_error_and_is_tried_again_if_that
 
 @pytest.mark.parametrize(
     ("row", "seen"),
-    [(known(), replace(SEEN, logged={"r"})), (known(listing=5), AccountedFor(6, 5))],
+    [(known(), replace(SEEN, logged={"r"})), (known(sweep_id=5), AccountedFor(6, 5))],
     ids=["interrupted", "list-from-its-beginning"],
 )
 def test_a_record_that_has_its_outcome_in_this_site_run_is_not_counted_again(
@@ -193,9 +193,9 @@ def test_a_record_that_has_its_outcome_in_this_site_run_is_not_counted_again(
 
 
 def test_another_version_later_in_the_list_is_taken_and_counted_as_moved() -> None:
-    plan = planned(record(), row=known(listing=5), holding=held())
+    plan = planned(record(), row=known(sweep_id=5), holding=held())
     assert (intent_of(plan), plan.listed, plan.duplicate, plan.moved) == ((Action.UPDATE, 2, 1), 1, 0, 1)
-    in_doubt = known(listing=5, state=DocumentState.OLDER)
+    in_doubt = known(sweep_id=5, state=DocumentState.OLDER)
     plan = planned(record(), row=in_doubt, holding=held())
     assert (intent_of(plan), plan.listed, plan.duplicate) == ((Action.UPDATE, 2, 1), 2, 1)
 
@@ -211,9 +211,9 @@ def test_a_record_that_a_page_has_live_and_deleted_with_one_datestamp_is_live(is
 
 
 def test_a_deletion_with_the_datestamp_of_a_live_record_earlier_in_the_list_is_a_duplicate() -> None:
-    plan = planned(record(deleted=True), row=known(listing=5, datestamp=DAY), holding=held())
+    plan = planned(record(deleted=True), row=known(sweep_id=5, datestamp=DAY), holding=held())
     assert (plan.duplicate, plan.to_delete) == (1, [])
-    plan = planned(record(deleted=True), row=known(listing=4, datestamp=DAY), holding=held())
+    plan = planned(record(deleted=True), row=known(sweep_id=4, datestamp=DAY), holding=held())
     assert (plan.duplicate, len(plan.to_delete)) == (0, 1)
 
 

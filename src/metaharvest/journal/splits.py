@@ -46,10 +46,10 @@ def begun(session: Session, site: Site) -> list[LogRow]:
     return oai_notes.doubtful((Finding(SPLIT, message, remedy, Level.WARNING),))
 
 
-def sort(session: Session, site: Site, listing: int, today: date) -> list[LogRow]:
+def sort(session: Session, site: Site, sweep_id: int, today: date) -> list[LogRow]:
     """Sort the rows from before the split, if `site` has them, and all of the sites have had a full list.
 
-    Returns the row about missing records, if there are any. `listing`: the number of the site's list.
+    Returns the row about missing records, if there are any. `sweep_id`: the number of the site's sweep.
     """
     rows = records.before_split(session, site.site_id) if site.options.split_from == site.name else []
     if not rows:
@@ -69,7 +69,7 @@ def sort(session: Session, site: Site, listing: int, today: date) -> list[LogRow
         # A record that changes leaves a list that ends at a date: it is not missing.
         records.end_split(session, site.site_id, None)
         return []
-    records.end_split(session, site.site_id, max(listing - 1, 1))
+    records.end_split(session, site.site_id, max(sweep_id - 1, 1))
     if not sorting.missing:
         return []
     new = [each.entry_id for each in sorting.missing if each.missing_since is None]

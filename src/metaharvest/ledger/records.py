@@ -33,7 +33,7 @@ _IS_LISTED = (_LEDGER.c.listing > 0, _LEDGER.c.state.in_(LISTED))  # see BEFORE_
 _MAY_BE_WELL = (DocumentState.HELD, DocumentState.OLDER, DocumentState.MISSING)
 
 BEFORE_SPLIT = 0
-"""The number in `listing` of all lists of a site before it was split: the next lists show which site has the record."""
+"""The `sweep_id` of all sweeps of a site before it was split: the next lists show which site has the record."""
 
 _NOTHING_NEW = (*GOOD, OutcomeKind.ACCESS_ERROR, OutcomeKind.DEFERRED)
 """Outcomes that leave the target as it was: the digest in the ledger is still the digest of its content."""
@@ -41,12 +41,12 @@ _NOTHING_NEW = (*GOOD, OutcomeKind.ACCESS_ERROR, OutcomeKind.DEFERRED)
 
 @dataclass(frozen=True, slots=True)
 class KnownRecord:
-    """One row of the ledger about a record: see HarvestDocument."""
+    """One row of the ledger about a record: see HarvestDocument. The sweep `sweep_id` named it last."""
 
     entry: LedgerEntry
     digest: str | None
     datestamp: str | None
-    listing: int | None
+    sweep_id: int | None
     sha256: str | None = None
 
     @property
@@ -147,9 +147,9 @@ def number_named(session: Session, site_id: int) -> int:
     return _number(session, site_id, HAS_COPY, _LEDGER.c.listing > 0, ~_IS_MISSING)
 
 
-def number_listed(session: Session, site_id: int, listing: int) -> int:
-    """The number of records that this listing has named."""
-    return _number(session, site_id, _LEDGER.c.listing == listing)
+def number_listed(session: Session, site_id: int, sweep_id: int) -> int:
+    """The number of records that this sweep has named."""
+    return _number(session, site_id, _LEDGER.c.listing == sweep_id)
 
 
 def number_live(session: Session, site_id: int) -> int:
@@ -164,7 +164,7 @@ def _number(session: Session, site_id: int, *conditions: ColumnElement[bool]) ->
 
 @dataclass(frozen=True, slots=True)
 class Unnamed:
-    """A row whose record a complete listing did not name. `has_copy`: the target has the document."""
+    """A row whose record a full sweep did not name. `has_copy`: the target has the document."""
 
     entry_id: int
     document_id: str
@@ -172,12 +172,12 @@ class Unnamed:
     missing_since: date | None
 
 
-def unnamed(session: Session, site_id: int, listing: int) -> Iterator[Unnamed]:
-    """The records that a complete listing did not name, without deleted ones and uploads without a result.
+def unnamed(session: Session, site_id: int, sweep_id: int) -> Iterator[Unnamed]:
+    """The records that a full sweep did not name, without deleted ones and uploads without a result.
 
     Records that only lists with another format, other sets or dates have named are not among them.
     """
-    is_unnamed = (_LEDGER.c.listing.not_in([listing, BEFORE_SPLIT]), _LEDGER.c.state.in_(MAY_BE_MISSING))
+    is_unnamed = (_LEDGER.c.listing.not_in([sweep_id, BEFORE_SPLIT]), _LEDGER.c.state.in_(MAY_BE_MISSING))
     return _rows(session, _LEDGER.c.site_schedule_id == site_id, *is_unnamed)
 
 
@@ -207,9 +207,9 @@ def note_other_request(session: Session, site_id: int) -> None:
     session.execute(here.where(_LEDGER.c.state.not_in(DELETION_WAITS)).values(next_attempt=None))
 
 
-def end_split(session: Session, site_id: int, listing: int | None) -> None:
-    """Give these rows the number of a later list; None: no list requests them."""
-    session.execute(update(_LEDGER).where(*_is_before_split(site_id)).values(listing=listing))
+def end_split(session: Session, site_id: int, sweep_id: int | None) -> None:
+    """Give these rows the number of a later sweep; None: no list requests them."""
+    session.execute(update(_LEDGER).where(*_is_before_split(site_id)).values(listing=sweep_id))
 
 
 def _is_before_split(site_id: int) -> tuple[ColumnElement[bool], ...]:

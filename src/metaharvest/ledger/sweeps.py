@@ -32,7 +32,7 @@ _NAMED = (
         _LEDGER.c.site_schedule_id == bindparam("site"),
         _LEDGER.c.document_id.in_(bindparam("documents", expanding=True)),
     )
-    .values(listing=bindparam("number"), missing_since=None, state=becoming(after_listing))
+    .values(listing=bindparam("sweep_id"), missing_since=None, state=becoming(after_listing))
 )
 
 _BY_ID = update(_LEDGER).where(_LEDGER.c.harvest_document_id == bindparam("this"))
@@ -177,7 +177,7 @@ def keep_progress(session: Session, site_run: SiteRun, progress: Progress, docum
     """
     site_id = site_run.site.site_id
     for some in batches(document_ids):
-        session.execute(_NAMED, {"site": site_id, "documents": some, "number": progress.sweep_id})
+        session.execute(_NAMED, {"site": site_id, "documents": some, "sweep_id": progress.sweep_id})
         if others := site_run.same_origin.others:
             lost = missing_at(session, others, some)
             forget_missing(session, others, list(listed_by(session, [site_id], lost)))

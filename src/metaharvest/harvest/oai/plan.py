@@ -39,18 +39,18 @@ OutcomeAndEntry = tuple[Outcome, LedgerEntry | None]
 
 @dataclass(frozen=True, slots=True)
 class AccountedFor:
-    """The records that are accounted for already.
+    """The records that are accounted for already."""
 
-    `listing` is the number of the listing under way. The listings from `first` until this one began in the same site
-    run, and broke off. `before` are document ids of pages since the last checkpoint. `logged` are document ids whose
-    outcomes an interrupted run has logged in this site run. `rechecks`: unchanged records are checked as well.
-    """
-
-    listing: int
-    first: int
+    sweep_id: int
+    """The sweep under way."""
+    first_sweep: int
+    """The first sweep that began in this site run; the sweeps from this one until `sweep_id` broke off."""
     rechecks: bool = False
+    """True if unchanged records are checked as well."""
     before: Collection[str] = ()
+    """Document ids of the pages since the last checkpoint."""
     logged: Collection[str] = ()
+    """Document ids whose outcomes an interrupted run has logged in this site run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ def _newest_versions(records: Sequence[ListedRecord]) -> dict[str, ListedRecord]
 def _plan_record(case: _Case, page: PageContext, plan: PagePlan) -> None:
     """Plan the record, unless its outcome, or a newer version, is known already."""
     known, record = case.known, case.record
-    was_listed = known is not None and (known.listing == page.seen.listing or case.document_id in page.seen.before)
+    was_listed = known is not None and (known.sweep_id == page.seen.sweep_id or case.document_id in page.seen.before)
     if known is None:
         _decide(case, page, plan)
     elif _is_accounted_for(record, known, page.seen):
@@ -195,7 +195,7 @@ def _plan_record(case: _Case, page: PageContext, plan: PagePlan) -> None:
     elif not record.deleted and not _is_as_received(record, known) and _is_older(record, known.datestamp):
         plan.outdated.append(known)
     else:
-        # Of a record in doubt, the older version came earlier in this listing.
+        # Of a record in doubt, the older version came earlier in this sweep.
         plan.duplicate += was_listed and known.entry.needs_refetch
         plan.moved += was_listed and known.datestamp not in (None, _datestamp(record))
         _decide(case, page, plan)
@@ -203,7 +203,7 @@ def _plan_record(case: _Case, page: PageContext, plan: PagePlan) -> None:
 
 def _is_accounted_for(record: ListedRecord, known: KnownRecord, seen: AccountedFor) -> bool:
     """True if this site run has its outcome already: it was interrupted, or began its list again."""
-    in_this_run = known.listing is not None and seen.first <= known.listing < seen.listing
+    in_this_run = known.sweep_id is not None and seen.first_sweep <= known.sweep_id < seen.sweep_id
     return (in_this_run or known.entry.document_id in seen.logged) and _is_as_received(record, known)
 
 

@@ -30,21 +30,23 @@ from metaharvest.sources.base import Page, PagedListing
 
 @dataclass(slots=True)
 class SweepSoFar:
-    """The progress of the sweep in this site run.
-
-    `progress` is kept with each checkpoint. The sweeps from `first` until this one began in the same site run; all but
-    this one broke off. `tally` counts the site run's documents. `pages` and `received` count the pages and records of
-    this sweep, of `announced` ones. `ids` are document ids of the pages since the last checkpoint.
-    """
+    """The progress of the sweep in this site run."""
 
     listing: PagedListing
     progress: Progress
-    first: int
+    """The progress that is kept with each checkpoint."""
+    first_sweep: int
+    """The first sweep that began in this site run; all sweeps until the present one broke off."""
     tally: Tally
+    """Counts of the documents of the site run."""
     pages: int = 0
+    """The number of pages of this sweep."""
     received: int = 0
+    """The number of its records."""
     announced: int | None = None
+    """The number of records that the source repository announced."""
     ids: set[str] = field(default_factory=set)
+    """Document ids of the pages since the last checkpoint."""
 
     def count(self, page: Page, plan: PagePlan) -> None:
         """Count the records of a page, which have their outcomes."""
@@ -64,7 +66,7 @@ class SweepSoFar:
     def seen(self, logged: Collection[str]) -> AccountedFor:
         """The records that are accounted for; an interrupted run has `logged` some of them."""
         progress = self.progress
-        return AccountedFor(progress.sweep_id, self.first, progress.rechecks, before=self.ids, logged=logged)
+        return AccountedFor(progress.sweep_id, self.first_sweep, progress.rechecks, before=self.ids, logged=logged)
 
     def keep_page(self, session: Session, site_run: SiteRun, page: Page, plan: PagePlan, today: date) -> None:
         """Keep what the page says, and the progress if the sweep can go on from here. Raises NotWritten."""
