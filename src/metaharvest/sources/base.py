@@ -75,19 +75,21 @@ class Page:
 class PagedListing:
     """A source repository's list, page by page; each page may be harvested at once.
 
-    `is_complete`: it names every record, not only changes, so that records are missing if it does not name them.
-    `goes_on`: it goes on from a checkpoint. `is_other`: it requests other records than the last list: another format or
-    another set. `is_empty`: it requested everything, and brought nothing; such a list does not count as complete.
-    `findings` are about the source repository. `pages` raises ListIncomplete if the list breaks off or has holes. The
-    next harvest begins at the last checkpoint. The caller closes `pages` when it needs no more.
+    The caller closes `pages` when it needs no more.
     """
 
     pages: AsyncGenerator[Page, None]
+    """Raises ListIncomplete if the list breaks off or has holes. The next harvest begins at the last checkpoint."""
     is_complete: bool
+    """True if it names every record, not only changes: records are missing if it does not name them."""
     goes_on: bool
+    """True if it goes on from a checkpoint."""
     findings: tuple[Finding, ...] = ()
+    """Findings about the source repository."""
     is_other: bool = False
+    """True if it requests other records than the last list: another format or another set."""
     is_empty: bool = False
+    """True if it requested everything, and brought nothing; such a list does not count as complete."""
 
 
 class DocumentSource(Protocol):

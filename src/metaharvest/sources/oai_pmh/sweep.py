@@ -551,28 +551,36 @@ class Sweeper:
         A record that changes during the harvest comes again with another version.
         """
         fresh: list[ListedRecord] = []
-        new, is_whole = 0, counts.named is self._seen
+        new = 0
         if self.sweep.divided:
             self._check_datestamps([each.document.origin.datestamp for each in part if each.document.origin], window)
         for record in part:
             key, version = key_and_version(record)
-            before = self._seen.get(key)
-            is_other = before != version and not (before is not None and UNDATED in (before, version))
-            is_new = before is None if is_whole else key not in counts.named
-            new += is_new
-            if not (is_new or counts.broken):
+            is_new, is_other = key not in counts.named, self._is_other_version(key, version)
+            if is_new:
+                new += 1
+                self._note_newest(record)
+            elif not counts.broken:
                 self._records.odd.note("twice")
                 counts.moved += is_other or key not in counts.on_page
             counts.on_page.add(key)
             self._to_come_again.discard(key)
-            if not is_whole:
+            if counts.named is not self._seen:
                 counts.named[key] = version
-            if is_new and not record.deleted and (origin := record.document.origin):
-                self.newest = self.newest.or_newer(origin.datestamp, origin.identifier, self._identity.response_date)
             if is_other:
                 self._seen[key] = version
                 fresh.append(record)
         return fresh, new
+
+    def _is_other_version(self, key: int, version: int) -> bool:
+        """True if this version of the record has not come in this harvest. A version without a date may be any."""
+        before = self._seen.get(key)
+        return before is None or (before != version and UNDATED not in (before, version))
+
+    def _note_newest(self, record: ListedRecord) -> None:
+        """Keep the record if it is the newest one that is not deleted."""
+        if not record.deleted and (origin := record.document.origin):
+            self.newest = self.newest.or_newer(origin.datestamp, origin.identifier, self._identity.response_date)
 
     def _page(
         self, records: Sequence[ListedRecord], counts: Counts, checkpoint: dict[str, object] | None = None
