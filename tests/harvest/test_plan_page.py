@@ -172,7 +172,7 @@ def test_a_pending_upload_of_the_same_content_keeps_its_revision_and_of_another_
 
 
 @pytest.mark.parametrize("is_away", [True, False])
-def test_a_record_that_cannot_be_had_ends_as_an_error_and_is_tried_again_if_that_may_pass(is_away: bool) -> None:
+def test_a_record_that_cannot_be_fetched_ends_as_an_error_and_is_tried_again_if_that_may_pass(is_away: bool) -> None:
     plan = planned(replace(record(), content=None, is_away=is_away), row=known(), holding=held())
     [(outcome, _)] = plan.ended
     kind = OutcomeKind.ACCESS_ERROR if is_away else OutcomeKind.INVALID
@@ -280,7 +280,7 @@ def test_a_deletion_of_what_another_site_has_brought_waits_like_any_other() -> N
     assert len(planned(record(deleted=True), row=known(), holding=held(SIBLING)).to_delete) == 1
 
 
-def test_a_deletion_that_was_noted_is_not_told_again_while_another_site_lists_the_record() -> None:
+def test_a_deletion_that_was_noted_is_not_reported_again_while_another_site_lists_the_record() -> None:
     row = known(OutcomeKind.DELETED)
     plan = planned(record(deleted=True), row=row, holding=held(), elsewhere=Elsewhere(listed={"r"}))
     assert (plan.listed, plan.unchanged, plan.to_delete) == (1, 1, [])

@@ -173,7 +173,7 @@ def test_after_a_date_in_the_future_everything_is_listed_again_once(seconds: boo
 
 # A date without a zone: https://github.com/OpenWIS/openwis/issues/294
 @pytest.mark.parametrize("date", ["2026-11-20T13:00:00", "2026-11-20"])
-def test_a_response_date_without_a_zone_is_told_and_covered_by_a_day(date: str) -> None:
+def test_a_response_date_without_a_zone_is_reported_and_covered_by_a_day(date: str) -> None:
     with OaiServer(30) as repository:
         utc, local = b"<responseDate>2026-11-20T03:00:00Z<", f"<responseDate>{date}<".encode()
         repository.tamper = lambda body, asked: body.replace(utc, local)

@@ -175,8 +175,8 @@ def test_a_page_that_always_fails_costs_the_record_that_fails(status: int) -> No
         ]
 
 
-# Records that are listed and cannot be had: https://github.com/IQSS/dataverse/issues/8005
-# 474 records that cannot be had: https://github.com/wellcomecollection/platform/issues/6426
+# Records that are listed and cannot be fetched: https://github.com/IQSS/dataverse/issues/8005
+# 474 records that cannot be fetched: https://github.com/wellcomecollection/platform/issues/6426
 def test_records_that_are_listed_and_not_given_out_are_named() -> None:
     phantoms = {f"oai:test:{number}" for number in range(5, 10)}
     unknown = error("idDoesNotExist")

@@ -572,7 +572,7 @@ def test_what_a_repository_says_of_itself_is_not_concluded_from_what_breaks_off(
 # -- headers
 
 
-def test_records_of_a_set_that_was_not_asked_for_are_told(network: Network) -> None:
+def test_records_of_a_set_that_was_not_asked_for_are_reported(network: Network) -> None:
     """As where a resumption token loses the set."""
     server = network.server
     server.sets = {"a": "A", "b": "B", "c": "C"}
@@ -602,7 +602,7 @@ def test_headers_that_do_not_name_a_set_are_in_order(network: Network) -> None:
 
 
 @pytest.mark.parametrize(("written", "example"), [("31/12/2029", "31/12/2029"), ("", "none")])
-def test_datestamps_that_are_none_are_told_as_that(network: Network, written: str, example: str) -> None:
+def test_datestamps_that_are_none_are_reported_as_that(network: Network, written: str, example: str) -> None:
     network.server.tamper = lambda body, asked: re.sub(
         rb"<datestamp>[^<]*</datestamp>", f"<datestamp>{written}</datestamp>".encode(), body
     )

@@ -122,7 +122,7 @@ def test_an_edit_of_what_is_asked_for_asks_the_repository(network: Network) -> N
 
 
 @pytest.mark.parametrize("is_binding", [True, False])
-def test_a_robots_txt_that_forbids_it_is_told_as_a_repository_is_registered(
+def test_a_robots_txt_that_forbids_it_is_reported_as_a_repository_is_registered(
     tmp_path: Path, server: OaiServer, is_binding: bool
 ) -> None:
     network = Network(tmp_path, server, f"obey_robots = {str(is_binding).lower()}\n")
@@ -163,7 +163,7 @@ def test_what_a_repository_names_instead_of_an_address_is_quoted(network: Networ
         (403, "Make the OAI-PMH interface readable for everybody, or ask your web administrator"),
     ],
 )
-def test_what_is_told_of_a_repository_that_refuses_is_not_about_lists(
+def test_what_is_said_of_a_repository_that_refuses_is_not_about_lists(
     network: Network, status: int, remedy: str
 ) -> None:
     network.register()
@@ -221,7 +221,7 @@ def test_none_takes_options_of_a_repository_back(network: Network) -> None:
 
 
 @on_one_database
-def test_a_login_that_a_new_url_does_not_have_is_told(network: Network) -> None:
+def test_a_login_that_a_new_url_does_not_have_is_reported(network: Network) -> None:
     def edited(name: str, *options: str) -> list[str]:
         lines = network.harvester("sites", "edit", name, *options).out.splitlines()[1:]
         return [line for line in lines if not line.startswith("  ")]  # what was changed
@@ -238,7 +238,7 @@ def test_a_login_that_a_new_url_does_not_have_is_told(network: Network) -> None:
 
 
 @on_one_database
-def test_a_base_url_that_is_none_is_told_as_what_it_is(network: Network) -> None:
+def test_a_base_url_that_is_none_is_reported_as_what_it_is(network: Network) -> None:
     said = network.harvester("sites", "add", "a", "--oai", "127.0.0.1/oai")
     assert said.code == 2
     assert "the base URL '127.0.0.1/oai' is not a web address; write it like https://example.org/oai" in said.err
@@ -261,7 +261,7 @@ def test_what_the_repository_does_not_have_is_not_registered(network: Network) -
 
 
 @on_one_database
-def test_records_that_cannot_be_named_are_told_to_the_contact(network: Network) -> None:
+def test_records_that_cannot_be_named_are_reported_to_the_contact(network: Network) -> None:
     network.register()
     nameless = b"<record><header><datestamp>2026-01-03T00:00:00Z</datestamp></header><metadata><a/></metadata></record>"
     network.server.records["oai:test:3"].xml = nameless
@@ -293,7 +293,7 @@ def test_no_record_is_missing_from_a_list_with_one_that_cannot_be_named(network:
 
 
 @on_one_database
-def test_a_repository_whose_sets_cannot_be_had_is_registered_where_none_is_asked_for(network: Network) -> None:
+def test_a_repository_whose_sets_cannot_be_fetched_is_registered_where_none_is_asked_for(network: Network) -> None:
     network.server.tamper = lambda body, asked: b"<html/>" if asked.verb == "ListSets" else body
     url = network.server.base_url
     said = network.harvester("sites", "add", "repo", "--oai", url, "--set", "maps")
@@ -370,7 +370,7 @@ def test_the_sets_of_a_site_can_be_taken_away(network: Network, nothing: str) ->
 
 
 @on_one_database
-def test_filters_that_cannot_be_read_are_told_by_file_and_line(network: Network, tmp_path: Path) -> None:
+def test_filters_that_cannot_be_read_are_reported_by_file_and_line(network: Network, tmp_path: Path) -> None:
     filters = tmp_path / "filters.xml"
     filters.write_text("<filters match='any'><filter xpath='//a'/></filters>")
     network.register("--filters", str(filters))
@@ -464,7 +464,7 @@ def test_what_was_missing_before_neither_hides_a_loss_nor_is_counted_once_more(n
 
 
 @on_one_database
-def test_a_repository_that_has_nothing_is_told_as_that_by_its_first_harvest(network: Network) -> None:
+def test_a_repository_that_has_nothing_is_reported_as_that_by_its_first_harvest(network: Network) -> None:
     network.server.records.clear()
     network.register()
     assert network.harvest() == {"status": "succeeded"}
@@ -482,7 +482,9 @@ def test_a_repository_that_has_nothing_is_told_as_that_by_its_first_harvest(netw
         (("--set", "a", "--from", "2026-01-05"), "all records of the set a from 2026-01-05 on"),
     ],
 )
-def test_what_a_list_of_nothing_was_to_be_of_is_told(network: Network, options: tuple[str, ...], words: str) -> None:
+def test_what_a_list_of_nothing_was_to_be_of_is_reported(
+    network: Network, options: tuple[str, ...], words: str
+) -> None:
     network.server.sets = {"a": "A", "b": "B"}
     network.register(*options)
     network.harvest()
@@ -513,7 +515,9 @@ def test_a_repository_that_lists_nothing_when_asked_for_everything_is_not_well(n
 
 @on_one_database
 @pytest.mark.parametrize("deleted", [True, False])
-def test_a_missing_record_that_is_named_again_is_not_told_as_missing_any_more(network: Network, deleted: bool) -> None:
+def test_a_missing_record_that_is_named_again_is_not_reported_as_missing_any_more(
+    network: Network, deleted: bool
+) -> None:
     network.register()
     network.harvest()
     del network.server.records["oai:test:4"], network.server.records["oai:test:5"]
@@ -554,7 +558,7 @@ def test_nobody_is_thanked_where_the_site_asks_for_less(network: Network) -> Non
 
 
 @on_one_database
-def test_records_that_stay_missing_are_not_told_as_fixed_where_too_many_are_missing_to_name_them_all(
+def test_records_that_stay_missing_are_not_reported_as_fixed_where_too_many_are_missing_to_name_them_all(
     network: Network,
 ) -> None:
     network.server.records.clear()
@@ -617,7 +621,7 @@ OURS = "You need to do nothing: the administrator of the harvester gets a report
 
 
 @on_one_database
-def test_a_contact_is_told_nothing_of_the_files_of_the_harvester(network: Network, tmp_path: Path) -> None:
+def test_a_contact_learns_nothing_of_the_files_of_the_harvester(network: Network, tmp_path: Path) -> None:
     filters = tmp_path / "filters.xml"
     filters.write_text("<filters match='all'><filter xpath='/*'/></filters>")
     network.register("--filters", str(filters))
@@ -636,7 +640,7 @@ def test_a_contact_is_told_nothing_of_the_files_of_the_harvester(network: Networ
 
 @on_one_database
 @pytest.mark.parametrize("asked", ["--set", "--prefix"])
-def test_a_set_or_format_that_is_gone_is_told_to_each_in_words_of_their_own(network: Network, asked: str) -> None:
+def test_a_set_or_format_that_is_gone_is_reported_to_each_in_words_of_their_own(network: Network, asked: str) -> None:
     network.server.sets = {"frogs": "Frogs", "newts": "Newts"}
     for record in network.server.records.values():
         record.sets = ("frogs",)
@@ -688,7 +692,7 @@ def test_half_of_the_records_are_deleted(network: Network) -> None:
 
 
 @on_one_database
-def test_metadata_without_an_xmlns_of_their_own_are_told_in_the_mail(network: Network) -> None:
+def test_metadata_without_an_xmlns_of_their_own_are_reported_in_the_mail(network: Network) -> None:
     network.register("--validation", "very-strict")
     network.server.put("oai:test:1", metadata=eml("2.2.0").decode().partition("?>")[2])
     network.server.put("oai:test:2", metadata="<metadata><idinfo/></metadata>")
@@ -720,7 +724,7 @@ def test_deletions_that_are_only_noted_stay_in_the_target(network: Network) -> N
 
 
 @on_one_database
-def test_a_repository_that_changed_is_told_once_each_time(network: Network) -> None:
+def test_a_repository_that_changed_is_reported_once_each_time(network: Network) -> None:
     network.register("--notify", "on-change")
     network.harvest()
     for name in ("Another name", "A third name"):
@@ -734,7 +738,7 @@ def test_a_repository_that_changed_is_told_once_each_time(network: Network) -> N
 
 
 @on_one_database
-def test_a_repository_without_a_date_is_told_that_it_is_listed_whole_each_time(network: Network) -> None:
+def test_a_report_says_that_a_repository_without_a_date_is_listed_whole_each_time(network: Network) -> None:
     network.server.tamper = lambda body, asked: re.sub(b"<responseDate>.*</responseDate>", b"", body)
     network.register()
     network.harvest()
@@ -770,7 +774,7 @@ def test_an_empty_list_of_a_repository_stays_reported_until_it_lists_records(net
 
 
 @on_one_database
-def test_a_repository_that_writes_its_local_time_as_utc_loses_nothing_and_is_told(network: Network) -> None:
+def test_a_repository_that_writes_its_local_time_as_utc_loses_nothing_and_is_reported(network: Network) -> None:
     network.register()
     network.server.ahead = timedelta(hours=2)
     assert network.harvest()["inserted"] == 25
@@ -804,7 +808,7 @@ def test_all_that_a_repository_does_not_have_is_counted(network: Network) -> Non
 
 
 @on_one_database
-def test_a_repository_that_changed_is_told(network: Network) -> None:
+def test_a_repository_that_changed_is_reported(network: Network) -> None:
     network.register()
     network.harvest()
     network.server.seconds = False
@@ -989,7 +993,7 @@ def test_a_site_that_asks_for_other_records_misses_none_of_those_before(network:
 
 
 @on_one_database
-def test_a_repository_that_lost_records_as_it_moved_is_told(network: Network) -> None:
+def test_a_repository_that_lost_records_as_it_moved_is_reported(network: Network) -> None:
     network.register()
     network.harvest()
     del network.server.records["oai:test:4"]
@@ -1030,7 +1034,7 @@ def test_a_stopped_run_goes_on_with_the_rest_of_the_list(network: Network) -> No
 
 
 @on_one_database
-def test_a_list_that_breaks_off_is_told_once(network: Network) -> None:
+def test_a_list_that_breaks_off_is_reported_once(network: Network) -> None:
     network.register()
     network.server.odd.add(Odd.SIZE_TOO_HIGH)
     network.harvest()
@@ -1038,7 +1042,7 @@ def test_a_list_that_breaks_off_is_told_once(network: Network) -> None:
     assert "records: The list broke off" not in network.harvester("log", "--run", "1").out
 
 
-def test_killed_at_the_end_of_a_list_what_is_missing_is_told(tmp_path: Path, server: OaiServer) -> None:
+def test_killed_at_the_end_of_a_list_what_is_missing_is_reported(tmp_path: Path, server: OaiServer) -> None:
     network = Network(tmp_path, server)
     network.register()
     network.harvest()
@@ -1074,7 +1078,7 @@ def test_no_record_is_missing_from_a_list_that_was_killed_behind_one_that_cannot
 
 
 @on_one_database
-def test_very_many_missing_records_are_told_with_their_number(network: Network) -> None:
+def test_very_many_missing_records_are_reported_with_their_number(network: Network) -> None:
     for number in range(26, 161):
         network.server.put(f"oai:test:{number}")
     network.register()
@@ -1128,13 +1132,13 @@ def test_a_record_whose_identifier_is_too_long_is_not_asked_for(network: Network
 
 
 @on_one_database
-def test_sites_that_have_records_in_common_are_told_apart_as_they_are_registered(network: Network) -> None:
+def test_sites_that_have_records_in_common_are_distinguished_as_they_are_registered(network: Network) -> None:
     network.register()
     assert "in the same format: repo. A record that" in network.register(name="second")
 
 
 @on_one_database
-def test_sites_that_get_records_in_common_are_told_apart_as_one_is_edited(network: Network) -> None:
+def test_sites_that_get_records_in_common_are_distinguished_as_one_is_edited(network: Network) -> None:
     network.server.sets = {"frogs": "Frogs", "toads": "Toads"}
     network.register("--set", "frogs")
     network.register("--set", "toads", name="second")

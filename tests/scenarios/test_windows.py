@@ -1,4 +1,4 @@
-"""Windows of datestamps at the level of the user: kills, refused tokens, and records that cannot be had."""
+"""Windows of datestamps at the level of the user: kills, refused tokens, and records that cannot be fetched."""
 
 from __future__ import annotations
 

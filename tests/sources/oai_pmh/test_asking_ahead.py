@@ -152,7 +152,7 @@ def test_nothing_is_asked_ahead_once_the_run_is_to_end() -> None:
         assert len(repository.asked("ListRecords")) == 2
 
 
-def test_a_page_that_cannot_be_had_does_not_wait_for_what_it_leads_to() -> None:
+def test_a_page_that_cannot_be_fetched_does_not_wait_for_what_it_leads_to() -> None:
     """The second page is one for people, as long as a certain record is in it; the third one is late."""
     third = "oai_dc!!!!20!0"
     is_done = threading.Event()

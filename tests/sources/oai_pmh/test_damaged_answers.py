@@ -220,7 +220,7 @@ def test_a_byte_order_mark_or_no_declaration_is_nothing_to_tell(before: bytes) -
 
 
 @pytest.mark.parametrize("encoding", ["iso-8859-1", "utf-8"])
-def test_an_encoding_is_heeded_also_behind_a_blank_line(encoding: str) -> None:
+def test_an_encoding_is_read_also_behind_a_blank_line(encoding: str) -> None:
     def change(body: bytes) -> bytes:
         text = body.decode().replace("UTF-8", encoding).replace("Frogs", "Fr\u00f6gs")
         return b"\n" + text.encode(encoding)

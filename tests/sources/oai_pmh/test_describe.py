@@ -33,7 +33,7 @@ def test_no_set_is_missing_if_only_some_sets_are_known() -> None:
     assert list(missing(Description(IDENTITY, FORMATS, SETS), "oai_dc", ("d",))) == []
 
 
-def test_sets_that_cannot_be_had_are_an_error_only_if_one_is_asked_for() -> None:
+def test_sets_that_cannot_be_fetched_are_an_error_only_if_one_is_asked_for() -> None:
     description = Description(IDENTITY, FORMATS, no_sets=BROKEN)
     assert list(missing(description, "oai_dc", ())) == []
     warning = description.warning_of_sets()

@@ -308,7 +308,7 @@ def test_what_clocks_differ_by_is_kept_where_the_list_goes_on_another_night() ->
 @pytest.mark.parametrize(
     "ahead", [timedelta(minutes=-5), timedelta(minutes=5), timedelta(hours=-2, minutes=-20), timedelta(days=-2)]
 )
-def test_a_clock_that_is_behind_is_told_if_it_may_be_that_of_a_time_zone(ahead: timedelta) -> None:
+def test_a_clock_that_is_behind_is_reported_if_it_may_be_that_of_a_time_zone(ahead: timedelta) -> None:
     """Nothing is left out for it; the date may be that of an answer which a proxy has kept."""
     with OaiServer(30) as repository:
         repository.ahead = ahead
@@ -360,7 +360,7 @@ def test_a_set_has_the_records_of_those_below_it() -> None:
         assert [asked.arguments["set"] for asked in repository.asked("ListRecords")] == ["a"]
 
 
-def test_sets_and_formats_that_are_not_there_are_told_with_those_that_are() -> None:
+def test_sets_and_formats_that_are_not_there_are_reported_with_those_that_are() -> None:
     with OaiServer(3) as repository:
         repository.sets = {"frogs": "Frogs", "toads": "Toads"}
         with pytest.raises(ListError) as caught:
@@ -391,13 +391,13 @@ def test_a_repository_that_has_changed_is_a_warning_that_says_how() -> None:
         assert harvest(repository.base_url, second.checkpoint, set_spec="frogs").rules == []
 
 
-def test_sets_that_changed_are_told_also_where_the_site_names_none() -> None:
+def test_sets_that_changed_are_reported_also_where_the_site_names_none() -> None:
     with OaiServer(3) as repository:
         first = harvest(repository.base_url)
         repository.sets = {"frogs": "Frogs"}
         second = harvest(repository.base_url, first.checkpoint)
         assert "list of sets changed since its last harvest: new: frogs" in second.words("oai.repository-changed")
-        # Where they cannot be had at once they are not compared: it would cost more than one request a night.
+        # Where they cannot be fetched at once they are not compared: it would cost more than one request a night.
         repository.sets = {"toads": "Toads"}
         for answer in (b"<html/>", b""):
             repository.tamper = lambda body, asked, answer=answer: answer if asked.verb == "ListSets" else body
@@ -479,7 +479,7 @@ def test_a_stored_token_that_has_expired_is_not_sent() -> None:
 
 
 @pytest.mark.parametrize("pages", [1, 2])
-def test_what_was_odd_before_a_harvest_died_is_told_at_the_end_of_its_list(pages: int) -> None:
+def test_what_was_odd_before_a_harvest_died_is_reported_at_the_end_of_its_list(pages: int) -> None:
     """At the end of the list there is an error; both of its pages have a record that cannot be named."""
     refusal = b'<error code="noRecordsMatch"/>'
     with OaiServer(21) as repository:
@@ -538,7 +538,7 @@ def test_large_records_come_few_at_a_time() -> None:
         assert [page.checkpoint is not None for page in pages] == [False, False, False, True, True]
 
 
-def test_questions_are_sent_as_forms_where_told_and_after_a_redirect_too() -> None:
+def test_questions_are_sent_as_forms_where_options_say_so_and_after_a_redirect_too() -> None:
     with OaiServer(30) as repository:
         repository.odd.add(Odd.REDIRECTED)
         assert harvest(repository.base_url, post=True).good == ALL

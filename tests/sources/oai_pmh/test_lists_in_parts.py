@@ -1,4 +1,4 @@
-"""Lists of which pages cannot be had, tokens expire or borders are lost: they end, and lose nothing."""
+"""Lists of which pages cannot be fetched, tokens expire or borders are lost: they end, and lose nothing."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_a_record_in_another_namespace_is_taken_wherever_a_piece_of_the_answer_e
         assert len(found) == 40, padding
 
 
-# -- windows whose records cannot be had
+# -- windows whose records cannot be fetched
 
 
 def lists_break_off_at(*numbers: int) -> Callable[[bytes, Asked], bytes]:
@@ -129,7 +129,7 @@ def no_dates(code: bytes, name: str) -> Callable[[bytes, Asked], bytes]:
     )
 
 
-def test_records_that_cannot_be_had_do_not_stop_a_harvest_without_changes() -> None:
+def test_records_that_cannot_be_fetched_do_not_stop_a_harvest_without_changes() -> None:
     with OaiServer(25) as repository:
         repository.tamper = lists_break_off_at(5)
         first = harvest(repository.base_url)
@@ -141,7 +141,7 @@ def test_records_that_cannot_be_had_do_not_stop_a_harvest_without_changes() -> N
 
 
 @pytest.mark.slow
-def test_changes_come_however_many_records_cannot_be_had() -> None:
+def test_changes_come_however_many_records_cannot_be_fetched() -> None:
     with OaiServer(120, page=3) as repository:
         repository.tamper = lists_break_off_at(*range(5, 120, 5))
         found = harvest(repository.base_url)
@@ -154,7 +154,7 @@ def test_changes_come_however_many_records_cannot_be_had() -> None:
             assert "cannot be fetched: from 2026-01-04" in str(found.broken)
 
 
-def test_a_repository_that_refuses_dates_for_one_night_loses_no_change_while_records_cannot_be_had() -> None:
+def test_a_repository_that_refuses_dates_for_one_night_loses_no_change_while_records_cannot_be_fetched() -> None:
     with OaiServer(25) as repository:
         repository.tamper = lists_break_off_at(5)
         first = harvest(repository.base_url)
@@ -167,7 +167,7 @@ def test_a_repository_that_refuses_dates_for_one_night_loses_no_change_while_rec
         assert "badArgument" in found.words("oai.error")
 
 
-def test_records_in_the_future_that_cannot_be_had_are_asked_for_once_in_each_harvest() -> None:
+def test_records_in_the_future_that_cannot_be_fetched_are_asked_for_once_in_each_harvest() -> None:
     with OaiServer(40) as repository:
         for number in range(20, 41):
             stamp = datetime(2027, 1, 1, tzinfo=UTC) + timedelta(days=number)
@@ -183,7 +183,7 @@ def test_records_in_the_future_that_cannot_be_had_are_asked_for_once_in_each_har
         assert len(repository.answered) < 100
 
 
-def test_the_others_come_though_the_first_record_cannot_be_had_and_nobody_says_when_it_is() -> None:
+def test_the_others_come_though_the_first_record_cannot_be_fetched_and_nobody_says_when_it_is() -> None:
     with OaiServer(25) as repository:
         repository.odd.add(Odd.NO_EARLIEST)
         repository.records["oai:test:1"].datestamp = datetime(2005, 3, 3, 3, 3, 3, tzinfo=UTC)

@@ -53,7 +53,7 @@ def record(metadata: str | bytes, identifier: str = "oai:test:17") -> bytes:
         Odd.OTHER_BASE_URL,
     ],
 )
-def test_every_record_comes_once_and_nothing_is_to_be_told(odd: Odd) -> None:
+def test_every_record_comes_once_and_nothing_is_to_be_reported(odd: Odd) -> None:
     found = harvested(odd)
     assert sorted(found.good) == sorted(ALL)
     assert len(found.identifiers) == 30
@@ -306,7 +306,7 @@ def test_a_list_in_circles_is_broken_off_also_where_records_have_no_identifier(w
         assert len(repository.asked("ListRecords")) < 20
 
 
-def test_datestamps_that_the_protocol_does_not_have_are_told() -> None:
+def test_datestamps_that_the_protocol_does_not_have_are_reported() -> None:
     xml = record("<metadata><a/></metadata>").replace(b"2026-01-17T00:00:00Z", b"2026-01-17T00:00:00.123+01:00")
     found = with_record(xml)
     assert len(found.good) == 30
@@ -367,7 +367,7 @@ def test_many_scattered_records_that_make_their_pages_fail_cost_only_themselves(
 
 
 @pytest.mark.slow
-def test_a_repository_of_which_no_page_can_be_had_gives_out_its_records_one_by_one() -> None:
+def test_a_repository_of_which_no_page_can_be_fetched_gives_out_its_records_one_by_one() -> None:
     class Pageless(OaiServer):
         def _list(self, asked: Asked) -> bytes:
             return super()._list(asked) if asked.verb == "ListIdentifiers" else bytes(1 // 0)
@@ -417,7 +417,7 @@ def test_windows_leave_no_gap_where_a_repository_takes_their_ends_otherwise(
 
 
 @pytest.mark.parametrize(("hidden", "told"), [(1, "oai.list-size"), (5, "oai.broken-off")])
-def test_smaller_lists_that_do_not_add_up_are_told_with_numbers(hidden: int, told: str) -> None:
+def test_smaller_lists_that_do_not_add_up_are_reported_with_numbers(hidden: int, told: str) -> None:
     class Forgetful(OaiServer):
         """Some records are in no list that has a window."""
 
@@ -451,7 +451,7 @@ def test_a_page_that_fails_where_datestamps_are_days() -> None:
 @pytest.mark.parametrize("kind", ["failing", "not there"])
 @pytest.mark.parametrize("first", [1, 40, 161])
 @pytest.mark.parametrize("number", [25, 40])
-def test_many_neighbours_that_cannot_be_had_cost_only_themselves(kind: str, first: int, number: int) -> None:
+def test_many_neighbours_that_cannot_be_fetched_cost_only_themselves(kind: str, first: int, number: int) -> None:
     with OaiServer(200, page=100) as repository:
         bad = {f"oai:test:{each}" for each in range(first, first + number)}
         getattr(repository, "unreadable" if kind == "failing" else "unknown").update(bad)
@@ -487,7 +487,7 @@ def test_a_repository_that_gives_out_no_record_is_left_alone_after_a_few_pages(p
         assert all(record.is_away for record in found.records)
 
 
-def test_a_page_of_which_no_record_can_be_had_is_passed_over() -> None:
+def test_a_page_of_which_no_record_can_be_fetched_is_passed_over() -> None:
     with OaiServer(300, page=100) as repository:
         bad = {f"oai:test:{each}" for each in range(1, 101)}
         repository.unreadable |= bad
@@ -540,7 +540,7 @@ def test_a_list_in_parts_goes_on_in_the_next_harvest_where_it_was_stopped(method
         assert len(repository.asked("GetRecord")) < 150
 
 
-def test_a_header_that_was_mended_is_asked_for() -> None:
+def test_a_header_that_was_corrected_is_asked_for() -> None:
     with OaiServer(30) as repository:
         repository.records["oai:test:17"].sets = ("a\x01",)
         found = harvest(repository.base_url, method=ListMethod.LIST_IDENTIFIERS)
@@ -623,7 +623,7 @@ def test_a_repository_that_has_nothing_but_pages_for_people_from_now_on_is_not_a
         assert len({*found.good, *again.good}) == 30
 
 
-def test_a_record_that_moves_while_its_list_is_read_is_told_as_others_may_be_left_out() -> None:
+def test_a_record_that_moves_while_its_list_is_read_is_reported_as_others_may_be_left_out() -> None:
     with OaiServer(30) as repository:
 
         def move(body: bytes, asked: Asked) -> bytes:

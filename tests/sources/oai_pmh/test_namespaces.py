@@ -27,7 +27,7 @@ def harvested(change: Callable[[str], str], version: str = "2.0", **options: Any
 
 @pytest.mark.parametrize("version", ["2.0", "1.1"])
 @pytest.mark.parametrize(("namespace", "shown"), [("", "none"), ("urn:other", "urn:other")])
-def test_records_in_another_namespace_are_taken_and_told(version: str, namespace: str, shown: str) -> None:
+def test_records_in_another_namespace_are_taken_and_reported(version: str, namespace: str, shown: str) -> None:
     found = harvested(lambda body: body.replace("<record>", f'<record xmlns="{namespace}">'), version)
     assert sorted(found.good) == sorted(ALL)
     assert [(finding.rule, finding.level) for finding in found.findings] == [("oai.protocol", Level.WARNING)]
@@ -53,7 +53,7 @@ def test_headers_in_another_namespace_are_asked_for(version: str) -> None:
 
 
 @pytest.mark.parametrize("tag", ["resumptionToken", "ListRecords", "responseDate"])
-def test_other_elements_in_another_namespace_are_heeded(tag: str) -> None:
+def test_other_elements_in_another_namespace_are_read(tag: str) -> None:
     found = harvested(
         lambda body: (
             body.replace("</ListRecords>", "</x:ListRecords>")
@@ -69,7 +69,7 @@ def test_other_elements_in_another_namespace_are_heeded(tag: str) -> None:
     assert found.checkpoint["watermark"] == "2026-11-20T03:00:00Z"
 
 
-def test_an_error_in_another_namespace_is_heeded() -> None:
+def test_an_error_in_another_namespace_is_read() -> None:
     error = '<error xmlns="" code="badArgument">no</error></OAI-PMH>'
     with pytest.raises(ListError) as caught:
         harvested(lambda body: body.partition("<ListRecords>")[0] + error)
@@ -77,7 +77,7 @@ def test_an_error_in_another_namespace_is_heeded() -> None:
 
 
 @pytest.mark.parametrize("number", [1, 3, 30])
-def test_elements_that_are_no_records_are_counted_and_told(number: int) -> None:
+def test_elements_that_are_no_records_are_counted_and_reported(number: int) -> None:
     names = [f"<record><header><identifier>{each}<" for each in ALL[-number:]]
 
     def change(body: str) -> str:
