@@ -137,14 +137,14 @@ class Sweeper:
         # Numbers: records of earlier harvests; records and bytes in pages; records without a key in ended windows.
         self._came_earlier = sweep.came + sweep.received
         self._yielded = self._bytes = self._nameless = 0
-        # The announced size of an undivided list (see State.size), and the number of its records if it announced more.
+        # The announced size of the list (see State.size), and the number of its records if it usually announces more.
         self._size: int | None = None
         self._counted: int | None = None
         # True until the first answer, if the first request has a token of an earlier harvest.
         self._token_is_old = bool(sweep.token)
         # True after a refused token, and after a request that succeeded.
         self._token_was_refused = self._has_answered = False
-        # False after an answer showed that it does not.
+        # False while the source repository is known not to do so.
         self._respects_windows = self._lists_identifiers = True
         # The warning about a refused request, and if it had seconds: noted if the request in its place succeeds.
         self._tried: tuple[Finding, bool] | None = None
