@@ -35,6 +35,12 @@ def note(session: Session, kind: str, digests: Collection[str]) -> None:
             insert_rows(session.connection(), _TABLE, new)
 
 
+def read_used(context: Context, used: Used, digests: Sequence[str]) -> Collection[str]:
+    """The digests, among these, that rows name."""
+    with context.reading() as session:
+        return {each for some in batches(digests) for each in used(session, some)}
+
+
 def delete_unused(context: Context, kind: str, used: Used, remove: Remove) -> None:
     """Delete the noted files of a kind that no row names. A file that cannot be deleted stays noted."""
     with context.reading() as session:

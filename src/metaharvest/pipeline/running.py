@@ -95,7 +95,7 @@ def _run_batch(context: Context, stage: Stage) -> Sequence[StepState] | None:
     results = _results(context, stage, present) if present else []
     if not results and not gone:
         return None
-    return _stored(context, stage, [(by_number[each.document.number], each) for each in results], gone)
+    return _store_results(context, stage, [(by_number[each.document.number], each) for each in results], gone)
 
 
 def _results(context: Context, stage: Stage, documents: Sequence[Document]) -> Sequence[Result]:
@@ -120,7 +120,7 @@ def _surprised(stage: Stage, document: Document, error: Exception) -> Result:
     return Result(document, failure=Failure("pipeline.unexpected", message, _AFTER_A_SURPRISE))
 
 
-def _stored(
+def _store_results(
     context: Context, stage: Stage, ended: Sequence[tuple[Step, Result]], gone: Collection[Step]
 ) -> Sequence[StepState]:
     """Write the results; returns the states. If the database refuses them, each is written alone: one is the cause."""
@@ -133,7 +133,7 @@ def _stored(
             [(step, result)] = ended
             return _store(context, stage, [(step, _surprised(stage, result.document, error))], ())
         states = list(_store(context, stage, (), gone)) if gone else []
-        return states + [state for each in ended for state in _stored(context, stage, [each], ())]
+        return states + [state for each in ended for state in _store_results(context, stage, [each], ())]
 
 
 def _is_about_values(error: Exception) -> bool:

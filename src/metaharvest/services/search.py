@@ -17,7 +17,7 @@ from metaharvest.model.outputs import Access
 from metaharvest.pipeline.duplicates.related import RELATED, ranked, reason_of
 from metaharvest.pipeline.duplicates.vectors import nearest
 from metaharvest.pipeline.search.contract import FACETS, Filters, Hiding, Hit, Place, Record, Search, SearchIndex, Sort
-from metaharvest.pipeline.search.highlights import marker
+from metaharvest.pipeline.search.highlights import LOOKED_AT, marker
 from metaharvest.pipeline.search.query_language import Query, read_query, read_years
 from metaharvest.pipeline.search.recommending import shared_terms, telling_terms
 from metaharvest.pipeline.search.removals import Removals
@@ -43,8 +43,6 @@ DEEPEST = 10_000
 
 _FACET_VALUES = 12
 _LONGEST_CURSOR = 500
-_LOOKED_AT = 400_000
-"""Characters of a full text that are looked through for a highlight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +198,7 @@ class OutputSearch:
             highlights["title"] = marked
         if marked := marker(query, "abstract").snippet(record["abstract"] or ""):
             highlights["abstract"] = marked
-        text = record["full_text"] and read_text(self._folder, record["full_text"]["sha256"], _LOOKED_AT)
+        text = record["full_text"] and read_text(self._folder, record["full_text"]["sha256"], LOOKED_AT)
         if text and (marked := marker(query, "text").snippet(text)):
             highlights["text"] = marked
         return {**_summary(record, today), "score": hit.score, "highlights": highlights}

@@ -11,9 +11,9 @@ from sqlalchemy.orm import Session
 from metaharvest.database.batches import batches
 from metaharvest.database.pipeline_models import OutputRecord, OutputTitle
 from metaharvest.model.outputs import Output
-from metaharvest.pipeline.cleaning.json import output_of
 from metaharvest.pipeline.extraction.citation import Reference
 from metaharvest.pipeline.extraction.matching import Match, Work, by_title
+from metaharvest.pipeline.stored_outputs import read_outputs
 from metaharvest.pipeline.title_keys import keys_in_reference
 
 _MOST_WITH_KEY = 50
@@ -62,7 +62,8 @@ def _candidates(session: Session, references: Sequence[Reference], own: int) -> 
     keys = [keys_in_reference(each.raw) for each in references]
     numbers = _numbers(session, {key for each in keys for key in each}, own)
     wanted = [sorted({number for key in each for number in numbers.get(key, ())}) for each in keys]
-    works = _works(session, {number for each in wanted for number in each})
+    outputs = read_outputs(session, {number for each in wanted for number in each})
+    works = {number: work_of(output, number) for number, output in outputs.items()}
     return [[works[number] for number in each if number in works] for each in wanted]
 
 
@@ -78,13 +79,4 @@ def _numbers(session: Session, keys: Iterable[str], own: int) -> Mapping[str, Se
         for key, number in session.execute(query.where(OutputTitle.title_key.in_(some))):
             if number != own:
                 found[key].append(number)
-    return found
-
-
-def _works(session: Session, numbers: Iterable[int]) -> Mapping[int, Work]:
-    found: dict[int, Work] = {}
-    for some in batches(sorted(numbers)):
-        query = select(OutputRecord.catalogue_document_id, OutputRecord.content)
-        for number, content in session.execute(query.where(OutputRecord.catalogue_document_id.in_(some))):
-            found[number] = work_of(output_of(content), number)
     return found

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from sqlalchemy import and_, or_, select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.batches import batches
 from metaharvest.database.engine import database_errors, writers
 from metaharvest.database.pipeline_models import OutputFile, OutputText, PipelineStep
 from metaharvest.pipeline import leftovers
@@ -38,12 +38,7 @@ def stores(context: Context) -> Stores:
 def tidy(context: Context) -> None:
     """Delete texts that no row names, files that are not to be kept, and old answers of services."""
     opened = stores(context)
-
-    def used(digests: Sequence[str]) -> Collection[str]:
-        with context.reading() as session:
-            return {each for some in batches(digests) for each in _texts_in_use(session, some)}
-
-    settle(opened.texts, used)
+    settle(opened.texts, partial(leftovers.read_used, context, _texts_in_use))
     _delete_unused(context, TEXT, opened.texts, _texts_in_use)
     _delete_unused(context, READ_FILE, opened.files, _files_in_use)
     with database_errors(context.engine), writers(context.engine).begin() as session:

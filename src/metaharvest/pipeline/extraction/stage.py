@@ -18,13 +18,12 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.batches import batches
 from metaharvest.database.models import Base
-from metaharvest.database.pipeline_models import OutputFile, OutputRecord, OutputReference, OutputText
+from metaharvest.database.pipeline_models import OutputFile, OutputReference, OutputText
 from metaharvest.database.rows import insert_rows
 from metaharvest.errors import MetaharvestError
 from metaharvest.model.actions import todo
 from metaharvest.model.outputs import Output
 from metaharvest.pipeline import leftovers
-from metaharvest.pipeline.cleaning.json import output_of
 from metaharvest.pipeline.extraction import files, grobid, lookups, references
 from metaharvest.pipeline.extraction.catalogue_works import matches, with_dois
 from metaharvest.pipeline.extraction.citation import Reference, parsed
@@ -34,6 +33,7 @@ from metaharvest.pipeline.extraction.matching import Match
 from metaharvest.pipeline.extraction.reading import FileReader, Reading, Unreadable, of_text
 from metaharvest.pipeline.extraction.services import ServiceAway, ServiceClient
 from metaharvest.pipeline.stage import Context, Document, Failure, Result, Stage, StageName
+from metaharvest.pipeline.stored_outputs import read_outputs
 
 VERSION = 1
 """Of the rules: another one has all files read again."""
@@ -256,12 +256,7 @@ def _known(context: Context, numbers: Sequence[int]) -> _Known:
         rows = session.execute(query.order_by(OutputFile.catalogue_document_id, OutputFile.rank))
         for number, sha256, media_type, kept in rows:
             stored[number].append(KnownFile(sha256, media_type, kept))
-        contents = session.execute(
-            select(OutputRecord.catalogue_document_id, OutputRecord.content).where(
-                OutputRecord.catalogue_document_id.in_(stored)
-            )
-        )
-        outputs = {number: output_of(content) for number, content in contents}
+        outputs = read_outputs(session, stored)
         columns = (_TEXTS.c.catalogue_document_id, _TEXTS.c.file_sha256, _TEXTS.c.text_sha256, _TEXTS.c.version)
         texts = session.execute(select(*columns).where(_TEXTS.c.catalogue_document_id.in_(stored)))
         return _Known(stored, outputs, {number: KnownText(*text) for number, *text in texts})

@@ -10,18 +10,16 @@ import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from functools import partial
 
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import Settings
 from metaharvest.database.host_leases import HostLeases
-from metaharvest.database.pipeline_models import OutputRecord
 from metaharvest.fetch.url import BadUrl, parse_url
 from metaharvest.model import FullText, ListVersion, Site
 from metaharvest.model.outputs import Output
 from metaharvest.pipeline import leftovers
-from metaharvest.pipeline.cleaning.json import output_of
 from metaharvest.pipeline.folder import unusable
 from metaharvest.pipeline.full_text import rows
 from metaharvest.pipeline.full_text.candidates import Candidate, host_of
@@ -33,6 +31,7 @@ from metaharvest.pipeline.full_text.rows import StoredFile
 from metaharvest.pipeline.full_text.store import UNCONFIRMED_FOR, FileStore, delete_settled, open_store, settle
 from metaharvest.pipeline.full_text.walk import Found, Refusal, Walk
 from metaharvest.pipeline.stage import Context, Document, Result, Stage, StageName
+from metaharvest.pipeline.stored_outputs import read_outputs
 from metaharvest.sites.registry import read_sites_of
 
 VERSION = 1
@@ -98,12 +97,7 @@ def remove(session: Session, numbers: Collection[int]) -> None:
 def tidy(context: Context) -> None:
     """Delete the bytes that no row names any more, also if a process was killed before it wrote the row."""
     files = open_store(context.folder, context.settings.pipeline.files)
-
-    def used(digests: Sequence[str]) -> Collection[str]:
-        with context.reading() as session:
-            return rows.used(session, digests)
-
-    settle(files, used)
+    settle(files, partial(leftovers.read_used, context, rows.used))
     leftovers.delete_unused(context, rows.KIND, rows.used, lambda each: delete_settled(files, each, UNCONFIRMED_FOR))
 
 
@@ -113,7 +107,7 @@ def _searches(
     """The searches for these documents, and the documents without one: without an output, or their site wants none."""
     numbers = [each.number for each in documents]
     with context.reading() as session:
-        outputs = _outputs(session, numbers)
+        outputs = read_outputs(session, numbers)
         sites = read_sites_of(session, {each.site_id for each in documents if each.site_id is not None})
         known = _usable(session, rows.files_of(session, numbers), files)
     searches, others = [], []
@@ -128,12 +122,6 @@ def _searches(
         is_kept = rule is FullText.KEEP
         searches.append(Search(document, output, hosts, reach, is_kept, known.get(document.number)))
     return searches, others
-
-
-def _outputs(session: Session, numbers: Collection[int]) -> Mapping[int, Output]:
-    query = select(OutputRecord.catalogue_document_id, OutputRecord.content)
-    found = session.execute(query.where(OutputRecord.catalogue_document_id.in_(numbers)))
-    return {number: output_of(content) for number, content in found}
 
 
 def _usable(session: Session, known: Mapping[int, StoredFile], files: FileStore) -> Mapping[int, StoredFile]:
@@ -224,7 +212,7 @@ async def _search(search: Search, crawler: Crawler, files: FileStore, today: dat
             await asyncio.to_thread(walk.take, candidate, answer)
     if walk.found is None:
         return _without(search, walk.refusal)
-    return Result(search.document, await _kept(search, walk.found, files))
+    return Result(search.document, await _keep(search, walk.found, files))
 
 
 def _without(search: Search, refusal: Refusal) -> Result:
@@ -246,10 +234,10 @@ async def _again(search: Search, starts: Sequence[Candidate], crawler: Crawler, 
     if isinstance(answer, Refusal) or TEXTS.get(kind_of(answer.content, answer.media_type)) != known.media_type:
         return None
     same = Candidate(known.final_url, known.found_by, start=known.url)
-    return await _kept(search, Found(same, answer, known.media_type, starts[0].licence or known.licence), files)
+    return await _keep(search, Found(same, answer, known.media_type, starts[0].licence or known.licence), files)
 
 
-async def _kept(search: Search, found: Found, files: FileStore) -> StoredFile:
+async def _keep(search: Search, found: Found, files: FileStore) -> StoredFile:
     """Write the bytes, and return the row. Raises MetaharvestError."""
     candidate, answer = found.candidate, found.answer
     try:

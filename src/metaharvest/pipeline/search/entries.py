@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from metaharvest.model.outputs import Agent, Output, Text
+from metaharvest.model.outputs import Agent, Licence, Output, Text
 from metaharvest.pipeline.extraction.language import UNKNOWN, language_of_output
 from metaharvest.pipeline.search.contract import Entry
 from metaharvest.pipeline.search.terms import indexed
@@ -29,7 +29,7 @@ def entry_of(document: Document, output: Output, work: int, full_text: FullText 
     """The entry of a document with this output; `work` is the number of its work."""
     language = _language(output, full_text)
     main_type = output.types[0] if output.types else None
-    licence = next((each for each in output.licences if each.spdx), next(iter(output.licences), None))
+    licence = _licence(output)
     facets = {
         "site": document.site,
         "year": str(output.year) if output.year is not None else None,
@@ -93,9 +93,14 @@ def _names(agent: Agent) -> Sequence[str | None]:
     return agent.name, reversed_name, agent.orcid, agent.ror
 
 
+def _licence(output: Output) -> Licence | None:
+    """The first licence that has an identifier of SPDX; without one, the first."""
+    return next((each for each in output.licences if each.spdx), next(iter(output.licences), None))
+
+
 def _record(document: Document, output: Output, work: int) -> dict[str, Any]:
     """What answers show of an output, as JSON."""
-    licence = next((each for each in output.licences if each.spdx), next(iter(output.licences), None))
+    licence = _licence(output)
     return {
         "document_id": document.document_id,
         "number": document.number,

@@ -17,7 +17,7 @@ from metaharvest.text import clean
 SNIPPET = 280
 """Characters of a part of a text."""
 
-_LOOKED_AT = 400_000
+LOOKED_AT = 400_000
 """Characters of a full text in which words are looked for."""
 
 _MOST_PLACES = 40
@@ -62,7 +62,7 @@ class Marker:
 
     def snippet(self, text: str) -> str | None:
         """The part of the text with most of the words, marked; None if it has none of them."""
-        text = text[:_LOOKED_AT]
+        text = text[:LOOKED_AT]
         alike = _alike(text)
         places = self._places(alike)
         if not places:

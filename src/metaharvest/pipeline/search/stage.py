@@ -24,7 +24,6 @@ from metaharvest.database.engine import database_errors, writers
 from metaharvest.database.pipeline_models import OutputRecord, OutputText, OutputWork, PipelineStep
 from metaharvest.errors import IndexUnavailable
 from metaharvest.pipeline import feed, steps
-from metaharvest.pipeline.cleaning.json import output_of
 from metaharvest.pipeline.full_text.store import place_of
 from metaharvest.pipeline.search.contract import INDEX_VERSION, Entry, IndexPlace, IndexWriter
 from metaharvest.pipeline.search.entries import LONGEST_TEXT, FullText, entry_of
@@ -33,6 +32,7 @@ from metaharvest.pipeline.search.index_server import IndexServer
 from metaharvest.pipeline.search.removals import INDEX_FEED
 from metaharvest.pipeline.stage import Context, Document, Failure, Result, Stage, StageName, StepState
 from metaharvest.pipeline.steps import FEED
+from metaharvest.pipeline.stored_outputs import read_outputs
 
 _AT_ONCE = 100
 """Documents whose full texts are in memory at a time."""
@@ -45,9 +45,6 @@ _AFTER_A_REFUSAL = timedelta(days=7)
 _LOG = logging.getLogger(__name__)
 _UNKNOWN_LANGUAGE = "und"
 _NUMBERS: BindParameter[Sequence[int]] = bindparam("numbers", expanding=True)
-_OUTPUTS = select(OutputRecord.catalogue_document_id, OutputRecord.content).where(
-    OutputRecord.catalogue_document_id.in_(_NUMBERS)
-)
 _WORKS = select(OutputWork.catalogue_document_id, OutputWork.work_id).where(
     OutputWork.catalogue_document_id.in_(_NUMBERS)
 )
@@ -73,9 +70,9 @@ def perform(context: Context, documents: Sequence[Document]) -> Iterator[Result]
     the index is lost, or a new one was begun, this is made first, with all documents. Without a result the context
     stopped before the index was complete.
     """
-    place = _place(context)
+    place = place_by(context.settings)
     with _only_writer(context.folder / "index"):
-        if (opened := _opened(context, place)) is None:
+        if (opened := _open(context, place)) is None:
             return
         found: set[int] = set()
         refused: dict[int, str] = {}
@@ -96,7 +93,7 @@ def perform(context: Context, documents: Sequence[Document]) -> Iterator[Result]
 
 def forget(context: Context, numbers: Collection[int]) -> None:
     """Remove the entries of documents that are gone. Raises IndexUnavailable."""
-    place = _place(context)
+    place = place_by(context.settings)
     with _only_writer(context.folder / "index"):
         for opened in (place.current(), place.next()):
             if opened is not None:
@@ -111,7 +108,7 @@ def tidy(context: Context) -> None:
     If it lacks documents, because it was lost in between, they are written first. Then note the last change whose
     removals the index has.
     """
-    place = _place(context)
+    place = place_by(context.settings)
     if place.version() != INDEX_VERSION:
         _replace(context, place)
     if place.version() == INDEX_VERSION:
@@ -128,7 +125,7 @@ def _replace(context: Context, place: IndexPlace) -> None:
         if is_whole:
             place.swap()
         elif (begun := place.next()) is not None:
-            _is_made(context, place, begun)
+            _fill_and_swap(context, place, begun)
 
 
 def _note_removals(context: Context) -> None:
@@ -148,16 +145,12 @@ def rebuild(context: Context) -> bool:
 
     The next call, or the stage, goes on with it. Raises IndexUnavailable.
     """
-    place = _place(context)
+    place = place_by(context.settings)
     with _only_writer(context.folder / "index"):
-        return _is_made(context, place, place.next() or place.begin())
+        return _fill_and_swap(context, place, place.next() or place.begin())
 
 
-def _place(context: Context) -> IndexPlace:
-    return place_by(context.settings)
-
-
-def _opened(context: Context, place: IndexPlace) -> AbstractContextManager[IndexWriter] | None:
+def _open(context: Context, place: IndexPlace) -> AbstractContextManager[IndexWriter] | None:
     """The writer of the index that documents go into. None: the context stopped before the index was complete."""
     begun, version = place.next(), place.version()
     if version not in (None, INDEX_VERSION):
@@ -167,7 +160,7 @@ def _opened(context: Context, place: IndexPlace) -> AbstractContextManager[Index
         with place.begin() as writer:
             writer.commit()
         place.swap()
-    elif (begun is not None or version is None) and not _is_made(context, place, begun or place.begin()):
+    elif (begun is not None or version is None) and not _fill_and_swap(context, place, begun or place.begin()):
         return None
     return place.current()
 
@@ -184,7 +177,7 @@ def _refusal(document: Document, reason: str) -> Failure:
     return Failure("pipeline.entry-refused", message, _AFTER_A_REFUSAL)
 
 
-def _is_made(context: Context, place: IndexPlace, begun: AbstractContextManager[IndexWriter]) -> bool:
+def _fill_and_swap(context: Context, place: IndexPlace, begun: AbstractContextManager[IndexWriter]) -> bool:
     """Write all documents into the new index, from where it ended, and swap. False: the context stopped before.
 
     Beside an index of another version, the new one may lack any of them.
@@ -221,13 +214,13 @@ def _outputs_after(session: Session, number: int) -> Sequence[int]:
 def _entries(session: Session, documents: Sequence[Document], context: Context) -> Sequence[Entry]:
     """The entries of the documents that have an output."""
     numbers = [each.number for each in documents]
-    outputs = {row[0]: row[1] for row in session.execute(_OUTPUTS, {"numbers": numbers})}
+    outputs = read_outputs(session, numbers)
     works = {row[0]: row[1] for row in session.execute(_WORKS, {"numbers": numbers})}
     texts = _full_texts(session, numbers, context.folder)
     return [
         entry_of(
             each,
-            output_of(outputs[each.number]),
+            outputs[each.number],
             works.get(each.number, each.number),
             texts.get(each.number),
         )
