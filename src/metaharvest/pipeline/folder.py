@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from metaharvest.errors import MetaharvestError
-from metaharvest.text import one_line
+from metaharvest.text import one_line, shown_url
 
 _OF_THE_FOLDER = frozenset(
     (
@@ -16,6 +16,14 @@ _OF_THE_FOLDER = frozenset(
         *(errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST, errno.EMFILE, errno.ENFILE),
     )
 )
+
+
+class StoreError(OSError):
+    """An object store at a URL does not do what it should."""
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(errno.EIO, reason)
+        self.place = place
 
 
 @contextmanager
@@ -31,8 +39,13 @@ def folder_errors(folder: Path) -> Iterator[None]:
 
 def unusable(folder: Path | str, error: OSError) -> MetaharvestError:
     """The error that says that the folder, or the store of files at a URL, cannot be used."""
-    place = f" ({one_line(str(error.filename), 300)})" if error.filename else ""
     reason = one_line(error.strerror or str(error), 300)
+    if isinstance(error, StoreError):
+        return MetaharvestError(
+            f"The pipeline cannot use {shown_url(error.place)} ([pipeline] files): {reason}. Check the server, the "
+            "bucket, and that the key may read and write there. Nothing is lost: the next run goes on."
+        )
+    place = f" ({one_line(str(error.filename), 300)})" if error.filename else ""
     return MetaharvestError(
         f"The pipeline cannot use {folder}: {reason}{place}. Check that there is room, and that this user may write "
         "there; [pipeline] folder and files name other places. Nothing is lost: the next run goes on."

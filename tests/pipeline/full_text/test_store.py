@@ -13,7 +13,8 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from metaharvest.errors import SettingsError
+from metaharvest.errors import MetaharvestError, SettingsError
+from metaharvest.pipeline.folder import folder_errors
 from metaharvest.pipeline.full_text.store import FileStore, delete_settled, open_store, place_of
 
 DIGEST = hashlib.sha256(b"one").hexdigest()
@@ -131,3 +132,6 @@ def test_an_object_store_that_is_away_says_so(tmp_path: Path) -> None:
         with pytest.raises(OSError, match="the server does not answer") as raised:
             call()
         assert raised.value.errno == errno.EIO
+    sentence = r"cannot use away://bucket/files \(\[pipeline\] files\): the store says: .* Check the server, the bucket"
+    with pytest.raises(MetaharvestError, match=sentence), folder_errors(tmp_path):
+        files.has(digest)

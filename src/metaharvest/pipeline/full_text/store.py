@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from metaharvest.errors import SettingsError
+from metaharvest.pipeline.folder import StoreError
 from metaharvest.text import one_line
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -276,10 +277,10 @@ def _checked(content: bytes, sha256: str, place: str) -> bytes:
 
 @contextmanager
 def _store_errors(place: str, *, may_be_missing: bool = False) -> Iterator[None]:
-    """Raises OSError (EIO) for any error of the store at this URL; FileNotFoundError stays if it `may_be_missing`."""
+    """Raises StoreError for any error of the store at this URL; FileNotFoundError stays if it `may_be_missing`."""
     try:
         yield
     except Exception as error:
         if isinstance(error, FileNotFoundError) and may_be_missing:
             raise
-        raise OSError(errno.EIO, f"the store {place} says: {one_line(str(error), 300)}") from error
+        raise StoreError(place, f"the store says: {one_line(str(error), 300)}") from error
