@@ -31,7 +31,7 @@ def waiting(
     copies: int = 100,
     confirmed: int = 0,
 ) -> Waiting:
-    """So many deletions wait; the first of them were put off before, to be confirmed."""
+    """This number of deletions wait; the first `put_off` of them need a confirmation."""
     entries = [entry(each, is_to_be_confirmed=each < put_off) for each in range(number)]
     return Waiting(entries, listed or {}, owners or {}, copies, confirmed)
 

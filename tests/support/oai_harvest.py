@@ -21,7 +21,7 @@ HTTP = HttpSettings(allow_networks=(ip_network("127.0.0.0/8"),), retry_wait=0, r
 
 
 class Patient:
-    """There is time, until so many `questions` were asked whether there is; then it is to `stop`."""
+    """The time is up, with the reason `stop`, after this number of `questions`."""
 
     def __init__(self, stop: Finding | None = None, questions: int = 10**9) -> None:
         self._stop = stop

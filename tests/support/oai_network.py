@@ -41,7 +41,7 @@ class Network:
         return said.out
 
     def harvest(self, *options: str) -> dict[str, Any]:
-        """The next night: the status of the site run, and those of its totals that are not 0."""
+        """The next night: the status of the site run, and its totals that are not 0."""
         self.night += 1
         self.server.now += timedelta(days=1)
         [site] = self.harvester.run(f"2030-01-{self.night:02}", "--site", "repo", *options)["sites"]

@@ -1,4 +1,4 @@
-"""An OAI-PMH repository on loopback, in version 2.0, 1.1 or 1.0, with its records in memory; it misbehaves where told.
+"""An OAI-PMH repository on loopback, in version 2.0, 1.1 or 1.0, with its records in memory; a test lets it misbehave.
 
     with OaiServer(records=30, page=10) as repository:
         repository.delete("oai:test:3")
@@ -70,7 +70,7 @@ class Odd(Enum):
 class Record:
     """One record. `xml`: its whole element <record>, sent as it is, in place of one made from the other fields.
 
-    Who asks for one of the sets that it has `left` is told that it is deleted.
+    A list of one of the sets that it has `left` reports it as deleted.
     """
 
     identifier: str

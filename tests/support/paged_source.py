@@ -37,9 +37,9 @@ class Repository:
     """Records by local identifier: their metadata, None for one that is deleted; `datestamp` is that of all of them.
 
     Pages have `page` records. `is_complete`: the list names everything, not only the `changed` ones. `breaks_after`:
-    the list breaks off after so many pages. `refuses_tokens`: a listing cannot go on, and begins anew. `asked`: what
-    was asked for, one after the other. `between` is called after each page. `also`: named at the end of the list, each
-    a local identifier with metadata and a datestamp of its own.
+    the list breaks off after this number of pages. `refuses_tokens`: a listing cannot go on, and begins again.
+    `asked`: the requests, one after the other. `between` is called after each page. `also`: named at the end of the
+    list, each a local identifier with metadata and a datestamp of its own.
     """
 
     records: dict[str, bytes | None] = field(default_factory=dict)

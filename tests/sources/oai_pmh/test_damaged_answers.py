@@ -356,7 +356,7 @@ def seconds(body: bytes) -> float:
 
 
 def with_attributes(number: int) -> str:
-    """A record whose metadata are an element with so many attributes."""
+    """A record whose metadata are an element with this number of attributes."""
     attributes = " ".join(f'a{each}="{each}"' for each in range(number))
     return (
         f"<record><header><identifier>oai:test:1</identifier></header><metadata><r {attributes}/></metadata></record>"
