@@ -47,6 +47,7 @@ def test_a_good_night_is_one_sentence(session: Session, rows: JournalRows) -> No
     found = tonight(session, TODAY)
     said = f"All is well: run 1 harvested 1 site on {TODAY}."
     assert (found.state, found.sentence, found.waiting, found.failed) == (State.WELL, said, (), ())
+    assert tonight(session, TODAY, 2).sentence == f"{said} 2 matters wait for a decision."
     assert (found.next_harvest, found.number_next) == (TODAY + timedelta(days=1), 1)
 
 

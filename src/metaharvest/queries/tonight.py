@@ -90,8 +90,8 @@ class Tonight:
     number_next: int
 
 
-def tonight(session: Session, today: date) -> Tonight:
-    """The newest run, and what it left behind."""
+def tonight(session: Session, today: date, number_of_others: int = 0) -> Tonight:
+    """The newest run, and what it left behind. `number_of_others`: matters of other pages that the reader decides."""
     runs = run_summaries(session, 1)
     run = runs[0] if runs else None
     sites = listed_sites(session, today)
@@ -101,7 +101,7 @@ def tonight(session: Session, today: date) -> Tonight:
     days = [site.next_harvest for site in sites if site.enabled and site.next_harvest]
     return Tonight(
         state,
-        sentence(state, run, len(waiting), _number_before(session, run, failed)),
+        sentence(state, run, len(waiting) + number_of_others, _number_before(session, run, failed)),
         run,
         waiting,
         tuple(failed),
@@ -135,7 +135,8 @@ def sentence(state: State, run: RunSummary | None, number_waiting: int, number_b
         return f"Run {run.run_id} is under way since {run.started_at:%Y-%m-%d %H:%M} UTC."
     totals, sites = run.totals, _number(run.totals.sites, "site")
     if state is State.WELL:
-        return f"All is well: run {run.run_id} harvested {sites} on {run.harvest_date}."
+        well = f"All is well: run {run.run_id} harvested {sites} on {run.harvest_date}."
+        return f"{well} {_waits(number_waiting)}." if number_waiting else well
     parts = []
     if totals.failed:
         parts.append(f"{totals.failed:,} failed as a whole")
@@ -148,8 +149,12 @@ def sentence(state: State, run: RunSummary | None, number_waiting: int, number_b
     if number_before:
         parts.append(f"{_number(number_before, 'other site')} failed before")
     if number_waiting:
-        parts.append(f"{_number(number_waiting, 'matter')} {'waits' if number_waiting == 1 else 'wait'} for a decision")
+        parts.append(_waits(number_waiting))
     return f"Run {run.run_id} of {run.harvest_date} needs attention: {', '.join(parts)}."
+
+
+def _waits(number: int) -> str:
+    return f"{_number(number, 'matter')} {'waits' if number == 1 else 'wait'} for a decision"
 
 
 def _number(number: int, noun: str) -> str:

@@ -25,10 +25,10 @@ def show(visit: Visit) -> Response:
     """The page of the night."""
     harvester = visit.harvester
     with harvester.reading() as session:
-        night = tonight(session, harvester.today())
-        groups = problem_groups(session, night.run.run_id, _SHOWN) if night.run else ProblemGroups((), (), ())
-        registrations = registrations_waiting(session)
+        registrations = registrations_waiting(session) if visit.may_open("/console/registrations") else {}
         pairs = number_to_look_at(session) if harvester.settings.pipeline.enabled else 0
+        night = tonight(session, harvester.today(), len(registrations) + bool(pairs))
+        groups = problem_groups(session, night.run.run_id, _SHOWN) if night.run else ProblemGroups((), (), ())
         coming = upcoming_run(session, harvester.now(), harvester.today())
     return visit.render(
         "tonight.html",
@@ -40,7 +40,7 @@ def show(visit: Visit) -> Response:
             ("Fixed", night.problems.fixed, groups.fixed, "good", "The newest run found no problem fixed."),
         ],
         coming=coming,
-        registrations=registrations if visit.may_open("/console/registrations") else {},
+        registrations=registrations,
         pairs=f"{pairs:,}{' or more' if pairs == MOST_COUNTED else ''}" if pairs else "",
         waiting=night.waiting[:_WAITING_SHOWN],
         more_waiting=len(night.waiting[_WAITING_SHOWN:]),
