@@ -12,7 +12,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -192,7 +192,7 @@ class WorkerLoop:
 
             return self._live(claim, harvest if claim.kind == JobKind.HARVEST_SITE else None)
 
-        limits, began, is_broken = self._harvester.limits, dict[asyncio.Future[Performed], float](), False
+        began, is_broken = dict[asyncio.Future[Performed], float](), False
         is_alone = any(claim.attempts > claims.SUSPECT_AFTER for claim in waiting)
         threads = ThreadPoolExecutor(4 * self._places, thread_name_prefix="job")
         try:
@@ -209,15 +209,19 @@ class WorkerLoop:
                     is_broken = is_broken or job.result().is_broken
                 waiting = []
                 if not (is_broken or is_alone or self._ends or self._next or session.stop.is_set()):
-                    young = sum(time.monotonic() - since < limits.site_seconds for since in began.values())
-                    room = min(self._places - young, 4 * self._places - len(began))
                     try:
-                        waiting = self._of_run(session.run, await asyncio.to_thread(self._claim, room))
+                        waiting = self._of_run(session.run, await self._claim_beside(began.values()))
                     except DatabaseError as error:
                         log.warning("The worker claims no further job: %s", error)
                         is_broken = True
         finally:
             threads.shutdown(wait=False)
+
+    async def _claim_beside(self, began: Collection[float]) -> list[Claim]:
+        """Claim jobs for the free places beside jobs that began at these times. A job that takes long has no place."""
+        young = sum(time.monotonic() - since < self._harvester.limits.site_seconds for since in began)
+        room = min(self._places - young, 4 * self._places - len(began))
+        return await asyncio.to_thread(self._claim, room)
 
     def _of_run(self, run: RunOfWorkers, claimed: Sequence[Claim]) -> list[Claim]:
         """The jobs among these that this session can do; another run's wait until it has ended."""
@@ -252,21 +256,21 @@ class WorkerLoop:
         if room <= 0:
             return []
         name, kinds, held = self._process.name, JOBS.names(), self._held.numbers()
-        return self._claimed(
+        return self._claim_by(
             lambda session: claims.claim(session, name, kinds, min(room, workers.share(session)), held)
         )
 
     def _claim_suspect(self) -> list[Claim]:
         """Claim a job with which workers have died; this worker has no other job, but some may still end."""
         name, kinds, held = self._process.name, JOBS.names(), self._held.numbers()
-        return self._claimed(lambda session: claims.claim_suspect(session, name, kinds, held))
+        return self._claim_by(lambda session: claims.claim_suspect(session, name, kinds, held))
 
-    def _claimed(self, claim_by: Callable[[Session], list[Claim]]) -> list[Claim]:
-        """The jobs that this claims. They have started."""
+    def _claim_by(self, choose: Callable[[Session], list[Claim]]) -> list[Claim]:
+        """Claim the jobs that `choose` claims: they have started."""
         for _ in range(_CLAIM_TRIES):
             try:
                 with self._harvester.writing() as session:
-                    found = claim_by(session)
+                    found = choose(session)
                     workers.note_steps(session, [(each, Step.STARTED, "") for each in found])
             except DatabaseError as error:
                 # Another worker took a job of the same host at this moment.

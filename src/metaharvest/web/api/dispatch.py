@@ -128,7 +128,7 @@ async def _body(request: Request) -> bytes | None:
 
 def _answer(api: _Api, received: _Received) -> Response:
     try:
-        return _carried_out(api, received)
+        return _carry_out(api, received)
     except Problem as problem:
         return problem.response()
     except DatabaseError as error:
@@ -140,7 +140,7 @@ def _answer(api: _Api, received: _Received) -> Response:
         return Problem(500, _UNEXPECTED, kind="unexpected").response()
 
 
-def _carried_out(api: _Api, received: _Received) -> Response:
+def _carry_out(api: _Api, received: _Received) -> Response:
     if received.path == _DESCRIPTION:
         if received.method in ("GET", "HEAD"):
             return Response(_description_of(api.operations), media_type="application/json")
@@ -159,8 +159,8 @@ def _carried_out(api: _Api, received: _Received) -> Response:
     )
     once = received.headers.get("idempotency-key")
     if once is None or not operation.is_action:
-        return _response(_done(operation, call))
-    return _once(operation, call, received, once)
+        return _response(_perform(operation, call))
+    return _answer_once(operation, call, received, once)
 
 
 def _key_for(operation: Operation, api: _Api, received: _Received) -> Key:
@@ -304,7 +304,7 @@ def _expected(operation: Operation, received: _Received) -> tuple[str, ...]:
     return tuple(_ETAG.findall(given))
 
 
-def _done(operation: Operation, call: Call) -> Answer:
+def _perform(operation: Operation, call: Call) -> Answer:
     """The answer of the operation; errors that a program can cause become problems."""
     try:
         return operation.answer(call)
@@ -320,7 +320,7 @@ def _done(operation: Operation, call: Call) -> Answer:
         raise Problem(422, str(error)) from error
 
 
-def _once(operation: Operation, call: Call, received: _Received, name: str) -> Response:
+def _answer_once(operation: Operation, call: Call, received: _Received, name: str) -> Response:
     """The answer to a call that is carried out once, however often it is sent."""
     if not _IDEMPOTENCY_KEY.fullmatch(name):
         raise Problem(400, "Idempotency-Key has 1 to 255 printable characters of ASCII, without blanks.")
@@ -337,7 +337,7 @@ def _once(operation: Operation, call: Call, received: _Received, name: str) -> R
         kept = json.loads(begun.answer)
         return Response(kept["body"], begun.status, headers={**kept["headers"], "Idempotency-Replayed": "true"})
     try:
-        response = _response(_done(operation, call))
+        response = _response(_perform(operation, call))
     except Problem as problem:
         response = problem.response()
     except BaseException:

@@ -38,7 +38,7 @@ from metaharvest.web.console.limits import RateLimit
 from metaharvest.web.console.openid import OpenIdProvider, is_safe
 from metaharvest.web.console.rights import FORM_BYTES, Decision, Page, decide
 from metaharvest.web.console.visit import Console, NamedSite, NotFound, Visit
-from metaharvest.web.turns import client_of
+from metaharvest.web.turns import address_of, client_of
 
 log = logging.getLogger(__name__)
 
@@ -146,7 +146,7 @@ async def _answer(console: Console, request: Request) -> Response:
         values,
         request.query_params,
         request.headers,
-        _client(request),
+        address_of(request),
         peer=_peer(request),
         request_path=path + (f"?{request.url.query}" if request.url.query else ""),
     )
@@ -265,7 +265,3 @@ def _page_of(visit: Visit, status: int, *sentences: str) -> Response:
 def _peer(request: Request) -> str:
     peer = request.scope.get(PEER) or request.scope.get("client")
     return str(peer[0]) if peer else ""
-
-
-def _client(request: Request) -> str:
-    return request.client.host if request.client else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from starlette.responses import Response
@@ -35,6 +36,15 @@ _NO_CURSOR = "The address of this page is not complete. Begin with the first pag
 OUTCOMES = [("", "any"), *((kind.value, LABELS[kind]) for kind in OutcomeKind)]
 
 
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """Documents of a page, and `after` in the address of the `next` one; `share`: the part that was looked through."""
+
+    rows: Sequence[FoundDocument | DocumentRow]
+    next: str
+    share: float = 1.0
+
+
 def show(visit: Visit) -> Response:
     """The documents that are asked for, or all of them."""
     query = visit.query
@@ -42,51 +52,53 @@ def show(visit: Visit) -> Response:
     with visit.harvester.reading() as session:
         sites = _sites(visit, session)
         wanted = _filter(visit, sites)
-        is_contact = visit.visitor.role is Role.CONTACT
-        today = visit.harvester.today()
-        own = set(sites) if is_contact else None
         after = query.get("after", "")
-        share, following = 1.0, ""
-        rows: Sequence[FoundDocument | DocumentRow]
-        if words or (wanted.site is None and (wanted.outcome or wanted.missing) and not wanted.rule):
-            begin = whole_number(after or "0")
-            if begin is None:
-                raise RequestError(_NO_CURSOR)
-            page = search_documents(
-                session,
-                words,
-                wanted,
-                today,
-                record_ids=record_ids(session, words) if words and not begin else (),
-                site_ids=own,
-                limit=_ON_A_PAGE,
-                after=begin,
-            )
-            rows, share, following = page.documents, page.share, str(page.next or "")
-        elif wanted.rule:
-            place = _rule_cursor(after)
-            rows, later = documents_with_rule(session, wanted, today, site_ids=own, limit=_ON_A_PAGE, after=place)
-            following = f"{later.site_id}.{later.document_id}" if later else ""
-        else:
-            cursor = _cursor(session, after, sites)
-            rows = found = list(document_rows(session, wanted, today, limit=_ON_A_PAGE + 1, after=cursor))
-            following = _text_of(found[_ON_A_PAGE - 1].cursor) if len(found) > _ON_A_PAGE else ""
+        page = _page(visit, session, words, wanted, sites)
     return visit.render(
         "documents.html",
-        rows=rows[:_ON_A_PAGE],
-        share=share,
-        is_partial=following != "" and share < 1 and len(rows) < _ON_A_PAGE,
+        rows=page.rows,
+        share=page.share,
+        is_partial=page.next != "" and page.share < 1 and len(page.rows) < _ON_A_PAGE,
         first=_link(visit, words, wanted) if after else "",
-        next=_link(visit, words, wanted, following) if following else "",
+        next=_link(visit, words, wanted, page.next) if page.next else "",
         csv="" if words else _link(visit, "", wanted, path="/console/documents.csv"),
         words=words,
         wanted=wanted,
         sites=sorted(sites.values(), key=str.casefold),
         outcomes=OUTCOMES,
         rules=[("", "any"), *((rule, rule) for rule in sorted(RULES))],
-        is_contact=is_contact,
+        is_contact=visit.visitor.role is Role.CONTACT,
         least=LEAST_LETTERS,
     )
+
+
+def _page(visit: Visit, session: Session, words: str, wanted: DocumentFilter, sites: dict[int, str]) -> _Page:
+    """The page of the documents with these words, with a rule, or of all that the filters let through."""
+    after, today = visit.query.get("after", ""), visit.harvester.today()
+    own = set(sites) if visit.visitor.role is Role.CONTACT else None
+    if words or (wanted.site is None and (wanted.outcome or wanted.missing) and not wanted.rule):
+        begin = whole_number(after or "0")
+        if begin is None:
+            raise RequestError(_NO_CURSOR)
+        page = search_documents(
+            session,
+            words,
+            wanted,
+            today,
+            record_ids=record_ids(session, words) if words and not begin else (),
+            site_ids=own,
+            limit=_ON_A_PAGE,
+            after=begin,
+        )
+        return _Page(page.documents, str(page.next or ""), page.share)
+    if wanted.rule:
+        place = _rule_cursor(after)
+        rows, later = documents_with_rule(session, wanted, today, site_ids=own, limit=_ON_A_PAGE, after=place)
+        return _Page(rows, f"{later.site_id}.{later.document_id}" if later else "")
+    cursor = _cursor(session, after, sites)
+    found = list(document_rows(session, wanted, today, limit=_ON_A_PAGE + 1, after=cursor))
+    following = _text_of(found[_ON_A_PAGE - 1].cursor) if len(found) > _ON_A_PAGE else ""
+    return _Page(found[:_ON_A_PAGE], following)
 
 
 def send(visit: Visit) -> Response:
