@@ -119,6 +119,9 @@ def test_the_words_of_the_page_tell_a_supplement_from_the_paper() -> None:
     assert found(body, link=link, head=f'<meta name="citation_pdf_url" content="{three}">') == [three, two, one]
     metas = "".join(f'<meta name="citation_pdf_url" content="{each}">' for each in (one, two))
     assert found(body, head=metas)[:2] == [two, one]
+    pictures = "".join(f'<meta name="eprints.document_url" content="/1234/{n}/photo.jpg">' for n in range(6))
+    document = '<meta name="eprints.document_url" content="/1234/7/thesis.pdf">'
+    assert found("", head=pictures + document)[0] == "https://repo.example.org/1234/7/thesis.pdf"
     galleys = [f"https://repo.example.org/article/download/12/{n}" for n in (3, 4)]
     metas = "".join(f'<meta name="citation_pdf_url" content="{each}">' for each in galleys)
     body = '<a class="obj_galley_link_supplementary pdf" href="/article/view/12/3">Questionnaire</a>'

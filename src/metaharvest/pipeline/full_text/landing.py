@@ -20,7 +20,7 @@ from lxml import etree
 from metaharvest.pipeline.full_text.anchors import best_anchors, is_other, links_of
 from metaharvest.pipeline.full_text.candidates import Candidate, Expects, web_address
 from metaharvest.pipeline.full_text.links import MOST
-from metaharvest.pipeline.full_text.patterns import file_of, guesses
+from metaharvest.pipeline.full_text.patterns import file_of, guesses, has_pdf_name
 from metaharvest.pipeline.full_text.words import OTHER, words_of
 
 PAGE_BYTES = 2_000_000
@@ -247,7 +247,9 @@ def _metas(elements: _Elements) -> Iterator[Candidate]:
         by_name.setdefault(name, []).append(content)
     for name in _PDF_META:
         addresses = [address for each in by_name.get(name, ()) if (address := web_address(each, elements.base))]
-        for address in sorted(addresses, key=_is_other):
+        # EPrints names all its documents there, pictures too: some pages have more than are tried.
+        has_all = name == "eprints.document_url"
+        for address in sorted(addresses, key=lambda each: (_is_other(each), has_all and not has_pdf_name(each))):
             yield Candidate(_unwrapped(address), name, Expects.FILE)
     for name, expects in _OTHER_META.items():
         for each in by_name.get(name, ()):
