@@ -33,7 +33,7 @@ from metaharvest.fetch.client import user_agent
 from metaharvest.fetch.error_messages import Circumstances, failure
 from metaharvest.fetch.exchange import Exchange, Limits
 from metaharvest.fetch.url import parse_url
-from metaharvest.model import Finding
+from metaharvest.model import Finding, Reach
 from metaharvest.rules import RULES
 from metaharvest.text import clean
 from support.fetching import WaitingFetcher as Fetcher
@@ -561,17 +561,17 @@ class TestAnAddressThatIsNotPublic:
 
     def test_may_be_allowed_for_one_call(self, server: HttpServer, fetcher_with: MakeFetcher) -> None:
         url = server.serve("/x", b"<eml/>")
-        assert fetcher_with(allow_networks=()).fetch(url, allow_networks=[LOOPBACK])[1] == b"<eml/>"
+        assert fetcher_with(allow_networks=()).fetch(url, reach=Reach((LOOPBACK,)))[1] == b"<eml/>"
 
     def test_is_not_reached_on_a_connection_that_another_site_opened(
         self, server: HttpServer, fetcher_with: MakeFetcher
     ) -> None:
         fetcher = fetcher_with(allow_networks=())
         url = server.serve("/x", b"<eml/>")
-        fetcher.fetch(url, allow_networks=[LOOPBACK])
+        fetcher.fetch(url, reach=Reach((LOOPBACK,)))
         refused(fetcher, url, "http.address-not-public")
         assert len(server.requests) == 1
-        assert fetcher.fetch(url, allow_networks=[LOOPBACK])[1] == b"<eml/>"
+        assert fetcher.fetch(url, reach=Reach((LOOPBACK,)))[1] == b"<eml/>"
 
     def test_that_was_refused_for_one_site_is_open_to_another(
         self, server: HttpServer, fetcher_with: MakeFetcher
@@ -579,7 +579,7 @@ class TestAnAddressThatIsNotPublic:
         fetcher = fetcher_with(allow_networks=())
         url = server.serve("/x", b"<eml/>")
         refused(fetcher, url, "http.address-not-public")
-        assert fetcher.fetch(url, allow_networks=[LOOPBACK])[1] == b"<eml/>"
+        assert fetcher.fetch(url, reach=Reach((LOOPBACK,)))[1] == b"<eml/>"
 
 
 @pytest.mark.parametrize("url", ["ftp://127.0.0.1/x", "gopher://127.0.0.1:1/x", "ldap://h/"])

@@ -12,7 +12,7 @@ import trustme
 from metaharvest.config.field_types import check_network
 from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError
-from metaharvest.model import Network
+from metaharvest.model import Network, Reach
 from support.fetching import WaitingFetcher as Fetcher
 from support.harvester import SETTINGS, Harvester, harvest_list, publish
 from support.http_server import HttpServer
@@ -63,7 +63,7 @@ def test_a_connection_of_one_site_is_not_lent_to_another(database: object, secur
     url = secure.serve("/x", b"<eml/>")
     with Fetcher(HttpSettings(allow_networks=LOOPBACK), name="x", administrator=None) as fetcher:
         for _ in range(2):
-            assert fetcher.fetch(url, ca_file=ca_file)[1] == b"<eml/>"
+            assert fetcher.fetch(url, reach=Reach(ca_file=ca_file))[1] == b"<eml/>"
             with pytest.raises(FetchError) as caught:
                 fetcher.fetch(url)
             assert caught.value.findings[0].rule == "http.tls"
@@ -79,7 +79,7 @@ def test_it_is_trusted_beside_the_one_in_the_settings_and_where_the_site_redirec
     http = HttpSettings(allow_networks=LOOPBACK, ca_file=other_file)
     with HttpServer(tls=context) as first, Fetcher(http, name="x", administrator=None) as fetcher:
         url = first.redirect("/old", secure.serve("/new", b"<eml/>"))
-        assert fetcher.fetch(url, ca_file=ca_file)[1] == b"<eml/>"
+        assert fetcher.fetch(url, reach=Reach(ca_file=ca_file))[1] == b"<eml/>"
         with pytest.raises(FetchError):
             fetcher.fetch(url)
 

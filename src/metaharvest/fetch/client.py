@@ -21,7 +21,7 @@ import asyncio
 import io
 import time
 import unicodedata
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from copy import copy
 from dataclasses import dataclass, replace
@@ -46,7 +46,7 @@ from metaharvest.fetch.robots import Robots
 from metaharvest.fetch.transfer import CurlHandle
 from metaharvest.fetch.trust import Trust
 from metaharvest.fetch.url import WebAddress, is_allowed, literal_address
-from metaharvest.model import Finding, ListVersion, Network
+from metaharvest.model import Finding, ListVersion, Network, Reach
 from metaharvest.text import shown_url
 
 _ACCEPT = "application/xml, text/xml;q=0.9, */*;q=0.5"
@@ -95,14 +95,12 @@ class _Question:
     """A request, over all its redirects; `patience`: seconds to wait for a connection.
 
     `site_id`: the site of a requested document. `query`: the query of the address, also after a redirect. `is_aside`:
-    the pause that its server asks for counts for this request only. `networks`: beside those of the settings;
-    `networks_at`: only at this server.
+    the pause that its server asks for counts for this request only.
     """
 
     file: BinaryIO
     limits: Limits
-    networks: tuple[Network, ...]
-    ca_file: Path | None
+    reach: Reach
     patience: float
     conditions: tuple[str, ...] = ()
     is_list: bool = False
@@ -111,11 +109,10 @@ class _Question:
     query: Query | None = None
     is_aside: bool = False
     on_redirect: OnRedirect | None = None
-    networks_at: str | None = None
 
     def networks_for(self, address: WebAddress) -> tuple[Network, ...]:
         """The networks that a request for this address may reach, beside those of the settings."""
-        return self.networks if self.networks_at in (None, address.server) else ()
+        return self.reach.networks if self.reach.server in (None, address.server) else ()
 
 
 class Fetcher:
@@ -171,8 +168,7 @@ class Fetcher:
         self,
         url: str,
         *,
-        allow_networks: Sequence[Network] = (),
-        ca_file: Path | None = None,
+        reach: Reach = Reach(),  # noqa: B008 - it is frozen
         file_folder: Path | None = None,
         patience: float = inf,
         site_id: int = 0,
@@ -180,12 +176,10 @@ class Fetcher:
         known: ListVersion | None = None,
         is_aside: bool = False,
         on_redirect: OnRedirect | None = None,
-        networks_at: str | None = None,
     ) -> tuple[Response, bytes]:
         """The document at `url`. While it arrives it counts in `memory`; from then on the caller has to count it.
 
-        `allow_networks`: also these, in addition to http.allow_networks; with `networks_at`, only at this server (see
-        WebAddress.server), also after a redirect. `ca_file`: these authorities are trusted too.
+        `reach`: networks in addition to http.allow_networks, and authorities that are trusted too.
         `file_folder`: file: URLs may name a file below it. `patience`: seconds to wait for a free connection, and for
         free memory, never longer than http.list_deadline. `site_id`: its site; sites take turns. `query`: the query of
         the request, also after a redirect. `is_aside`: Retry-After counts for this request only. `known`: if the server
@@ -203,15 +197,13 @@ class Fetcher:
         question = _Question(
             buffer,
             limits,
-            tuple(allow_networks),
-            ca_file,
+            reach,
             patience,
             _conditions(known),
             site_id=site_id,
             query=query,
             is_aside=is_aside,
             on_redirect=on_redirect,
-            networks_at=networks_at,
         )
         try:
             return await self._follow(url, question), buffer.getvalue()
@@ -227,8 +219,7 @@ class Fetcher:
         url: str,
         file: BinaryIO,
         *,
-        allow_networks: Sequence[Network] = (),
-        ca_file: Path | None = None,
+        reach: Reach = Reach(),  # noqa: B008 - it is frozen
         file_folder: Path | None = None,
         known: ListVersion | None = None,
         seconds: float = inf,
@@ -236,7 +227,7 @@ class Fetcher:
     ) -> Response:
         """A list at `url`, written to `file` as it comes; what was written is of no use after an error.
 
-        It may take `seconds`, and never longer than http.list_deadline. `query`: see fetch().
+        It may take `seconds`, and never longer than http.list_deadline. `reach`, `query`: see fetch().
 
         If the server says that the list is still the version `known`, the response has the status 304 and `file`
         stays empty (RFC 9110, section 13). Raises FetchError, and OSError if `file` cannot be written.
@@ -244,8 +235,7 @@ class Fetcher:
         if local_files.is_file_url(url):
             return await asyncio.to_thread(_copied, url, file_folder, file, self._http.max_list_bytes)
         limits = Limits(min(seconds, self._http.list_deadline), self._http.max_list_bytes)
-        networks, conditions = tuple(allow_networks), _conditions(known)
-        question = _Question(file, limits, networks, ca_file, limits.deadline, conditions, is_list=True, query=query)
+        question = _Question(file, limits, reach, limits.deadline, _conditions(known), is_list=True, query=query)
         return await self._follow(url, question)
 
     def until_stopped(self, stops: Stops) -> Fetcher:
@@ -373,7 +363,7 @@ class Fetcher:
             exchange.began = self._health.asked(address)
             try:
                 async with self._held.while_held(host) if self._held else nullcontext():
-                    await self._transfer(exchange, question.ca_file)
+                    await self._transfer(exchange, question.reach.ca_file)
             except WaitedTooLong as error:
                 raise NotAsked(aborted(address), host, seconds=given.spent, retry_after=1.0) from error
             finally:

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Mapping
 from urllib.parse import urlsplit
 
 from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError
 from metaharvest.fetch.health import server_of
 from metaharvest.fetch.robots_rules import MOST_RULES, RobotsRules, rules_for
-from metaharvest.model import Finding, Level, Network
+from metaharvest.model import Finding, Level, Reach
 from metaharvest.text import shown_url
 
 log = logging.getLogger(__name__)
@@ -55,18 +54,8 @@ class Robots:
         """True if forbidden addresses are not requested."""
         return self._http.obey_robots
 
-    async def forbids(
-        self,
-        url: str,
-        *,
-        allow_networks: Sequence[Network] = (),
-        ca_file: Path | None = None,
-        networks_at: str | None = None,
-    ) -> Finding | None:
-        """The finding if `url` should not be requested; an error if the settings make it binding. None: it may be.
-
-        `allow_networks`, `ca_file`, `networks_at`: see Fetcher.fetch.
-        """
+    async def forbids(self, url: str, reach: Reach) -> Finding | None:
+        """The finding if `url` should not be requested; an error if the settings make it binding. None: it may be."""
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https"):
             return None
@@ -74,14 +63,7 @@ class Robots:
 
         async def fetch() -> bytes:
             address = f"{parts.scheme}://{host}/robots.txt"
-            _, content = await self._fetch(
-                address,
-                allow_networks=allow_networks,
-                ca_file=ca_file,
-                patience=_PATIENCE,
-                is_aside=True,
-                networks_at=networks_at,
-            )
+            _, content = await self._fetch(address, reach=reach, patience=_PATIENCE, is_aside=True)
             return content
 
         file = self._files.get(host)

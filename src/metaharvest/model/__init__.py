@@ -110,6 +110,18 @@ class OaiOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class Reach:
+    """The permissions of a request beyond the settings: private networks, and certificate authorities.
+
+    `server`: the networks are only reached at this server (see WebAddress.server), also after a redirect; None: at all.
+    """
+
+    networks: tuple[Network, ...] = ()
+    ca_file: Path | None = None
+    server: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SiteOptions:
     """The options of one site; None: as the settings say.
 
@@ -133,6 +145,11 @@ class SiteOptions:
     groups: tuple[str, ...] = ()
     split_from: str | None = None
     oai: OaiOptions | None = None
+
+    @property
+    def reach(self) -> Reach:
+        """The permissions of the site's requests."""
+        return Reach(self.allow_networks, self.ca_file)
 
 
 @dataclass(frozen=True, slots=True)

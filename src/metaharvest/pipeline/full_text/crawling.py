@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from metaharvest.config.settings import HttpSettings, Settings
 from metaharvest.database.host_leases import HostLeases
@@ -14,7 +13,7 @@ from metaharvest.fetch.backoff import Attempts
 from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.health import HostHealth, ServerHealth
 from metaharvest.fetch.robots_rules import RobotsRules
-from metaharvest.model import ListVersion, Network
+from metaharvest.model import ListVersion, Reach
 from metaharvest.pipeline.full_text.landing import is_login_address
 from metaharvest.pipeline.full_text.outcome import refusal_of
 from metaharvest.pipeline.full_text.walk import Answer, Reason, Refusal
@@ -26,19 +25,6 @@ _SECONDS = 600.0
 
 _LOWEST_SPEED = 1_000
 """Bytes a second: a file of 600 KB takes ten minutes. A server that is slower holds up the other documents."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """The permissions of a site beyond the settings: private networks, and certificate authorities.
-
-    Records and landing pages choose the addresses, and people can search what is there. The networks are therefore only
-    reached at the site's own `server`: other servers in them may be databases or pages that are nobody else's business.
-    """
-
-    networks: tuple[Network, ...] = ()
-    server: str = ""
-    ca_file: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,14 +123,7 @@ class Crawler:
             await self._require_allowed(address, reach)
 
         await self._require_allowed(url, reach)
-        response, content = await self._fetcher.fetch(
-            url,
-            allow_networks=reach.networks,
-            networks_at=reach.server,
-            ca_file=reach.ca_file,
-            known=known,
-            on_redirect=redirected,
-        )
+        response, content = await self._fetcher.fetch(url, reach=reach, known=known, on_redirect=redirected)
         if response.status == 304:
             return Unmodified()
         self._bytes = len(content)
@@ -161,9 +140,7 @@ class Crawler:
 
     async def _require_allowed(self, url: str, reach: Reach) -> None:
         """Raises Refused if the robots.txt of the server forbids the address."""
-        finding = await self._fetcher.robots.forbids(
-            url, allow_networks=reach.networks, networks_at=reach.server, ca_file=reach.ca_file
-        )
+        finding = await self._fetcher.robots.forbids(url, reach)
         if finding is not None:
             message = f"The robots.txt of its server does not let programs ask for {shown_url(url)}."
             raise Refused(Refusal(Reason.BLOCKED, message))

@@ -17,13 +17,13 @@ from sqlalchemy.orm import Session
 from metaharvest.config.settings import Settings
 from metaharvest.database.host_leases import HostLeases
 from metaharvest.fetch.url import BadUrl, parse_url
-from metaharvest.model import FullText, ListVersion, Site
+from metaharvest.model import FullText, ListVersion, Reach, Site
 from metaharvest.model.outputs import Output
 from metaharvest.pipeline import leftovers
 from metaharvest.pipeline.folder import unusable
 from metaharvest.pipeline.full_text import rows
 from metaharvest.pipeline.full_text.candidates import Candidate, host_of
-from metaharvest.pipeline.full_text.crawling import Crawler, Reach, Servers, Unmodified, fetcher_for
+from metaharvest.pipeline.full_text.crawling import Crawler, Servers, Unmodified, fetcher_for
 from metaharvest.pipeline.full_text.kinds import TEXTS, kind_of
 from metaharvest.pipeline.full_text.links import candidates, is_closed, is_without_text
 from metaharvest.pipeline.full_text.outcome import closed, failure_of, keeps_files
@@ -140,7 +140,11 @@ def _rule(settings: Settings, site: Site | None) -> FullText:
 
 
 def _place(settings: Settings, site: Site | None) -> tuple[tuple[str, ...], Reach]:
-    """The hosts of a site, and its permissions."""
+    """The hosts of a site, and its permissions.
+
+    Records and landing pages choose the addresses, and people can search what is there. The networks are therefore only
+    reached at the site's own server: other servers in them may be databases or pages that are nobody else's business.
+    """
     if site is None:
         return (), Reach()
     options = settings.applied_to(site).options
@@ -148,7 +152,7 @@ def _place(settings: Settings, site: Site | None) -> tuple[tuple[str, ...], Reac
         server = parse_url(site.list_url).server
     except BadUrl:  # a file
         return (), Reach(ca_file=options.ca_file)
-    return (host_of(site.list_url),), Reach(options.allow_networks, server, options.ca_file)
+    return (host_of(site.list_url),), replace(options.reach, server=server)
 
 
 async def _crawl(context: Context, searches: Sequence[Search], files: FileStore) -> list[Result]:

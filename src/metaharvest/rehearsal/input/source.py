@@ -165,8 +165,7 @@ class GivenSource:
             await self._fetcher.fetch_to(
                 given.url,
                 file,
-                allow_networks=self._site.options.allow_networks,
-                ca_file=self._site.options.ca_file,
+                reach=self._site.options.reach,
                 file_folder=self._site.file_folder,
                 seconds=seconds,
             )

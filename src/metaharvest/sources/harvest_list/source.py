@@ -47,8 +47,7 @@ class HarvestListSource:
             response = await self._fetcher.fetch_to(
                 self._site.list_url,
                 spool,
-                allow_networks=self._site.options.allow_networks,
-                ca_file=self._site.options.ca_file,
+                reach=self._site.options.reach,
                 file_folder=self._site.file_folder,
                 known=known,
                 seconds=seconds,
@@ -68,10 +67,7 @@ class HarvestListSource:
         host = server_of(url)
         if host in self._reported_servers:
             return ()
-        options = self._site.options
-        finding = await self._fetcher.robots.forbids(
-            url, allow_networks=options.allow_networks, ca_file=options.ca_file
-        )
+        finding = await self._fetcher.robots.forbids(url, self._site.options.reach)
         if finding is None or host in self._reported_servers:
             return ()
         self._reported_servers.add(host)
@@ -101,17 +97,12 @@ async def fetch_document(
 
     Raises FetchError, also for an HTML page in the document's place, or if a binding robots.txt forbids it.
     """
-    options = site.options
-    if fetcher.robots.is_binding and (
-        forbidden := await fetcher.robots.forbids(
-            document.url, allow_networks=options.allow_networks, ca_file=options.ca_file
-        )
-    ):
+    reach = site.options.reach
+    if fetcher.robots.is_binding and (forbidden := await fetcher.robots.forbids(document.url, reach)):
         raise FetchError(forbidden)
     response, content = await fetcher.fetch(
         document.url,
-        allow_networks=options.allow_networks,
-        ca_file=options.ca_file,
+        reach=reach,
         file_folder=site.file_folder,
         patience=patience,
         site_id=site.site_id,

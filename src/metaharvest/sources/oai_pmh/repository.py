@@ -53,9 +53,7 @@ class Repository:
         queries = [self._query("Identify", {}), *(self._query(verb, {"metadataPrefix": oai.prefix}) for verb in verbs)]
         for query in queries:
             address = started(self._site.list_url, query)
-            finding = await self._fetcher.robots.forbids(
-                address.url, allow_networks=options.allow_networks, ca_file=options.ca_file
-            )
+            finding = await self._fetcher.robots.forbids(address.url, options.reach)
             if finding is not None and finding.is_error:
                 raise FetchError(finding)
             if finding is not None:
@@ -105,12 +103,10 @@ class Repository:
 
     async def record(self, arguments: Mapping[str, str], seconds: float = inf) -> tuple[bytes, float]:
         """The answer to GetRecord, and the seconds that it took. Raises FetchError."""
-        options = self._site.options
         try:
             response, content = await self._fetcher.fetch(
                 self._site.list_url,
-                allow_networks=options.allow_networks,
-                ca_file=options.ca_file,
+                reach=self._site.options.reach,
                 patience=seconds,
                 site_id=self._site.site_id,
                 query=self._query("GetRecord", arguments),
@@ -123,15 +119,13 @@ class Repository:
 
     async def _ask(self, query: Query, file: BinaryIO, seconds: float) -> str:
         """Put the answer into `file`, in place of its content. Returns its date, as ask_list does."""
-        options = self._site.options
         file.seek(0)
         file.truncate()
         try:
             response = await self._fetcher.fetch_to(
                 self._site.list_url,
                 file,
-                allow_networks=options.allow_networks,
-                ca_file=options.ca_file,
+                reach=self._site.options.reach,
                 seconds=seconds,
                 query=query,
             )
