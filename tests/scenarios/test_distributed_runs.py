@@ -11,9 +11,10 @@ from contextlib import suppress
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import make_url, text
 from sqlalchemy.exc import DBAPIError
 
-from metaharvest.database.engine import run_lock
+from metaharvest.database.engine import open_url, run_lock
 from metaharvest.errors import DatabaseError
 from metaharvest.journal.workers_journal import WorkersJournal
 from metaharvest.services import job_life, worker_loop
@@ -185,6 +186,34 @@ REFUSING = {
         "IF NEW.site_name = 'alder' THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'refused'; END IF",
     ),
 }
+
+
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+def test_an_outage_of_the_database_costs_no_attempt(
+    harvester: Harvester, server: HttpServer, database: TestDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_loop, "_POLL_SECONDS", 0.5)
+    monkeypatch.setattr(job_life, "pause_after", lambda attempts: timedelta())
+    with_workers(harvester)
+    docids = slow_site(harvester, server, "alder", 20, 0.2)
+    tick(harvester)
+    url = make_url(database.url)
+    home = open_url(url.set(database="postgres"))
+    with workers(harvester), home.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        wait_until(lambda: len(harvester.held()) >= 2)
+        harvester.engine.dispose()
+        connection.execute(text(f"ALTER DATABASE {url.database} ALLOW_CONNECTIONS false"))
+        its = {"name": url.database}
+        connection.execute(text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = :name"), its)
+        time.sleep(1.5)
+        connection.execute(text(f"ALTER DATABASE {url.database} ALLOW_CONNECTIONS true"))
+        harvester.rows("DELETE FROM host_lease")  # the worker that lost it would wait for it
+        wait_until_closed(harvester)
+    home.dispose()
+    assert sorted(harvester.held()) == sorted(docids)
+    [(attempts, claims)] = harvester.rows("SELECT attempts, fence FROM job WHERE kind = 'harvest_site'")
+    assert attempts == 1
+    assert claims >= 2
 
 
 @pytest.fixture

@@ -38,13 +38,14 @@ _LOST = "The worker lost one of its jobs, and gave the others back."
 class Performed:
     """The end of a worker's work on a job. `is_broken`: the worker can write nothing more with its other jobs.
 
-    `is_blameless`: the job is not the reason.
+    `is_blameless`: the job is not the reason. `is_left`: the end of the claim waits for the database.
     """
 
     is_done: bool
     error: str = ""
     is_broken: bool = False
     is_blameless: bool = False
+    is_left: bool = False
 
 
 def live(context: JobContext, held: HeldClaims) -> Performed:
@@ -63,8 +64,8 @@ def live(context: JobContext, held: HeldClaims) -> Performed:
         if not _end(context.harvester, context.claim, used, assessed, performed):
             log.warning("Job %d (%s) has another worker", context.claim.job_id, context.claim.subject)
     except DatabaseError as error:
-        log.warning("The end of job %d waits until its lease has passed: %s", context.claim.job_id, error)
-        return Performed(performed.is_done, performed.error, is_broken=True)
+        log.warning("The end of job %d waits for the database: %s", context.claim.job_id, error)
+        return Performed(performed.is_done, performed.error, is_broken=True, is_left=not is_refused(error))
     return performed
 
 

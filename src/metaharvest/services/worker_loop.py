@@ -77,6 +77,7 @@ class WorkerLoop:
         self._slices: dict[int, SliceEnd] = {}
         self._next: list[Claim] = []
         self._not_begun: dict[int, Claim] = {}
+        self._left: list[Claim] = []
 
     def wake(self) -> None:
         """Look for jobs now."""
@@ -112,6 +113,7 @@ class WorkerLoop:
         """Work on jobs, or tick; False if there is nothing to do now."""
         try:
             require_current(self._harvester.engine)
+            self._give_back_left()
             claimed, self._next = self._next or self._claim_suspect() or self._claim(self._places), []
             if not claimed:
                 return self._tick()
@@ -132,13 +134,26 @@ class WorkerLoop:
         dropped = [each for each in self._not_begun.values() if each.job_id not in kept]
         for claim in dropped:
             self._forget_job(claim)
+        self._left += dropped
+        self._give_back_left()
+
+    def _give_back_left(self) -> None:
+        """Give back jobs whose lives did not begin or end here, at once or as soon as the database is there again.
+
+        A job that another worker has meanwhile stays as it is.
+        """
+        left, self._left = self._left, []
 
         def give_back() -> None:
-            with self._harvester.writing() as session:
-                for claim in dropped:
-                    claims.fail_slice(session, claim, Used(), "It was not begun.", is_blameless=True)
+            try:
+                with self._harvester.writing() as session:
+                    for claim in left:
+                        claims.fail_slice(session, claim, Used(), "It was interrupted.", is_blameless=True)
+            except DatabaseError:
+                self._left += left
+                raise
 
-        if dropped:
+        if left:
             self._unless_away(give_back)
 
     def _forget_job(self, claim: Claim) -> None:
@@ -233,7 +248,10 @@ class WorkerLoop:
         slice_end = self._slices[claim.job_id]
         self._not_begun.pop(claim.job_id, None)
         try:
-            return live(JobContext(self._harvester, claim, slice_end, harvest), self._held)
+            performed = live(JobContext(self._harvester, claim, slice_end, harvest), self._held)
+            if performed.is_left:
+                self._left.append(claim)
+            return performed
         finally:
             # Another thread may have claimed the same job again.
             if self._slices.get(claim.job_id) is slice_end:
