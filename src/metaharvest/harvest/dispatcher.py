@@ -12,10 +12,8 @@ from functools import partial
 from math import inf
 from urllib.parse import urlsplit
 
-from sqlalchemy import Engine
-
 from metaharvest import reports
-from metaharvest.config.settings import HttpSettings, Settings
+from metaharvest.config.settings import HttpSettings
 from metaharvest.database.engine import database_errors, readers
 from metaharvest.errors import DatabaseError, RunLost, ScheduleError, SettingsError
 from metaharvest.fetch.client import Fetcher
@@ -26,22 +24,20 @@ from metaharvest.harvest.checks.checker import Checker
 from metaharvest.harvest.context import Chosen, Group, Progress, RunContext
 from metaharvest.harvest.deadlines import Deadlines
 from metaharvest.harvest.event_loop import RunLoop
-from metaharvest.harvest.limits import RunLimits
 from metaharvest.harvest.live import LiveProgress, SiteStops, Watch
 from metaharvest.harvest.origin_turns import OriginTurns
+from metaharvest.harvest.setup import HarvestSetup
 from metaharvest.harvest.site import harvest_site
 from metaharvest.harvest.site_target import RunTargets
 from metaharvest.harvest.tasks import held_for, in_background, in_thread, side_by_side
 from metaharvest.journal.internal_errors import is_no_memory
-from metaharvest.journal.journal import Clock, Journal
+from metaharvest.journal.journal import Journal
 from metaharvest.ledger.spot_check_rows import sites_to_look_at
 from metaharvest.model import Finding, SameOrigin, Site, SiteRunKind
 from metaharvest.sites.origin_names import sites_of_one_origin
 from metaharvest.sites.rows import BrokenSite
-from metaharvest.sources.lookup import SourceFor
 from metaharvest.targets.base import Target
 from metaharvest.targets.interruption import interrupted_by
-from metaharvest.targets.lookup import Targets
 from metaharvest.targets.nothing import NoTarget
 
 log = logging.getLogger(__name__)
@@ -59,16 +55,11 @@ class Dispatcher:
     `full`: the sites whose source repositories list all of their records. `leases`: other processes ask the same hosts.
     """
 
-    settings: Settings
+    setup: HarvestSetup
     http: HttpSettings
-    engine: Engine
     journal: Journal
-    targets: Targets
-    source: SourceFor
     progress: Progress
-    clock: Clock
     deadlines: Deadlines
-    limits: RunLimits
     full: frozenset[int] = frozenset()
     leases: HostLeases | None = None
     site_stops: SiteStops = field(default_factory=SiteStops)
@@ -85,7 +76,7 @@ class Dispatcher:
 
         async def harvest() -> None:
             async with self._context(sites, to_retry, {site.name: site.site_id for site, _ in chosen}) as ctx:
-                origins = sites_of_one_origin(sites, self.settings.target_of)
+                origins = sites_of_one_origin(sites, self.setup.settings.target_of)
                 enabled = frozenset(site.site_id for site in sites if site.enabled)
                 not_begun.append(await self._harvest_all(chosen, origins, enabled, ctx))
 
@@ -126,20 +117,22 @@ class Dispatcher:
 
         `chosen` are the numbers of the first sites by name.
         """
-        harvester = self.settings.harvester
+        settings, limits, harvester = self.setup.settings, self.setup.limits, self.setup.settings.harvester
         administrator = next(iter(harvester.administrators), None)
-        with RunTargets(self.targets, readers(self.engine)) as targets:
+        with RunTargets(self.setup.targets, readers(self.setup.engine)) as targets:
             async with (
                 Fetcher(
                     self.http,
                     name=harvester.name,
                     administrator=administrator,
                     at_once=harvester.workers,
-                    memory=MemoryBudget(self.limits.memory),
+                    memory=MemoryBudget(limits.memory),
                     leases=self.leases,
                 ) as fetcher,
                 Checker(
-                    self.settings.validation, self.limits.check, partial(reports.make_ready, self.settings)
+                    settings.validation,
+                    limits.check,
+                    partial(reports.make_ready, settings),
                 ) as checker,
             ):
                 loop = asyncio.get_running_loop()
@@ -150,23 +143,23 @@ class Dispatcher:
                         loop.call_soon_threadsafe(fetcher.memory.give_back, size)
 
                 self.journal.on_stored(stored)
-                progress = LiveProgress(self.progress, chosen, self.clock)
+                progress = LiveProgress(self.progress, chosen, self.setup.clock)
                 ctx = RunContext(
-                    self.settings,
-                    self.engine,
+                    settings,
+                    self.setup.engine,
                     self.journal,
                     targets,
                     fetcher,
                     checker,
                     progress,
-                    self.clock,
+                    self.setup.clock,
                     {site.site_id: site.name for site in sites},
                     to_retry,
                     self.deadlines,
-                    self.limits.batch,
+                    limits.batch,
                     await in_thread(self._to_look_at),
                 )
-                watch = Watch(self.journal, progress, self.deadlines.stop, self.site_stops, self.limits.watch_seconds)
+                watch = Watch(self.journal, progress, self.deadlines.stop, self.site_stops, limits.watch_seconds)
                 with self.deadlines.stop.calling(fetcher.end_waiting):
                     async with in_background(watch.keep()):
                         yield ctx
@@ -190,7 +183,7 @@ class Dispatcher:
             to_look_at=await in_thread(self._to_look_at),
             used_seconds=group.used_seconds,
         )
-        origins = sites_of_one_origin(group.sites, self.settings.target_of)
+        origins = sites_of_one_origin(group.sites, self.setup.settings.target_of)
         enabled = frozenset(site.site_id for site in group.sites if site.enabled)
         turns = OriginTurns(len(group.chosen))
         async with side_by_side() as tasks:
@@ -223,9 +216,9 @@ class Dispatcher:
 
     def _to_look_at(self) -> Collection[int]:
         """The sites with due spot checks: one question for all sites, as few have any."""
-        if not self.settings.harvester.look_again:
+        if not self.setup.settings.harvester.look_again:
             return ()
-        with database_errors(self.engine), readers(self.engine)() as session:
+        with database_errors(self.setup.engine), readers(self.setup.engine)() as session:
             return sites_to_look_at(session, self.journal.today)
 
     async def _harvest_all(
@@ -235,8 +228,8 @@ class Dispatcher:
 
         The sites of one host never hold all places: a hanging host does not block the others.
         """
-        at_once = FairLimiter(self.limits.sites_at_once, Waiting())
-        with_slow_ones = FairLimiter(4 * self.limits.sites_at_once, Waiting())
+        at_once = FairLimiter(self.setup.limits.sites_at_once, Waiting())
+        with_slow_ones = FairLimiter(4 * self.setup.limits.sites_at_once, Waiting())
         not_begun: list[str] = []
 
         async def harvest(site: Site | BrokenSite, kind: SiteRunKind, turns: OriginTurns) -> None:
@@ -247,7 +240,7 @@ class Dispatcher:
             host, turns = host_of(sites[0][0]), OriginTurns(len(sites))
             async with (
                 held_for(FairPlace(with_slow_ones, host), inf),
-                held_for(FairPlace(at_once, host), self.limits.site_seconds),
+                held_for(FairPlace(at_once, host), self.setup.limits.site_seconds),
                 side_by_side() as tasks,
             ):
                 for site, kind in sites:
@@ -283,23 +276,23 @@ class Dispatcher:
     def _goes_nowhere(self, site: Site) -> bool:
         """True if the site has no target: then its part of the run is a rehearsal."""
         with suppress(SettingsError):  # it is reported where the target is opened
-            return isinstance(self.targets.of(site.name), NoTarget)
+            return isinstance(self.setup.targets.of(site.name), NoTarget)
         return False
 
     async def _harvest_or_retry(self, site: Site, kind: SiteRunKind, ctx: RunContext) -> None:
-        deadlines = ctx.deadlines.after_site(self.settings.harvester.site_deadline, ctx.used_seconds)
+        deadlines = ctx.deadlines.after_site(self.setup.settings.harvester.site_deadline, ctx.used_seconds)
         given_up = partial(ctx.journal.no_room_for, site.site_id)
         site_stop = self.site_stops.of(site.site_id)
         deadlines = replace(deadlines, given_up=given_up, site_stop=site_stop)
         ctx = replace(ctx, deadlines=deadlines, full=ctx.full or site.site_id in self.full)
         ctx.progress.site_began(site.name)
-        site = self.settings.applied_to(site)
+        site = self.setup.settings.applied_to(site)
         if self._goes_nowhere(site):
             if kind is SiteRunKind.RETRY:
                 return  # failed documents are retried once there is a target
             site, ctx = site.for_rehearsal(), replace(ctx, same_origin=ctx.same_origin.for_rehearsal())
         try:
-            source = self.source(site, ctx.fetcher.until_stopped(ctx.deadlines))
+            source = self.setup.source(site, ctx.fetcher.until_stopped(ctx.deadlines))
         except ScheduleError as error:
             finding = Finding("site.row", str(error))
             await ctx.journal.site_broken(

@@ -22,12 +22,11 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Engine
 
 from metaharvest import reports
-from metaharvest.config.settings import Settings
 from metaharvest.database.engine import database_errors, readers, require_current, run_lock, writers
 from metaharvest.errors import ScheduleError
 from metaharvest.harvest.deadlines import Deadlines, StopSignal
-from metaharvest.harvest.limits import RunLimits
-from metaharvest.journal.journal import Clock, Journal
+from metaharvest.harvest.setup import HarvestSetup
+from metaharvest.journal.journal import Journal
 from metaharvest.journal.runs import finished_before
 from metaharvest.journal.taken_requests import NO_REQUESTS, TakenRequests
 from metaharvest.ledger import retries
@@ -37,8 +36,6 @@ from metaharvest.model.requests import HarvestScope
 from metaharvest.sites.due import due_since, is_due
 from metaharvest.sites.registry import read_sites
 from metaharvest.sites.rows import BrokenSite
-from metaharvest.sources.lookup import SourceFor, source_for
-from metaharvest.targets.lookup import Targets
 
 if TYPE_CHECKING:
     from metaharvest.harvest.context import Chosen, Progress
@@ -72,17 +69,7 @@ class RunResult:
     cut_short: str = ""
 
 
-def run_once(
-    settings: Settings,
-    engine: Engine,
-    targets: Targets,
-    request: RunRequest,
-    clock: Clock,
-    progress: Progress,
-    source: SourceFor = source_for,
-    stop: StopSignal | None = None,
-    limits: RunLimits | None = None,
-) -> RunResult:
+def run_once(setup: HarvestSetup, request: RunRequest, progress: Progress, stop: StopSignal | None = None) -> RunResult:
     """Harvest every site that is due or has documents to retry, or the requested sites.
 
     Raises SettingsError if the settings name something unusable, LockHeld if another run is under way, ScheduleError
@@ -90,7 +77,8 @@ def run_once(
     is set, or the run's deadline has passed, work under way is finished, the rest is deferred, and the run ends as
     usual.
     """
-    http, limits = settings.network_policy(), limits or RunLimits()
+    settings, engine, clock = setup.settings, setup.engine, setup.clock
+    http = settings.network_policy()
     require_current(engine)
     delivering = reports.DeliveringRun(clock(), request.today)
     deadlines = Deadlines(stop or StopSignal()).after_run(settings.harvester.run_deadline)
@@ -98,7 +86,7 @@ def run_once(
     with run_lock(engine) as lock:
         sites = _read_schedule(engine)
         _check_names(sites, request.names)
-        with Journal(engine, settings, targets, clock, request.today, lock, limits.group) as journal:
+        with Journal(engine, settings, setup.targets, clock, request.today, lock, setup.limits.group) as journal:
             asked = _take_requests(journal, request, sites)
             chosen, to_retry = _chosen(engine, sites, request, journal, asked)
             cut_short = ""
@@ -107,9 +95,7 @@ def run_once(
                 from metaharvest.harvest.dispatcher import Dispatcher
 
                 full = frozenset(site.site_id for site in sites) if request.full else asked.everything
-                dispatcher = Dispatcher(
-                    settings, http, engine, journal, targets, source, progress, clock, deadlines, limits, full
-                )
+                dispatcher = Dispatcher(setup, http, journal, progress, deadlines, full)
                 not_begun = dispatcher.harvest(chosen, sites, to_retry)
                 if why := deadlines.cut_short():
                     cut_short = journal.cut_short(why, not_begun)

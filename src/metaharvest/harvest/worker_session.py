@@ -13,29 +13,23 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Engine
-
-from metaharvest.config.settings import Settings
 from metaharvest.database.engine import database_errors, readers
 from metaharvest.database.host_leases import HostLeases
 from metaharvest.errors import SettingsError
 from metaharvest.harvest.context import Chosen, Group, Progress
 from metaharvest.harvest.deadlines import Deadlines, StopSignal
-from metaharvest.harvest.limits import RunLimits
 from metaharvest.harvest.live import SiteStops
 from metaharvest.harvest.run import afresh
+from metaharvest.harvest.setup import HarvestSetup
 from metaharvest.harvest.tasks import in_thread
 from metaharvest.jobs.claims import Claim, HeldClaims
 from metaharvest.jobs.policy import MOST_ATTEMPTS
 from metaharvest.journal import runs, taken_requests
-from metaharvest.journal.journal import Clock
 from metaharvest.journal.workers_journal import RunOfWorkers, WorkersJournal
 from metaharvest.ledger import retries
 from metaharvest.model import Finding, Site, SiteRunKind, SiteRunStatus
 from metaharvest.sites.registry import read_sites
 from metaharvest.sites.rows import BrokenSite
-from metaharvest.sources.lookup import SourceFor
-from metaharvest.targets.lookup import Targets
 from metaharvest.targets.nothing import NoTarget
 
 if TYPE_CHECKING:
@@ -169,12 +163,7 @@ HarvestJob = Callable[[Claim, SliceEnd], Coroutine[None, None, bool]]
 class WorkerSession:
     """The harvest of many jobs of one run by a worker: they share a client, checks and a journal, as in a run alone."""
 
-    settings: Settings
-    engine: Engine
-    targets: Targets
-    clock: Clock
-    source: SourceFor
-    limits: RunLimits
+    setup: HarvestSetup
     run: RunOfWorkers
     held: HeldClaims
     stop: StopSignal = field(default_factory=StopSignal)
@@ -189,23 +178,25 @@ class WorkerSession:
         # Imported here: the end of a run needs neither a client nor a validator.
         from metaharvest.harvest.dispatcher import Dispatcher
 
-        limits, is_over = self.limits, self.slices.is_over
+        its = self.setup
         with WorkersJournal(
-            self.engine, self.settings, self.targets, self.clock, self.run, self.held, is_over, limits.group
+            its.engine,
+            its.settings,
+            its.targets,
+            its.clock,
+            self.run,
+            self.held,
+            self.slices.is_over,
+            its.limits.group,
         ) as journal:
             dispatcher = Dispatcher(
-                self.settings,
-                self.settings.network_policy(),
-                self.engine,
+                its,
+                its.settings.network_policy(),
                 journal,
-                self.targets,
-                self.source,
                 _SliceProgress(self.slices),
-                self.clock,
                 Deadlines(self.stop),
-                limits,
                 site_stops=self.site_stops,
-                leases=HostLeases(self.engine),
+                leases=HostLeases(its.engine),
             )
 
             async def with_groups(harvest_group: HarvestGroup) -> None:
@@ -256,12 +247,12 @@ class WorkerSession:
         The sites of one origin go to one target, or none.
         """
         with suppress(SettingsError):  # it is reported where the target is opened
-            return any(isinstance(self.targets.of(site.name), NoTarget) for site in sites)
+            return any(isinstance(self.setup.targets.of(site.name), NoTarget) for site in sites)
         return False
 
     def _read(self, work: SiteWork) -> tuple[list[Site | BrokenSite], Collection[int], Sequence[Chosen]]:
         """All sites, the sites with documents to try again, and the sites of the job that are left to harvest."""
-        with database_errors(self.engine), readers(self.engine)() as session:
+        with database_errors(self.setup.engine), readers(self.setup.engine)() as session:
             sites = read_sites(session)
             to_retry = retries.sites_to_retry(session, self.run.today)
             ended = runs.ended_site_runs(session, self.run.run_id, work.sites)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from metaharvest.harvest.deadlines import StopSignal
     from metaharvest.harvest.limits import RunLimits as RunLimits
     from metaharvest.harvest.run import RunRequest, RunResult
+    from metaharvest.harvest.setup import HarvestSetup
     from metaharvest.queries.runs import RunRecord
     from metaharvest.rehearsal.check import CheckOptions, GivenRun
     from metaharvest.rehearsal.dry_run import Rehearsal
@@ -187,15 +188,20 @@ class Harvester:
 
     # -- runs
 
+    @property
+    def setup(self) -> HarvestSetup:
+        """The parts with which runs and workers harvest. Raises SettingsError, DatabaseError."""
+        from metaharvest.harvest.setup import HarvestSetup
+
+        return HarvestSetup(self.settings, self.engine, self.targets, self.source, self.now, self.limits)
+
     def run(self, request: RunRequest, progress: Progress | None = None, stop: StopSignal | None = None) -> RunResult:
         """Harvest the sites that are due, or the requested ones; see `run_once` for the errors."""
         from metaharvest.harvest.context import Progress
         from metaharvest.harvest.run import run_once
 
         progress = progress or Progress()
-        return run_once(
-            self.settings, self.engine, self.targets, request, self.now, progress, self.source, stop, self.limits
-        )
+        return run_once(self.setup, request, progress, stop)
 
     def harvest_site(self, site_id: int, progress: Progress | None = None, stop: StopSignal | None = None) -> RunResult:
         """Run this site alone, due or not. Raises ScheduleError if there is none, or it is off."""

@@ -172,17 +172,7 @@ class WorkerLoop:
                 else:
                     self._live(claim)
             return
-        harvester = self._harvester
-        session = WorkerSession(
-            harvester.settings,
-            harvester.engine,
-            harvester.targets,
-            harvester.now,
-            harvester.source,
-            harvester.limits,
-            run,
-            self._held,
-        )
+        session = WorkerSession(self._harvester.setup, run, self._held)
 
         async def lead(harvest_job: HarvestJob) -> None:
             await self._lead(session, harvest_job, claimed)
