@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from metaharvest.pipeline import east_asian
 from metaharvest.pipeline.duplicates.titles import Title, folded, spelt, title_form, word_set, words_of
 
 _MOST_TITLES = 4
@@ -21,7 +21,6 @@ _PARTICLES = word_set(
     "van von vom zu zur der den de la le du da das do dos del della di ten ter bin ibn al el af av und and y e jr sr"
 )
 _SUFFIXES = word_set("jr sr ii iii iv phd md")
-_CJK_NAME = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
 _UNIQUE = ("handle", "arxiv", "pmid", "pmcid", "urn")
 """Schemes of identifiers that name one output."""
 _WEAK = ("url", "oai", "other")
@@ -195,7 +194,7 @@ def _name(name: str, family: str | None, given: str | None, kind: str) -> Name:
         return Name(name, frozenset([" ".join(words_of(name))]) - {""}, "")
     if family is None:
         family, given = _parts(name)
-    if _CJK_NAME.search(family):
+    if east_asian.LETTER.search(family):
         return Name(family, frozenset(["".join(words_of(family + (given or "")))]), "")
     words = frozenset(spelt(word) for word in words_of(family) if len(word) > 1 and word not in _PARTICLES)
     others = frozenset(spelt(word) for word in words_of(given or "") if len(word) > 1)
@@ -210,6 +209,6 @@ def _parts(name: str) -> tuple[str, str]:
     words = name.replace(",", " ").split()
     if len(words) > 2 and words[-1].casefold().strip(".") in _SUFFIXES:
         words.pop()
-    if len(words) > 1 and len(words[-1].rstrip(".")) <= 2 and not _CJK_NAME.search(name):
+    if len(words) > 1 and len(words[-1].rstrip(".")) <= 2 and not east_asian.LETTER.search(name):
         return words[0], words[-1]  # "Rivera J."
     return (words[-1], " ".join(words[:-1])) if words else ("", "")

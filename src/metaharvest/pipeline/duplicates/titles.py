@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from metaharvest.pipeline import east_asian
+
 _LONGEST = 1000
 """The characters of a title that are read."""
 _FORMS = 10_000
@@ -20,7 +22,6 @@ _MARKUP = re.compile(r"\\[a-zA-Z]{1,30}|[\\^_]")  # bounded: 30 characters
 _APOSTROPHE = re.compile("['’ʼ`´‘\u00ad]")
 _WORD = re.compile(r"[^\W_]+")
 _SUBTITLE = re.compile(r"[:：?？!]\s|：|\s[-–—]{1,2}\s|;\s|\.\s(?=[A-ZÄÖÜÉ])|—")
-_CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -196,7 +197,7 @@ def title_form(title: str) -> Title:
         derived=derived,
         is_generic=_is_generic(text),
         is_periodical=not _PERIODICAL.isdisjoint(words),
-        is_cjk=_CJK.search(text) is not None,
+        is_cjk=east_asian.LETTER.search(text) is not None,
     )
 
 
@@ -290,6 +291,6 @@ def _meaning(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(
         word
         for word in words
-        if word not in STOP_WORDS and word not in _ORDINAL and (len(word) > 1 or _CJK.match(word))
+        if word not in STOP_WORDS and word not in _ORDINAL and (len(word) > 1 or east_asian.LETTER.match(word))
         if not _ORDINAL_NUMBER.fullmatch(word)
     )

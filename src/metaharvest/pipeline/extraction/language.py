@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any
 
 from metaharvest.model.outputs import Output
+from metaharvest.pipeline import east_asian
 
 UNKNOWN = "und"
 """The code of ISO 639 for a language that is not known."""
@@ -36,7 +37,6 @@ _FOLDED = {"ms": "id", "no": "nb", "nn": "nb", "nob": "nb", "nor": "nb", "nno": 
 
 _ADDRESS = re.compile(r"https?://\S{1,500}|\S{1,100}@\S{1,100}|\b10\.\d{4,9}/\S{1,200}")
 _LETTERS = re.compile(r"[^\W\d_]")
-_WIDE = re.compile("[\u2e80-\ud7af]")
 _KANA = re.compile("[\u3040-\u30ff]")
 _HANGUL = re.compile("[\uac00-\ud7af]")
 _CANDIDATES = 5
@@ -80,7 +80,7 @@ def detected(text: str) -> Language:
     if "/" in sample or "@" in sample:
         sample = _ADDRESS.sub(" ", sample)
     sample = " ".join(sample.split())
-    wide = 0 if sample.isascii() else len(_WIDE.findall(sample))
+    wide = 0 if sample.isascii() else len(east_asian.CHARACTER.findall(sample))
     # Without wide characters it is enough to know that there are enough letters.
     letters = sum(1 for _ in islice(_LETTERS.finditer(sample), None if wide else _FEWEST_LETTERS))
     if letters + 2 * wide < _FEWEST_LETTERS:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from metaharvest.pipeline import east_asian
 from metaharvest.pipeline.extraction.citation import Reference, years_in
 from metaharvest.pipeline.title_keys import plain
 
@@ -26,7 +27,6 @@ _NUMBERED = re.compile(
     r"(\d{1,4}|[ivx]{1,5})\b"
 )
 _DIGITS = re.compile(r"(?<!\S)\d{1,6}(?!\S)")
-_CJK = re.compile("[\u2e80-\ud7af]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class _ReferenceText:
             return 0.0
         if any(number not in self._words for number in _DIGITS.findall(title)):
             return 0.0
-        letters = 3 * len(title) if _CJK.search(title) else len(title)
+        letters = 3 * len(title) if east_asian.CHARACTER.search(title) else len(title)
         if letters < _FEW_LETTERS or (" " not in title and letters < 2 * _FEW_LETTERS):
             return float(fuzz.ratio(title, self._title, score_cutoff=_SURE))
         return float(fuzz.partial_ratio(title, self._plain, score_cutoff=LOWEST))
@@ -117,6 +117,6 @@ class _ReferenceText:
         words = plain(name).split()
         if not words:
             return False
-        if _CJK.search(name):
+        if east_asian.CHARACTER.search(name):
             return "".join(words) in self._squeezed
         return all(word in self._words for word in words) or (len(words) > 1 and words[-1] in self._words)
