@@ -61,46 +61,18 @@ def application(
     """The application that publishes with this provider and these pages, has this console at /console, and this API."""
 
     async def oai(request: Request) -> Response:
-        if not request.url.query and request.method != "POST" and _is_browser(request.headers.get("accept", "")):
-            if request.url.path.endswith("/"):
-                return RedirectResponse("../oai", headers=_HEADERS)
-            return HTMLResponse(try_it.page(provider.public), headers={**_HEADERS, "Vary": "Accept"})
-        text = request.url.query
-        if request.method == "POST":
-            body = await _body(request)
-            if body is None:
-                return _sentence(413, f"A request has at most {_MOST_BYTES:,} bytes.")
-            text = "&".join(filter(None, (text, body)))
-        return await _in_turn(provider, text, request)
-
-    async def form(request: Request) -> Response:
-        """Redirect to the request of a form, without the fields that are empty."""
-        query = urlencode([(name, value) for name, value in request.query_params.multi_items() if value.strip()])
-        return RedirectResponse(f"../oai?{query}", 303, headers=_HEADERS)
-
-    async def no_icon(_request: Request) -> Response:
-        """Browsers ask for it, and report an answer 404 as an error of the page."""
-        return Response(status_code=204, headers=_HEADERS)
-
-    async def refused(_request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        answer = _sentence(error.status_code, f"{error.detail}.")
-        answer.headers.update(error.headers or {})
-        return answer
-
-    async def failed(_request: Request, _error: Exception) -> Response:
-        return _sentence(500, UNEXPECTED_ERROR)
+        return await _oai(provider, request)
 
     made = Starlette(
         routes=[
-            Route("/favicon.ico", no_icon),
+            Route("/favicon.ico", _no_icon),
             Route("/oai", oai, methods=["GET", "POST"]),
             # A redirect would name the host of the request, which anybody may make up.
             Route("/oai/", oai, methods=["GET", "POST"]),
-            Route("/oai/try", form),
+            Route("/oai/try", _form),
             *pages.routes(),
         ],
-        exception_handlers={HTTPException: refused, Exception: failed},
+        exception_handlers={HTTPException: _refused, Exception: _failed},
     )
     made.router.redirect_slashes = False
     root = urlsplit(provider.public.base_url).path.removesuffix("/oai")
@@ -120,6 +92,42 @@ def application(
             await made(scope, receive, send)
 
     return with_time_limit(with_path, _HEADERS)
+
+
+async def _oai(provider: Provider, request: Request) -> Response:
+    if not request.url.query and request.method != "POST" and _is_browser(request.headers.get("accept", "")):
+        if request.url.path.endswith("/"):
+            return RedirectResponse("../oai", headers=_HEADERS)
+        return HTMLResponse(try_it.page(provider.public), headers={**_HEADERS, "Vary": "Accept"})
+    text = request.url.query
+    if request.method == "POST":
+        body = await _body(request)
+        if body is None:
+            return _sentence(413, f"A request has at most {_MOST_BYTES:,} bytes.")
+        text = "&".join(filter(None, (text, body)))
+    return await _in_turn(provider, text, request)
+
+
+async def _form(request: Request) -> Response:
+    """Redirect to the request of a form, without the fields that are empty."""
+    query = urlencode([(name, value) for name, value in request.query_params.multi_items() if value.strip()])
+    return RedirectResponse(f"../oai?{query}", 303, headers=_HEADERS)
+
+
+async def _no_icon(_request: Request) -> Response:
+    """Browsers ask for it, and report an answer 404 as an error of the page."""
+    return Response(status_code=204, headers=_HEADERS)
+
+
+async def _refused(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    answer = _sentence(error.status_code, f"{error.detail}.")
+    answer.headers.update(error.headers or {})
+    return answer
+
+
+async def _failed(_request: Request, _error: Exception) -> Response:
+    return _sentence(500, UNEXPECTED_ERROR)
 
 
 async def _in_turn(provider: Provider, text: str, request: Request) -> Response:
