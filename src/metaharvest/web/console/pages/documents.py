@@ -51,7 +51,7 @@ def show(visit: Visit) -> Response:
     words = one_line(query.get("q", "")).strip()
     with visit.harvester.reading() as session:
         sites = _sites(visit, session)
-        wanted = _filter(visit, sites)
+        wanted = _filter(visit, sites, is_search=bool(words))
         after = query.get("after", "")
         page = _page(visit, session, words, wanted, sites)
     return visit.render(
@@ -104,7 +104,7 @@ def _page(visit: Visit, session: Session, words: str, wanted: DocumentFilter, si
 def send(visit: Visit) -> Response:
     """All documents that the filters let through, as a table."""
     with visit.harvester.reading() as session:
-        wanted = _filter(visit, _sites(visit, session))
+        wanted = _filter(visit, _sites(visit, session), is_search=False)
     chunks = listed_documents_table(visit.harvester, wanted)
     return visit.stream(chunks, "documents.csv", "text/csv; charset=utf-8")
 
@@ -117,14 +117,14 @@ def _sites(visit: Visit, session: Session) -> dict[int, str]:
     return registered
 
 
-def _filter(visit: Visit, sites: dict[int, str]) -> DocumentFilter:
+def _filter(visit: Visit, sites: dict[int, str], *, is_search: bool) -> DocumentFilter:
     """The filter in the address. A contact always sees one site, or searches the own ones."""
     query = visit.query
     site = query.get("site") or None
     if visit.visitor.role is Role.CONTACT:
         if site is not None and site not in sites.values():
             raise NotFound(_NO_SITE)
-        if site is None and not query.get("q", "").strip():
+        if site is None and not is_search:
             site = min(sites.values(), key=str.casefold, default=None)
         if not sites:
             raise NotFound(_NO_SITE)
