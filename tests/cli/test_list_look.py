@@ -57,6 +57,13 @@ def test_every_problem_is_told_with_its_line_as_the_harvest_would(tmp_path: Path
     assert (told_json["valid"], told_json["listed"]) == (False, 0)
 
 
+def test_problems_of_one_kind_in_one_list_are_all_printed(tmp_path: Path) -> None:
+    path = put(tmp_path, "list.xml", ("a.1.one", "1.xml"), ("a.2.two", "2.xml"))
+    printed = said("list", "validate", path).out
+    assert [docid in printed for docid in ("a.1.one", "a.2.two")] == [True, True]
+    assert ("'one'" in printed, "'two'" in printed) == (True, True)
+
+
 def test_a_docid_that_is_listed_twice_is_a_warning_as_in_the_harvest(tmp_path: Path) -> None:
     path = put(tmp_path, "list.xml", ("a.1.1", "1.xml"), ("a.1.1", "2.xml"), ("a.1.2", "3.xml"))
     told = said("list", "validate", path)

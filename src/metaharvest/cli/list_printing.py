@@ -25,7 +25,7 @@ _MOST_FINDINGS = 50
 _MOST_PLACES = 5
 """The files that are named after the first one with the same problem."""
 
-_QUOTED = re.compile("'[^']*'")
+_QUOTED = re.compile(r"(?<!\w)'[^']*'")
 _MOST_CHANGES = 200
 _SHOWN = {
     Change.ADDED: "new",
@@ -62,7 +62,9 @@ def print_findings(findings: Iterable[tuple[str, Finding]], *, are_paths: bool =
     files = {file for file, _ in found}
     same: dict[tuple[str, ...], list[tuple[str, Finding]]] = {}
     for file, finding in found:
-        same.setdefault(_problem(finding, files), []).append((file, finding))
+        # All findings of one list or repository have one place: each is printed.
+        problem = _problem(finding, files) if len(files) > 1 else (str(len(same)),)
+        same.setdefault(problem, []).append((file, finding))
     printer, rules = FindingPrinter(), Counter[str]()
     for (file, finding), *others in same.values():
         rules[finding.rule] += 1
