@@ -102,3 +102,26 @@ def test_a_turn_of_another_address_is_not_behind_those_of_one_that_has_its_half(
 )
 def test_addresses_of_one_network_of_64_bits_belong_to_one_client(one: str, other: str, is_same: bool) -> None:
     assert (client_of(one) == client_of(other)) == is_same
+
+
+def test_requests_of_one_address_that_wait_keep_no_other_address_out() -> None:
+    turns = Turns(4)
+
+    async def asked(address: str) -> None:
+        async with turns.turn_without_thread(address, 10):
+            await asyncio.sleep(0)
+
+    async def all_asked() -> None:
+        with turns.turn("192.0.2.1", 0), turns.turn("192.0.2.1", 0):
+            waiting = [asyncio.create_task(asked("192.0.2.1")) for _ in range(120)]
+            await asyncio.sleep(0)
+            assert len(turns._waiting) == 50
+            with turns.turn("192.0.2.2", 0), turns.turn("192.0.2.3", 0):
+                others = [asyncio.create_task(asked(f"192.0.2.{number}")) for number in range(10, 70)]
+                await asyncio.sleep(0)
+                assert len(turns._waiting) == 100
+        ended = await asyncio.gather(*waiting, *others, return_exceptions=True)
+        assert [type(each) for each in ended].count(Busy) == 80
+
+    asyncio.run(all_asked())
+    assert (turns._waiting, turns._under_way) == ([], {})

@@ -16,7 +16,7 @@ _HOST_BITS = 64
 """The bits of an IPv6 address that a host chooses by itself: RFC 4291, section 2.5.4."""
 
 _MOST_WAITING = 100
-"""Requests that wait at a time; others are refused at once."""
+"""Requests that wait at a time, of one address at most half; others are refused at once."""
 
 
 class Busy(Exception):
@@ -66,14 +66,19 @@ class Turns:
             self._leave(waiting)
 
     def _enter(self, address: str, wake: Callable[[], object]) -> _Waiting:
-        """Wait for a turn. Raises Busy if too many requests do."""
+        """Take a turn, or wait for it. Raises Busy if too many requests wait."""
         waiting = _Waiting(client_of(address), wake)
         with self._lock:
-            if len(self._waiting) >= _MOST_WAITING:
-                raise Busy
             self._waiting.append(waiting)
             self._give_turns()
+            if waiting in self._waiting and self._is_crowded(waiting.client):
+                self._waiting.remove(waiting)
+                raise Busy
         return waiting
+
+    def _is_crowded(self, client: str) -> bool:
+        of_client = sum(each.client == client for each in self._waiting) if client else 0
+        return len(self._waiting) > _MOST_WAITING or of_client > _MOST_WAITING // 2
 
     def _leave(self, waiting: _Waiting) -> None:
         """End a turn, or the waiting for it."""
