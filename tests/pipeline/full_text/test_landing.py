@@ -126,6 +126,14 @@ def test_the_words_of_the_page_tell_a_supplement_from_the_paper() -> None:
     metas = "".join(f'<meta name="citation_pdf_url" content="{each}">' for each in galleys)
     body = '<a class="obj_galley_link_supplementary pdf" href="/article/view/12/3">Questionnaire</a>'
     assert found(body, head=metas) == [*reversed(galleys)]
+    # The word "licence" may also be in the link to the paper: the file comes last, and is not left out.
+    one, two = "https://repo.example.org/files/dl/12", "https://repo.example.org/files/dl/13"
+    body = f'<a href="{one}">Full text (licence CC BY)</a>'
+    json = f'{{"encoding": [{{"contentUrl": "{one}", "encodingFormat": "application/pdf"}}]}}'
+    alternate = '<link rel=alternate type=application/pdf href="{}">'
+    for head in (alternate.format(one), f"<script type=application/ld+json>{json}</script>"):
+        assert found(body, head=head) == [one]
+        assert found(body, head=head + alternate.format(two)) == [two, one]
     closed, free = (f"/bitstream/handle/1/1234/{name}.pdf?isAllowed={name[0]}" for name in ("n", "y"))
     links = found(f'<a href="{closed}">a.pdf</a><a href="{free}">b.pdf</a>')
     assert [each.rpartition("=")[2] for each in links] == ["y", "n"]

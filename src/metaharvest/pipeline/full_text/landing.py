@@ -105,11 +105,11 @@ def read_page(content: bytes, url: str, *, link: str = "", charset: str | None =
     links = links_of(elements.anchors, elements.base)
     others = {known[1] if (known := file_of(each.address)) else each.address for each in links if is_other(each, title)}
     metas = sorted(_metas(elements), key=lambda each: each.url in others)
+    files = sorted([*_alternates(linked, elements.base), *_json_ld(elements)], key=lambda each: each.url in others)
     found = [
         *_signposted(linked, elements.base, others, [each.url for each in metas]),
         *metas,
-        *(each for each in _alternates(linked, elements.base) if each.url not in others),
-        *(each for each in _json_ld(elements) if each.url not in others),
+        *files,
         *_frames(elements),
         *best_anchors(links, elements.base, title),
         *_guessed(url, software),
