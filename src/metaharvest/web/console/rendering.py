@@ -19,7 +19,7 @@ from metaharvest.rules import RULES
 from metaharvest.text import clean
 
 _FOLDER = Path(__file__).parent / "templates"
-_BEGIN = re.compile(r"<(tr|th|td)(?=[ >])([^<>]*)")
+_BEGIN = re.compile(r"<(tr|th|td)(?=[\s>])([^<>]*)")
 _NO_LABEL = ("Choose", "Compare", "Action", "Actions")
 """Columns of boxes and buttons, which say themselves what they are."""
 
