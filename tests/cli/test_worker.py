@@ -21,3 +21,23 @@ def test_what_is_missing_is_a_sentence(harvester: Harvester, monkeypatch: pytest
     said = harvester("worker")
     assert (said.code, said.out) == (2, "")
     assert said.err.strip().endswith("Install it with `pip install 'metaharvest[workers]'`.")
+
+
+@on_one_database
+@pytest.mark.parametrize("address", ["ampq://kim:secret-word@x/", "amqp://kim:secret-word@x:abc/", ""])
+def test_a_wrong_address_behind_a_reference_is_a_sentence(
+    harvester: Harvester, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setenv("METAHARVEST_WORKERS__BROKER", "env:BROKER")
+    monkeypatch.setenv("BROKER", address)
+    wrong = (
+        "The address of the broker in env:BROKER ([workers] broker) is wrong: it must be an address like amqp://HOST/"
+    )
+    for command in ("worker", "coordinate"):
+        said = harvester(command)
+        assert (said.code, said.out) == (2, "")
+        assert said.err.startswith(wrong)
+        assert "secret-word" not in said.err
+    found = harvester("doctor").out
+    assert wrong in found
+    assert "No worker starts." in found

@@ -27,6 +27,9 @@ from metaharvest.model.identifiers import OAI_DOMAIN
 PING_PLACEHOLDERS = ("{status}", "{exit_code}", "{up_or_down}")
 """The placeholders of [monitoring] ping_url, replaced at the end of a run."""
 
+BROKER_ADDRESS = "it must be an address like amqp://HOST/, amqps://HOST/ or amqp://HOST:5672/"
+"""The second half of a sentence about an address for which `is_broker_address` is False."""
+
 _PROXY_SCHEMES = ("http", "https", "socks4", "socks4a", "socks5", "socks5h")
 """The kinds of proxies that libcurl can use."""
 
@@ -72,14 +75,17 @@ def check_ping_address(url: str) -> str:
     return url
 
 
+def is_broker_address(value: str) -> bool:
+    """True if `value` is an address of a broker: amqp:// or amqps://, a host, and a port, if any, that is a number."""
+    parts = url_parts(value)
+    return parts is not None and parts.scheme in ("amqp", "amqps")
+
+
 def _check_broker(value: str) -> str:
     """The address of a broker, or a reference to it: it has a password."""
-    if not value or is_reference(value):
+    if is_reference(value) or is_broker_address(value):
         return value
-    parts = url_parts(value)
-    if not parts or parts.scheme not in ("amqp", "amqps"):
-        raise ValueError(f"it must be an address that begins with amqp:// or amqps://, or {HOW_TO_REFER}")
-    return value
+    raise ValueError(f"{BROKER_ADDRESS}, or {HOW_TO_REFER}")
 
 
 def _check_ping_url(value: str) -> str:

@@ -8,6 +8,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from metaharvest.config.field_types import BROKER_ADDRESS, is_broker_address
+from metaharvest.config.secret_references import is_reference, resolve_secret
+from metaharvest.config.settings import Settings
+from metaharvest.errors import SettingsError
 from metaharvest.text import one_line
 
 if TYPE_CHECKING:
@@ -24,6 +28,18 @@ _CORRECT = (
     "Correct the address, or in RabbitMQ the user, its permissions, its virtual host, or a limit: docs/scaling.md has "
     "the commands"
 )
+
+
+def address_of(settings: Settings) -> str:
+    """The address of the broker, also where the settings have a reference to it.
+
+    Raises SettingsError if it cannot be read, or is no address of a broker.
+    """
+    named = settings.workers.broker
+    address = resolve_secret(named, settings.folder) if is_reference(named) else named
+    if not is_broker_address(address):
+        raise SettingsError(f"The address of the broker in {named} ([workers] broker) is wrong: {BROKER_ADDRESS}.")
+    return address
 
 
 @contextmanager

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 
 from sqlalchemy.orm import Session
 
-from metaharvest.config.secret_references import is_reference, resolve_secret
 from metaharvest.config.settings import Settings
 from metaharvest.database.clock import database_now
 from metaharvest.errors import SettingsError
@@ -72,12 +71,10 @@ def check_clock(machine: datetime, database: datetime) -> Iterator[Check]:
 
 def _broker(settings: Settings) -> Check:
     try:
-        address = settings.workers.broker
-        if is_reference(address):
-            address = resolve_secret(address, settings.folder)
+        address = broker.address_of(settings)
         import amqp  # noqa: F401 - an extra of this program
     except SettingsError as error:
-        return problem("broker", str(error))
+        return problem("broker", f"{error} No worker starts.")
     except ModuleNotFoundError:
         return problem("broker", "Celery is not installed. Install it with `pip install 'metaharvest[workers]'`.")
     try:

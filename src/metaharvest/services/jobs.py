@@ -44,14 +44,13 @@ def coordinate(harvester: Harvester) -> Tick:
     return replace(done, ready=done.ready + pipeline.make_jobs(harvester))
 
 
-def require_broker(harvester: Harvester) -> str:
-    """The address of the broker in the settings. Raises SettingsError if there is none."""
+def require_broker(harvester: Harvester) -> None:
+    """Raises SettingsError if the settings name no broker."""
     if not harvester.settings.workers.broker:
         raise SettingsError(
             'broker of [workers] is not set. Workers need RabbitMQ: write its address there, as "amqp://USER@HOST/", '
             f"or a reference to it. Without workers, one process harvests all sites ({todo('runs.start')})."
         )
-    return harvester.settings.workers.broker
 
 
 def listed(harvester: Harvester, wanted: JobFilter, limit: int, after: int | None = None) -> list[JobRecord]:

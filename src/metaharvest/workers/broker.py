@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from metaharvest.config.secret_references import is_reference, resolve_secret
 from metaharvest.errors import MetaharvestError
 from metaharvest.monitoring import broker
 from metaharvest.services.harvester import Harvester
@@ -27,9 +26,8 @@ _LOST_AFTER = 60
 
 def application(harvester: Harvester) -> Celery:
     """The Celery application for the broker in the settings. Raises SettingsError, MetaharvestError."""
-    address = require_broker(harvester)
-    if is_reference(address):
-        address = resolve_secret(address, harvester.settings.folder)
+    require_broker(harvester)
+    address = broker.address_of(harvester.settings)
     try:
         from celery import Celery
         from kombu.common import Broadcast
