@@ -7,12 +7,12 @@ from datetime import timedelta
 from itertools import islice
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import delete, event
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import DocumentTransfer, HarvestSiteSchedule, ReportOutbox
-from metaharvest.model import Finding, OutcomeKind
-from metaharvest.queries.documents import DocumentFilter, document_rows
+from metaharvest.database.models import DocumentTransfer, HarvestDocument, HarvestSiteSchedule, ReportOutbox
+from metaharvest.model import DocumentState, Finding, OutcomeKind
+from metaharvest.queries.documents import SORTED, DocumentFilter, document_page, document_rows
 from metaharvest.queries.log import LogFilter, log_entries
 from metaharvest.queries.outbox import newest_reports
 from metaharvest.queries.runs import run_record, run_summaries, with_trends
@@ -105,6 +105,32 @@ def test_a_page_of_documents_begins_after_the_last_one(session: Session, rows: J
         fail("Alder", f"A.{len(found)}", 1)
     assert found == [("Alder", "a.1.1"), ("Alder", "a.2.1"), ("birch", "b.1.1"), ("birch", "b.1.2")]
     assert list(islice(document_rows(session, wanted, TODAY, after=after), 1)) == []
+
+
+def test_pages_of_documents_skip_none_while_others_go(session: Session, rows: JournalRows) -> None:
+    site_run, listed = rows.site_run(rows.run(), rows.site("alder")), {f"a.{number}" for number in range(SORTED)}
+    session.add_all(
+        HarvestDocument(
+            site_schedule_id=site_run.site_schedule_id,
+            document_id=document_id,
+            revision=1,
+            document_url="",
+            document_type="",
+            state=DocumentState.HELD.value,
+        )
+        for document_id in listed
+    )
+    wanted = DocumentFilter("alder")
+    page, after = document_page(session, wanted, TODAY, 100, None)
+    found = [each.document_id for each in page]
+    session.execute(delete(HarvestDocument).where(HarvestDocument.document_id.in_(found[:2])))
+    while after is not None:
+        page, after = document_page(session, wanted, TODAY, 100, after)
+        found += [each.document_id for each in page]
+    assert sorted(found) == sorted(listed)
+    session.execute(delete(HarvestDocument).where(HarvestDocument.document_id.not_in(["a.2", "a.10"])))
+    page, after = document_page(session, wanted, TODAY, 2, None)
+    assert ([each.document_id for each in page], after) == (["a.2", "a.10"], None)
 
 
 def test_the_number_of_queries_about_sites_does_not_grow_with_them(session: Session, rows: JournalRows) -> None:

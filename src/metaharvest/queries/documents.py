@@ -119,18 +119,34 @@ def document_rows(
 ) -> Iterator[DocumentRow]:
     """The documents, site by site in the order of the names, each by scope, number and revision.
 
-    With a rule, each has only the findings of it. The next page begins `after` the last document of this one. Raises
+    With a limit or a cursor, they have the order of an index: it stays the same while documents come and go. With a
+    rule, each has only the findings of it. The next page begins `after` the last document of this one. Raises
     MetaharvestError for an unknown site or rule.
     """
     if wanted.rule == MISSING:  # the log has no row of a missing record: its list does not name it
         wanted = replace(wanted, rule=None, missing=True)
-    at_once = min(limit or DOCUMENTS_AT_ONCE, DOCUMENTS_AT_ONCE)
-    return islice(_rows(session, wanted, today, after, at_once), limit)
+    return islice(_rows(session, wanted, today, after, limit), limit)
+
+
+def document_page(
+    session: Session, wanted: DocumentFilter, today: date, limit: int, after: DocumentCursor | None
+) -> tuple[list[DocumentRow], DocumentCursor | None]:
+    """A page of the documents, and the cursor for the next one; None if there is none. Raises as `document_rows` does.
+
+    A list of one page is by scope, number and revision, a longer one in the order of an index.
+    """
+    rows = list(document_rows(session, wanted, today, limit=limit + 1, after=after))
+    if len(rows) > limit:
+        return rows[:limit], rows[limit - 1].cursor
+    if after is None:
+        rows.sort(key=lambda row: (_place(row.site_id, row.site), _in_order(row.cursor)))
+    return rows, None
 
 
 def _rows(
-    session: Session, wanted: DocumentFilter, today: date, after: DocumentCursor | None, at_once: int
+    session: Session, wanted: DocumentFilter, today: date, after: DocumentCursor | None, limit: int | None
 ) -> Iterator[DocumentRow]:
+    at_once = min(limit or DOCUMENTS_AT_ONCE, DOCUMENTS_AT_ONCE)
     if wanted.rule is not None:
         require_rule(session, wanted.rule)
     sites = sorted(_sites(session, wanted).items(), key=lambda site: _place(*site))
@@ -138,7 +154,9 @@ def _rows(
         sites = [site for site in sites if _place(*site) >= _place(after.site_id, after.site)]
     today = as_of(session, today)
     conditions = conditions_of(wanted, today)
-    if wanted.rule is None:
+    if wanted.rule is None and limit is None and after is None:
+        pages = _sorted_pages(session, [site for site, _ in sites], conditions, at_once)
+    elif wanted.rule is None:
         pages = _pages(session, [site for site, _ in sites], conditions, after, at_once)
     else:
         having = documents_with(session, wanted.rule)
@@ -220,6 +238,19 @@ SORTED = 500
 _ROWS = select(*columns(_ledger, _COLUMNS), MISSING_SINCE).order_by(_ledger.document_id, _ledger.revision)
 
 
+def _sorted_pages(
+    session: Session, sites: Sequence[int], conditions: Sequence[ColumnElement[bool]], at_once: int
+) -> Iterator[Sequence[_LedgerRow]]:
+    """As `_pages`, but fewer than SORTED rows of a site are in the order of documents."""
+    for site_id in sites:
+        query = _ROWS.where(_ledger.site_schedule_id == site_id, *conditions)
+        rows = session.execute(query.limit(SORTED)).all()
+        if len(rows) < SORTED:
+            yield from batches(sorted(rows, key=_in_order), at_once)
+        else:
+            yield from _pages(session, [site_id], conditions, None, at_once)
+
+
 def _pages(
     session: Session,
     sites: Sequence[int],
@@ -227,20 +258,10 @@ def _pages(
     after: DocumentCursor | None,
     at_once: int,
 ) -> Iterator[Sequence[_LedgerRow]]:
-    """The rows of these sites, in groups of this number of one site.
-
-    Fewer than SORTED rows of a site are in the order of documents, more of them in the order of an index.
-    """
+    """The rows of these sites in the order of an index, in groups of this number of one site."""
     for site_id in sites:
         begin = after if after is not None and after.site_id == site_id else None
         query = _ROWS.where(_ledger.site_schedule_id == site_id, *conditions)
-        rows = session.execute(query.limit(SORTED)).all()
-        if len(rows) < SORTED:
-            rows = sorted(rows, key=_in_order)
-            if begin is not None:
-                rows = [row for row in rows if _in_order(row) > _in_order(begin)]
-            yield from batches(rows, at_once)
-            continue
         page = session.execute(_following(query, begin).limit(at_once)).all()
         while page:
             yield page

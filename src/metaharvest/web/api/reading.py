@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from metaharvest.errors import MetaharvestError, RequestError
 from metaharvest.model.jobs import OPEN, JobState
 from metaharvest.queries import decisions as audit
-from metaharvest.queries.documents import DocumentCursor, DocumentFilter, document_rows
+from metaharvest.queries.documents import DocumentCursor, DocumentFilter, document_page
 from metaharvest.queries.figures import Per
 from metaharvest.queries.figures import figures as counted_figures
 from metaharvest.queries.history import document_history
@@ -145,10 +145,7 @@ def documents(call: Call) -> Answer:
             raise Problem(400, "The cursor belongs to another list. Leave it out to begin with the first page.")
         after = DocumentCursor(*values)
     with call.harvester.reading() as session:
-        rows = list(document_rows(session, wanted, call.harvester.today(), limit=query.limit + 1, after=after))
-    shown, last = rows[: query.limit], None
-    if len(rows) > query.limit:
-        last = shown[-1].cursor
+        shown, last = document_page(session, wanted, call.harvester.today(), query.limit, after)
     place = cursor_of(last.site, last.site_id, last.document_id, last.revision) if last else None
     return Answer(shown, place)
 

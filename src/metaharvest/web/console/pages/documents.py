@@ -18,7 +18,7 @@ from metaharvest.queries.document_search import (
     documents_with_rule,
     search_documents,
 )
-from metaharvest.queries.documents import DocumentCursor, DocumentFilter, DocumentRow, document_rows
+from metaharvest.queries.documents import DocumentCursor, DocumentFilter, DocumentRow, document_page
 from metaharvest.queries.sites import last_names, site_names
 from metaharvest.reports.phrasing import LABELS
 from metaharvest.rules import RULES
@@ -96,9 +96,8 @@ def _page(visit: Visit, session: Session, words: str, wanted: DocumentFilter, si
         rows, later = documents_with_rule(session, wanted, today, site_ids=own, limit=_ON_A_PAGE, after=place)
         return _Page(rows, f"{later.site_id}.{later.document_id}" if later else "")
     cursor = _cursor(session, after, sites)
-    found = list(document_rows(session, wanted, today, limit=_ON_A_PAGE + 1, after=cursor))
-    following = _text_of(found[_ON_A_PAGE - 1].cursor) if len(found) > _ON_A_PAGE else ""
-    return _Page(found[:_ON_A_PAGE], following)
+    found, following = document_page(session, wanted, today, _ON_A_PAGE, cursor)
+    return _Page(found, _text_of(following) if following else "")
 
 
 def send(visit: Visit) -> Response:
