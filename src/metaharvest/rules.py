@@ -1046,7 +1046,8 @@ RULES: dict[str, Rule] = {
     ),
     "extraction.file-missing": Rule(
         "The file is not in the store",
-        "The settings or the site keep no files, and the text of the file is not known. Or somebody deleted the file.",
+        "The settings or the site keep no files, and the text of the file is not known. Or somebody deleted the file. "
+        "Or it was damaged: then the stage deleted it, and the log of the program has a line about it.",
         "The administrator should check the folder of [pipeline]. "
         f"{todo('pipeline.retry', stage='extraction')} lets the next run fetch such files again.",
         for_contact=_OURS,

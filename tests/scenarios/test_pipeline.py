@@ -137,16 +137,21 @@ def test_a_site_that_wants_no_full_texts_any_more_loses_its_files(library: Harve
     assert [path for path in left if path.is_file()] == []
 
 
-def test_lost_files_are_fetched_again_when_a_person_asks_for_it(library: Harvester) -> None:
+def test_lost_and_damaged_files_are_fetched_again_when_a_person_asks_for_it(library: Harvester) -> None:
     library("pipeline", "run")
     wanted = tables(library)["output_text"]
+    files = library.folder / "pipeline" / "files"
+    damaged = next(path for path in files.rglob("*") if path.is_file())
     shutil.rmtree(library.folder / "pipeline")
+    damaged.parent.mkdir(parents=True)
+    damaged.write_bytes(b"%PDF")
     library.rows("UPDATE pipeline_step SET state = 'waiting' WHERE stage = 'extraction'")
     library("pipeline", "run")
     assert stages(library)["extraction"]["failed_documents"] == len(wanted)
     library("pipeline", "retry", "extraction")
     library("pipeline", "run")
     assert tables(library)["output_text"] == wanted
+    assert damaged.stat().st_size > 4
 
 
 def test_the_search_knows_the_new_name_of_a_site_and_none_of_a_removed_one(library: Harvester) -> None:

@@ -201,6 +201,20 @@ def test_the_next_file_is_read_if_the_best_one_cannot_be(installation: Installat
     assert [row.file_sha256 for row in installation.texts()] == [second]
 
 
+def test_a_damaged_file_is_missing_and_the_next_one_is_read(installation: Installation) -> None:
+    damaged = installation.add_file(1, pdf_of_text(PAPER))
+    installation.files.path(damaged).write_bytes(b"%PDF")
+    second = installation.add_file(1, PAPER.encode(), "text/plain", rank=1)
+    also = installation.add_file(2, pdf_of_text(BODY))
+    installation.files.path(also).write_bytes(b"%PDF")
+    results = installation.run(1, 2)
+    assert [row.file_sha256 for row in installation.texts()] == [second]
+    assert results[1].failure is not None
+    assert results[1].failure.rule == "extraction.file-missing"
+    assert not installation.files.has(damaged)
+    assert not installation.files.has(also)
+
+
 def test_a_new_file_replaces_the_text_and_the_old_text_is_deleted(installation: Installation) -> None:
     installation.add_file(1, BODY.encode(), "text/plain")
     installation.run(1)
@@ -262,6 +276,13 @@ def test_a_new_version_reads_the_text_of_a_file_that_was_not_kept(
     assert result.state is StepState.DONE
     assert installation.texts()[0].version == 2
     assert len(installation.references()) == 3
+    monkeypatch.setattr("metaharvest.pipeline.extraction.stage.VERSION", 3)
+    [digest] = installation.text_files()
+    FolderStore(installation.folder / "pipeline" / "texts").path(digest).write_bytes(b"The")
+    [result] = installation.run(1)
+    assert result.failure is not None
+    assert result.failure.rule == "extraction.file-missing"
+    assert installation.texts() == []
 
 
 def test_a_file_that_another_document_keeps_stays(installation: Installation) -> None:

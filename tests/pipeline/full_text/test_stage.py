@@ -163,6 +163,11 @@ def table(harvester: Harvester) -> dict[int, tuple[str, str, bool, str | None]]:
         }
 
 
+def digests(harvester: Harvester) -> list[str]:
+    with Session(harvester.engine) as session:
+        return list(session.scalars(select(OutputFile.sha256)))
+
+
 def folder(harvester: Harvester) -> FolderStore:
     return FolderStore(harvester.folder / "pipeline" / "files")
 
@@ -330,6 +335,13 @@ def test_a_known_file_is_not_sent_again(installation: Harvester, server: HttpSer
     run(installation, document(1))
     before = table(installation)
     assert run(installation, document(1))[1].state is StepState.DONE
+    assert table(installation) == before
+    files = folder(installation)
+    [digest] = digests(installation)
+    files.path(digest).write_bytes(b"%PDF")
+    with pytest.raises(FileNotFoundError):  # extraction finds the damage
+        files.read(digest)
+    run(installation, document(1))
     assert table(installation) == before
     server.serve("/a.pdf", pdf("two"), headers={"Content-Type": "application/pdf"})
     run(installation, document(1))

@@ -40,10 +40,11 @@ def test_a_file_is_written_read_and_deleted(store: FileStore) -> None:
         store.read(DIGEST)
 
 
-def test_a_damaged_file_is_not_read(store: FileStore) -> None:
+def test_a_damaged_file_is_deleted_and_missing(store: FileStore) -> None:
     store.put(DIGEST, b"on")
-    with pytest.raises(OSError, match="is damaged: 2 bytes have another SHA-256"):
+    with pytest.raises(FileNotFoundError, match="was damaged and is deleted: its 2 bytes had another SHA-256"):
         store.read(DIGEST)
+    assert not store.has(DIGEST)
 
 
 def test_a_bucket_that_vanished_is_no_missing_file(tmp_path: Path) -> None:

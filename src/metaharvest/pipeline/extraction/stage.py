@@ -162,12 +162,19 @@ class _Work:
         try:
             content = self._stores.files.read(file.sha256)
         except FileNotFoundError:
-            if known is None or known.file_sha256 != file.sha256 or not self._stores.texts.has(known.text_sha256):
-                raise Unreadable("extraction.file-missing", _MISSING) from None
-            if known.version == VERSION:
-                return b"", None
-            return b"", of_text(self._stores.texts.read(known.text_sha256).decode())
+            return b"", self._known_text(file, known)
         return content, self._reader.read(content, file.media_type)
+
+    def _known_text(self, file: KnownFile, known: KnownText | None) -> Reading | None:
+        """The text of a file that is not in the store; None: the same rules have read it. Raises Unreadable."""
+        if known is None or known.file_sha256 != file.sha256 or not self._stores.texts.has(known.text_sha256):
+            raise Unreadable("extraction.file-missing", _MISSING)
+        if known.version == VERSION:
+            return None
+        try:
+            return of_text(self._stores.texts.read(known.text_sha256).decode())
+        except FileNotFoundError:
+            raise Unreadable("extraction.file-missing", _MISSING) from None
 
     def _extracted(
         self, document: Document, file: KnownFile, content: bytes, reading: Reading, known: _Known
@@ -243,7 +250,7 @@ def _dropped(stored: Sequence[KnownFile]) -> Collection[str]:
 
 
 _MISSING = (
-    "The file is not in the store, and no text of it is known. "
+    "The file is not in the store, or was damaged there, and no text of it is known. "
     f"{todo('pipeline.retry', stage='extraction')} lets the next run fetch it again."
 )
 

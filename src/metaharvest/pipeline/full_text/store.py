@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import logging
 import os
 import re
 import tempfile
@@ -20,8 +21,9 @@ from typing import Any, Protocol
 
 from metaharvest.errors import SettingsError
 from metaharvest.pipeline.folder import StoreError
-from metaharvest.text import one_line
+from metaharvest.text import one_line, shown_url
 
+_LOG = logging.getLogger(__name__)
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _NEW = "new"
 _PART = "part-"
@@ -43,7 +45,7 @@ class FileStore(Protocol):
         """Write the file, whole or not at all, and note that it is unconfirmed."""
 
     def read(self, sha256: str) -> bytes:
-        """The bytes of a file, which have this digest. Raises FileNotFoundError."""
+        """The bytes of a file. Raises FileNotFoundError, also for a damaged file, which is deleted."""
 
     def has(self, sha256: str) -> bool:
         """True if there is such a file."""
@@ -135,7 +137,7 @@ class FolderStore:
 
     def read(self, sha256: str) -> bytes:
         """See FileStore."""
-        return _checked(self.path(sha256).read_bytes(), sha256, self.place)
+        return _whole(self, sha256, self.path(sha256).read_bytes())
 
     def has(self, sha256: str) -> bool:
         """See FileStore."""
@@ -209,7 +211,7 @@ class _ObjectStore:
         except FileNotFoundError:
             self._require_bucket()
             raise
-        return _checked(content, sha256, self.place)
+        return _whole(self, sha256, content)
 
     def has(self, sha256: str) -> bool:
         """See FileStore."""
@@ -267,12 +269,15 @@ class _ObjectStore:
                 raise FileNotFoundError(f"there is no bucket {bucket}")
 
 
-def _checked(content: bytes, sha256: str, place: str) -> bytes:
-    """The bytes of a file, if they are whole. Raises OSError."""
-    if hashlib.sha256(content).hexdigest() != sha256:
-        text = f"the file {place_of(sha256)} in {place} is damaged: {len(content):,} bytes have another SHA-256"
-        raise OSError(errno.EIO, text)
-    return content
+def _whole(files: FileStore, sha256: str, content: bytes) -> bytes:
+    """The bytes of a file. If they have another digest, the file is deleted, so that it is fetched again."""
+    if hashlib.sha256(content).hexdigest() == sha256:
+        return content
+    files.delete(sha256)
+    place = f"{place_of(sha256)} in {shown_url(files.place)}"
+    text = f"The file {place} was damaged and is deleted: its {len(content):,} bytes had another SHA-256."
+    _LOG.warning(text)
+    raise FileNotFoundError(errno.ENOENT, text)
 
 
 @contextmanager
