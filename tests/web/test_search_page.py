@@ -116,7 +116,17 @@ def test_pages_follow_one_another(harvester: Harvester) -> None:
             shown = page(url)
             found += titles(shown)
             url = next((urljoin(url, href) for href in shown.xpath("//a[@rel='next nofollow']/@href")), "")
-    assert len(found) == len(set(found)) == 45
+        url = f"{each.base_url.removesuffix('/oai')}/api/v1/search?q=beech&limit=15"
+        first = requests.get(url, timeout=30).json()
+        read = [output["document_id"] for output in first["data"]["outputs"]]
+        for document_id in read:
+            delete(harvester, document(document_id, b"<x/>"))
+        second = requests.get(f"{url}&cursor={first['next_cursor']}", timeout=30).json()
+        third = requests.get(f"{url}&cursor={second['next_cursor']}", timeout=30).json()
+        for answer in (second, third):
+            read += [output["document_id"] for output in answer["data"]["outputs"]]
+    assert len(found) == len(set(found)) == len(set(read)) == len(read) == 45
+    assert third["next_cursor"] is None
 
 
 def test_programs_search_without_a_key(published: str) -> None:

@@ -7,7 +7,7 @@ import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from metaharvest.catalogue.selection import Hidden
@@ -94,20 +94,22 @@ class OutputSearch:
         query = read_query(question.text)
         mark = _fingerprint(question)
         after = _place_of(question.cursor, mark) if question.cursor else None
-        wanted = Search(
-            query, _filters(question), question.sort, min(question.limit, MOST_OUTPUTS), after, True, self._hiding()
-        )
-        if wanted.order is Sort.RELEVANCE and after is not None and after.seen + wanted.limit > DEEPEST:
-            raise QueryError(
-                f"Only the first {DEEPEST:,} outputs can be read by relevance. Narrow the search, or sort by year."
-            )
+        limit, seen = min(question.limit, MOST_OUTPUTS), after.seen if after is not None else 0
+        wanted = Search(query, _filters(question), question.sort, limit + 1, after, True, self._hiding())
+        if wanted.order is Sort.RELEVANCE:
+            if seen + limit > DEEPEST:
+                raise QueryError(
+                    f"Only the first {DEEPEST:,} outputs can be read by relevance. Narrow the search, or sort by year."
+                )
+            wanted = replace(wanted, limit=min(wanted.limit, DEEPEST - seen))
         found = self._index.search(wanted)
-        today = self._today()
-        outputs = [self._found(each, query, today) for each in self._published(found.hits)]
-        is_last = len(found.hits) < wanted.limit or found.hits[-1].place.seen >= found.total
+        hits, today = found.hits[:limit], self._today()
+        outputs = [self._found(each, query, today) for each in self._published(hits)]
+        # One hit more than a page shows the end. The total does not: it falls if outputs of earlier pages go.
+        is_last = len(found.hits) < wanted.limit
         facets = {name: dict(list(found.facets[name].items())[:_FACET_VALUES]) for name in FACETS}
         facets["year"] = dict(sorted(facets["year"].items(), reverse=True))
-        return Answer(found.total, outputs, facets, None if is_last else _cursor(found.hits[-1].place, mark))
+        return Answer(found.total, outputs, facets, None if is_last else _cursor(hits[-1].place, mark))
 
     def output(self, document_id: str) -> Mapping[str, Any]:
         """All that the index has of an output. Raises UnknownDocument, NoIndex, IndexUnavailable, DatabaseError."""
