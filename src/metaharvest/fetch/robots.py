@@ -33,14 +33,17 @@ class Robots:
         self._fetch = fetch
         self._http = http
         self._product = product
-        self._files: dict[str, asyncio.Future[RobotsRules]] = {}
+        self._files: dict[str, asyncio.Future[RobotsRules | None]] = {}
 
     def known(self) -> dict[str, RobotsRules]:
         """The rules that were read, by the name of the server."""
         return {
-            host: file.result()
+            host: rules
             for host, file in self._files.items()
-            if file.done() and not file.cancelled() and file.exception() is None
+            if file.done()
+            and not file.cancelled()
+            and file.exception() is None
+            and (rules := file.result()) is not None
         }
 
     def know(self, rules: Mapping[str, RobotsRules]) -> None:
@@ -66,22 +69,24 @@ class Robots:
             _, content = await self._fetch(address, reach=reach, patience=_PATIENCE, is_aside=True)
             return content
 
-        file = self._files.get(host)
-        if file is None:
-            file = self._files[host] = asyncio.ensure_future(self._read(host, fetch))
-        rules = await asyncio.shield(file)
-        if rules.allow(url):
-            return None
-        return self._finding(url, host)
+        while True:
+            others = self._files.get(host)
+            file = others or asyncio.ensure_future(self._read(host, fetch))
+            self._files.setdefault(host, file)
+            rules = await asyncio.shield(file)
+            if rules is None and others is not None:
+                continue  # the other request was not allowed to read them: this one may be
+            return None if rules is None or rules.allow(url) else self._finding(url, host)
 
-    async def _read(self, host: str, fetch: Callable[[], Awaitable[bytes]]) -> RobotsRules:
-        """The rules; without a file, none. A thread reads them, as half a megabyte takes long."""
+    async def _read(self, host: str, fetch: Callable[[], Awaitable[bytes]]) -> RobotsRules | None:
+        """The rules; None: this request is not allowed to read them. A thread reads them, as this takes long."""
         try:
             content = await fetch()
         except FetchError as error:
             content = b""
             if error.findings[0].rule == "http.address-not-public":
-                self._files.pop(host, None)  # the next site may be allowed to read it
+                self._files.pop(host, None)
+                return None
         rules = await asyncio.to_thread(rules_for, self._product, content)
         if rules.left_out:
             text = "%d rules in the robots.txt of %s are not kept to: %d are read, none with very many `*`"
