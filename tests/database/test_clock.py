@@ -1,9 +1,12 @@
 """The clock that all machines with workers share."""
 
+import socket
+import time
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Self
 
 import pytest
+from sqlalchemy import create_engine
 
 from metaharvest.database import clock
 from metaharvest.monitoring.worker_checks import check_clock
@@ -34,6 +37,17 @@ def test_with_workers_the_time_is_the_time_of_the_database(harvester: Harvester,
     minutes = round((opened.now() - datetime.now(UTC)) / timedelta(minutes=1))
     opened.close()
     assert minutes == (10 if database.kind == "sqlite" else 0)
+
+
+def test_only_the_first_time_waits_for_the_database() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        engine = create_engine(f"postgresql+psycopg://nobody@127.0.0.1:{silent.getsockname()[1]}/nothing")
+        shared = clock.DatabaseClock(lambda: engine)
+        shared._answer = datetime(2026, 11, 20, tzinfo=UTC), time.monotonic()
+        assert shared().date().isoformat() == "2026-11-20"
+        assert shared._reading.locked(), "a thread still waits"
+    with shared._reading:
+        assert shared._next > time.monotonic()
 
 
 def test_a_machine_with_another_time_than_the_database_is_a_warning() -> None:

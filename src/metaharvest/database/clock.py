@@ -42,7 +42,7 @@ class DatabaseClock:
     """The clock of the database for one process, which reads it once a minute while its `engine` is open.
 
     In between, and while the database is away, the time goes on from the last answer. Before the first one it is the
-    time of this machine.
+    time of this machine. Only the first call waits for the database: a thread reads its clock later on.
     """
 
     def __init__(self, engine: Callable[[], Engine | None]) -> None:
@@ -55,16 +55,19 @@ class DatabaseClock:
         """The time, in UTC."""
         engine = self._engine()
         if engine is not None and time.monotonic() >= self._next and self._reading.acquire(blocking=False):
-            try:
+            if self._answer is None:
                 self._read(engine)
-            finally:
-                self._reading.release()
+            else:
+                threading.Thread(target=self._read, args=(engine,), name="clock", daemon=True).start()
         if self._answer is None:
             return datetime.now(UTC)
         answer, at = self._answer
         return answer + timedelta(seconds=time.monotonic() - at)
 
     def _read(self, engine: Engine) -> None:
-        with suppress(DatabaseError), database_errors(engine), readers(engine)() as session:
-            self._answer = database_now(session), time.monotonic()
-        self._next = time.monotonic() + _READ_EVERY
+        try:
+            with suppress(DatabaseError), database_errors(engine), readers(engine)() as session:
+                self._answer = database_now(session), time.monotonic()
+        finally:
+            self._next = time.monotonic() + _READ_EVERY
+            self._reading.release()
