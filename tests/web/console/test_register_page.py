@@ -71,7 +71,8 @@ def test_a_stranger_registers_a_list_and_a_steward_accepts(
     page = steward.open("/console/registrations")
     assert page.table()[0][1:4] == ["Alder <b>Creek</b>", "new site", "! waiting for decision"]
     page = page.follow("1 Alder <b>Creek</b>")
-    assert "1 document: 1 would be added" in page.submit("Rehearse it now").text
+    rehearsed = page.submit("Rehearse it now")
+    assert "1 document: 1 would be added" in rehearsed.text, rehearsed.text
     page = page.submit("Accept")
     assert page.notice == "The request for Alder <b>Creek</b> is accepted."
     assert harvester.rows("SELECT name, documentlisturl FROM harvest_site_schedule") == [("Alder <b>Creek</b>", url)]
