@@ -13,6 +13,7 @@ from metaharvest.jobs import claims, making
 from metaharvest.jobs.claims import Claim, Used
 from metaharvest.jobs.making import NewJob
 from metaharvest.model.jobs import JobState
+from metaharvest.services.job_life import Performed, give_back
 from support.databases import on_one_database
 from support.harvester import Harvester
 
@@ -157,3 +158,13 @@ def test_an_attempt_that_the_job_did_not_spoil_does_not_count(harvester: Harvest
     with writers(harvester.engine).begin() as session:
         assert claims.fail_slice(session, mine, Used(), "The database was away.", is_blameless=True)
     assert harvester.rows("SELECT state, attempts FROM job") == [("ready", 0)]
+
+
+@on_one_database
+def test_a_job_whose_end_waited_for_the_database_keeps_its_error_and_its_attempt(harvester: Harvester) -> None:
+    make(harvester, job(1))
+    [mine] = claim(harvester)
+    with writers(harvester.engine).begin() as session:
+        give_back(session, mine, Performed(is_done=False, error="The site is broken."))
+    assert harvester.rows("SELECT state, attempts, sentence FROM job") == [("ready", 1, "The site is broken.")]
+    assert claim(harvester) == []

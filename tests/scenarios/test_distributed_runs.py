@@ -186,34 +186,56 @@ REFUSING = {
         "IF NEW.site_name = 'alder' THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'refused'; END IF",
     ),
 }
+ENDING = (
+    "CREATE OR REPLACE FUNCTION refuse() RETURNS trigger AS $$ BEGIN IF NEW.site_name = 'alder' THEN "
+    "PERFORM pg_terminate_backend(pg_backend_pid()); END IF; RETURN NEW; END $$ LANGUAGE plpgsql"
+)
 
 
 @pytest.mark.parametrize("database", ["postgresql"], indirect=True)
 def test_an_outage_of_the_database_costs_no_attempt(
-    harvester: Harvester, server: HttpServer, database: TestDatabase, monkeypatch: pytest.MonkeyPatch
+    harvester: Harvester,
+    server: HttpServer,
+    database: TestDatabase,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(worker_loop, "_POLL_SECONDS", 0.5)
+    monkeypatch.setattr(worker_loop, "_POLL_SECONDS", 0.2)
     monkeypatch.setattr(job_life, "pause_after", lambda attempts: timedelta())
     with_workers(harvester)
-    docids = slow_site(harvester, server, "alder", 20, 0.2)
+    docids = [f"{name}.{number}.1" for name in ("alder", "basalt") for number in range(1, 5)]
+    is_away = threading.Event()
+
+    def slow(asking: Asking) -> None:
+        if not asking.path.endswith((".1.1.xml", ".2.1.xml")):
+            is_away.wait(30)
+        asking.answer(eml(asking.path.removeprefix("/").removesuffix(".xml")))
+
+    for name, host in (("alder", "127.0.0.1"), ("basalt", "localhost")):
+        own = [docid for docid in docids if docid.startswith(name)]
+        for docid in own:
+            server.route(f"/{docid}.xml", slow)
+        server.serve(f"/{name}.xml", harvest_list([(each, server.url(f"/{each}.xml", host=host)) for each in own]))
+        harvester.add_site(name, server.url(f"/{name}.xml", host=host))
     tick(harvester)
     url = make_url(database.url)
     home = open_url(url.set(database="postgres"))
     with workers(harvester), home.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        wait_until(lambda: len(harvester.held()) >= 2)
+        wait_until(lambda: len(harvester.held()) >= 4)
         harvester.engine.dispose()
         connection.execute(text(f"ALTER DATABASE {url.database} ALLOW_CONNECTIONS false"))
         its = {"name": url.database}
         connection.execute(text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = :name"), its)
-        time.sleep(1.5)
+        is_away.set()
+        wait_until(lambda: "The worker waits for the database" in caplog.text)
         connection.execute(text(f"ALTER DATABASE {url.database} ALLOW_CONNECTIONS true"))
         harvester.rows("DELETE FROM host_lease")  # the worker that lost it would wait for it
         wait_until_closed(harvester)
     home.dispose()
     assert sorted(harvester.held()) == sorted(docids)
-    [(attempts, claims)] = harvester.rows("SELECT attempts, fence FROM job WHERE kind = 'harvest_site'")
-    assert attempts == 1
-    assert claims >= 2
+    found = harvester.rows("SELECT attempts, fence FROM job WHERE kind = 'harvest_site'")
+    assert [attempts for attempts, _ in found] == [1, 1]
+    assert all(claims >= 2 for _, claims in found)
 
 
 @pytest.fixture
@@ -226,6 +248,24 @@ def refusing(harvester: Harvester, database: TestDatabase) -> Iterator[None]:
         harvester.rows("DROP TRIGGER refusing" + (" ON harvest_site_run" if database.kind == "postgresql" else ""))
     if database.kind == "postgresql":
         harvester.rows("DROP FUNCTION refuse")
+
+
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+@pytest.mark.usefixtures("refusing")
+def test_a_job_whose_statement_ends_the_connection_each_time_fails_and_others_are_done(
+    harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_life, "pause_after", lambda attempts: timedelta())
+    harvester.rows(ENDING)
+    with_workers(harvester)
+    harvester.add_site("alder", publish(server, "alder.1.1", path="/alder.xml"))
+    publish(server, "basalt.1.1", path="/basalt.xml")
+    harvester.add_site("basalt", server.url("/basalt.xml", host="localhost"))
+    tick(harvester)
+    with workers(harvester):
+        wait_until_closed(harvester)
+    ended = harvester.rows("SELECT subject, state FROM job WHERE kind = 'harvest_site' ORDER BY subject")
+    assert ended == [("alder", "failed"), ("basalt", "done")]
 
 
 @pytest.mark.usefixtures("refusing")

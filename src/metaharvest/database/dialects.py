@@ -136,14 +136,13 @@ def is_about_statement(error: BaseException | None) -> bool:
 
 
 _PASSING_POSTGRESQL = ("08", "25", "28", "3D", "40", "53", "55", "57", "58")
-"""Classes of states that pass: a lost connection, a restart, no room, a lock, a server that may only be read."""
+"""Classes of states that pass: a lost connection, a restart, no room, a lock, a time-out, a server without writes."""
 
-_CANCELLED_POSTGRESQL = "57014"
 _SERVER_MYSQL = range(1000, 2000)
 _AWAY_MYSQL = (1040, 1041, 1044, 1045, 1049, 1053, 1077, 1079, 1080, 1129, 1130, 1152, 1158, 1159, 1160, 1161)
-_CLOSED_MYSQL = (1184, 1203, 1226, 1290, 1317, 1792, 1836, 1927)
+_CLOSED_MYSQL = (1184, 1203, 1226, 1290, 1317, 1792, 1836, 1927, 1969)
 _PASSING_MYSQL = frozenset((*_AWAY_MYSQL, *_CLOSED_MYSQL, *_LOCKED_MYSQL, *_FULL_MYSQL, *_FAILED_MYSQL))
-"""Errors of a server that ends, is full, has too many connections, lets nobody in, or may only be read."""
+"""Errors of a server that ends, is full, has too many connections or too little time, or may only be read."""
 
 _REFUSED_SQLITE = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH)
 
@@ -158,7 +157,7 @@ def _refuses(error: DBAPIError, said: Any) -> bool:
         return False
     state, code = getattr(said, "sqlstate", None), getattr(said, "sqlite_errorcode", None)
     if isinstance(state, str):
-        return state[:2] not in _PASSING_POSTGRESQL or state == _CANCELLED_POSTGRESQL
+        return state[:2] not in _PASSING_POSTGRESQL
     if code is not None:
         return code & _PRIMARY_CODE in _REFUSED_SQLITE
     number = _code_of(said)

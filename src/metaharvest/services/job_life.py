@@ -12,9 +12,10 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from metaharvest.database.dialects import is_refused
+from metaharvest.database.dialects import is_raced, is_refused
 from metaharvest.errors import DatabaseError, MetaharvestError, RunLost
 from metaharvest.jobs import claims, workers
 from metaharvest.jobs.claims import Claim, HeldClaims, Used
@@ -24,6 +25,8 @@ from metaharvest.services.job_kinds import JobContext, kind_of
 from metaharvest.text import one_line
 
 if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
     from metaharvest.services.harvester import Harvester
 
 log = logging.getLogger(__name__)
@@ -38,7 +41,7 @@ _LOST = "The worker lost one of its jobs, and gave the others back."
 class Performed:
     """The end of a worker's work on a job. `is_broken`: the worker can write nothing more with its other jobs.
 
-    `is_blameless`: the job is not the reason. `is_left`: the end of the claim waits for the database.
+    `is_blameless`: the job is probably not the reason. `is_left`: the end of the claim waits for the database.
     """
 
     is_done: bool
@@ -48,11 +51,14 @@ class Performed:
     is_left: bool = False
 
 
-def live(context: JobContext, held: HeldClaims) -> Performed:
-    """Run a claimed job, which is `held`, until it is done or its slice ends."""
+def live(context: JobContext, held: HeldClaims, is_alone: Callable[[], bool] = lambda: False) -> Performed:
+    """Run a claimed job, which is `held`, until it is done or its slice ends.
+
+    An outage of the database counts as a failure of a job that `is_alone`: the job may be the reason of the outage.
+    """
     meter = _Meter.start(held)
     try:
-        performed = _performed(context)
+        performed = _performed(context, is_alone)
     finally:
         # Nothing more is written for it but its end.
         held.remove(context.claim)
@@ -65,11 +71,24 @@ def live(context: JobContext, held: HeldClaims) -> Performed:
             log.warning("Job %d (%s) has another worker", context.claim.job_id, context.claim.subject)
     except DatabaseError as error:
         log.warning("The end of job %d waits for the database: %s", context.claim.job_id, error)
-        return Performed(performed.is_done, performed.error, is_broken=True, is_left=not is_refused(error))
+        blameless = performed.is_blameless or not (performed.error or is_alone())
+        return Performed(performed.is_done, performed.error, True, blameless, is_left=_passes(error))
     return performed
 
 
-def _performed(context: JobContext) -> Performed:
+def give_back(session: Session, claim: Claim, performed: Performed) -> None:
+    """Give back a job whose end waited for the database. A job that another worker has meanwhile stays as it is."""
+    pause = pause_after(claim.attempts) if performed.error else timedelta()
+    why = performed.error or "It was interrupted."
+    claims.fail_slice(session, claim, Used(), why, pause, is_blameless=performed.is_blameless)
+
+
+def _passes(error: DatabaseError) -> bool:
+    """True if the same statement may succeed later."""
+    return not is_refused(error) or is_raced(error)
+
+
+def _performed(context: JobContext, is_alone: Callable[[], bool]) -> Performed:
     """Collect and perform. Expected and unexpected errors cost this job alone, unless nothing can be written."""
     claim = context.claim
     try:
@@ -86,7 +105,8 @@ def _performed(context: JobContext) -> Performed:
     except DatabaseError as error:
         # An outage passes. What the database refuses, it refuses again: one of the jobs of this moment is the reason.
         why = one_line(str(error))
-        return Performed(is_done=False, error=why, is_broken=True, is_blameless=not is_refused(error))
+        blameless = _passes(error) and not is_alone()
+        return Performed(is_done=False, error=why, is_broken=True, is_blameless=blameless)
     except MetaharvestError as error:
         return Performed(is_done=False, error=one_line(str(error)))
     except Exception as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import queue
 import socket
 import threading
 import time
@@ -34,7 +35,7 @@ from metaharvest.model import RunStatus
 from metaharvest.model.jobs import JobKind, JobState, Step
 from metaharvest.services import pipeline
 from metaharvest.services.job_kinds import JobContext
-from metaharvest.services.job_life import Performed, live
+from metaharvest.services.job_life import Performed, give_back, live
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -57,6 +58,9 @@ _GATHER_SECONDS = 0.02
 
 _CLAIM_TRIES = 5
 
+_CAREFUL_AFTER = 2
+"""The number of sessions in a row that end with an outage of the database, after which a session has one job."""
+
 
 def process_named(name: str) -> WorkerProcess:
     """This process as a worker with this name; without one, its machine and number are its name."""
@@ -77,7 +81,9 @@ class WorkerLoop:
         self._slices: dict[int, SliceEnd] = {}
         self._next: list[Claim] = []
         self._not_begun: dict[int, Claim] = {}
-        self._left: list[Claim] = []
+        self._left = queue.SimpleQueue[tuple[Claim, Performed]]()
+        self._is_alone = False
+        self._outages = self._outages_before = 0
 
     def wake(self) -> None:
         """Look for jobs now."""
@@ -114,7 +120,8 @@ class WorkerLoop:
         try:
             require_current(self._harvester.engine)
             self._give_back_left()
-            claimed, self._next = self._next or self._claim_suspect() or self._claim(self._places), []
+            room = 1 if self._is_careful else self._places
+            claimed, self._next = self._next or self._claim_suspect() or self._claim(room), []
             if not claimed:
                 return self._tick()
             try:
@@ -134,7 +141,7 @@ class WorkerLoop:
         dropped = [each for each in self._not_begun.values() if each.job_id not in kept]
         for claim in dropped:
             self._forget_job(claim)
-        self._left += dropped
+            self._left.put((claim, Performed(is_done=False, is_blameless=True)))
         self._give_back_left()
 
     def _give_back_left(self) -> None:
@@ -142,19 +149,22 @@ class WorkerLoop:
 
         A job that another worker has meanwhile stays as it is.
         """
-        left, self._left = self._left, []
+        left = []
+        while not self._left.empty():
+            left.append(self._left.get())
 
-        def give_back() -> None:
+        def give_all_back() -> None:
             try:
                 with self._harvester.writing() as session:
-                    for claim in left:
-                        claims.fail_slice(session, claim, Used(), "It was interrupted.", is_blameless=True)
+                    for claim, performed in left:
+                        give_back(session, claim, performed)
             except DatabaseError:
-                self._left += left
+                for each in left:
+                    self._left.put(each)
                 raise
 
         if left:
-            self._unless_away(give_back)
+            self._unless_away(give_all_back)
 
     def _forget_job(self, claim: Claim) -> None:
         self._held.remove(claim)
@@ -163,6 +173,7 @@ class WorkerLoop:
 
     def _work_on(self, claimed: Sequence[Claim]) -> None:
         """Work on these jobs, and on further ones of the same run while it harvests them."""
+        self._is_alone, self._outages_before = len(claimed) == 1, self._outages
         first = next((each for each in claimed if each.kind == JobKind.HARVEST_SITE), None)
         run = None if first is None else self._run_of(first)
         if run is None:
@@ -198,7 +209,7 @@ class WorkerLoop:
             return self._live(claim, harvest if claim.kind == JobKind.HARVEST_SITE else None)
 
         began, is_broken = dict[asyncio.Future[Performed], float](), False
-        is_alone = any(claim.attempts > claims.SUSPECT_AFTER for claim in waiting)
+        stays_alone = self._is_careful or any(claim.attempts > claims.SUSPECT_AFTER for claim in waiting)
         threads = ThreadPoolExecutor(4 * self._places, thread_name_prefix="job")
         try:
             while True:
@@ -213,12 +224,13 @@ class WorkerLoop:
                     del began[job]
                     is_broken = is_broken or job.result().is_broken
                 waiting = []
-                if not (is_broken or is_alone or self._ends or self._next or session.stop.is_set()):
+                if not (is_broken or stays_alone or self._ends or self._next or session.stop.is_set()):
                     try:
                         waiting = self._of_run(session.run, await self._claim_beside(began.values()))
                     except DatabaseError as error:
                         log.warning("The worker claims no further job: %s", error)
                         is_broken = True
+                    self._is_alone = self._is_alone and not waiting
         finally:
             threads.shutdown(wait=False)
 
@@ -238,9 +250,11 @@ class WorkerLoop:
         slice_end = self._slices[claim.job_id]
         self._not_begun.pop(claim.job_id, None)
         try:
-            performed = live(JobContext(self._harvester, claim, slice_end, harvest), self._held)
+            context = JobContext(self._harvester, claim, slice_end, harvest)
+            performed = live(context, self._held, lambda: self._is_alone)
             if performed.is_left:
-                self._left.append(claim)
+                self._left.put((claim, performed))
+            self._outages = self._outages_before + 1 if performed.is_broken else 0
             return performed
         finally:
             # Another thread may have claimed the same job again.
@@ -258,6 +272,11 @@ class WorkerLoop:
     def _places(self) -> int:
         """The number of jobs at a time."""
         return self._harvester.settings.workers.jobs
+
+    @property
+    def _is_careful(self) -> bool:
+        """True after two sessions in a row that an outage ended: the next one has one job, which may be the reason."""
+        return self._outages >= _CAREFUL_AFTER
 
     def _claim(self, room: int) -> list[Claim]:
         """Claim this worker's share of the jobs that wait, at most `room`."""
