@@ -37,9 +37,10 @@ def application(harvester: Harvester) -> Celery:
             f"The library {error.name} is not installed, which workers need. "
             "Install it with `pip install 'metaharvest[workers]'`."
         ) from error
-    wake_queue: Any = Broadcast(_WAKE_QUEUE)  # type: ignore[no-untyped-call]
+    # A lost message costs nothing, and an acknowledgement that cannot be sent is a traceback in the log.
+    wake_queue: Any = Broadcast(_WAKE_QUEUE, no_ack=True)  # type: ignore[no-untyped-call]
     tick_exchange = Exchange(_TICK_QUEUE)  # type: ignore[no-untyped-call]
-    tick_queue = Queue(_TICK_QUEUE, tick_exchange, _TICK_QUEUE)  # type: ignore[no-untyped-call]
+    tick_queue = Queue(_TICK_QUEUE, tick_exchange, _TICK_QUEUE, no_ack=True)  # type: ignore[no-untyped-call]
     app = Celery("metaharvest", broker=address, set_as_current=False)
     app.conf.update(
         accept_content=["json"],
