@@ -34,6 +34,10 @@ ALWAYS = RunLimits(check=CheckLimits(few=0, small=0))
 NEVER = RunLimits(check=CheckLimits(few=10**9, small=10**9))
 
 
+_of_other_tests: set[int] = set()
+"""Processes that an earlier test in this process has left: they may end later."""
+
+
 def workers(parent: int | None = None) -> list[int]:
     """The process ids of the workers of this process, or of another."""
     found = []
@@ -44,7 +48,7 @@ def workers(parent: int | None = None) -> list[int]:
                 found.append(int(folder.name))
         except (OSError, ValueError, IndexError):
             continue
-    return found
+    return [each for each in found if each not in _of_other_tests]
 
 
 def all_gone() -> bool:
@@ -61,6 +65,7 @@ def database(servers: Servers) -> TestDatabase:
 @pytest.fixture(autouse=True)
 def always(harvester: Harvester) -> None:
     harvester.limits = ALWAYS
+    _of_other_tests.update(workers())
 
 
 def valid(server: HttpServer, number: int, content: bytes | None = None) -> tuple[str, str]:
