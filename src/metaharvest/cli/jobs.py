@@ -53,7 +53,7 @@ def command(
         return
     if not found:
         none = f"There are no jobs yet: {todo('workers.coordinate')} makes them."
-        click.echo("No job is like that." if states or run_id or after else none)
+        click.echo("No job matches these options." if states or run_id or after else none)
         return
     print_jobs(found)
 

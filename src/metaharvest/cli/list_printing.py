@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,15 +58,8 @@ def print_findings(findings: Iterable[tuple[str, Finding]], *, are_paths: bool =
     """
     from metaharvest.cli.finding_text import FindingPrinter, place_in
 
-    found = list(findings)
-    files = {file for file, _ in found}
-    same: dict[tuple[str, ...], list[tuple[str, Finding]]] = {}
-    for file, finding in found:
-        # All findings of one list or repository have one place: each is printed.
-        problem = _problem(finding, files) if len(files) > 1 else (str(len(same)),)
-        same.setdefault(problem, []).append((file, finding))
     printer, rules = FindingPrinter(), Counter[str]()
-    for (file, finding), *others in same.values():
+    for (file, finding), *others in _by_problem(list(findings)):
         rules[finding.rule] += 1
         if rules[finding.rule] <= _MOST_FINDINGS:
             path = Path(file) if are_paths else None
@@ -74,6 +67,17 @@ def print_findings(findings: Iterable[tuple[str, Finding]], *, are_paths: bool =
             more = len(others) - len(places)
             printer.finding(place_in(one_line(file), finding), finding, finding.docid, path, places, more)
     printer.more(rules, _MOST_FINDINGS, "--json")
+
+
+def _by_problem(found: Sequence[tuple[str, Finding]]) -> Iterable[Sequence[tuple[str, Finding]]]:
+    """The findings in groups of the same problem. Findings of one file stay alone: their places differ by line only."""
+    files = {file for file, _ in found}
+    if len(files) <= 1:
+        return [[each] for each in found]
+    same: dict[tuple[str, ...], list[tuple[str, Finding]]] = {}
+    for file, finding in found:
+        same.setdefault(_problem(finding, files), []).append((file, finding))
+    return same.values()
 
 
 def _problem(finding: Finding, files: Collection[str]) -> tuple[str, ...]:

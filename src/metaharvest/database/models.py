@@ -832,8 +832,8 @@ class Job(Base):
     has it, and both are null afterwards: their unique indices prevent a second job for the same thing, and a second
     worker for the same host. A worker has the job until `lease_until` by the clock of the database; `fence` grows with
     each claim, and a worker whose number is older may write nothing. `worker` has it, or had it last. `is_to_end`: the
-    worker ends at its next checkpoint. `slices` counts the claims that ended
-    by themselves, `attempts` the claims since the last one of them.
+    worker ends at its next checkpoint. `slices` counts the claims that ended by themselves, `attempts` the claims since
+    the last one of them.
     """
 
     __tablename__ = "job"

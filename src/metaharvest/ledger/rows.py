@@ -184,7 +184,7 @@ def note_withdrawal(session: Session, document_id: str, site_ids: Collection[int
 
 
 def note_put_back(session: Session, document_id: str, site_ids: Collection[int], today: date) -> None:
-    """Note that this document was withdrawn, and is tried again in the next run."""
+    """Note that the withdrawal of this document was taken back: the next run tries it again."""
     here = update(_LEDGER).where(_LEDGER.c.document_id == document_id, _LEDGER.c.site_schedule_id.in_(site_ids))
     again = {"outcome": OutcomeKind.DEFERRED.value, "next_attempt": today, "state": DocumentState.DEFERRED.value}
     session.execute(here.values(**again))

@@ -73,7 +73,7 @@ def is_listed_record(outcome: Outcome) -> bool:
 
 
 def ends_waiting(state: str | None, outcome: Outcome) -> bool:
-    """True if the target had to delete the document, and did, or did not."""
+    """True if this is the outcome of a deletion that waited, whether it was made or not."""
     return state is not None and state in DELETION_WAITS and not is_listed_record(outcome)
 
 

@@ -54,8 +54,8 @@ class LiveRun:
     """The run under way. `is_silent`: it has not written for 2 minutes; its process may have ended.
 
     `seconds_left` is an estimate from the last runs. `sites` that are under way come first, then waiting ones, then
-    ended ones; there is none in the first seconds of a run. `stops`: it finishes the work under way, and
-    ends. `requests` are the open requests that it has taken.
+    ended ones; there is none in the first seconds of a run. `stops`: it finishes the work under way, and ends.
+    `requests` are the open requests that it has taken.
     """
 
     run_id: int
@@ -83,8 +83,8 @@ class LiveRun:
 class UpcomingRun:
     """The next run of the due sites: its moment and time zone, if the daemon is there; otherwise None.
 
-    `sites` are the due sites, `left_out` the sites that a person left out, `requested` the sites that
-    a person asked for.
+    `sites` are the due sites, `left_out` the sites that a person left out, `requested` the sites that a
+    person asked for.
     """
 
     at: datetime | None

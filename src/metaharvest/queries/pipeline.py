@@ -109,8 +109,7 @@ def failure_at_last_run(session: Session) -> str | None:
 def failed_documents(
     session: Session, wanted: FailureFilter, stages: Sequence[str], limit: int, after: int | None = None
 ) -> list[FailedDocument]:
-    """The documents that failed at these stages, in the order of their numbers; the next page begins `after` the last
-    one of this one.
+    """The documents that failed at these stages, by their numbers. The next page begins `after` the last document.
 
     A document that failed at several stages has several entries. They are never on two pages: a page may have more than
     `limit` entries.

@@ -11,7 +11,7 @@ import resource
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -51,7 +51,7 @@ class Performed:
     is_left: bool = False
 
 
-def live(context: JobContext, held: HeldClaims, is_alone: Callable[[], bool] = lambda: False) -> Performed:
+def live(context: JobContext, held: HeldClaims, is_alone: Callable[[], bool]) -> Performed:
     """Run a claimed job, which is `held`, until it is done or its slice ends.
 
     An outage of the database counts as a failure of a job that `is_alone`: the job may be the reason of the outage.
@@ -72,7 +72,7 @@ def live(context: JobContext, held: HeldClaims, is_alone: Callable[[], bool] = l
     except DatabaseError as error:
         log.warning("The end of job %d waits for the database: %s", context.claim.job_id, error)
         blameless = performed.is_blameless or not (performed.error or is_alone())
-        return Performed(performed.is_done, performed.error, True, blameless, is_left=_passes(error))
+        return replace(performed, is_broken=True, is_blameless=blameless, is_left=_passes(error))
     return performed
 
 

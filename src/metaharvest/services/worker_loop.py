@@ -59,7 +59,7 @@ _GATHER_SECONDS = 0.02
 _CLAIM_TRIES = 5
 
 _CAREFUL_AFTER = 2
-"""The number of sessions in a row that end with an outage of the database, after which a session has one job."""
+"""The number of sessions in a row with an outage of the database, after which a session has one job."""
 
 
 def process_named(name: str) -> WorkerProcess:
@@ -82,8 +82,8 @@ class WorkerLoop:
         self._next: list[Claim] = []
         self._not_begun: dict[int, Claim] = {}
         self._left = queue.SimpleQueue[tuple[Claim, Performed]]()
-        self._is_alone = False
-        self._outages = self._outages_before = 0
+        self._is_alone = self._had_outage = False
+        self._outages = 0
 
     def wake(self) -> None:
         """Look for jobs now."""
@@ -126,7 +126,10 @@ class WorkerLoop:
                 return self._tick()
             try:
                 self._work_on(claimed)
+                if not self._had_outage:
+                    self._outages = 0
             finally:
+                self._outages += self._had_outage
                 self._give_back_unbegun()
         except SchemaMismatch:
             raise
@@ -173,7 +176,7 @@ class WorkerLoop:
 
     def _work_on(self, claimed: Sequence[Claim]) -> None:
         """Work on these jobs, and on further ones of the same run while it harvests them."""
-        self._is_alone, self._outages_before = len(claimed) == 1, self._outages
+        self._is_alone, self._had_outage = len(claimed) == 1, False
         first = next((each for each in claimed if each.kind == JobKind.HARVEST_SITE), None)
         run = None if first is None else self._run_of(first)
         if run is None:
@@ -254,7 +257,7 @@ class WorkerLoop:
             performed = live(context, self._held, lambda: self._is_alone)
             if performed.is_left:
                 self._left.put((claim, performed))
-            self._outages = self._outages_before + 1 if performed.is_broken else 0
+            self._had_outage = self._had_outage or performed.is_broken
             return performed
         finally:
             # Another thread may have claimed the same job again.
@@ -275,7 +278,7 @@ class WorkerLoop:
 
     @property
     def _is_careful(self) -> bool:
-        """True after two sessions in a row that an outage ended: the next one has one job, which may be the reason."""
+        """True after sessions in a row with an outage: the next one has one job, which may be the reason."""
         return self._outages >= _CAREFUL_AFTER
 
     def _claim(self, room: int) -> list[Claim]:

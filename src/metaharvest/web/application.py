@@ -191,6 +191,6 @@ async def _body(request: Request) -> str | None:
 
 
 def _is_browser(accept: str) -> bool:
-    """True if a client names HTML before XML. Programs in Java do, too by default, with image/gif."""
+    """True if a client names HTML before XML. The default of Java does so, too; it also names image/gif."""
     html, xml = accept.find("text/html"), accept.find("/xml")
     return html >= 0 and (xml < 0 or html < xml) and "image/gif" not in accept

@@ -57,7 +57,8 @@ def application(harvester: Harvester) -> Celery:
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
         worker_enable_remote_control=False,  # its queue locks out a worker of the same name that starts again
-        worker_cancel_long_running_tasks_on_connection_loss=False,
+        # It cancels no task here, as none is acknowledged late. Without it, Celery warns at each loss of a connection.
+        worker_cancel_long_running_tasks_on_connection_loss=True,
         worker_hijack_root_logger=False,
         worker_prefetch_multiplier=1,
     )

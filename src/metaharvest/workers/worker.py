@@ -33,7 +33,7 @@ def work(harvester: Harvester, name: str) -> None:
         pipeline.require_libraries()  # otherwise its jobs would fail here, and never reach another worker
     app = application(harvester)  # reports a missing broker or library before anything of Celery is imported
     from celery import signals
-    from celery.exceptions import CPendingDeprecationWarning, SecurityWarning
+    from celery.exceptions import SecurityWarning
 
     if why := refusal(app):
         log.error("The worker ends: %s", why)
@@ -62,7 +62,6 @@ def work(harvester: Harvester, name: str) -> None:
     working.start()
     threading.Thread(target=_leave_at_last, args=(working,), name="leave", daemon=True).start()
     # As root, Celery warns of messages that contain code. Workers accept only JSON.
-    warnings.filterwarnings("ignore", category=CPendingDeprecationWarning)
     warnings.filterwarnings("ignore", "\\s*You're running the worker with superuser", SecurityWarning)
     receiver = app.Worker(
         hostname=f"{process.name}@{process.host}",

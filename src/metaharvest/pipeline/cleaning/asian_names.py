@@ -1,8 +1,8 @@
 """Names in Han characters, kana and Hangul, and their romanised forms: which part is the family name. Pure.
 
-Lists of frequent Chinese, Japanese and Korean family names decide:
-https://en.wikipedia.org/wiki/List_of_common_Chinese_surnames and the like.
-They cover about nine of ten persons; other names are divided at their usual place, or not at all.
+Lists of frequent Chinese, Japanese and Korean family names decide, such as
+https://en.wikipedia.org/wiki/List_of_common_Chinese_surnames. They cover about nine of ten persons; other names are
+divided at their usual place, or not at all.
 """
 
 from __future__ import annotations

@@ -132,8 +132,7 @@ class Title:
 
     `words` are the words that mean something; `main_words` the words before the subtitle, or all. `numbers`
     and `letters` tell parts of a series apart. `versions` are its marks of a version, such as `v2`. `derived` is the
-    kind of an output that is about another one, `data` in "Data from: ...". Its words are then the
-    words of the other one.
+    kind of an output that is about another one, `data` in "Data from: ...". Its words are then the words of the other.
     """
 
     text: str
