@@ -10,9 +10,24 @@ import pytest
 from sqlalchemy import delete, event
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import DocumentTransfer, HarvestDocument, HarvestSiteSchedule, ReportOutbox
+from metaharvest.database.models import (
+    DocumentTransfer,
+    HarvestDocument,
+    HarvestSiteSchedule,
+    ReportOutbox,
+    SiteProblem,
+)
 from metaharvest.model import DocumentState, Finding, OutcomeKind
-from metaharvest.queries.documents import SORTED, DocumentFilter, document_page, document_rows
+from metaharvest.queries import document_search, documents
+from metaharvest.queries.document_search import count_with_rule, search_documents
+from metaharvest.queries.documents import (
+    SORTED,
+    DocumentFilter,
+    RowCount,
+    document_count,
+    document_page,
+    document_rows,
+)
 from metaharvest.queries.log import LogFilter, log_entries
 from metaharvest.queries.outbox import newest_reports
 from metaharvest.queries.runs import run_record, run_summaries, with_trends
@@ -131,6 +146,46 @@ def test_pages_of_documents_skip_none_while_others_go(session: Session, rows: Jo
     session.execute(delete(HarvestDocument).where(HarvestDocument.document_id.not_in(["a.2", "a.10"])))
     page, after = document_page(session, wanted, TODAY, 2, None)
     assert ([each.document_id for each in page], after) == (["a.2", "a.10"], None)
+
+
+def test_each_page_of_documents_knows_their_number(
+    session: Session, rows: JournalRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = rows.run()
+    site_runs = {name: rows.site_run(run, rows.site(name)) for name in ("alder", "birch")}
+    for number in range(6):
+        site_run = site_runs["birch" if number > 3 else "alder"]
+        kind = OutcomeKind.INVALID if number % 2 else OutcomeKind.INSERTED
+        since = TODAY if number % 2 else None
+        rows.ledger(site_run, f"a.{number}", 1, kind, title=f"Rain {number}", failing_since=since)
+        if since:
+            problem = {"site_schedule_id": site_run.site_schedule_id, "document_id": f"a.{number}", "rule": "eml.title"}
+            night = {"first_seen": TODAY, "last_seen": TODAY, "first_site_run": 1, "last_site_run": 1, "nights": 1}
+            state = {"state": "open", "needs_attention": True, "detail_log_id": 0}
+            session.add(SiteProblem(fingerprint=str(number), **problem, **night, **state))
+    any_document, failing, of_rule = DocumentFilter(), DocumentFilter(failing=True), DocumentFilter(rule="eml.title")
+
+    def counts() -> list[RowCount]:
+        first = search_documents(session, "rain", any_document, TODAY, limit=2)
+        assert first.next is not None
+        return [
+            document_count(session, any_document, TODAY),
+            document_count(session, DocumentFilter("birch"), TODAY),
+            document_count(session, failing, TODAY),
+            count_with_rule(session, of_rule, TODAY),
+            count_with_rule(session, of_rule, TODAY, site_ids={site_runs["birch"].site_schedule_id}),
+            first.count,
+            search_documents(session, "rain", any_document, TODAY, limit=2, after=first.next).count,
+            search_documents(session, "rain", any_document, TODAY, site_ids={1}, limit=2).count,
+            search_documents(session, "a.1", any_document, TODAY).count,
+        ]
+
+    assert [each.number for each in counts()] == [6, 2, 3, 3, 1, 6, 6, 4, 1]
+    assert all(each.is_all for each in counts())
+    for module in (documents, document_search):
+        monkeypatch.setattr(module, "MOST_COUNTED", 2)
+    limited = [(each.number, each.is_all) for each in counts()]
+    assert limited == [(2, False), (2, True), *[(2, False)] * 2, (1, True), *[(2, False)] * 3, (1, True)]
 
 
 def test_the_number_of_queries_about_sites_does_not_grow_with_them(session: Session, rows: JournalRows) -> None:

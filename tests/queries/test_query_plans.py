@@ -16,8 +16,8 @@ from metaharvest.config.kinds import STAGES
 from metaharvest.database.models import HarvestLog
 from metaharvest.queries.changes import changed_sites, changes
 from metaharvest.queries.decisions import DecisionFilter, decisions
-from metaharvest.queries.document_search import documents_with_rule, search_documents
-from metaharvest.queries.documents import DocumentFilter, document_rows
+from metaharvest.queries.document_search import count_with_rule, documents_with_rule, search_documents
+from metaharvest.queries.documents import DocumentFilter, document_count, document_rows
 from metaharvest.queries.failed_sites import named_failed_sites
 from metaharvest.queries.figures import Per, figures
 from metaharvest.queries.history import document_history
@@ -76,6 +76,10 @@ READ_MODELS: dict[str, Callable[[Session], object]] = {
     "the year": lambda session: year_figures(session, TODAY - timedelta(days=365), TODAY),
     "a search by name": lambda session: search_documents(session, "net-3.7", DocumentFilter("site-4"), TODAY, limit=20),
     "a search by rule": lambda session: documents_with_rule(session, DocumentFilter(rule="http.status"), TODAY),
+    "the number of documents": lambda session: document_count(session, DocumentFilter(failing=True), TODAY),
+    "the number of documents with a rule": lambda session: count_with_rule(
+        session, DocumentFilter(rule="http.status"), TODAY
+    ),
     "changes between two runs": lambda session: changes(session, 25, 30),
     "problems": open_problems,
     "rules": lambda session: rule_trends(session, TODAY),

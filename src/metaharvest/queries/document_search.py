@@ -20,7 +20,15 @@ from metaharvest.database.document_order import place_of
 from metaharvest.database.models import CatalogueDocument, HarvestDocument, SiteProblem
 from metaharvest.ledger.records import MISSING_SINCE
 from metaharvest.problems.follow import OPEN
-from metaharvest.queries.documents import DocumentFilter, as_of, conditions_of, nights_failing
+from metaharvest.queries.documents import (
+    MOST_COUNTED,
+    DocumentFilter,
+    RowCount,
+    as_of,
+    conditions_of,
+    count_rows,
+    nights_failing,
+)
 from metaharvest.queries.last_findings import GOOD, Key, LastOutcome, last_outcomes
 from metaharvest.queries.records import StoredFinding, columns, docid, parts_of_docid, shown_revision
 from metaharvest.queries.runs import site_number
@@ -66,12 +74,13 @@ class FoundDocument:
 class SearchPage:
     """The documents that were found, exact names first. `next`: the search goes on after this row; None: it is done.
 
-    `share` is the part of the ledger that was searched up to here, from 0 to 1.
+    `share` is the part of the ledger that was searched up to here, from 0 to 1. `count`: the documents on all pages.
     """
 
     documents: tuple[FoundDocument, ...]
     next: int | None
     share: float
+    count: RowCount
 
 
 def search_documents(
@@ -100,21 +109,27 @@ def search_documents(
         conditions.append(_has_problem(wanted.rule))
     if site_ids is not None:
         conditions.append(_ledger.site_schedule_id.in_(site_ids))
-    exact = _exact(session, words, record_ids, conditions) if words and not after else []
-    unlisted = (
-        _only_held(session, words, exact) if not after and site_ids is None and wanted == DocumentFilter() else []
-    )
+    exact = _exact(session, words, record_ids, conditions) if words else []
+    unlisted = _only_held(session, words, exact) if site_ids is None and wanted == DocumentFilter() else []
     if 0 < len(words) < LEAST_LETTERS:
-        return SearchPage((*_documents(session, exact, today), *unlisted), None, 1.0)
+        count = RowCount(len(exact) + len(unlisted))
+        return SearchPage((*_documents(session, exact, today), *unlisted), None, 1.0, count)
     part = or_(
         has_id(_ledger.document_id, words), has_part(_ledger.title, words), has_part(_ledger.document_url, words)
     )
     whole = site_ids is not None
-    found, following, share = _search(session, [*conditions, part], limit, after, None if whole else _SECONDS)
+    seconds = None if whole else _SECONDS
     known = {row.harvest_document_id for row in exact}
-    others = (row for row in found if row.harvest_document_id not in known)
-    rows = [*exact, *sorted(others, key=lambda row: (place_of(row.document_id), row.revision))]
-    return SearchPage((*_documents(session, rows, today), *unlisted), following, share)
+    others = [*conditions, part, _ledger.harvest_document_id.not_in(known)]
+    found, following, share = _search(session, others, limit, after, seconds)
+    rows = sorted(found, key=lambda row: (place_of(row.document_id), row.revision))
+    count = RowCount(len(rows), following is None)
+    if after or len(rows) == limit:
+        count = _count(session, others, seconds)
+    count = RowCount(max(count.number, len(rows)) + len(exact) + len(unlisted), count.is_all)
+    if after:
+        return SearchPage(tuple(_documents(session, rows, today)), following, share, count)
+    return SearchPage((*_documents(session, [*exact, *rows], today), *unlisted), following, share, count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +185,21 @@ def documents_with_rule(
     return found, following
 
 
+def count_with_rule(
+    session: Session, wanted: DocumentFilter, today: date, *, site_ids: Collection[int] | None = None
+) -> RowCount:
+    """The number of documents that `documents_with_rule` has on all pages. Raises as it does."""
+    if wanted.site is not None:
+        number = site_number(session, wanted.site)
+        site_ids = {number} if site_ids is None else {number} & set(site_ids)
+    conditions = [_PROBLEM.state == OPEN, _PROBLEM.rule == wanted.rule, _PROBLEM.document_id.is_not(None)]
+    if site_ids is not None:
+        conditions.append(_PROBLEM.site_schedule_id.in_(site_ids))
+    same = and_(_ledger.site_schedule_id == _PROBLEM.site_schedule_id, _ledger.document_id == _PROBLEM.document_id)
+    query = select(_ledger.harvest_document_id).join(_PROBLEM, same).distinct()
+    return count_rows(session, query.where(*conditions, *conditions_of(wanted, as_of(session, today))))
+
+
 def _has_problem(rule: str) -> ColumnElement[bool]:
     problem = _PROBLEM
     return exists().where(
@@ -203,6 +233,21 @@ def _search(
         if begin < highest and monotonic() >= ends:
             return found, begin, begin / highest
     return found, None, 1.0
+
+
+def _count(session: Session, conditions: Sequence[ColumnElement[bool]], seconds: float | None) -> RowCount:
+    """The number of rows of the ledger under these conditions, as far as half of the time allows; see `_search`."""
+    if seconds is None:
+        return count_rows(session, select(_ledger.harvest_document_id).where(*conditions))
+    query = select(func.count()).select_from(_ledger).where(*conditions)
+    highest = session.scalar(select(func.max(_ledger.harvest_document_id))) or 0
+    ends = monotonic() + seconds / 2
+    begin = number = 0
+    while begin < highest and number <= MOST_COUNTED and monotonic() < ends:
+        within = (_ledger.harvest_document_id > begin, _ledger.harvest_document_id <= begin + _AT_ONCE)
+        number += session.scalar(query.where(*within)) or 0
+        begin += _AT_ONCE
+    return RowCount(min(number, MOST_COUNTED), begin >= highest and number <= MOST_COUNTED)
 
 
 def _exact(

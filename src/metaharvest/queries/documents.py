@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, and_, or_, select
+from sqlalchemy import ColumnElement, Row, Select, and_, func, or_, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.batches import batches
@@ -107,6 +107,31 @@ class DocumentRow:
     harvest_date: date | None
     findings: tuple[StoredFinding, ...]
     cursor: DocumentCursor
+
+
+MOST_COUNTED = 10_000
+"""Rows that are counted for a page."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowCount:
+    """The number of documents in a list; there may be more if `is_all` is false."""
+
+    number: int
+    is_all: bool = True
+
+
+def count_rows(session: Session, query: Select[*tuple[Any, ...]]) -> RowCount:
+    """The number of rows of this query, up to MOST_COUNTED."""
+    number = session.scalar(select(func.count()).select_from(query.limit(MOST_COUNTED + 1).subquery())) or 0
+    return RowCount(min(number, MOST_COUNTED), number <= MOST_COUNTED)
+
+
+def document_count(session: Session, wanted: DocumentFilter, today: date) -> RowCount:
+    """The number of documents in the list without a rule. Raises MetaharvestError for an unknown site."""
+    conditions = conditions_of(wanted, as_of(session, today))
+    of_sites = _ledger.site_schedule_id.in_(_sites(session, wanted))
+    return count_rows(session, select(_ledger.site_schedule_id).where(of_sites, *conditions))
 
 
 def document_rows(

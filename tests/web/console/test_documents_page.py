@@ -97,6 +97,8 @@ def test_a_document_can_be_checked_as_it_is_now(viewer: Browser) -> None:
 def test_documents_are_found_by_name_and_by_filter(viewer: Browser, query: str, found: list[str]) -> None:
     page = viewer.open(f"/console/documents?{query}")
     assert (page.status, names(page)) == (200, found)
+    number = f"{len(found)} {'document' if len(found) == 1 else 'documents'}."
+    assert number in page.text if found else "No document matches these filters." in page.text
 
 
 def test_a_mistake_in_the_address_is_a_sentence(viewer: Browser) -> None:

@@ -15,10 +15,18 @@ from metaharvest.queries.document_search import (
     LEAST_LETTERS,
     FoundDocument,
     RuleCursor,
+    count_with_rule,
     documents_with_rule,
     search_documents,
 )
-from metaharvest.queries.documents import DocumentCursor, DocumentFilter, DocumentRow, document_page
+from metaharvest.queries.documents import (
+    DocumentCursor,
+    DocumentFilter,
+    DocumentRow,
+    RowCount,
+    document_count,
+    document_page,
+)
 from metaharvest.queries.sites import last_names, site_names
 from metaharvest.reports.phrasing import LABELS
 from metaharvest.rules import RULES
@@ -38,10 +46,14 @@ OUTCOMES = [("", "any"), *((kind.value, LABELS[kind]) for kind in OutcomeKind)]
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """Documents of a page, and `after` in the address of the `next` one; `share`: the part that was looked through."""
+    """Documents of a page, `after` in the address of the `next` one, and the number of documents on all pages.
+
+    `share`: the part of the ledger that was searched.
+    """
 
     rows: Sequence[FoundDocument | DocumentRow]
     next: str
+    count: RowCount
     share: float = 1.0
 
 
@@ -57,6 +69,7 @@ def show(visit: Visit) -> Response:
     return visit.render(
         "documents.html",
         rows=page.rows,
+        count=page.count,
         share=page.share,
         is_partial=page.next != "" and page.share < 1 and len(page.rows) < _ON_A_PAGE,
         first=_link(visit, words, wanted) if after else "",
@@ -85,19 +98,23 @@ def _page(visit: Visit, session: Session, words: str, wanted: DocumentFilter, si
             words,
             wanted,
             today,
-            record_ids=record_ids(session, words) if words and not begin else (),
+            record_ids=record_ids(session, words) if words else (),
             site_ids=own,
             limit=_ON_A_PAGE,
             after=begin,
         )
-        return _Page(page.documents, str(page.next or ""), page.share)
+        return _Page(page.documents, str(page.next or ""), page.count, page.share)
     if wanted.rule:
         place = _rule_cursor(after)
         rows, later = documents_with_rule(session, wanted, today, site_ids=own, limit=_ON_A_PAGE, after=place)
-        return _Page(rows, f"{later.site_id}.{later.document_id}" if later else "")
+        is_all = place is None and later is None
+        count = RowCount(len(rows)) if is_all else count_with_rule(session, wanted, today, site_ids=own)
+        return _Page(rows, f"{later.site_id}.{later.document_id}" if later else "", count)
     cursor = _cursor(session, after, sites)
     found, following = document_page(session, wanted, today, _ON_A_PAGE, cursor)
-    return _Page(found, _text_of(following) if following else "")
+    is_all = cursor is None and following is None
+    count = RowCount(len(found)) if is_all else document_count(session, wanted, today)
+    return _Page(found, _text_of(following) if following else "", count)
 
 
 def send(visit: Visit) -> Response:
