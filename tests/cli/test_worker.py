@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +24,38 @@ def test_what_is_missing_is_a_sentence(harvester: Harvester, monkeypatch: pytest
     said = harvester("worker")
     assert (said.code, said.out) == (2, "")
     assert said.err.strip().endswith("Install it with `pip install 'metaharvest[workers]'`.")
+
+
+SIGNAL_AS_THE_WORK_BEGINS = """\
+import os, signal, threading
+
+class Thread(threading.Thread):
+    def start(self):
+        super().start()
+        if self.name == "work":
+            os.kill(os.getpid(), signal.SIGTERM)
+
+threading.Thread = Thread
+"""
+
+
+@on_one_database
+@pytest.mark.slow
+def test_a_signal_as_the_work_begins_ends_the_worker(
+    harvester: Harvester, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python would wait for the thread of the work if nothing ended it."""
+    (tmp_path / "sitecustomize.py").write_text(SIGNAL_AS_THE_WORK_BEGINS, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setenv("METAHARVEST_WORKERS__BROKER", "amqp://guest@127.0.0.1:1/")
+    with harvester.start("worker") as worker:
+        try:
+            said = worker.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            worker.kill()
+            raise
+    assert (worker.returncode, "Traceback" in said[1]) == (0, False), said
+    assert harvester.rows("SELECT name FROM worker") == []
 
 
 @on_one_database

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import queue
+import signal
+
 import click
 
 from metaharvest.cli.invocation import Invocation
+from metaharvest.cli.signals import handled
 
 
 @click.command("worker")
@@ -18,6 +22,8 @@ def command(invocation: Invocation, name: str) -> None:
 
     Example: metaharvest worker --name alder-1
     """
-    from metaharvest.workers.worker import work
+    ending = queue.SimpleQueue[None]()
+    with handled(lambda _number, _frame: ending.put(None), signal.SIGTERM, signal.SIGINT):
+        from metaharvest.workers.worker import work
 
-    work(invocation.harvester, name)
+        work(invocation.harvester, name, ending)

@@ -153,7 +153,10 @@ def _deliver(context: JobContext, _collected: None) -> bool:
 
 def _run_stage(context: JobContext, _collected: None) -> bool:
     context.slice_end.work_begins()
-    return pipeline.perform_job(context.harvester, context.claim.work, context.slice_end.signal().is_set)
+    try:
+        return pipeline.perform_job(context.harvester, context.claim.work, context.slice_end.signal().is_set)
+    finally:
+        context.slice_end.cancel()
 
 
 _BUILT_IN = {

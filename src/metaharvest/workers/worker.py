@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import queue
 import sys
 import threading
 import warnings
@@ -23,8 +24,11 @@ _LEAVING_SECONDS = 10.0
 """The time that Celery gets to leave the broker after the work has ended: the broker may be away."""
 
 
-def work(harvester: Harvester, name: str) -> None:
+def work(harvester: Harvester, name: str, ending: queue.SimpleQueue[None]) -> None:
     """Work until SIGTERM or Ctrl-C: then the slice under way ends at its next checkpoint.
+
+    The caller's handlers of these signals put None into `ending`, until Celery has handlers of its own. A handler
+    interrupts the main thread, which may hold a lock of the loop; only such a queue takes something at any moment.
 
     Raises SettingsError, MetaharvestError, DatabaseError.
     """
@@ -54,13 +58,7 @@ def work(harvester: Harvester, name: str) -> None:
     app.task(name=WAKE)(waken)
     app.task(name=TICK)(tick)
 
-    def end(**_: object) -> None:
-        loop.end()
-
-    signals.worker_shutting_down.connect(end, weak=False)
-    working = threading.Thread(target=_work, args=(loop,), name="work")
-    working.start()
-    threading.Thread(target=_leave_at_last, args=(working,), name="leave", daemon=True).start()
+    signals.worker_shutting_down.connect(lambda **_: ending.put(None), weak=False)
     # As root, Celery warns of messages that contain code. Workers accept only JSON.
     warnings.filterwarnings("ignore", "\\s*You're running the worker with superuser", SecurityWarning)
     receiver = app.Worker(
@@ -73,10 +71,16 @@ def work(harvester: Harvester, name: str) -> None:
     )
     address = str(app.conf.broker_url)
     logging.getLogger("celery.worker").addFilter(lambda record: _say_refusal(record, address))
+    receiver.install_platform_tweaks(receiver)  # its handlers of signals: start() begins without them
+    if not ending.empty():
+        return
+    working = threading.Thread(target=_work, args=(loop,), name="work")
+    working.start()
+    threading.Thread(target=_end, args=(ending, loop, working), name="end", daemon=True).start()
     try:
         receiver.start()
     finally:
-        loop.end()
+        ending.put(None)
         working.join()
     if receiver.exitcode:
         log.error("The worker ends, as it cannot receive messages of the broker ([workers] broker): see above.")
@@ -103,8 +107,10 @@ def _work(loop: WorkerLoop) -> None:
         os._exit(ExitCode.FAILED)
 
 
-def _leave_at_last(working: threading.Thread) -> None:
-    """End the process if Celery does not end some time after the work: it may wait for the broker."""
+def _end(ending: queue.SimpleQueue[None], loop: WorkerLoop, working: threading.Thread) -> None:
+    """End the work after a signal, and the process if Celery does not end some time later: the broker may be away."""
+    ending.get()
+    loop.end()
     working.join()
     threading.Event().wait(_LEAVING_SECONDS)
     os._exit(0)
