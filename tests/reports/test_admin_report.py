@@ -166,6 +166,19 @@ def test_a_dead_run_found_at_the_start_is_told(session: Session, rows: JournalRo
     assert "The run 41 never ended." in text
 
 
+def test_much_trouble_of_the_run_is_counted(session: Session, rows: JournalRows, tmp_path: Path) -> None:
+    run, limit = rows.run(), settings_for(tmp_path).reports.lines_per_group
+    for number in range(limit + 3):
+        rows.log(run, "RunInterrupted", f"The harvest of site-{number} failed.")
+
+    report = report_of(session, run, settings_for(tmp_path))
+
+    assert f"The harvest of site-{limit - 1} failed. and 3 more; `metaharvest log --csv --run {run.run_id}`" in (
+        words_of(report)
+    )
+    assert f"site-{limit} " not in report.text + report.html
+
+
 def test_mail_that_did_not_arrive_is_told(session: Session, rows: JournalRows, tmp_path: Path) -> None:
     settings = settings_for(tmp_path)
     night = timedelta(days=1)

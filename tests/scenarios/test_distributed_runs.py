@@ -316,6 +316,10 @@ def test_a_person_stops_a_distributed_run_and_the_next_one_goes_on(harvester: Ha
         assert harvester("runs", "stop").code == 0
         wait_until_closed(harvester)
     assert harvester.rows("SELECT status FROM harvest_run") == [("interrupted",)]
+    # A run alone says the same, also if all of its sites had begun.
+    assert harvester.operations(1).count("RunInterrupted") == 1
+    [subject] = mails_to(harvester, "steward@example.org")
+    assert "the run was interrupted; " in subject
     held = len(harvester.held())
     assert held < len(docids)
     run = harvester.run("2026-12-24")

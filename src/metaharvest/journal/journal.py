@@ -172,15 +172,21 @@ class Journal:
         if not_begun:
             were = "1 site was" if len(not_begun) == 1 else f"{len(not_begun):,} sites were"
             message += f" {were} not begun, and left to the next run: {one_line(', '.join(not_begun), 500)}."
-        self._is_whole, self._is_stopped = False, self._is_stopped or why.rule == "harvest.stopped"
+        self._is_stopped = self._is_stopped or why.rule == "harvest.stopped"
+        self.not_whole([message])
+        return message
+
+    def not_whole(self, messages: Sequence[str]) -> None:
+        """Note why the run did not do all of its work, a row for each reason."""
+        self._is_whole = False
 
         def note(session: Session) -> None:
-            # A worker may have died after this row, while it closed the run.
-            if message not in runs.notes_of(session, self.run_id, "RunInterrupted"):
-                self._log(session, LogRow("RunInterrupted", message))
+            # A worker may have died after these rows, while it closed the run.
+            noted = set(runs.notes_of(session, self.run_id, "RunInterrupted"))
+            rows = [(LogRow("RunInterrupted", each), NO_SITE) for each in messages if each not in noted]
+            write_log(session, rows, self._stamp())
 
         self._now(note)
-        return message
 
     async def target_away(self, target: Target, findings: Sequence[Finding]) -> None:
         """Note that a target stopped answering, so that documents were put off for the rest of the run."""

@@ -146,6 +146,7 @@ class AdminView:
     sites: tuple[SiteRow, ...]
     failures: tuple[FailedSite, ...]
     troubles: tuple[str, ...]
+    more_troubles: int
     problems: tuple[RuleProblem, ...]
     more_problems: int
     undelivered: tuple[Undelivered, ...]
@@ -179,7 +180,8 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
     site_runs = _site_runs(session, run.run_id)
     problems, more_problems = _problems(session, run.run_id, site_runs, limit)
     undelivered, more_undelivered = _undelivered(session, run, limit)
-    troubles, is_away = _troubles(session, run.run_id), _target_is_away(session, run.run_id)
+    troubles, more_troubles = _troubles(session, run.run_id, limit)
+    is_away = _target_is_away(session, run.run_id)
     asked = _requests(session, run.run_id)
     overdue = overdue_sites(session, run.harvest_date)
     clock = tuple(_clock(session, run, context))
@@ -218,6 +220,7 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
         sites=tuple(_site_row(row, doubtful[row.site_run_id], now) for row in site_runs),
         failures=failures,
         troubles=troubles,
+        more_troubles=more_troubles,
         problems=problems,
         more_problems=more_problems,
         undelivered=undelivered,
@@ -369,21 +372,21 @@ def _site_message(session: Session, site_run: HarvestSiteRun) -> str | None:
     return session.scalar(select(_LOG.message).where(its_own).order_by(_LOG.harvest_log_id).limit(1))
 
 
-def _troubles(session: Session, run_id: int) -> tuple[str, ...]:
+def _troubles(session: Session, run_id: int, limit: int) -> tuple[tuple[str, ...], int]:
     """Trouble of the run itself: dead runs found at the start, an early end, failures outside of a site.
+
+    Returns the first sentences, and the number of the others.
 
     The report of a run is made before the pipeline runs: this one says if the pipeline failed after the run before.
     """
     before = select(func.max(HarvestRun.run_id)).where(HarvestRun.run_id < run_id, IS_HARVEST).scalar_subquery()
     after_it = (_LOG.run_id == before) & (_LOG.harvest_operation_code == PIPELINE_ERROR)
     trouble = or_(_LOG.harvest_operation_code == "RunInterrupted", (_LOG.status == 1) & _LOG.site_run_id.is_(None))
-    query = (
-        select(_LOG.message)
-        .where(or_(after_it, (_LOG.run_id == run_id) & trouble))
-        .order_by(_LOG.harvest_log_id)
-        .limit(100)
-    )
-    return tuple(one_line(message, 1000) for message in session.scalars(query))
+    its = or_(after_it, (_LOG.run_id == run_id) & trouble)
+    first = select(_LOG.message).where(its).order_by(_LOG.harvest_log_id).limit(limit)
+    troubles = tuple(one_line(message, 1000) for message in session.scalars(first))
+    number = session.scalar(select(func.count()).select_from(_LOG).where(its)) or 0
+    return troubles, number - len(troubles)
 
 
 def _requests(session: Session, run_id: int) -> tuple[str, ...]:

@@ -110,6 +110,7 @@ _RUN = AdminView(
     ),
     failures=(FailedSite("birch", "The list is not there.", False, _GROUPS), FailedSite("cedar", "", True, _GROUPS)),
     troubles=("A report could not be made.",),
+    more_troubles=1,
     problems=(RuleProblem("alder", "Not valid", "schema.unexpected-element", 2, _LINE),),
     more_problems=1,
     undelivered=(Undelivered("contact@example.org", "alder: 2 errors", "waits", 2, "No answer.", "2026-11-20"),),

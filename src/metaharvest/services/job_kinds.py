@@ -19,10 +19,12 @@ from metaharvest.config.kinds import JOBS
 from metaharvest.database.engine import database_errors, writers
 from metaharvest.database.models import HarvestRun, Job
 from metaharvest.harvest.coordination import WHY_ENDED, deliver_job
-from metaharvest.harvest.worker_session import WORKERS_LOST, SliceEnd
+from metaharvest.harvest.deadlines import STOPPED
+from metaharvest.harvest.worker_session import SliceEnd
 from metaharvest.jobs import making
 from metaharvest.jobs.claims import Claim, HeldClaims
 from metaharvest.jobs.policy import GIVEN_UP, MOST_ATTEMPTS
+from metaharvest.journal import taken_requests
 from metaharvest.journal.workers_journal import RunOfWorkers, WorkersJournal
 from metaharvest.model import Finding, RunStatus
 from metaharvest.model.actions import todo
@@ -105,33 +107,36 @@ def _closed(context: JobContext, run: RunOfWorkers, taken_back: Sequence[tuple[F
     harvester, held = context.harvester, HeldClaims()
     held.add(context.claim)
     with WorkersJournal(harvester.engine, harvester.settings, harvester.targets, harvester.now, run, held) as journal:
-        for why, subjects in [*taken_back, *((why, ()) for why in _failed(harvester, run.run_id))]:
+        for why, subjects in taken_back:
             journal.cut_short(why, subjects)
+        journal.not_whole(_failed(harvester, run.run_id))
         journal.report_run()
         return journal.close_run()
 
 
 def _taken_back(harvester: Harvester, run_id: int) -> Sequence[tuple[Finding, Sequence[str]]]:
-    """The reasons why the run took jobs back, each with the subjects of the jobs."""
+    """The reasons why the run ended early, each with the subjects of the jobs that it took back.
+
+    A slice that sees the stop of the run ends its job by itself: then no job is taken back.
+    """
     found: dict[str, list[str]] = {}
     its = (Job.run_id == run_id, Job.state == JobState.CANCELLED.value, Job.sentence.in_(WHY_ENDED))
     with harvester.reading() as session:
+        if taken_requests.taken_stops(session, run_id).whole_run:
+            found[STOPPED.message] = []
         for why, subject in session.execute(select(Job.sentence, Job.subject).where(*its).order_by(Job.job_id)):
             found.setdefault(str(why), []).append(subject)
     return [(WHY_ENDED[why], subjects) for why, subjects in found.items()]
 
 
-def _failed(harvester: Harvester, run_id: int) -> Sequence[Finding]:
-    """The harvests that failed, and whose sites have no finding: it could not be written."""
+def _failed(harvester: Harvester, run_id: int) -> Sequence[str]:
+    """Sentences about the harvests that failed, and whose sites have no finding: it could not be written."""
     its = (Job.run_id == run_id, Job.kind == JobKind.HARVEST_SITE.value, Job.state == JobState.FAILED.value)
     failed = select(Job).where(*its, Job.sentence != GIVEN_UP).order_by(Job.job_id)
     with harvester.reading() as session:
         return [
-            Finding(
-                WORKERS_LOST.rule,
-                f"The harvest of {one_line(job.subject, 200)} failed {MOST_ATTEMPTS} times: {job.sentence} "
-                f"The next run tries it again. ({todo('jobs.show', job_id=str(job.job_id))})",
-            )
+            f"The harvest of {one_line(job.subject, 200)} failed {MOST_ATTEMPTS} times: {job.sentence} "
+            f"The next run tries it again. ({todo('jobs.show', job_id=str(job.job_id))})"
             for job in session.scalars(failed)
         ]
 
