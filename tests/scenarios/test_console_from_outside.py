@@ -118,7 +118,7 @@ def test_a_stranger_registers_sees_the_site_accepted_harvested_and_broken_and_re
         reader = Reader(browser, console.url)
         reader.open(mailbox.link("site"))
         assert "This page is read-only." in reader.text
-        assert "keeps documents out" in reader.text
+        assert "needs attention" in reader.text
         wrong += reader.faults("the site, by the link of a report")
 
         anna.open("/console/check")

@@ -677,6 +677,7 @@ def test_half_of_the_records_are_deleted(network: Network) -> None:
         assert f"{confirms}, and the next harvest makes them" in network.report()
         assert f"{confirms} (`metaharvest sites confirm repo`), and the next" in network.report("admin")
         assert network.harvest() == {"status": "with-errors", "listed": 30, "deferred": 30}
+        assert "records.many-deletions" in network.harvester("log", "--level", "error").out
     findings = [each for row in json.loads(network.harvester("log", "--json").out) for each in row["findings"]]
     remedy = next(each["remedy"] for each in findings if each["rule"] == "records.many-deletions")
     assert list(parts(remedy))[1] == todo("sites.confirm", name="repo")

@@ -184,5 +184,4 @@ def many_deletions(number: int, held: int, name: str) -> Finding:
             "until the repository lists the records again.",
             todo("sites.confirm", name=name),
         ),
-        Level.WARNING,
     )

@@ -50,7 +50,7 @@ def test_a_contact_sees_the_report_and_the_problems(harvester: Harvester, consol
     assert "1, the first since 2026-11-20" in page.text
     [row] = page.table("Open problems")
     assert row[0] == "a.2"
-    assert row[1].startswith("✕ keeps documents out")
+    assert row[1].startswith("✕ needs attention")
     assert "alder: 1 error" in page.text
     for path in ("/console/my/birch", "/console/my/nobody", "/console/my/birch/live", "/console/my/birch/leave"):
         assert browser.open(path).status == 404

@@ -52,7 +52,7 @@ def test_a_harvested_site_shows_its_problems_runs_year_and_mails(harvested: Serv
     page = steward.open(ALDER)
     [problem] = page.table("The worst problems")
     assert problem[0] == "a.2"
-    assert problem[1].startswith("✕ keeps documents out")
+    assert problem[1].startswith("✕ needs attention")
     assert [row[:1] + row[2:4] for row in page.table("The last harvests, the newest first")] == [
         ["2", "! with errors", "2"],
         ["1", "! with errors", "2"],
