@@ -7,7 +7,7 @@ from datetime import timedelta
 from itertools import islice
 
 import pytest
-from sqlalchemy import delete, event
+from sqlalchemy import delete, event, text
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import (
@@ -32,7 +32,8 @@ from metaharvest.queries.log import LogFilter, log_entries
 from metaharvest.queries.outbox import newest_reports
 from metaharvest.queries.runs import run_record, run_summaries, with_trends
 from metaharvest.queries.sites import registered_sites
-from metaharvest.queries.trends import harvests
+from metaharvest.queries.trends import harvests, newest_site_runs
+from support.databases import TestDatabase
 from support.journal_rows import NOW, TODAY, JournalRows
 
 
@@ -229,3 +230,18 @@ def test_a_broken_row_is_listed_as_it_is(session: Session, rows: JournalRows) ->
     alder, birch = registered_sites(session, TODAY)
     assert (alder.is_broken, alder.unit, len(alder.problems)) == (True, "moons", 1)
     assert (birch.is_broken, birch.problems, birch.trend) == (False, (), ())
+
+
+@pytest.mark.parametrize("database", ["mariadb"], indirect=True)
+def test_mariadb_looks_up_the_newest_site_runs_in_an_index(database: TestDatabase) -> None:
+    assert database.engine is not None
+    with Session(database.engine) as session:
+        rows, read = JournalRows(session), text("SHOW SESSION STATUS LIKE 'Handler_read_next'")
+        run, numbers = rows.run(), {}
+        for site in [rows.site(f"site-{number}") for number in range(20)]:
+            for _ in range(20):
+                numbers[site.site_schedule_id] = rows.site_run(run, site).site_run_id
+        before = session.execute(read).one()
+        assert newest_site_runs(session) == numbers
+        after = session.execute(read).one()
+        assert int(after[1]) - int(before[1]) < len(numbers) * 20

@@ -100,7 +100,7 @@ def _newest(session: Session) -> tuple[Mapping[int, int], Mapping[int, int]]:
 
     Each status of a site is one look into an index.
     """
-    row, sites = HarvestSiteRun, harvested_sites()
+    row, sites = HarvestSiteRun, harvested_sites(session)
     # A list of statuses beside the one would lead SQLite past the index.
     its_own = select(row.site_run_id).where(row.site_schedule_id == sites.c.site_id, *_IS_HARVEST)
     newest_first = its_own.order_by(row.site_run_id.desc()).limit(1).correlate(sites)

@@ -100,12 +100,15 @@ def trends(session: Session, site_run_ids: Sequence[int], number: int = HARVESTS
     return {each: tuple(of_one) for each, of_one in found.items()}
 
 
-def harvested_sites() -> FromClause:
+def harvested_sites(session: Session) -> FromClause:
     """The numbers of all sites with a site run, as a table with the column `site_id`.
 
-    Each number is one look into an index: DISTINCT would read a million site runs.
+    Each number is one look into an index. For this, MariaDB needs DISTINCT: it reads half of the index for each `min`.
+    With DISTINCT, the other databases read a million site runs.
     """
     row, following = HarvestSiteRun, _FOLLOWING
+    if session.get_bind().dialect.name in ("mysql", "mariadb"):
+        return select(row.site_schedule_id.label("site_id")).distinct().subquery("harvested")
     found = select(func.min(row.site_schedule_id).label("site_id")).cte("numbers", recursive=True)
     larger = select(func.min(following.site_schedule_id)).where(following.site_schedule_id > found.c.site_id)
     found = found.union_all(select(larger.correlate(found).scalar_subquery()).where(found.c.site_id.is_not(None)))
@@ -116,7 +119,7 @@ def newest_where(
     session: Session, site_ids: Collection[int] | None, *conditions: ColumnElement[bool]
 ) -> dict[int, int]:
     """By site, the number of its newest site run for which the conditions are true, of these sites or of all."""
-    row, sites = HarvestSiteRun, harvested_sites()
+    row, sites = HarvestSiteRun, harvested_sites(session)
     its_own = select(row.site_run_id).where(row.site_schedule_id == sites.c.site_id, *conditions)
     newest = its_own.order_by(row.site_run_id.desc()).limit(1).correlate(sites).scalar_subquery()
     query = select(sites.c.site_id, newest)
