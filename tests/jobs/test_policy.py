@@ -43,6 +43,12 @@ def test_a_slice_is_done_or_goes_on_and_a_failure_is_tried_again_until_all_attem
     assert assess(is_done=True, error="", attempts=MOST_ATTEMPTS + 1) is Assessment.FAILED
 
 
+def test_a_job_that_is_given_up_while_the_database_is_away_is_given_up_later() -> None:
+    ends = [assess(is_done=False, error="no", attempts=each, is_outage=True) for each in range(1, 10)]
+    assert ends == [Assessment.AGAIN] * (MOST_ATTEMPTS + 3) + [Assessment.FAILED]
+    assert assess(is_done=True, error="", attempts=MOST_ATTEMPTS + 2) is Assessment.FAILED
+
+
 def test_the_pause_after_a_failure_doubles() -> None:
     assert [pause_after(each).total_seconds() for each in (1, 2, 3)] == [5, 10, 20]
 

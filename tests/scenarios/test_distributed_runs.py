@@ -268,9 +268,28 @@ def test_a_job_whose_statement_ends_the_connection_each_time_fails_and_others_ar
     assert ended == [("alder", "failed"), ("basalt", "done")]
 
 
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+@pytest.mark.usefixtures("refusing")
+def test_a_site_that_is_given_up_while_the_database_is_away_has_its_finding_later(
+    harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_life, "pause_after", lambda attempts: timedelta())
+    harvester.rows("CREATE SEQUENCE tries")
+    harvester.rows(ENDING.replace("'alder'", "'alder' AND nextval('tries') = 1"))
+    with_workers(harvester)
+    harvester.add_site("alder", publish(server, "alder.1.1"))
+    tick(harvester)
+    harvester.rows("UPDATE job SET state = 'taken', attempts = 5, lease_until = '2020-01-01 00:00:00'")
+    with workers(harvester):
+        wait_until_closed(harvester)
+    assert harvester.rows("SELECT state FROM job WHERE kind = 'harvest_site'") == [("failed",)]
+    assert "harvest.workers-lost" in [rule for _, _, rule in harvester.findings(1)]
+    harvester.rows("DROP SEQUENCE tries CASCADE")
+
+
 @pytest.mark.usefixtures("refusing")
 def test_a_job_that_the_database_refuses_each_time_fails_and_is_reported_and_others_are_done(
-    harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch
+    harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(job_life, "pause_after", lambda attempts: timedelta())
     with_workers(harvester)
@@ -286,6 +305,7 @@ def test_a_job_that_the_database_refuses_each_time_fails_and_is_reported_and_oth
     assert harvester.rows("SELECT status FROM harvest_run") == [("with-errors",)]
     [mail] = [each for each in harvester.mails() if each["To"] == "steward@example.org"]
     assert "The harvest of alder failed 5 times: The database " in " ".join(text_of(mail).split())
+    assert "(alder) was interrupted: The database " in caplog.text
     assert "1 job failed in the last day" in " ".join(harvester("doctor").out.split())
 
 

@@ -12,6 +12,9 @@ from metaharvest.model.jobs import Assessment, Priority
 MOST_ATTEMPTS = 5
 """Claims of a job that may fail, or whose worker may die, before the job is given up: it may be the reason."""
 
+_MORE_TRIES = 3
+"""Further claims of a job that is to be given up, if the database is away: its sites get their finding later."""
+
 GIVEN_UP = f"It was begun {MOST_ATTEMPTS} times, and did not come to its end."
 """The sentence of a job that is given up, and whose sites get a finding."""
 
@@ -47,14 +50,15 @@ def is_time(now: datetime, last_run_day: date | None, run_at: time, zone: ZoneIn
     return (last_run_day is None or last_run_day < local.date()) and local.time() >= run_at
 
 
-def assess(*, is_done: bool, error: str, attempts: int) -> Assessment:
+def assess(*, is_done: bool, error: str, attempts: int, is_outage: bool = False) -> Assessment:
     """What becomes of a job after a worker worked on it. `error` is empty if its slice ended by itself.
 
-    After MOST_ATTEMPTS attempts the next worker gives the job up: then the job is done, and yet it has failed.
+    After MOST_ATTEMPTS attempts the next worker gives the job up: then the job is done, and yet it has failed. If this
+    meets an outage of the database, the next workers try it, too: the job may be the reason of the outage.
     """
     if not is_done and not error:
         return Assessment.AGAIN
-    if attempts > MOST_ATTEMPTS:
+    if attempts > MOST_ATTEMPTS + (_MORE_TRIES if is_outage else 0):
         return Assessment.FAILED
     return Assessment.DONE if is_done else Assessment.AGAIN
 

@@ -41,12 +41,14 @@ _LOST = "The worker lost one of its jobs, and gave the others back."
 class Performed:
     """The end of a worker's work on a job. `is_broken`: the worker can write nothing more with its other jobs.
 
-    `is_blameless`: the job is probably not the reason. `is_left`: the end of the claim waits for the database.
+    `is_outage`: the database was away. `is_blameless`: the job is probably not the reason. `is_left`: the end of the
+    claim waits for the database.
     """
 
     is_done: bool
     error: str = ""
     is_broken: bool = False
+    is_outage: bool = False
     is_blameless: bool = False
     is_left: bool = False
 
@@ -62,8 +64,8 @@ def live(context: JobContext, held: HeldClaims, is_alone: Callable[[], bool]) ->
     finally:
         # Nothing more is written for it but its end.
         held.remove(context.claim)
-    used = meter.used()
-    assessed = assess(is_done=performed.is_done, error=performed.error, attempts=context.claim.attempts)
+    used, attempts, is_outage = meter.used(), context.claim.attempts, performed.is_outage
+    assessed = assess(is_done=performed.is_done, error=performed.error, attempts=attempts, is_outage=is_outage)
     if performed.is_blameless:
         assessed = Assessment.AGAIN
     try:
@@ -104,10 +106,12 @@ def _performed(context: JobContext, is_alone: Callable[[], bool]) -> Performed:
         return Performed(is_done=False, error=_LOST, is_broken=True, is_blameless=True)
     except DatabaseError as error:
         # An outage passes. What the database refuses, it refuses again: one of the jobs of this moment is the reason.
-        why = one_line(str(error))
-        blameless = _passes(error) and not is_alone()
-        return Performed(is_done=False, error=why, is_broken=True, is_blameless=blameless)
+        why, is_outage = one_line(str(error)), _passes(error)
+        log.warning("Job %d (%s) was interrupted: %s", claim.job_id, claim.subject, why)
+        blameless = is_outage and not is_alone()
+        return Performed(is_done=False, error=why, is_broken=True, is_outage=is_outage, is_blameless=blameless)
     except MetaharvestError as error:
+        log.warning("Job %d (%s) failed: %s", claim.job_id, claim.subject, one_line(str(error)))
         return Performed(is_done=False, error=one_line(str(error)))
     except Exception as error:
         log.exception("Job %d (%s) failed", claim.job_id, claim.subject)
