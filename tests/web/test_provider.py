@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 
 import pytest
 from sqlalchemy import update
 from sqlalchemy.orm import Session
 
+from metaharvest.catalogue import change_feed
 from metaharvest.catalogue.change_feed import COMMIT_LAG
+from metaharvest.database import clock
 from metaharvest.database.models import CatalogueDocument, HarvestSiteSchedule
 from metaharvest.errors import SettingsError
 from metaharvest.services import harvester as services
 from metaharvest.web.server import describe
-from support.databases import on_one_database
+from support.databases import KINDS, on_one_database
 from support.harvester import Harvester, eml
 from support.journal_rows import JournalRows
 from support.provider import (
@@ -486,9 +488,29 @@ def test_the_response_date_is_before_every_change_that_is_not_committed(
     ask: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     present = datetime(2026, 11, 20, 2, 30, tzinfo=UTC)
-    monkeypatch.setattr(ask.provider._harvester, "now", lambda: present)
+    monkeypatch.setattr(ask.provider._harvester, "time_of_changes", lambda: present)
     [said] = texts(ask("Identify"), "responseDate")
     assert datetime.fromisoformat(said) == present - COMMIT_LAG
+
+
+@pytest.mark.parametrize("database", KINDS[1:], indirect=True)
+def test_a_harvester_misses_no_change_of_a_machine_whose_clock_is_slow(
+    harvester: Harvester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Changes, lists and their ends have their times by the clock of the database."""
+
+    class SlowClock(datetime):
+        @classmethod
+        def now(cls, zone: tzinfo | None = None) -> datetime:  # type: ignore[override]
+            return datetime.now(zone) - timedelta(minutes=10)
+
+    with asked(harvester) as ask:
+        [before] = texts(ask("Identify"), "responseDate")
+        monkeypatch.setattr(change_feed, "datetime", SlowClock)
+        monkeypatch.setattr(clock, "datetime", SlowClock)
+        store(harvester, record("oai:frogs.org:1", dc("Frogs")))
+        found = texts(ask("ListIdentifiers", metadataPrefix="oai_dc", **{"from": before}), "identifier")
+    assert len(found) == 1
 
 
 def test_a_list_of_a_period_whose_rest_has_changed_ends(harvester: Harvester) -> None:

@@ -9,6 +9,7 @@ takes longer gives its changes a new time immediately before it commits.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from sqlalchemy import bindparam, event, insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, SessionTransaction
 
+from metaharvest.database.clock import database_now
 from metaharvest.database.models import Base, CatalogueCounter, CatalogueDocument, CatalogueFormerFormat
 
 COMMIT_LAG = timedelta(seconds=10)
@@ -72,10 +74,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class TakenNumbers:
-    """Numbers of changes: the first one, and the time of all of them."""
+    """Numbers of changes: the first one, and the time of all of them. They were taken at `moment` (time.monotonic)."""
 
     first: int
     at: datetime
+    moment: float
 
 
 def changes(session: Session, after_seq: int, limit: int) -> Sequence[Change]:
@@ -101,11 +104,11 @@ def take_numbers(session: Session, number: int) -> TakenNumbers:
         _begin_counting(session)
         connection.execute(_TAKE, {"number": number})
     last, before = connection.execute(_TAKEN).one()
-    # The clock is read under the lock, and may have been set back.
-    now = datetime.now(UTC).replace(microsecond=0)
+    # The clock of the database is read under the lock, and may have been set back.
+    now = database_now(session).replace(microsecond=0)
     if now > before:
         connection.execute(_STAMP, {"now": now})
-    taken = TakenNumbers(last - number + 1, max(now, before))
+    taken = TakenNumbers(last - number + 1, max(now, before), time.monotonic())
     if _numbers_of(session) is None:
         session.info[_KEY_OF_NUMBERS] = (session.get_transaction(), taken)
     return taken
@@ -121,8 +124,11 @@ def _numbers_of(session: Session) -> TakenNumbers | None:
 @event.listens_for(Session, "before_commit")
 def _stamp_again(session: Session) -> None:
     """Give the changes of a transaction that took long the present time. The counter is still locked."""
-    taken, now = _numbers_of(session), datetime.now(UTC).replace(microsecond=0)
-    if taken is not None and now - taken.at > _LONGEST_WRITE and not session.in_nested_transaction():
+    taken = _numbers_of(session)
+    if taken is None or session.in_nested_transaction():
+        return
+    took = time.monotonic() - taken.moment
+    if took > _LONGEST_WRITE.total_seconds() and (now := database_now(session).replace(microsecond=0)) > taken.at:
         session.connection().execute(_STAMP, {"now": now})
         again = {"first": taken.first, "now": now}
         session.connection().execute(_STAMP_AGAIN, again)

@@ -66,6 +66,7 @@ class Harvester:
         self._settings = settings
         self.actor = actor
         self.now = self._clock_of_database() if settings.workers.broker and clock is utc_now else clock
+        self._is_clock_given = clock is not utc_now
         self._given_engine = engine
         self._given_target = target
         self._given_targets = targets
@@ -95,6 +96,15 @@ class Harvester:
         """Close the database, if it was opened here."""
         if self._given_engine is None and "engine" in vars(self):
             self.engine.dispose()
+
+    @cached_property
+    def time_of_changes(self) -> Callable[[], datetime]:
+        """The clock by which changes of the catalogue get their times: of the database, unless another is given.
+
+        Raises DatabaseError.
+        """
+        is_own = self._is_clock_given or self.engine.dialect.name == "sqlite"
+        return self.now if is_own else self._clock_of_database()
 
     def _clock_of_database(self) -> Callable[[], datetime]:
         """The clock that all machines with workers share: their own clocks may differ."""
