@@ -287,7 +287,7 @@ def test_a_server_in_front_names_the_person_only_from_its_networks(harvester: Ha
 def test_a_session_can_be_ended_from_another_one(console: Served) -> None:
     first, second = console.signed_in("viewer"), console.signed_in("viewer")
     stranger = console.signed_in("steward")
-    page = second.open("/console/sessions")
+    page, started = second.open("/console/sessions"), first.open("/console/sessions")
     assert len(page.table("Sessions")) == 2
     ends = [each.get("action") for each in page.root.forms if each.get("action").endswith("/end")]
     token = stranger.open("/console/sessions").root.find(".//input[@name='csrf']").get("value")
@@ -296,5 +296,7 @@ def test_a_session_can_be_ended_from_another_one(console: Served) -> None:
         if "this one" not in row[0]:
             button = row[-1]
             assert page.submit(button).notice == "The session was ended."
+    ended = started.submit(started.table("Sessions")[0][-1])
+    assert (ended.status, ended.follow("Sign in").title) == (403, "Sign in")
     assert first.open("/console/sessions").title == "Sign in"
     assert second.open("/console/sessions").submit("Sign out").notice == "You are signed out."

@@ -49,7 +49,9 @@ def test_a_viewer_sees_the_list_and_changes_nothing(console: Served) -> None:
     page = viewer.open("/console/sites")
     assert names_of(page) == ["alder", "birch", "cedar"]
     assert "Change the chosen sites" not in page.text
-    assert viewer.open("/console/sites/import").status == 403
+    refused = viewer.open("/console/sites/import")
+    assert (refused.status, "Sign in" in refused.links()) == (403, False)
+    assert refused.title == "This needs the role steward, and your role is viewer. An operator can change it."
 
 
 def test_a_number_that_no_row_has_leads_to_the_first_page(console: Served) -> None:

@@ -45,7 +45,6 @@ log = logging.getLogger(__name__)
 _FAILED = "Something went wrong here. The operator finds it in the log of the server."
 _NOTHING = "There is no page at this address."
 _NO_SITE = "There is no site of this name, or you are not one of its contacts."
-_NOT_YOURS = "Your role does not allow this. A steward or an operator can do it, or change your role."
 _STALE = "This form is too old, or it was not sent from a page of this console. Open the page again, and repeat it."
 _RETRY_SECONDS = 60
 _MOST_TRIES = 20
@@ -228,7 +227,9 @@ def _refused(visit: Visit) -> Response | None:
     if decision is Decision.HIDDEN:
         return visit.not_found(_NO_SITE)
     if decision is Decision.FORBIDDEN:
-        return visit.message(403, _NOT_YOURS)
+        needed = page.least if page.least > Role.CONTACT else Role.STEWARD
+        yours = f"This needs the role {needed.word}, and your role is {visitor.role.word}."
+        return visit.message(403, f"{yours} An operator can change it.")
     if name is None or page.least is Role.PUBLIC:
         return None
     with visit.console.harvester.reading() as session:

@@ -19,6 +19,7 @@ from starlette.types import Receive, Scope, Send
 from metaharvest.errors import DatabaseError, MetaharvestError
 from metaharvest.model.actions import Todo
 from metaharvest.model.requests import Actor
+from metaharvest.model.roles import Role
 from metaharvest.services.accounts import Visitor
 from metaharvest.services.harvester import Harvester
 from metaharvest.services.rehearsals import Rehearsals
@@ -176,8 +177,9 @@ class Visit:
         return self.message(404, sentence)
 
     def message(self, status: int, *sentences: str) -> Response:
-        """A page of sentences."""
-        return self.render("message.html", status, sentences=sentences)
+        """A page of sentences; a visitor whose session has ended gets a link to sign in."""
+        needs_sign_in = status == 403 and self.visitor.role is Role.PUBLIC
+        return self.render("message.html", status, sentences=sentences, needs_sign_in=needs_sign_in)
 
     def download(self, content: bytes | str, name: str, media_type: str) -> Response:
         """A file to keep, never shown in the browser; `name` is in letters, digits, dots and hyphens."""

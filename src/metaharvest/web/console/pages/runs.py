@@ -181,7 +181,7 @@ def _run(session: Session, run_id: int) -> RunRecord:
     except DatabaseError:
         raise
     except MetaharvestError as error:
-        raise NotFound(str(error)) from error
+        raise NotFound(f"There is no run {run_id}.") from error
 
 
 def _run_id(visit: Visit) -> int:
