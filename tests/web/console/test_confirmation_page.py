@@ -46,6 +46,8 @@ def test_deletions_that_came_after_the_page_are_not_confirmed(console: Served, h
         )
 
     wait("a.1")
+    own = console.signed_in_as("alder@example.org").open("/console/sites/alder").text
+    assert "1 deletion waits until a steward confirms it." in own
     page = console.signed_in("steward").open("/console/actions/sites.confirm?name=alder")
     wait("a.2")
     answer = page.submit(page.title.rstrip("?"))

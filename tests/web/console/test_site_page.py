@@ -9,6 +9,7 @@ from sqlalchemy import text
 
 from metaharvest.database.engine import writers
 from metaharvest.database.models import HarvestRun, SiteProgress
+from metaharvest.model.actions import Remedy, todo
 from support.console import Browser, Page, Served, served_console
 from support.databases import on_one_database
 from support.harvester import Harvester, publish
@@ -204,7 +205,7 @@ def ended(browser: Browser, address: str) -> Page:
     return browser.open(address)
 
 
-def test_a_contact_reads_the_own_site_and_rehearses_it(harvested: Served) -> None:
+def test_a_contact_reads_the_own_site_and_rehearses_it(harvested: Served, harvester: Harvester) -> None:
     contact = harvested.signed_in_as("alder@example.org")
     page = contact.open(ALDER)
     assert page.table("The last harvests, the newest first")
@@ -215,6 +216,10 @@ def test_a_contact_reads_the_own_site_and_rehearses_it(harvested: Served) -> Non
     assert [contact.open(f"{ALDER}/{name}").status for name in ("history", "edit", "remove")] == [403] * 3
     assert contact.open("/console/sites/birch").status == 404
     assert contact.open("/console/sites").status == 403
+    remedy = str(Remedy("Ask the steward ({}).", todo("sites.confirm", name="alder")))
+    harvester.rows("UPDATE harvest_detail_log SET remedy = ?", remedy)
+    assert "Ask the steward." in contact.open("/console/sites/alder").text
+    assert "(metaharvest sites confirm alder)" in harvested.signed_in("viewer").open("/console/sites/alder").text
 
 
 def test_texts_from_outside_are_shown_as_text(console: Served, harvester: Harvester, server: HttpServer) -> None:

@@ -20,6 +20,7 @@ from metaharvest.errors import DatabaseError, MetaharvestError
 from metaharvest.model.actions import Todo
 from metaharvest.model.requests import Actor
 from metaharvest.model.roles import Role
+from metaharvest.reports.phrasing import without_commands
 from metaharvest.services.accounts import Visitor
 from metaharvest.services.harvester import Harvester
 from metaharvest.services.rehearsals import Rehearsals
@@ -109,8 +110,9 @@ class Visit:
         return self.console.may_open(self.visitor, method, path_of(path, *parts))
 
     def offers(self, text: str) -> Sequence[Offer]:
-        """The parts of a remedy: its words, and its actions as links and buttons."""
-        return list(offers(text, self.may_open))
+        """The parts of a remedy: its words, and its actions as links and buttons; no commands for site contacts."""
+        words = text if self.visitor.role > Role.CONTACT else without_commands(text)
+        return list(offers(words, self.may_open))
 
     def offer(self, action: Todo) -> Offer:
         """The link or the button of an action."""
