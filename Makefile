@@ -37,7 +37,6 @@ check: $(VENV)/installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache --no-logo
 	cd tests && $(abspath $(BIN))/python -m lint.foreign_text
-	$(BIN)/python -m pytest --quiet tests/test_house.py
 
 bench: $(VENV)/installed
 	$(BIN)/python -m benchmarks $(ARGS)

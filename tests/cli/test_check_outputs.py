@@ -19,6 +19,7 @@ from junitparser import JUnitXml
 from lxml import etree
 
 from support.checking import LOOPBACK, broken, check, local_list, put
+from support.fork_server import ForkedPopen
 from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import HttpServer
 
@@ -196,7 +197,7 @@ def on_terminal(folder: Path, *arguments: str) -> str:
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "80"}
     environment.pop("NO_COLOR", None)
     command = [sys.executable, "-m", "metaharvest", "check", *arguments]
-    process = subprocess.Popen(
+    process = ForkedPopen(
         command, cwd=folder, stdout=theirs, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, env=environment
     )
     os.close(theirs)

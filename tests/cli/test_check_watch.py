@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from support.checking import LOOPBACK, broken, check, local_list, put
+from support.fork_server import ForkedPopen
 from support.harvester import eml, publish
 from support.http_server import HttpServer
 
@@ -56,14 +57,13 @@ def watching(folder: Path, *arguments: str) -> Iterator[Watching]:
     (folder / "tmp").mkdir()
     environment = {**os.environ, "TMPDIR": str(folder / "tmp"), "PYTHONUNBUFFERED": "1"}
     environment |= {"XDG_CONFIG_HOME": str(folder / "no-settings")}
-    process = subprocess.Popen(
+    process = ForkedPopen(
         [sys.executable, "-m", "metaharvest", "check", "--watch", *arguments],
         cwd=folder,
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     with process:
         watched = Watching(process)

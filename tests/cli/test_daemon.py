@@ -18,6 +18,7 @@ from metaharvest.config.settings import load
 from metaharvest.database.engine import database_url, open_url, run_lock
 from metaharvest.services.timetable import next_at, next_time
 from support.cli import attempt, initialize, process, tell
+from support.fork_server import ForkedPopen
 from support.harvester import Harvester, publish
 from support.http_server import HttpServer
 
@@ -127,20 +128,14 @@ def test_that_nobody_can_read_what_it_says_ends_no_daemon(tmp_path: Path, stderr
     assert [run["status"] for run in tell(tmp_path, "runs", "--json").json] == ["succeeded"] * 2
 
 
-def _heed_interrupts() -> None:
-    """A shell that starts the tests in the background lets everything under it ignore Ctrl-C."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_between_two_runs_ends_it_politely(tmp_path: Path, number: signal.Signals) -> None:
     initialize(tmp_path)
-    with subprocess.Popen(
+    with ForkedPopen(
         [sys.executable, "-m", "metaharvest", "daemon", "--delay", "5"],
         cwd=tmp_path,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=_heed_interrupts,
     ) as daemon:
         assert daemon.stderr is not None
         assert "The next run is at" in daemon.stderr.readline()
@@ -153,7 +148,7 @@ def test_a_signal_between_two_runs_ends_it_politely(tmp_path: Path, number: sign
 def test_sighup_has_the_settings_read_again_and_the_next_run_reckoned_anew(tmp_path: Path) -> None:
     tell(tmp_path, "init")
     command = [sys.executable, "-m", "metaharvest", "--config", str(tmp_path / "metaharvest.toml")]
-    with subprocess.Popen([*command, "daemon", "--at", "03:00"], stderr=subprocess.PIPE, text=True) as daemon:
+    with ForkedPopen([*command, "daemon", "--at", "03:00"], stderr=subprocess.PIPE, text=True) as daemon:
         assert daemon.stderr is not None
         assert daemon.stderr.readline().endswith("03:00 UTC.\n")
         (tmp_path / "metaharvest.toml").write_text('[harvester]\ntime_zone = "Asia/Tokyo"\n')
@@ -174,7 +169,7 @@ def test_a_settings_file_that_is_away_is_told_and_no_other_one_takes_its_place(t
     file = tmp_path / "metaharvest.toml"
     file.write_text('[harvester]\ntime_zone = "Asia/Tokyo"\n')
     command = [sys.executable, "-m", "metaharvest", "daemon", "--delay", "0.0003", "--max-runs", "1"]
-    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as daemon:
+    with ForkedPopen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as daemon:
         assert daemon.stderr is not None
         assert daemon.stderr.readline().endswith(" JST.\n")
         file.rename(tmp_path / "away.toml")

@@ -18,6 +18,7 @@ import pytest
 from support.cli import attempt, initialize, process, tell
 from support.console import Browser
 from support.databases import on_one_database
+from support.fork_server import ForkedPopen
 from support.harvester import Harvester, publish
 from support.http_server import HttpServer
 from support.waiting import wait_until
@@ -154,7 +155,7 @@ def test_the_demo_leaves_no_dates_in_the_future_and_can_be_harvested_again_while
     folder = tmp_path / "demo"
     command = [sys.executable, "-m", "metaharvest", "demo", "--serve", "--port", "0", "--folder", str(folder)]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, env=environment) as serving:
+    with ForkedPopen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, env=environment) as serving:
         assert serving.stdout is not None
         output = ""
         while "Ctrl-C ends it." not in output:

@@ -7,6 +7,7 @@ written in capitals is filled in.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -25,6 +26,7 @@ from metaharvest.config.paths import data_folder
 from metaharvest.demo.samples import LIST_NAME, WRITTEN_BASE_URL, SampleNetwork
 from support.cli import initialize, tell
 from support.example_web import example_web
+from support.fork_server import ForkedPopen
 from support.lists import said
 from support.made_once import made_once
 from support.metacat_tables import DETAIL_LOG, LOG, SCHEDULE, write_csv
@@ -326,8 +328,9 @@ def began_and_ended(line: str) -> tuple[int, str]:
     """The same of a command that goes on until it is stopped: as soon as it has said something."""
     # Tests run at the same time, and one port serves one process.
     port = ["--port", "0"] if re.search(r"^(--config \S+ )?serve\b", line) else []
-    command = [sys.executable, "-u", "-m", "metaharvest", *shlex.split(line), *port]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    command = [sys.executable, "-m", "metaharvest", *shlex.split(line), *port]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with ForkedPopen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment) as process:
         assert process.stdout is not None
         first = process.stdout.readline()
         process.send_signal(signal.SIGTERM)

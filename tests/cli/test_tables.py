@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from metaharvest.cli.tables import Column, Fitted, fit
+from support.fork_server import ForkedPopen
 from support.harvester import Harvester, eml, publish
 from support.http_server import HttpServer
 
@@ -60,20 +61,21 @@ def harvester(tmp_path: Path) -> Harvester:
 
 def on_a_terminal(harvester: Harvester, width: int, *arguments: str) -> list[str]:
     """The output of a command on a terminal of this width."""
-    child, terminal = pty.fork()
-    if child == 0:
-        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
-        command = [sys.executable, "-m", "metaharvest", "--config", str(harvester.config), *arguments]
-        # Not execv: readline, which pytest imports, has put COLUMNS into the environment of C.
-        others = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
-        os.execve(command[0], command, {**others, "TERM": "xterm", "NO_COLOR": "1"})
+    terminal, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+    command = [sys.executable, "-m", "metaharvest", "--config", str(harvester.config), *arguments]
+    others = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    environment = {**others, "TERM": "xterm", "NO_COLOR": "1"}
+    process = ForkedPopen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
     printed = b""
     try:
         while part := os.read(terminal, 10_000):
             printed += part
     except OSError:  # how Linux says that the other end is closed
         pass
-    os.waitpid(child, 0)
+    os.close(terminal)
+    process.wait()
     plain = re.sub(r"\x1b\[[0-9;]*m", "", printed.decode())  # without what makes headings bold
     return plain.replace("\r", "").splitlines()
 

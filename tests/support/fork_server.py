@@ -4,7 +4,7 @@
 
 A ForkedPopen behaves as the subprocess.Popen of the same command: `pid` is the process of the program itself, signals
 reach it, and it ends as an interpreter ends. Only the start of Python and the imports are not done again. Tests of
-these, and of memory and processor time, use subprocess.
+these use subprocess. A fork has more memory than an interpreter: that of all modules.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ from typing import Any, AnyStr
 _TESTS = str(Path(__file__).parents[1])
 _sending = threading.Lock()
 _NUMBER = struct.Struct("i")
+_ENDED = struct.Struct("id")
+"""An exit code, and processor seconds."""
 _READ_BY_PYTHON = ("PYTHON", "LC_", "LANG")
 """Prefixes of environment variables that an interpreter reads at its start."""
 _DONE_HERE = "PYTHONUNBUFFERED"
@@ -52,8 +54,11 @@ class ForkedPopen(subprocess.Popen[AnyStr]):
     """A subprocess.Popen for `[sys.executable, "-m", MODULE, ...]`, with stdin, stdout, stderr, cwd, env and
     start_new_session. Where `env` changes what the interpreter reads, the program starts as with subprocess.Popen.
     SIGINT interrupts a fork also where the tests ignore that signal.
+
+    `processor`: the processor seconds of a fork that has ended, and of the processes that it waited for.
     """
 
+    processor = 0.0
     _status: socket.socket | None = None
 
     def _execute_child(self, args: Any, *options: Any) -> None:
@@ -75,7 +80,7 @@ class ForkedPopen(subprocess.Popen[AnyStr]):
         self._status, there = socket.socketpair()
         with there, _sending:
             _send(_server(), request, [*files, there.fileno()])
-        self.pid = self._next_number()
+        (self.pid,) = self._next(_NUMBER)
         assert self.pid > 1
         self._child_created = True
         self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
@@ -100,17 +105,16 @@ class ForkedPopen(subprocess.Popen[AnyStr]):
         assert self._status is not None
         with self._waitpid_lock:  # type: ignore[attr-defined]
             if self.returncode is None and select.select([self._status], [], [], seconds)[0]:
-                self.returncode = self._next_number()
+                self.returncode, self.processor = self._next(_ENDED)
                 # The server answers by closing the channel: the process is gone then.
                 self._status.shutdown(socket.SHUT_WR)
                 self._status.recv(1)
                 self._status.close()
             return self.returncode
 
-    def _next_number(self) -> int:
+    def _next(self, kind: struct.Struct) -> tuple[Any, ...]:
         assert self._status is not None
-        number: int = _NUMBER.unpack(self._status.recv(_NUMBER.size, socket.MSG_WAITALL))[0]
-        return number
+        return kind.unpack(self._status.recv(kind.size, socket.MSG_WAITALL))
 
 
 def _is_same_interpreter(env: Any) -> bool:
@@ -222,10 +226,16 @@ def _report_ended(running: dict[int, int]) -> dict[int, int]:
         if found := os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             code = found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
             with suppress(BrokenPipeError):  # The test has given up this process.
-                os.write(status, _NUMBER.pack(code))
+                os.write(status, _ENDED.pack(code, _processor_seconds(pid)))
             ended[status] = pid
             del running[pid]
     return ended
+
+
+def _processor_seconds(pid: int) -> float:
+    """Those of a process, and of its children that it waited for: see proc(5), stat."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def _become(request: dict[str, Any], files: list[int]) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import subprocess
 import sys
 import tempfile
 import threading
@@ -25,6 +24,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
+from support.fork_server import ForkedPopen
 from support.harvester import Harvester, any_day, eml, harvest_list
 from support.http_server import Asking, HttpServer, Route
 
@@ -112,18 +112,16 @@ def measured_run(harvester: Harvester, good: GoodSite, *arguments: str, seconds:
     command = [sys.executable, "-m", "metaharvest", "--config", str(harvester.config), *ran]
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         began = time.monotonic()
-        process = subprocess.Popen(command, stdout=out, stderr=err, env={**os.environ, "PYTHONUNBUFFERED": "1"})
+        process = ForkedPopen(command, stdout=out, stderr=err, env={**os.environ, "PYTHONUNBUFFERED": "1"})
         good.pid = process.pid
         watch = _Watch(process.pid)
         killer = threading.Timer(seconds, process.kill)
         killer.start()
-        _, status, usage = os.wait4(process.pid, 0)
+        code = process.wait()
         took = time.monotonic() - began
         killer.cancel()
-        process.returncode = os.waitstatus_to_exitcode(status)
         said = [_text(file) for file in (out, err)]
-    processor = usage.ru_utime + usage.ru_stime
-    return Cost(process.returncode, took, processor, watch.peak_mb(), good.gap(), good.busy(), good.loop(), *said)
+    return Cost(code, took, process.processor, watch.peak_mb(), good.gap(), good.busy(), good.loop(), *said)
 
 
 def _text(file: IO[bytes]) -> str:
@@ -137,10 +135,7 @@ def zipped(body: bytes) -> bytes:
 
 
 class _Watch:
-    """Reads the peak memory of a process and of all that it starts, until it has ended.
-
-    It is read from /proc: ru_maxrss would begin with that of this process, from which the child is made.
-    """
+    """Reads the peak memory of a process and of all that it starts, until it has ended."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
