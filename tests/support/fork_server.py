@@ -4,7 +4,7 @@
 
 A ForkedPopen behaves as the subprocess.Popen of the same command: `pid` is the process of the program itself, signals
 reach it, and it ends as an interpreter ends. Only the start of Python and the imports are not done again. Tests of
-these use subprocess. A fork has more memory than an interpreter: that of all modules.
+these use subprocess. A fork has more memory than an interpreter, as it has all modules.
 """
 
 from __future__ import annotations

@@ -55,8 +55,6 @@ class World:
         self.config.write_text(SETTINGS + settings + settings_for(database), encoding="utf-8")
         self.engine = open_database(load(self.config, {}))
         self._errors = folder / "errors.txt"
-        self.popen: type[subprocess.Popen[bytes]] = ForkedPopen
-        """How its commands start."""
 
     def close(self) -> None:
         self.engine.dispose()
@@ -69,7 +67,7 @@ class World:
         # A new file: processes that a killed run left behind may still write into the old one.
         self._errors.unlink(missing_ok=True)
         with self._errors.open("wb") as errors:
-            return self.popen(
+            return ForkedPopen(
                 [sys.executable, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
