@@ -58,6 +58,10 @@ def test_a_harvested_site_shows_its_problems_runs_year_and_mails(harvested: Serv
         ["2", "! with errors", "2"],
         ["1", "! with errors", "2"],
     ]
+    failing = steward.open("/console/sites").follow("1 failing at alder")
+    assert [row[0] for row in failing.table("Documents")] == ["a.2.1"]
+    assert len(page.follow("All documents").table("Documents")) == 2
+    assert "alder" in page.follow("Log").text
     assert len(page.follow("Problems").table()) == 1
     [week] = page.follow("Year").table()
     assert week[2:7] == ["2", "0", "2", "1", "1"]
