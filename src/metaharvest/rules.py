@@ -1113,8 +1113,9 @@ RULES: dict[str, Rule] = {
         "harvester which sets to use.",
     ),
     "oai.broken-off": Rule(
-        "The list did not come to its end",
-        "The repository stopped answering, repeated itself, or sent fewer records than it had announced.",
+        "The list is not complete",
+        "The repository stopped answering, repeated itself, or sent fewer records than it had announced. Or the list "
+        "ended, and the records of some dates could not be fetched: the message says which.",
         "The received records were harvested, and the next harvest asks for the rest. If it happens every night, "
         "report it to the repository's keeper.",
     ),

@@ -77,7 +77,9 @@ def test_records_that_cannot_be_listed_are_named_by_their_dates_in_each_harvest_
     network.register()
     found = network.harvest()
     assert (found["status"], found["inserted"]) == ("incomplete", 24)
-    assert "The records with these datestamps cannot be fetched: from 2026-01-04T11:59:5" in report(network)
+    named = "The records with these datestamps cannot be fetched: from 2026-01-04T11:59:5"
+    assert f"The list has ended with 24 records. {named}" in report(network)
+    assert "broke off" not in report(network)
     server.put("oai:test:26")
     found = network.harvest()
     assert (found["status"], found["inserted"]) == ("incomplete", 1)

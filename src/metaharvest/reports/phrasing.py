@@ -291,7 +291,7 @@ def site_sentence(
     )
     unfinished = "The harvest is incomplete: some of the listed documents are not accounted for. "
     if source == OAI_REPOSITORY:
-        unfinished = "The harvest is incomplete: the list did not come to its end; the next one asks for the rest. "
+        unfinished = "The harvest is incomplete: not all records of the list came; the next one asks for the rest. "
     trouble = {
         SiteRunStatus.FAILED: "The harvest of your site failed. ",
         SiteRunStatus.INTERRUPTED: "The harvest of your site was interrupted. ",

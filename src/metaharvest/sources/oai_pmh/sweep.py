@@ -609,12 +609,14 @@ class Sweeper:
     def _incomplete(
         self, why: Finding, more: int = 0, *, transient: bool = False, has_ended: bool = False
     ) -> ListIncomplete:
-        """The error of a list that breaks off after all yielded records and `more` others; `has_ended`: with holes."""
+        """The error of a list after all yielded records and `more` others: it breaks off, or `has_ended` with holes."""
         of = f" of {self.sweep.announced:,}" if self.sweep.announced else ""
         set_spec = self._options.set_spec or ""
         of_set = f" of the set {one_line(set_spec, 60)}" if set_spec else ""
-        came = self._came_earlier + self._yielded + more
-        message = f"The list{of_set} broke off after {came:,}{of} records: {why.message}"
+        came = f"{self._came_earlier + self._yielded + more:,}{of} records"
+        message = f"The list{of_set} broke off after {came}: {why.message}"
+        if has_ended:
+            message = f"The list{of_set} has ended with {came}. {why.message}"
         finding = Finding("oai.broken-off", message, why.remedy or IN_THE_LOG)
         findings = (finding, *self._findings(), *self._records.odd.findings(is_whole=False))
         return ListIncomplete(*findings, transient=transient, has_ended=has_ended)
@@ -664,7 +666,7 @@ def _of_holes(holes: Sequence[Window], why: Finding | None) -> Finding:
     named = "; ".join(f"from {each.begin or 'the first record'} until {each.until or 'today'}" for each in holes[:5])
     more = f" and {len(holes) - 5:,} more" if len(holes) > 5 else ""
     message = f"The records with these datestamps cannot be fetched: {named}{more}. All others were requested."
-    message = f"{why.message} {message}" if why else message
+    message = f"{message} The last error: {why.message}" if why else message
     remedy = "The repository's keeper finds out why lists of these dates fail. Each harvest tries them again."
     return Finding("oai.broken-off", message, remedy)
 
