@@ -141,7 +141,6 @@ MEANT = {
     "users add anna@example.org --role steward --name Anna": ["users add bert@example.org --role steward --name Bert"],
     "users remove anna@example.org": ["users remove bert@example.org"],
     "keys revoke 3": ["keys add another --role viewer", "keys revoke 1"],
-    "demo": ["demo --nights 1 --folder played"],
 }
 """Lines that leave something out, or name all there is -> what a reader would type."""
 
@@ -172,7 +171,7 @@ ELSEWHERE = {
     "sites edit NAME --filters": "needs a file of filters; test_filter.py",
     "sites edit NAME --normalize": "needs a file of normalising; test_normalize.py",
     "filter test": "needs a file of filters and a record; test_filter.py",
-    "demo --serve": "serves until it is stopped; test_run.py",
+    "demo": "needs no installation, and serves until it is stopped with --serve; test_run.py",
     "runs stop": "of a run under way; test_requests.py",
     "run --requested": "says nothing if nobody asks; test_requests.py",
     "requests cancel": "of a request that waits; test_requests.py",
