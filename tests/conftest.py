@@ -45,9 +45,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out slow tests for `make quick`; have each process begin with its share of the long tests."""
+    """Leave out slow tests for `make quick`; have each process begin with its share of the long tests.
+
+    The tests of member nodes are together in one process: each process starts a node of its own.
+    """
     if config.getoption("--quick"):
         items[:] = [item for item in items if isinstance(item, pytest.Function) and quick.is_quick(item)]
+    items.sort(key=lambda item: "node" not in getattr(item, "fixturenames", ()))
     processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     long = [item for item in items if item.get_closest_marker("long")]
     others = [item for item in items if not item.get_closest_marker("long")]
