@@ -327,15 +327,21 @@ def test_a_site_that_a_person_asks_for_comes_before_the_sites_that_wait(
 
 
 @on_one_database
-def test_a_person_stops_a_distributed_run_and_the_next_one_goes_on(harvester: Harvester, server: HttpServer) -> None:
+def test_a_person_stops_a_distributed_run_and_the_next_one_goes_on(
+    harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_loop, "_BEAT_SECONDS", 0.2)
     with_workers(harvester)
     docids = slow_site(harvester, server, "alder", 40, 0.2) + slow_site(harvester, server, "basalt", 1, 0)
     tick(harvester)
     with workers(harvester):
         wait_until(lambda: len(harvester.held()) >= 2)
         assert harvester("runs", "stop").code == 0
+        tick(harvester)
         wait_until_closed(harvester)
     assert harvester.rows("SELECT status FROM harvest_run") == [("interrupted",)]
+    # The rest of its documents is deferred, as by a run alone.
+    assert harvester.rows("SELECT status FROM harvest_site_run WHERE site_name = 'alder'") == [("with-errors",)]
     # A run alone says the same, also if all of its sites had begun.
     assert harvester.operations(1).count("RunInterrupted") == 1
     [subject] = mails_to(harvester, "steward@example.org")

@@ -222,7 +222,8 @@ class _Coordinator:
         """
         if why := self._why_ended(run):
             making.cancel_ready(self._session, why.message, run.run_id)
-            making.ask_to_end(self._session, why.message, run.run_id)
+            if why is not STOPPED:  # workers see a stop by themselves, and defer documents as a run alone does
+                making.ask_to_end(self._session, why.message, run.run_id)
         its = (Job.run_id == run.run_id, Job.state.in_(OPEN), Job.kind == JobKind.HARVEST_SITE.value)
         if self._session.scalar(select(Job.job_id).where(*its).limit(1)) is not None:
             return None
