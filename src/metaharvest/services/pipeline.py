@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 __all__ = ["FailureFilter", "StageTotals"]
 
 _LOG = logging.getLogger(__name__)
-_MISSING = "extraction.file-missing"
+_WITHOUT_FILE = ("extraction.file-missing", "extraction.store-away")
+"""A store that was away may come back without its files."""
 
 
 def require_libraries() -> None:
@@ -139,8 +140,9 @@ def retry(harvester: Harvester, stage: str, rule: str | None = None) -> int:
     """
     require_stages([stage])
     with harvester.writing() as session:
-        if stage == StageName.EXTRACTION and rule in (None, _MISSING):
-            steps.wake(session, StageName.FULL_TEXT, steps.failed_numbers(session, stage, _MISSING))
+        for each in _WITHOUT_FILE:
+            if stage == StageName.EXTRACTION and rule in (None, each):
+                steps.wake(session, StageName.FULL_TEXT, steps.failed_numbers(session, stage, each))
         number = steps.wake_failed(session, stage, rule)
         if number:
             subject = stage if rule is None else f"{stage}, {rule}"
