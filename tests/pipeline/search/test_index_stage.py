@@ -16,9 +16,10 @@ from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.stage_documents import stage_documents
 from metaharvest.database.engine import writers
-from metaharvest.database.pipeline_models import OutputRecord, OutputText, OutputWork
+from metaharvest.database.pipeline_models import OutputRecord, OutputText, OutputWork, PipelineStep
 from metaharvest.errors import IndexUnavailable
 from metaharvest.model.outputs import Output
+from metaharvest.pipeline.full_text.store import FolderStore
 from metaharvest.pipeline.running import run_stages
 from metaharvest.pipeline.search import index_folder, stage
 from metaharvest.pipeline.search.contract import Entry, Search
@@ -164,6 +165,27 @@ def test_a_full_text_and_a_work_are_in_the_entry(installation: Installation) -> 
         1: (1, False),
         2: (1, True),
     }
+
+
+def test_a_damaged_text_is_not_indexed_and_is_extracted_again(installation: Installation) -> None:
+    store(installation.harvester, *uploads("alder", "beech"))  # type: ignore[arg-type]
+    texts = FolderStore(installation.context.folder / "texts")
+    whole, damaged = (hashlib.sha256(each).hexdigest() for each in (b"Solling", b"Solling and Harz"))
+    texts.put(whole, b"Solling")
+    texts.put(damaged, b"Solling and Ha")
+    values = {"version": 1, "file_sha256": "0" * 64, "characters": 7, "language": "en"}
+    with writers(installation.harvester.engine).begin() as session:
+        for number, digest in ((1, whole), (2, damaged)):
+            session.add(OutputText(catalogue_document_id=number, text_sha256=digest, **values))
+            step = {"stage": "extraction", "state": "done", "woken": 1, "attempts": 0}
+            session.add(PipelineStep(catalogue_document_id=number, **step))
+    installation.run()
+    assert installation.titles("solling") == ["alder r1"]
+    states = installation.harvester.rows(
+        "SELECT catalogue_document_id, state FROM pipeline_step WHERE stage = 'extraction' ORDER BY 1"
+    )
+    assert states == [(1, "done"), (2, "waiting")]
+    assert not texts.has(damaged)
 
 
 def test_a_lost_index_is_made_again_with_all_documents(installation: Installation) -> None:

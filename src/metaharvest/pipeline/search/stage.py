@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import logging
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -24,7 +24,7 @@ from metaharvest.database.engine import database_errors, writers
 from metaharvest.database.pipeline_models import OutputRecord, OutputText, OutputWork, PipelineStep
 from metaharvest.errors import IndexUnavailable
 from metaharvest.pipeline import feed, steps
-from metaharvest.pipeline.full_text.store import place_of
+from metaharvest.pipeline.full_text.store import FolderStore, place_of
 from metaharvest.pipeline.search.contract import INDEX_VERSION, Entry, IndexPlace, IndexWriter
 from metaharvest.pipeline.search.entries import LONGEST_TEXT, FullText, entry_of
 from metaharvest.pipeline.search.index_folder import IndexFolder
@@ -78,8 +78,7 @@ def perform(context: Context, documents: Sequence[Document]) -> Iterator[Result]
         refused: dict[int, str] = {}
         with opened as writer:
             for some in batches(documents, _AT_ONCE):
-                with context.reading() as session:
-                    entries = _entries(session, some, context)
+                entries = _entries(context, some)
                 refused |= writer.put(entries)
                 found.update(each.number for each in entries if each.number not in refused)
             writer.remove([each.number for each in documents if each.number not in found])
@@ -189,7 +188,7 @@ def _fill_and_swap(context: Context, place: IndexPlace, begun: AbstractContextMa
             with context.reading() as session:
                 numbers = _outputs_after(session, after)
                 documents = [each for each in stage_documents(session, numbers).values() if not each.is_gone]
-                entries = _entries(session, documents, context)
+            entries = _entries(context, documents)
             for number, reason in writer.put(entries).items():
                 _LOG.warning("The search index does not accept the entry of the document %s: %s", number, reason)
             uncommitted += len(entries)
@@ -211,12 +210,18 @@ def _outputs_after(session: Session, number: int) -> Sequence[int]:
     return session.scalars(select(key).where(key > number).order_by(key).limit(_AT_ONCE)).all()
 
 
-def _entries(session: Session, documents: Sequence[Document], context: Context) -> Sequence[Entry]:
-    """The entries of the documents that have an output."""
+def _entries(context: Context, documents: Sequence[Document]) -> Sequence[Entry]:
+    """The entries of the documents that have an output. Texts that are missing or damaged are extracted again."""
     numbers = [each.number for each in documents]
-    outputs = read_outputs(session, numbers)
-    works = {row[0]: row[1] for row in session.execute(_WORKS, {"numbers": numbers})}
-    texts = _full_texts(session, numbers, context.folder)
+    with context.reading() as session:
+        outputs = read_outputs(session, numbers)
+        works = {row[0]: row[1] for row in session.execute(_WORKS, {"numbers": numbers})}
+        rows = session.execute(_TEXTS, {"numbers": numbers}).all()
+    known = {number: _full_text(context.folder, digest, language) for number, digest, language in rows}
+    texts = {number: text for number, text in known.items() if text is not None}
+    if lost := known.keys() - texts.keys():
+        with database_errors(context.engine), writers(context.engine).begin() as session:
+            steps.wake_known(session, StageName.EXTRACTION, lost)
     return [
         entry_of(
             each,
@@ -229,16 +234,16 @@ def _entries(session: Session, documents: Sequence[Document], context: Context) 
     ]
 
 
-def _full_texts(session: Session, numbers: Sequence[int], folder: Path) -> Mapping[int, FullText]:
-    """The full texts of documents by their numbers. A text whose file is missing counts as none."""
-    found = {}
-    for number, digest, language in session.execute(_TEXTS, {"numbers": numbers}):
-        if (text := read_text(folder, digest)) is not None:
-            found[number] = FullText(digest, text, None if language == _UNKNOWN_LANGUAGE else language)
-    return found
+def _full_text(folder: Path, digest: str, language: str) -> FullText | None:
+    """A full text; None if its file cannot be read, or was damaged and is deleted."""
+    try:
+        text = FolderStore(folder / "texts").read(digest).decode()[:LONGEST_TEXT]
+    except OSError:
+        return None
+    return FullText(digest, text, None if language == _UNKNOWN_LANGUAGE else language)
 
 
-def read_text(folder: Path, digest: str, most: int = LONGEST_TEXT) -> str | None:
+def read_text(folder: Path, digest: str, most: int) -> str | None:
     """The first characters of the text with this digest in the folder of the pipeline; None if it is missing."""
     path = folder / "texts" / place_of(digest)
     try:
