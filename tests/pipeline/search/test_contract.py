@@ -237,6 +237,17 @@ def test_pages_follow_one_another(make_place: Callable[[], IndexPlace], sort: So
     assert found == whole
 
 
+@pytest.mark.parametrize("gone", [{4}, {1, 2, 3, 4}])
+def test_a_page_after_outputs_that_are_gone_skips_none(make_place: Callable[[], IndexPlace], gone: set[int]) -> None:
+    place = make_place()
+    rebuild(place, [entry(number, output("beech")) for number in range(1, 13)])
+    first = ask(place, "beech", sort=Sort.RELEVANCE, limit=4).hits
+    assert [each.number for each in first] == [1, 2, 3, 4]
+    hiding = Hiding(numbers=frozenset(gone))
+    found = ask(place, "beech", sort=Sort.RELEVANCE, limit=4, after=first[-1].place, hiding=hiding)
+    assert numbers(found) == [5, 6, 7, 8]
+
+
 def test_related_outputs_have_most_of_the_terms(filled: IndexPlace) -> None:
     reader = filled.reader()
     found = reader.more_like_this({"beech": 1.0, "leaf": 1.0, "phenology": 2.0}, 2, Hiding())

@@ -214,7 +214,7 @@ class OpenSearchIndex:
         if search.facets:
             body["aggs"] = {name: {"terms": {"field": name, "size": FACET_VALUES}} for name in FACETS}
         answer = self._ask(body)
-        hits = _after([_hit(each) for each in answer["hits"]["hits"]], search, body.get("from", 0))
+        hits = _after([_hit(each) for each in answer["hits"]["hits"]], search)
         counted = answer.get("aggregations", {})
         facets = {
             name: ordered_counts((each["key"], each["doc_count"]) for each in counted[name]["buckets"])
@@ -287,13 +287,17 @@ def _by_score(search: Search) -> Mapping[str, Any]:
     return {"sort": sort, "from": max(0, search.after.seen - search.limit), "size": 2 * search.limit}
 
 
-def _after(hits: Sequence[Hit], search: Search, start: int) -> Sequence[Hit]:
-    """The hits after the place of the search, which know how many were seen. `start` is the place of the first one."""
+def _after(hits: Sequence[Hit], search: Search) -> Sequence[Hit]:
+    """The hits after the place of the search, which know how many were seen.
+
+    If the last hit that was seen is gone, the hits after it have a lower score, or the same one and a higher number.
+    """
     seen = search.after.seen if search.after is not None else 0
     if search.after is not None and search.order is Sort.RELEVANCE:
-        last = search.after.number
-        position = next((place for place, each in enumerate(hits, 1) if each.number == last), seen - start)
-        hits = hits[position:]
+        last = search.after
+        known = next((place for place, each in enumerate(hits, 1) if each.number == last.number), None)
+        before = sum((-each.place.value, each.number) < (-last.value, last.number) for each in hits)
+        hits = hits[before if known is None else known :]
     hits = hits[: search.limit]
     return [replace(each, place=replace(each.place, seen=seen + number)) for number, each in enumerate(hits, 1)]
 
