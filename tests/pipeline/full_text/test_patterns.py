@@ -58,6 +58,11 @@ UNSURE = [
         "https://i.example.org/islandora/object/alder:7",
         "https://i.example.org/islandora/object/alder:7/datastream/OBJ/download",
     ),
+    (
+        "Islandora",
+        "https://i.example.org/islandora/object/alder:7",
+        "https://i.example.org/islandora/object/alder:7/datastream/PDF/view",
+    ),
     ("PHAIDRA", "https://p.example.at/view/o:55", "https://p.example.at/api/object/o:55/download"),
 ]
 ADDRESSES = [

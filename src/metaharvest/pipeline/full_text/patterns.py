@@ -88,6 +88,8 @@ GUESSES = (
     _guess("EPrints", r"(https?://[^/?#]+(?:/[^/?#\d]+)?)/id/eprint/(\d+)/?", r"\1/\2/1/", is_sure=False),
     _guess("EPrints", r"(https?://[^/?#]+)/(\d+)/?", r"\1/\2/1/", is_sure=False),
     _guess("Islandora", r"(https?://[^?#]+/islandora/object/[^/?#]+)/?", r"\1/datastream/OBJ/download", is_sure=False),
+    # Papers and theses: https://github.com/Islandora/islandora_scholar/tree/7.x/modules/islandora_google_scholar
+    _guess("Islandora", r"(https?://[^?#]+/islandora/object/[^/?#]+)/?", r"\1/datastream/PDF/view", is_sure=False),
     _guess("PHAIDRA", r"(https?://[^/?#]+)/(?:view/)?(o:\d+)/?", r"\1/api/object/\2/download", is_sure=False),
 )
 
