@@ -1153,8 +1153,8 @@ RULES: dict[str, Rule] = {
     ),
     "oai.encoding": Rule(
         "An answer in an encoding that is not read",
-        "The repository's answer declares an encoding such as UTF-7 or EBCDIC. OAI-PMH has UTF-8 alone; UTF-16, "
-        "ISO-8859, Windows and East Asian encodings are read too.",
+        "The repository's answer declares an encoding such as UTF-7 or EBCDIC, or its XML declaration cannot be read. "
+        "OAI-PMH has UTF-8 alone; UTF-16, ISO-8859, Windows and East Asian encodings are read too.",
         "The repository's keeper should send the answers in UTF-8.",
     ),
     "oai.damaged-record": Rule(

@@ -35,6 +35,41 @@ def test_what_is_no_text_is_replaced_and_the_record_is_named(damage: bytes) -> N
     assert "\ufffd" in (content or b"").decode()
 
 
+# The charset of the HTTP header: https://www.rfc-editor.org/rfc/rfc7303#section-3
+@pytest.mark.parametrize("method", ListMethod)
+def test_letters_are_read_in_the_charset_of_the_http_header(method: ListMethod) -> None:
+    with OaiServer(30) as server:
+        server.records["oai:test:17"].title = "Fr\xf6gs"
+        server.content_type = "text/xml; charset=ISO-8859-1"
+        server.tamper = lambda body, _: body.decode().partition("?>")[2].encode("latin-1")
+        found = harvest(server.base_url, method=method)
+        assert (sorted(found.good), found.broken, found.rules) == (sorted(ALL), None, [])
+        assert any("Fr\xf6gs".encode() in (each.content or b"") for each in found.records)
+
+
+@pytest.mark.parametrize("comment", ["", "<!-- \xf6 -->"])
+def test_utf_8_that_is_declared_as_ascii_is_read_as_utf_8(comment: str) -> None:
+    with OaiServer(30) as server:
+        server.records["oai:test:17"].title = "Fr\xf6gs"
+        declared = '<?xml version="1.0" encoding="US-ASCII"?>' + comment
+        server.tamper = lambda body, _: declared.encode() + body.partition(b"?>")[2]
+        found = harvest(server.base_url)
+        assert (sorted(found.good), found.broken, set(found.rules)) == (sorted(ALL), None, {"oai.ill-formed"})
+        assert any("Fr\xf6gs".encode() in (each.content or b"") for each in found.records)
+        assert all("in UTF-8" in each.remedy for each in found.findings)
+
+
+@pytest.mark.parametrize("declaration", [b"encoding=UTF-8", b'encoding="utf8mb4"'])
+def test_a_page_whose_encoding_cannot_be_read_is_asked_for_in_smaller_windows(declaration: bytes) -> None:
+    with OaiServer(30) as server:
+        server.tamper = lambda body, asked: (
+            body.replace(b'encoding="UTF-8"', declaration) if in_page(2, asked) else body
+        )
+        found = harvest(server.base_url)
+        assert (sorted(found.good), found.broken, set(found.rules)) == (sorted(ALL), None, {"oai.page-failed"})
+        assert declaration.decode().strip('"').rpartition('"')[2] in found.words("oai.page-failed")
+
+
 # A value breaks off in an attribute: https://github.com/IQSS/dataverse/issues/12120
 # A record is cut behind <metadata>: https://github.com/IQSS/dataverse/issues/8306
 # An XML declaration in the metadata: https://github.com/IQSS/dataverse/issues/7431

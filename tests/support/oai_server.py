@@ -158,6 +158,7 @@ class OaiServer:
         self.odd: set[Odd] = set()
         self.poison: set[str] = set()
         """Identifiers of records that make every answer they are in `poisoned`."""
+        self.content_type = "text/xml;charset=UTF-8"
         self.poisoned: tuple[bytes, int, dict[str, str]] = (INTERNAL_ERROR, 500, {"Content-Type": "text/html"})
         self.refuses: Callable[[Asked], bool] = lambda asked: False
         """Which requests are answered with `poisoned`."""
@@ -242,7 +243,7 @@ class OaiServer:
             return asking.answer(*self.poisoned)
         if self.tamper:
             body = self.tamper(body, asked)
-        asking.answer(body, status, {"Content-Type": "text/xml;charset=UTF-8"})
+        asking.answer(body, status, {"Content-Type": self.content_type})
         return None
 
     def _busy(self) -> tuple[int, dict[str, str]] | None:

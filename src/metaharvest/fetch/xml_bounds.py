@@ -111,7 +111,8 @@ def refuse_encoding(head: bytes) -> None:
     declaration, end, _ = head[:_DECLARATION_BYTES].partition(b"?>")
     declared = _DECLARED.search(declaration)
     if not end or (declared is None and b"encoding" in declaration):
-        raise XmlRefused("has an XML declaration that cannot be read")
+        shown = one_line(declaration.decode("utf-8", "replace"), 60)
+        raise XmlRefused(f"has an XML declaration that cannot be read: {shown}{'?>' if end else ''}")
     if declared is not None and not _ASCII_COMPATIBLE.fullmatch(declared[1].decode("ascii")):
         name = one_line(declared[1].decode("ascii"), 40)
         raise XmlRefused(f"declares the encoding {name}, which is not read; UTF-8 is")

@@ -151,6 +151,12 @@ _KINDS = {
 IN_THE_LOG = "The repository's keeper should find the reason in its log, and repair it."
 """The remedy for an answer that did not come, or not to its end."""
 
+IN_UTF_8 = (
+    'The repository should write its answers in UTF-8, and begin them with <?xml version="1.0" encoding="UTF-8"?>, as '
+    "the protocol says."
+)
+"""The remedy for an answer whose characters or declaration cannot be read."""
+
 _WELL_FORMED = (
     "The repository should make its answers with a library that writes XML: mostly a & or < in a text is not "
     "escaped, or there is something before <?xml."
@@ -161,4 +167,6 @@ def well_formed(damage: str) -> str:
     """The remedy for an answer in which the parser found this damage."""
     if damage == TOO_DEEP:
         return "The repository's keeper should look for elements that are never closed, and correct the record."
+    if damage.startswith(("Invalid bytes", "Malformed declaration")):
+        return IN_UTF_8
     return IN_THE_LOG if damage.startswith("Premature end") else _WELL_FORMED

@@ -26,7 +26,7 @@ from metaharvest.fetch.xml_bounds import (
 )
 from metaharvest.model import Finding, Level
 from metaharvest.sources.oai_pmh.bounds import DATE, ERRORS, SHORT_ANSWER, UNUSABLE, URI, crowd, record_limits, words_of
-from metaharvest.sources.oai_pmh.oddities import IN_THE_LOG, Oddities, well_formed
+from metaharvest.sources.oai_pmh.oddities import IN_THE_LOG, IN_UTF_8, Oddities, well_formed
 from metaharvest.sources.oai_pmh.old import item_of, root_of
 from metaharvest.sources.oai_pmh.protocol import ProtocolError, ResponseRoot, Token, text_of, token_from
 from metaharvest.sources.oai_pmh.repair import (
@@ -397,6 +397,8 @@ def _begun(head: bytes, verb: str) -> ResponseRoot:
     title = html_title(head[:HEAD_BYTES])
     text = head.lstrip(b"\xef\xbb\xbf \t\r\n\v\f")
     tag, has_dtd = first_tag(text) if title is None else (None, False)
+    if tag is None and title is None and text.startswith(b"<"):  # a damage stands before it, as in its declaration
+        tag, has_dtd = first_tag(repaired_whole(head))
     if title is None:
         title = title_of_odd_page(head, tag)
     if title is not None:
@@ -405,8 +407,7 @@ def _begun(head: bytes, verb: str) -> ResponseRoot:
         try:
             refuse_encoding(text)
         except XmlRefused as refused:
-            remedy = "The repository should write its answers in UTF-8, as the protocol says."
-            raise NotOaiResponse(Finding("oai.encoding", f"The answer to {verb} {refused}.", remedy)) from None
+            raise NotOaiResponse(Finding("oai.encoding", f"The answer to {verb} {refused}.", IN_UTF_8)) from None
     if tag is None and text.startswith(b"<") and len(head) >= HEAD_BYTES + _CHUNK:
         raise NotOaiResponse(_too_large(f"The first {len(head):,} bytes of the answer to {verb} have no whole tag."))
     if tag is None:

@@ -65,8 +65,8 @@ MOST_HOLES = 1_000
 
 _MOST_LOOKED_AT = 1_000
 
-_NOTHING_RULES = frozenset({"oai.not-oai", "http.empty"})
-"""Rules of a program that ended while it wrote a page. On the first page of a list, they have another cause."""
+_NOTHING_RULES = frozenset({"oai.not-oai", "oai.encoding", "http.empty"})
+"""Rules of a page without a readable beginning. On the first page of a list, they concern the whole repository."""
 
 _ONE_PAGE_RULES = frozenset(
     {"http.deadline", "http.timeout-read", "http.truncated", "http.too-large", "http.encoding", "http.protocol"}
@@ -449,7 +449,8 @@ class Sweeper:
         """Warn, once, that a page failed."""
         message = "A page of the list failed, and its records were requested in smaller lists"
         if not any(each.rule == "oai.page-failed" for each in self._notes):
-            self._notes.append(Finding("oai.page-failed", f"{message}: {why.message}", IN_THE_LOG, Level.WARNING))
+            remedy = why.remedy if why.rule == "oai.encoding" else IN_THE_LOG
+            self._notes.append(Finding("oai.page-failed", f"{message}: {why.message}", remedy, Level.WARNING))
 
     async def _examine_failure(
         self, error: FetchError | NotOaiResponse | Stopped, window: Window
