@@ -186,6 +186,13 @@ def test_a_damaged_text_is_not_indexed_and_is_extracted_again(installation: Inst
     )
     assert states == [(1, "done"), (2, "waiting")]
     assert not texts.has(damaged)
+    shutil.rmtree(installation.context.folder / "texts")  # as a disk that is not mounted
+    installation.harvester.rows("UPDATE pipeline_step SET state = 'done' WHERE stage = 'extraction'")
+    installation.harvester.rows("UPDATE pipeline_step SET state = 'waiting' WHERE stage = 'index'")
+    installation.run()
+    assert installation.titles("solling") == []
+    query = "SELECT count(*) FROM pipeline_step WHERE stage = 'extraction' AND state = 'waiting'"
+    assert installation.harvester.rows(query) == [(0,)]
 
 
 def test_a_lost_index_is_made_again_with_all_documents(installation: Installation) -> None:

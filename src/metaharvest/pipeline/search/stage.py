@@ -219,7 +219,8 @@ def _entries(context: Context, documents: Sequence[Document]) -> Sequence[Entry]
         rows = session.execute(_TEXTS, {"numbers": numbers}).all()
     known = {number: _full_text(context.folder, digest, language) for number, digest, language in rows}
     texts = {number: text for number, text in known.items() if text is not None}
-    if lost := known.keys() - texts.keys():
+    lost = known.keys() - texts.keys()
+    if lost and (context.folder / "texts").is_dir():  # without it, the disk may be away, and comes back with all texts
         with database_errors(context.engine), writers(context.engine).begin() as session:
             steps.wake_known(session, StageName.EXTRACTION, lost)
     return [
