@@ -65,6 +65,7 @@ TODAY = date(2026, 11, 20)
 """The day of the newest run."""
 
 _NUMBERS = Table("large_numbers", MetaData(), Column("n", Integer, primary_key=True))
+_MYSQL = ("mysql", "mariadb")
 _PLAIN = (str, bytes, int, float, date)
 _BODY = b"To: data@example.org\r\nSubject: Your harvest\r\n\r\n" + b"1,000 documents were harvested.\r\n" * 100
 _RULES = (
@@ -105,14 +106,17 @@ def fill(engine: Engine, size: Size) -> None:
 @contextmanager
 def _without_indices(connection: Connection) -> Iterator[None]:
     """Drop the indices of the tables, and make them again at the end: this takes a third of the time."""
-    indices: list[Index] = [index for table in Base.metadata.sorted_tables for index in table.indexes]
-    if connection.dialect.name == "mysql":  # an index of a foreign key cannot be dropped
-        indices = []
+    indices = indices_to_drop(connection.dialect.name)
     for index in indices:
         index.drop(connection, checkfirst=True)
     yield
     for index in indices:
         index.create(connection)
+
+
+def indices_to_drop(dialect: str) -> list[Index]:
+    """The indices of the tables; MySQL and MariaDB keep all, as they need the indices of foreign keys."""
+    return [] if dialect in _MYSQL else [index for table in Base.metadata.sorted_tables for index in table.indexes]
 
 
 def _count_on(engine: Engine) -> None:
@@ -124,7 +128,7 @@ def _count_on(engine: Engine) -> None:
                 largest = f"(SELECT max({key.name}) FROM {table.name})"
                 sequence = f"pg_get_serial_sequence('{table.name}', '{key.name}')"
                 connection.execute(text(f"SELECT setval({sequence}, {largest}) WHERE {largest} IS NOT NULL"))
-        if engine.dialect.name == "mysql":
+        if engine.dialect.name in _MYSQL:
             connection.execute(text(f"ANALYZE TABLE {', '.join(table.name for table in Base.metadata.sorted_tables)}"))
         elif engine.dialect.name == "postgresql":
             connection.execute(text("VACUUM ANALYZE"))

@@ -54,6 +54,7 @@ def test_a_good_night_is_one_sentence(session: Session, rows: JournalRows) -> No
 def test_the_night_names_all_that_waits_for_a_person(session: Session, rows: JournalRows) -> None:
     alder, oak = rows.site("alder"), rows.site("oak", datenextharvest=TODAY - timedelta(days=9))
     rows.site("fern", updatefrequency=0)
+    rows.site("ash", datenextharvest=TODAY - timedelta(days=9))
     first, run = rows.run(YESTERDAY, status="failed"), rows.run(status="with-errors")
     rows.site_run(first, oak, "list-failed", failure_reason="503")
     rows.site_run(run, alder, "with-errors", listed=4, invalid=2)
@@ -69,11 +70,12 @@ def test_the_night_names_all_that_waits_for_a_person(session: Session, rows: Jou
     session.flush()
     session.add(ReportDelivery(report_id=1, recipient="a@b.example", status="refused", last_attempt_at=NOW))
     found = tonight(session, TODAY)
+    assert len(found.waiting) == 5
     assert {each.reason: (each.site, str(each.action)) for each in found.waiting} == {
         Reason.DELETIONS: ("alder", "`metaharvest sites confirm alder`"),
         Reason.OWNERSHIP: ("alder", "`metaharvest documents --site alder --rule target.other-site`"),
         Reason.BROKEN: ("fern", "`metaharvest sites edit fern`"),
-        Reason.OVERDUE: ("oak", "`metaharvest sites show oak`"),
+        Reason.OVERDUE: ("ash", "`metaharvest sites show ash`"),
         Reason.REFUSED_MAIL: (None, "`metaharvest reports resend --state refused`"),
     }
     assert [(each.site, each.failure_reason, each.failed_since) for each in found.failed] == [("oak", "503", YESTERDAY)]

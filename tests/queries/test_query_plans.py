@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from benchmarks.large_installation import TODAY, Size, fill
+from benchmarks.large_installation import TODAY, Size, fill, indices_to_drop
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
@@ -130,6 +130,11 @@ def test_the_report_of_a_site_reads_no_findings_of_other_nights(filled: Engine) 
     lines = sqlite_plans(filled, lambda session: attention(session, site_run, TODAY, 20))
     assert any("ix_harvest_detail_log_harvest_log_id" in line for line in lines)
     assert not [line for line in lines if "ix_harvest_detail_log_rule" in line]
+
+
+def test_a_large_installation_on_mariadb_keeps_its_indices() -> None:
+    assert indices_to_drop("mariadb") == indices_to_drop("mysql") == []
+    assert indices_to_drop("postgresql")
 
 
 def test_a_statement_without_an_index_is_found(filled: Engine) -> None:

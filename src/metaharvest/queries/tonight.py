@@ -177,7 +177,7 @@ def _waiting(session: Session, sites: Sequence[ListedSite]) -> Iterator[Waiting]
         if site.state == "broken" and site.enabled:
             said = f"The registration of {site.site} cannot be used: {'; '.join(site.problems)}"
             yield Waiting(Reason.BROKEN, said, len(site.problems), site.site, todo("sites.edit", name=site.site))
-        elif site.state == "overdue":
+        elif site.state == "overdue" and not site.failed:
             said = f"{site.site} is overdue since {site.overdue_since}."
             yield Waiting(Reason.OVERDUE, said, 1, site.site, todo("sites.show", name=site.site))
     if number := number_refused(session):

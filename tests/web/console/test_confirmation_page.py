@@ -32,9 +32,10 @@ def test_a_site_is_switched_off_after_a_question(console: Served, harvester: Har
     assert decision == [("steward@example.org", "console", "sites.disable")]
 
 
-def test_deletions_without_number_are_not_confirmed(console: Served) -> None:
+def test_without_a_deletion_that_waits_there_is_a_sentence_and_no_button(console: Served) -> None:
     page = console.signed_in("steward").open("/console/actions/sites.confirm?name=alder")
     assert "No deletion of the site alder waits for a confirmation." in page.text
+    assert b"Confirm the deletions of the site alder</button>" not in page.content
 
 
 def test_deletions_that_came_after_the_page_are_not_confirmed(console: Served, harvester: Harvester) -> None:

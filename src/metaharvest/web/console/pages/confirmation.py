@@ -32,7 +32,9 @@ def show(visit: Visit) -> Response:
     if action.id == "sites.confirm":
         # Before the effect is read, so that no document is confirmed that the page does not count.
         with visit.harvester.reading() as session:
-            seen = str(waiting_deletions(session, action.values["name"], 1).number)
+            number = waiting_deletions(session, action.values["name"], 1).number
+        seen = str(number)
+        refusal = "" if number else f"No deletion of the site {action.values['name']} waits for a confirmation."
     effect = EFFECTS[action.id](visit.harvester, action.values) if action.id in EFFECTS else [f"{action.label}."]
     return visit.render(
         "confirmation.html",
@@ -171,8 +173,6 @@ def _effect_of_confirm(harvester: Harvester, values: Values) -> Sequence[str]:
         waiting = waiting_deletions(session, values["name"], _NAMED)
     more = f", and {waiting.number - _NAMED:,} more" if waiting.number > _NAMED else ""
     named = "; ".join(f"{document_id} ({title})" if title else document_id for document_id, title in waiting.documents)
-    if not waiting.number:
-        return [f"No deletion of the site {values['name']} waits for a confirmation."]
     return [
         f"The source repository of {values['name']} says that {counted(waiting.number, 'document')} "
         f"{'was' if waiting.number == 1 else 'were'} deleted. The target still has them: they are too many to be "
