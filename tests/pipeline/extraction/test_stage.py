@@ -269,7 +269,7 @@ def test_a_file_that_is_not_to_be_kept_goes_when_its_text_is_taken(installation:
 def test_a_new_version_reads_the_text_of_a_file_that_was_not_kept(
     installation: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    installation.add_file(1, pdf_of_text(PAPER), kept=False)
+    file = installation.add_file(1, pdf_of_text(PAPER), kept=False)
     installation.run(1)
     monkeypatch.setattr("metaharvest.pipeline.extraction.stage.VERSION", 2)
     [result] = installation.run(1)
@@ -282,7 +282,13 @@ def test_a_new_version_reads_the_text_of_a_file_that_was_not_kept(
     [result] = installation.run(1)
     assert result.failure is not None
     assert result.failure.rule == "extraction.file-missing"
-    assert installation.texts() == []
+    assert [row.text_sha256 for row in installation.texts()] == [digest]
+    assert len(installation.references()) == 3
+    installation.files.put(file, pdf_of_text(PAPER))
+    [result] = installation.run(1)
+    assert result.failure is None
+    assert (installation.texts()[0].version, installation.text_files()) == (3, [digest])
+    assert len(installation.references()) == 3
 
 
 def test_a_file_that_another_document_keeps_stays(installation: Installation) -> None:

@@ -386,13 +386,21 @@ def test_a_site_decides_about_its_files(installation: Harvester, server: HttpSer
         digest = session.scalars(select(OutputFile.sha256)).one()
         session.execute(
             insert(OutputText).values(
-                catalogue_document_id=1, version=1, file_sha256=digest, text_sha256="0", characters=1, language="en"
+                catalogue_document_id=1, version=1, file_sha256=digest, text_sha256=digest, characters=1, language="en"
             )
         )
+    texts = FolderStore(installation.folder / "pipeline" / "texts")
+    texts.put(digest, pdf("1"))
     folder(installation).delete(digest)
     server.route("/1.pdf", lambda asking: asking.answer(b"", 304))
     assert run(installation, document(1, text))[1].state is StepState.DONE
     assert table(installation) == {1: ("identifier", "", False, None)}
+    # Without its text, the file is fetched again.
+    texts.delete(digest)
+    server.serve("/1.pdf", pdf("1"), headers={"ETag": '"1"'})
+    run(installation, document(1, text))
+    assert server.asked("/1.pdf")[-1].headers.get("If-None-Match") is None
+    assert table(installation) == {1: ("identifier", "1", False, None)}
 
 
 def test_documents_that_were_not_begun_wait_on(installation: Harvester, server: HttpServer) -> None:

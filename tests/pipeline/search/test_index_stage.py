@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.stage_documents import stage_documents
 from metaharvest.database.engine import writers
-from metaharvest.database.pipeline_models import OutputRecord, OutputText, OutputWork, PipelineStep
+from metaharvest.database.pipeline_models import OutputFile, OutputRecord, OutputText, OutputWork, PipelineStep
 from metaharvest.errors import IndexUnavailable
 from metaharvest.model.outputs import Output
 from metaharvest.pipeline.full_text.store import FolderStore
@@ -168,31 +168,27 @@ def test_a_full_text_and_a_work_are_in_the_entry(installation: Installation) -> 
 
 
 def test_a_damaged_text_is_not_indexed_and_is_extracted_again(installation: Installation) -> None:
-    store(installation.harvester, *uploads("alder", "beech"))  # type: ignore[arg-type]
+    store(installation.harvester, *uploads("alder", "beech", "elm", "fir"))  # type: ignore[arg-type]
     texts = FolderStore(installation.context.folder / "texts")
-    whole, damaged = (hashlib.sha256(each).hexdigest() for each in (b"Solling", b"Solling and Harz"))
-    texts.put(whole, b"Solling")
-    texts.put(damaged, b"Solling and Ha")
-    values = {"version": 1, "file_sha256": "0" * 64, "characters": 7, "language": "en"}
+    digests = [hashlib.sha256(b"Solling %d" % number).hexdigest() for number in range(1, 5)]
+    for digest, content in zip(digests, (b"Solling 1", b"Solling", b"Solling", b""), strict=True):
+        texts.put(digest, content)
+    texts.delete(digests[3])  # it may be on a disk that is away
+    text = {"version": 1, "file_sha256": "0" * 64, "characters": 7, "language": "en"}
+    file = {"url": "", "final_url": "", "found_by": "", "sha256": "0" * 64, "media_type": "", "size": 1}
     with writers(installation.harvester.engine).begin() as session:
-        for number, digest in ((1, whole), (2, damaged)):
-            session.add(OutputText(catalogue_document_id=number, text_sha256=digest, **values))
-            step = {"stage": "extraction", "state": "done", "woken": 1, "attempts": 0}
-            session.add(PipelineStep(catalogue_document_id=number, **step))
+        for number, digest in enumerate(digests, 1):
+            session.add(OutputText(catalogue_document_id=number, text_sha256=digest, **text))
+            is_kept, fetched_at = number == 2, installation.context.now()
+            session.add(OutputFile(catalogue_document_id=number, rank=0, kept=is_kept, fetched_at=fetched_at, **file))
+            for name in ("full-text", "extraction"):
+                step = {"stage": name, "state": "done", "woken": 1, "attempts": 0}
+                session.add(PipelineStep(catalogue_document_id=number, **step))
     installation.run()
     assert installation.titles("solling") == ["alder r1"]
-    states = installation.harvester.rows(
-        "SELECT catalogue_document_id, state FROM pipeline_step WHERE stage = 'extraction' ORDER BY 1"
-    )
-    assert states == [(1, "done"), (2, "waiting")]
-    assert not texts.has(damaged)
-    shutil.rmtree(installation.context.folder / "texts")  # as a disk that is not mounted
-    installation.harvester.rows("UPDATE pipeline_step SET state = 'done' WHERE stage = 'extraction'")
-    installation.harvester.rows("UPDATE pipeline_step SET state = 'waiting' WHERE stage = 'index'")
-    installation.run()
-    assert installation.titles("solling") == []
-    query = "SELECT count(*) FROM pipeline_step WHERE stage = 'extraction' AND state = 'waiting'"
-    assert installation.harvester.rows(query) == [(0,)]
+    query = "SELECT stage, catalogue_document_id FROM pipeline_step WHERE state = 'waiting' ORDER BY stage"
+    assert installation.harvester.rows(query) == [("extraction", 2), ("full-text", 3)]
+    assert [texts.has(each) for each in digests] == [True, False, False, False]
 
 
 def test_a_lost_index_is_made_again_with_all_documents(installation: Installation) -> None:

@@ -91,7 +91,7 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """The stored rows stay: these rules found it in a file that was not kept, or the store does not answer."""
+    """The stored rows stay: these rules wrote them, or neither the file nor its text can be read at the moment."""
 
     dropped: Collection[str] = ()
 
@@ -152,6 +152,11 @@ class _Work:
                     if reading
                     else Result(document, Unchanged())
                 )
+        text = known.texts.get(document.number)
+        if failure and failure.rule == _FILE_MISSING and text and text.file_sha256 in {each.sha256 for each in stored}:
+            return Result(
+                document, Unchanged(), failure
+            )  # the file is fetched again, or a disk comes back with the text
         return Result(document, Unread(_dropped(stored)) if failure else None, failure)
 
     def _read(self, file: KnownFile, known: KnownText | None) -> tuple[bytes, Reading | None]:
@@ -168,13 +173,13 @@ class _Work:
     def _known_text(self, file: KnownFile, known: KnownText | None) -> Reading | None:
         """The text of a file that is not in the store; None: the same rules have read it. Raises Unreadable."""
         if known is None or known.file_sha256 != file.sha256 or not self._stores.texts.has(known.text_sha256):
-            raise Unreadable("extraction.file-missing", _MISSING)
+            raise Unreadable(_FILE_MISSING, _MISSING)
         if known.version == VERSION:
             return None
         try:
             return of_text(self._stores.texts.read(known.text_sha256).decode())
         except FileNotFoundError:
-            raise Unreadable("extraction.file-missing", _MISSING) from None
+            raise Unreadable(_FILE_MISSING, _MISSING) from None
 
     def _extracted(
         self, document: Document, file: KnownFile, content: bytes, reading: Reading, known: _Known
@@ -249,6 +254,7 @@ def _dropped(stored: Sequence[KnownFile]) -> Collection[str]:
     return [each.sha256 for each in stored if not each.kept]
 
 
+_FILE_MISSING = "extraction.file-missing"
 _MISSING = (
     "The file is not in the store, or was damaged there, and no text of it is known. "
     f"{todo('pipeline.retry', stage='extraction')} lets the next run fetch it again."

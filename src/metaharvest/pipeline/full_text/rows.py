@@ -44,9 +44,10 @@ def files_of(session: Session, numbers: Collection[int]) -> Mapping[int, StoredF
     return {number: StoredFile(*values) for number, *values in session.execute(query)}
 
 
-def read_texts(session: Session, digests: Collection[str]) -> frozenset[str]:
-    """The files, among these, whose text is known: nobody needs their bytes any more."""
-    return frozenset(session.scalars(select(OutputText.file_sha256).where(OutputText.file_sha256.in_(digests))))
+def read_texts(session: Session, digests: Collection[str]) -> Sequence[tuple[str, str]]:
+    """The digests of these files that have a text, each with the digest of the text."""
+    query = select(OutputText.file_sha256, OutputText.text_sha256).where(OutputText.file_sha256.in_(digests))
+    return [(file, text) for file, text in session.execute(query)]
 
 
 def used(session: Session, digests: Sequence[str]) -> Collection[str]:

@@ -28,7 +28,14 @@ from metaharvest.pipeline.full_text.kinds import TEXTS, kind_of
 from metaharvest.pipeline.full_text.links import candidates, is_closed, is_without_text
 from metaharvest.pipeline.full_text.outcome import closed, failure_of, keeps_files
 from metaharvest.pipeline.full_text.rows import StoredFile
-from metaharvest.pipeline.full_text.store import UNCONFIRMED_FOR, FileStore, delete_settled, open_store, settle
+from metaharvest.pipeline.full_text.store import (
+    UNCONFIRMED_FOR,
+    FileStore,
+    FolderStore,
+    delete_settled,
+    open_store,
+    settle,
+)
 from metaharvest.pipeline.full_text.walk import Found, Refusal, Walk
 from metaharvest.pipeline.stage import Context, Document, Result, Stage, StageName
 from metaharvest.pipeline.stored_outputs import read_outputs
@@ -109,7 +116,7 @@ def _searches(
     with context.reading() as session:
         outputs = read_outputs(session, numbers)
         sites = read_sites_of(session, {each.site_id for each in documents if each.site_id is not None})
-        known = _usable(session, rows.files_of(session, numbers), files)
+        known = _usable(session, rows.files_of(session, numbers), files, FolderStore(context.folder / "texts"))
     searches, others = [], []
     for document in documents:
         output = outputs.get(document.number)
@@ -124,13 +131,16 @@ def _searches(
     return searches, others
 
 
-def _usable(session: Session, known: Mapping[int, StoredFile], files: FileStore) -> Mapping[int, StoredFile]:
-    """The known files that no request needs to fetch again: their bytes are there, or their text is known."""
-    texts = rows.read_texts(session, {each.sha256 for each in known.values()})
+def _usable(
+    session: Session, known: Mapping[int, StoredFile], files: FileStore, texts: FileStore
+) -> Mapping[int, StoredFile]:
+    """The known files that no request needs to fetch again: their bytes are there, or their text is there."""
+    not_kept = {each.sha256 for each in known.values() if not each.kept}
+    read = {file for file, text in rows.read_texts(session, not_kept) if texts.has(text)}
     return {
         number: each
         for number, each in known.items()
-        if (not each.kept and each.sha256 in texts) or files.has(each.sha256)
+        if (not each.kept and each.sha256 in read) or files.has(each.sha256)
     }
 
 

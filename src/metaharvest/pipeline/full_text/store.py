@@ -34,6 +34,10 @@ UNCONFIRMED_FOR = timedelta(hours=1)
 """The time after which the writer of a file that no row names, or of a part of a file, is taken for dead."""
 
 
+class DamagedFile(FileNotFoundError):
+    """A file had other bytes than its digest says. It is deleted."""
+
+
 class FileStore(Protocol):
     """A store of files. All methods may raise OSError."""
 
@@ -45,7 +49,7 @@ class FileStore(Protocol):
         """Write the file, whole or not at all, and note that it is unconfirmed."""
 
     def read(self, sha256: str) -> bytes:
-        """The bytes of a file. Raises FileNotFoundError, also for a damaged file, which is deleted."""
+        """The bytes of a file. Raises FileNotFoundError, and DamagedFile for a damaged file, which is deleted."""
 
     def has(self, sha256: str) -> bool:
         """True if there is such a file."""
@@ -277,7 +281,7 @@ def _whole(files: FileStore, sha256: str, content: bytes) -> bytes:
     place = f"{place_of(sha256)} in {shown_url(files.place)}"
     text = f"The file {place} was damaged and is deleted: its {len(content):,} bytes had another SHA-256."
     _LOG.warning(text)
-    raise FileNotFoundError(errno.ENOENT, text)
+    raise DamagedFile(errno.ENOENT, text)
 
 
 @contextmanager

@@ -20,11 +20,11 @@ from sqlalchemy.orm import Session
 from metaharvest.catalogue.stage_documents import stage_documents
 from metaharvest.config.settings import Settings
 from metaharvest.database.batches import batches
-from metaharvest.database.engine import database_errors, writers
-from metaharvest.database.pipeline_models import OutputRecord, OutputText, OutputWork, PipelineStep
+from metaharvest.database.engine import database_errors, repeated, writers
+from metaharvest.database.pipeline_models import OutputFile, OutputRecord, OutputText, OutputWork, PipelineStep
 from metaharvest.errors import IndexUnavailable
 from metaharvest.pipeline import feed, steps
-from metaharvest.pipeline.full_text.store import FolderStore, place_of
+from metaharvest.pipeline.full_text.store import DamagedFile, FolderStore, place_of
 from metaharvest.pipeline.search.contract import INDEX_VERSION, Entry, IndexPlace, IndexWriter
 from metaharvest.pipeline.search.entries import LONGEST_TEXT, FullText, entry_of
 from metaharvest.pipeline.search.index_folder import IndexFolder
@@ -211,18 +211,27 @@ def _outputs_after(session: Session, number: int) -> Sequence[int]:
 
 
 def _entries(context: Context, documents: Sequence[Document]) -> Sequence[Entry]:
-    """The entries of the documents that have an output. Texts that are missing or damaged are extracted again."""
+    """The entries of the documents that have an output. A text that is missing counts as none.
+
+    A text that is damaged is extracted again. A missing one may be on a disk that comes back.
+    """
     numbers = [each.number for each in documents]
     with context.reading() as session:
         outputs = read_outputs(session, numbers)
         works = {row[0]: row[1] for row in session.execute(_WORKS, {"numbers": numbers})}
         rows = session.execute(_TEXTS, {"numbers": numbers}).all()
-    known = {number: _full_text(context.folder, digest, language) for number, digest, language in rows}
-    texts = {number: text for number, text in known.items() if text is not None}
-    lost = known.keys() - texts.keys()
-    if lost and (context.folder / "texts").is_dir():  # without it, the disk may be away, and comes back with all texts
-        with database_errors(context.engine), writers(context.engine).begin() as session:
-            steps.wake_known(session, StageName.EXTRACTION, lost)
+    store, texts, damaged = FolderStore(context.folder / "texts"), {}, []
+    for number, digest, language in rows:
+        try:
+            text = store.read(digest).decode()[:LONGEST_TEXT]
+        except DamagedFile:
+            damaged.append(number)
+        except OSError:
+            continue
+        else:
+            texts[number] = FullText(digest, text, None if language == _UNKNOWN_LANGUAGE else language)
+    if damaged:
+        repeated(lambda: _extract_again(context, damaged))
     return [
         entry_of(
             each,
@@ -235,13 +244,15 @@ def _entries(context: Context, documents: Sequence[Document]) -> Sequence[Entry]
     ]
 
 
-def _full_text(folder: Path, digest: str, language: str) -> FullText | None:
-    """A full text; None if its file cannot be read, or was damaged and is deleted."""
-    try:
-        text = FolderStore(folder / "texts").read(digest).decode()[:LONGEST_TEXT]
-    except OSError:
-        return None
-    return FullText(digest, text, None if language == _UNKNOWN_LANGUAGE else language)
+def _extract_again(context: Context, numbers: Collection[int]) -> None:
+    """Let the next run extract the texts of these documents, and fetch their files first if they are not kept."""
+    kept = select(OutputFile.catalogue_document_id).where(
+        OutputFile.catalogue_document_id.in_(numbers), OutputFile.kept
+    )
+    with database_errors(context.engine), writers(context.engine).begin() as session:
+        at_hand = set(session.scalars(kept))
+        steps.wake_known(session, StageName.FULL_TEXT, sorted(set(numbers) - at_hand))
+        steps.wake_known(session, StageName.EXTRACTION, sorted(at_hand))
 
 
 def read_text(folder: Path, digest: str, most: int) -> str | None:
