@@ -51,16 +51,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     if config.getoption("--quick"):
         items[:] = [item for item in items if isinstance(item, pytest.Function) and quick.is_quick(item)]
-    items.sort(key=lambda item: "node" not in getattr(item, "fixturenames", ()))
+    items.sort(key=lambda item: not _needs_node(item))
     processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    long = [item for item in items if item.get_closest_marker("long")]
-    others = [item for item in items if not item.get_closest_marker("long")]
+    long = [item for item in items if _is_long(item)]
+    others = [item for item in items if not _is_long(item)]
     share = -(-len(others) // processes)
     items[:] = [
         item
         for number in range(processes)
         for item in (*long[number::processes], *others[number * share : (number + 1) * share])
     ]
+
+
+def _needs_node(item: pytest.Item) -> bool:
+    return "node" in getattr(item, "fixturenames", ())
+
+
+def _is_long(item: pytest.Item) -> bool:
+    return item.get_closest_marker("long") is not None and not _needs_node(item)
 
 
 def pytest_collection_finish() -> None:

@@ -2,6 +2,7 @@
 
 import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Self
 
@@ -48,6 +49,15 @@ def test_only_the_first_time_waits_for_the_database() -> None:
         assert shared._reading.locked(), "a thread still waits"
     with shared._reading:
         assert shared._next > time.monotonic()
+
+
+@pytest.mark.usefixtures("machine_ahead")
+def test_all_callers_wait_for_the_first_answer(harvester: Harvester, database: TestDatabase) -> None:
+    shared = clock.DatabaseClock(lambda: harvester.engine)
+    with ThreadPoolExecutor(8) as threads:
+        times = [each.result() for each in [threads.submit(shared) for _ in range(8)]]
+    right = datetime.now(UTC) + timedelta(minutes=10 if database.kind == "sqlite" else 0)
+    assert all(abs(each - right) < timedelta(minutes=1) for each in times)
 
 
 def test_a_machine_with_another_time_than_the_database_is_a_warning() -> None:

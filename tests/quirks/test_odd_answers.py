@@ -36,12 +36,15 @@ def test_what_is_no_text_is_replaced_and_the_record_is_named(damage: bytes) -> N
 
 
 # The charset of the HTTP header: https://www.rfc-editor.org/rfc/rfc7303#section-3
+@pytest.mark.parametrize(
+    "before", ["", '<?xml version="1.0" standalone="yes"?>\n<?xml-stylesheet href="\xf6"?><!-- \xf6 -->']
+)
 @pytest.mark.parametrize("method", ListMethod)
-def test_letters_are_read_in_the_charset_of_the_http_header(method: ListMethod) -> None:
+def test_letters_are_read_in_the_charset_of_the_http_header(method: ListMethod, before: str) -> None:
     with OaiServer(30) as server:
         server.records["oai:test:17"].title = "Fr\xf6gs"
         server.content_type = "text/xml; charset=ISO-8859-1"
-        server.tamper = lambda body, _: body.decode().partition("?>")[2].encode("latin-1")
+        server.tamper = lambda body, _: (before + body.decode().partition("?>")[2]).encode("latin-1")
         found = harvest(server.base_url, method=method)
         assert (sorted(found.good), found.broken, found.rules) == (sorted(ALL), None, [])
         assert any("Fr\xf6gs".encode() in (each.content or b"") for each in found.records)

@@ -103,8 +103,10 @@ class ForkedPopen(subprocess.Popen[AnyStr]):
 
     def _returned_within(self, seconds: float | None) -> int | None:
         assert self._status is not None
+        if self.returncode is None:
+            select.select([self._status], [], [], seconds)  # without the lock: another thread may kill it meanwhile
         with self._waitpid_lock:  # type: ignore[attr-defined]
-            if self.returncode is None and select.select([self._status], [], [], seconds)[0]:
+            if self.returncode is None and select.select([self._status], [], [], 0)[0]:
                 self.returncode, self.processor = self._next(_ENDED)
                 # The server answers by closing the channel: the process is gone then.
                 self._status.shutdown(socket.SHUT_WR)
@@ -233,7 +235,7 @@ def _report_ended(running: dict[int, int]) -> dict[int, int]:
 
 
 def _processor_seconds(pid: int) -> float:
-    """Those of a process, and of its children that it waited for: see proc(5), stat."""
+    """The processor seconds of a process, and of the children that it waited for: see proc(5), stat."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 

@@ -19,7 +19,8 @@ _EXPRESSIONS = {
     "mariadb": "UTC_TIMESTAMP(6)",
     "mysql": "UTC_TIMESTAMP(6)",
 }
-_READ_EVERY = 60.0
+_READ_EVERY, _FIRST_AGAIN = 60.0, 1.0
+"""Seconds from one reading to the next one, and from a first reading that failed."""
 _NOW = {dialect: text(f"SELECT {expression}") for dialect, expression in _EXPRESSIONS.items()}
 
 
@@ -42,7 +43,7 @@ class DatabaseClock:
     """The clock of the database for one process, which reads it once a minute while its `engine` is open.
 
     In between, and while the database is away, the time goes on from the last answer. Before the first one it is the
-    time of this machine. Only the first call waits for the database: a thread reads its clock later on.
+    time of this machine. All callers wait for the first answer; a thread reads the clock later on.
     """
 
     def __init__(self, engine: Callable[[], Engine | None]) -> None:
@@ -54,20 +55,25 @@ class DatabaseClock:
     def __call__(self) -> datetime:
         """The time, in UTC."""
         engine = self._engine()
-        if engine is not None and time.monotonic() >= self._next and self._reading.acquire(blocking=False):
+        if engine is not None and time.monotonic() >= self._next:
             if self._answer is None:
-                self._read(engine)
-            else:
-                threading.Thread(target=self._read, args=(engine,), name="clock", daemon=True).start()
+                with self._reading:
+                    if time.monotonic() >= self._next:
+                        self._read(engine)
+            elif self._reading.acquire(blocking=False):
+                threading.Thread(target=self._read_beside, args=(engine,), name="clock", daemon=True).start()
         if self._answer is None:
             return datetime.now(UTC)
         answer, at = self._answer
         return answer + timedelta(seconds=time.monotonic() - at)
 
     def _read(self, engine: Engine) -> None:
+        with suppress(DatabaseError), database_errors(engine), readers(engine)() as session:
+            self._answer = database_now(session), time.monotonic()
+        self._next = time.monotonic() + (_FIRST_AGAIN if self._answer is None else _READ_EVERY)
+
+    def _read_beside(self, engine: Engine) -> None:
         try:
-            with suppress(DatabaseError), database_errors(engine), readers(engine)() as session:
-                self._answer = database_now(session), time.monotonic()
+            self._read(engine)
         finally:
-            self._next = time.monotonic() + _READ_EVERY
             self._reading.release()

@@ -188,7 +188,10 @@ def documents_with_rule(
 def count_with_rule(
     session: Session, wanted: DocumentFilter, today: date, *, site_ids: Collection[int] | None = None
 ) -> RowCount:
-    """The number of documents that `documents_with_rule` has on all pages. Raises as it does."""
+    """The number of documents that `documents_with_rule` has on all pages, each with all of its revisions.
+
+    Raises as it does.
+    """
     if wanted.site is not None:
         number = site_number(session, wanted.site)
         site_ids = {number} if site_ids is None else {number} & set(site_ids)
@@ -196,7 +199,7 @@ def count_with_rule(
     if site_ids is not None:
         conditions.append(_PROBLEM.site_schedule_id.in_(site_ids))
     same = and_(_ledger.site_schedule_id == _PROBLEM.site_schedule_id, _ledger.document_id == _PROBLEM.document_id)
-    query = select(_ledger.harvest_document_id).join(_PROBLEM, same).distinct()
+    query = select(_PROBLEM.site_schedule_id, _PROBLEM.document_id).join(_ledger, same).distinct()
     return count_rows(session, query.where(*conditions, *conditions_of(wanted, as_of(session, today))))
 
 

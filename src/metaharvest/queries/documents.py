@@ -110,7 +110,7 @@ class DocumentRow:
 
 
 MOST_COUNTED = 10_000
-"""Rows that are counted for a page."""
+"""The most rows that are counted for a page."""
 
 
 @dataclass(frozen=True, slots=True)

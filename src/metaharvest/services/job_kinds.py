@@ -109,13 +109,14 @@ def _closed(context: JobContext, run: RunOfWorkers, taken_back: Sequence[tuple[F
     with WorkersJournal(harvester.engine, harvester.settings, harvester.targets, harvester.now, run, held) as journal:
         for why, subjects in taken_back:
             journal.cut_short(why, subjects)
-        journal.not_whole(_failed(harvester, run.run_id))
+        if failed := _failed(harvester, run.run_id):
+            journal.not_whole(failed)
         journal.report_run()
         return journal.close_run()
 
 
 def _taken_back(harvester: Harvester, run_id: int) -> Sequence[tuple[Finding, Sequence[str]]]:
-    """The reasons why the run ended early, each with the subjects of the jobs that it took back.
+    """The reasons why the run ended early, each with the subjects of the jobs that no worker had begun.
 
     A slice that sees the stop of the run ends its job by itself: then no job is taken back.
     """
@@ -124,8 +125,10 @@ def _taken_back(harvester: Harvester, run_id: int) -> Sequence[tuple[Finding, Se
     with harvester.reading() as session:
         if taken_requests.taken_stops(session, run_id).whole_run:
             found[STOPPED.message] = []
-        for why, subject in session.execute(select(Job.sentence, Job.subject).where(*its).order_by(Job.job_id)):
-            found.setdefault(str(why), []).append(subject)
+        for job in session.scalars(select(Job).where(*its).order_by(Job.job_id)):
+            not_begun = found.setdefault(str(job.sentence), [])
+            if not job.slices:
+                not_begun.append(job.subject)
     return [(WHY_ENDED[why], subjects) for why, subjects in found.items()]
 
 

@@ -79,9 +79,10 @@ All others are read as UTF-8. US-ASCII is a part of it.
 """
 _CHARSET = re.compile(r"""(?i)\bcharset\s*=\s*["']?([A-Za-z0-9._-]{1,40})""")
 _UNDECLARED = re.compile(
-    rb"""\s*+(?:<\?xml\s+version\s*=\s*["']1\.\d["']\s*\?>\s*+)?(?=<(?:[A-Za-z_][\w.-]{0,99}:)?(?:OAI|Identify|GetRecord|List))"""
+    rb"""(\s*+(?:<\?xml\s+version\s*=\s*["']1\.\d["'](?:\s+standalone\s*=\s*["'](?:yes|no)["'])?\s*\?>)?+)"""
+    rb"""(?:\s++|<\?(?!xml\s)[^>]*+>|<!--[^>]*+>)*+(?=<(?:[A-Za-z_][\w.-]{0,99}:)?(?:OAI|Identify|GetRecord|List))"""
 )
-"""The text before the root element of an answer whose encoding is not declared."""
+"""An answer whose encoding is not declared, up to its root element: its declaration, and instructions and comments."""
 _UTF_16 = {b"\xff\xfe": "utf-16-le", b"<\0": "utf-16-le", b"\xfe\xff": "utf-16-be", b"\0<": "utf-16-be"}
 """What begins so, with a byte order mark or a tag."""
 
@@ -507,7 +508,7 @@ def declare_charset(file: BinaryIO, charset: str) -> None:
         file.seek(0)
         return
     with tempfile.SpooledTemporaryFile(_PART) as other:
-        file.seek(begun.end())
+        file.seek(begun.end(1))
         shutil.copyfileobj(file, other, _PART)
         other.seek(0)
         file.seek(0)

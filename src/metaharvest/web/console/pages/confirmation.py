@@ -35,7 +35,9 @@ def show(visit: Visit) -> Response:
             number = waiting_deletions(session, action.values["name"], 1).number
         seen = str(number)
         refusal = "" if number else f"No deletion of the site {action.values['name']} waits for a confirmation."
-    effect = EFFECTS[action.id](visit.harvester, action.values) if action.id in EFFECTS else [f"{action.label}."]
+    effect: Sequence[str] = ()
+    if not refusal:
+        effect = EFFECTS[action.id](visit.harvester, action.values) if action.id in EFFECTS else [f"{action.label}."]
     return visit.render(
         "confirmation.html",
         action=action,

@@ -108,7 +108,8 @@ def _page(visit: Visit, session: Session, words: str, wanted: DocumentFilter, si
         place = _rule_cursor(after)
         rows, later = documents_with_rule(session, wanted, today, site_ids=own, limit=_ON_A_PAGE, after=place)
         is_all = place is None and later is None
-        count = RowCount(len(rows)) if is_all else count_with_rule(session, wanted, today, site_ids=own)
+        number = len({(each.site, each.document_id) for each in rows})
+        count = RowCount(number) if is_all else count_with_rule(session, wanted, today, site_ids=own)
         return _Page(rows, f"{later.site_id}.{later.document_id}" if later else "", count)
     cursor = _cursor(session, after, sites)
     found, following = document_page(session, wanted, today, _ON_A_PAGE, cursor)
