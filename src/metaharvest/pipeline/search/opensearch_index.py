@@ -214,7 +214,15 @@ class OpenSearchIndex:
         if search.facets:
             body["aggs"] = {name: {"terms": {"field": name, "size": FACET_VALUES}} for name in FACETS}
         answer = self._ask(body)
-        hits = _after([_hit(each) for each in answer["hits"]["hits"]], search)
+        found, step = [_hit(each) for each in answer["hits"]["hits"]], search.limit
+        while (start := body.get("from", 0)) and search.after and not _reaches(found, search.after):
+            # So many outputs are gone that the page begins after the place.
+            body["from"] = max(0, start - step)
+            body["size"] = start - body["from"] + search.limit
+            step *= 2
+            answer = self._ask(body)
+            found = [_hit(each) for each in answer["hits"]["hits"]]
+        hits = _after(found, search)
         counted = answer.get("aggregations", {})
         facets = {
             name: ordered_counts((each["key"], each["doc_count"]) for each in counted[name]["buckets"])
@@ -287,6 +295,16 @@ def _by_score(search: Search) -> Mapping[str, Any]:
     return {"sort": sort, "from": max(0, search.after.seen - search.limit), "size": 2 * search.limit}
 
 
+def _reaches(hits: Sequence[Hit], last: Place) -> bool:
+    """True if no hit is missing between the last one that was seen and these hits."""
+    return any(each.number == last.number for each in hits) or any(_is_seen(each, last) for each in hits[:1])
+
+
+def _is_seen(hit: Hit, last: Place) -> bool:
+    """True if the hit comes before the last one that was seen, or is this one."""
+    return (-hit.place.value, hit.number) <= (-last.value, last.number)
+
+
 def _after(hits: Sequence[Hit], search: Search) -> Sequence[Hit]:
     """The hits after the place of the search, which know how many were seen.
 
@@ -296,7 +314,7 @@ def _after(hits: Sequence[Hit], search: Search) -> Sequence[Hit]:
     if search.after is not None and search.order is Sort.RELEVANCE:
         last = search.after
         known = next((place for place, each in enumerate(hits, 1) if each.number == last.number), None)
-        before = sum((-each.place.value, each.number) < (-last.value, last.number) for each in hits)
+        before = sum(_is_seen(each, last) for each in hits)
         hits = hits[before if known is None else known :]
     hits = hits[: search.limit]
     return [replace(each, place=replace(each.place, seen=seen + number)) for number, each in enumerate(hits, 1)]
