@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from importlib.util import find_spec
+from uuid import uuid4
 
 from sqlalchemy.orm import Session
 
@@ -120,9 +121,10 @@ def _store(settings: Settings) -> Check:
 
 def probe(files: FileStore) -> None:
     """Write, read and delete a small file: some keys may only read. Raises OSError."""
-    digest = hashlib.sha256(_PROBE).hexdigest()
+    content = _PROBE + uuid4().bytes  # another doctor may have its own file there
+    digest = hashlib.sha256(content).hexdigest()
     files.has(digest)  # it has a sentence for a bucket that is missing
-    files.put(digest, _PROBE)
+    files.put(digest, content)
     files.read(digest)
     files.delete(digest)
     files.confirm(digest)

@@ -152,6 +152,16 @@ def test_a_key_that_may_only_read_is_found(tmp_path: Path) -> None:
         probe(open_store(tmp_path, "readonly://bucket/files"))
 
 
-def test_a_probe_leaves_nothing(store: FileStore) -> None:
+def test_a_probe_has_a_file_of_its_own_and_leaves_nothing(store: FileStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+    put = store.put
+
+    def noted(sha256: str, content: bytes) -> None:
+        written.append(sha256)
+        put(sha256, content)
+
+    monkeypatch.setattr(store, "put", noted)
     probe(store)
-    assert list(store.unconfirmed()) == []
+    probe(store)
+    assert len(set(written)) == 2
+    assert not any(store.has(each) or store.unconfirmed_for(each) for each in written)
