@@ -392,14 +392,15 @@ def test_a_site_decides_about_its_files(installation: Harvester, server: HttpSer
     texts = FolderStore(installation.folder / "pipeline" / "texts")
     texts.put(digest, pdf("1"))
     folder(installation).delete(digest)
-    server.route("/1.pdf", lambda asking: asking.answer(b"", 304))
+    server.route(
+        "/1.pdf",
+        lambda asking: asking.answer(b"", 304) if asking.headers.get("If-None-Match") else asking.answer(pdf("1")),
+    )
     assert run(installation, document(1, text))[1].state is StepState.DONE
     assert table(installation) == {1: ("identifier", "", False, None)}
     # Without its text, the file is fetched again.
     texts.delete(digest)
-    server.serve("/1.pdf", pdf("1"), headers={"ETag": '"1"'})
     run(installation, document(1, text))
-    assert server.asked("/1.pdf")[-1].headers.get("If-None-Match") is None
     assert table(installation) == {1: ("identifier", "1", False, None)}
 
 

@@ -154,9 +154,8 @@ class _Work:
                 )
         text = known.texts.get(document.number)
         if failure and failure.rule == _FILE_MISSING and text and text.file_sha256 in {each.sha256 for each in stored}:
-            return Result(
-                document, Unchanged(), failure
-            )  # the file is fetched again, or a disk comes back with the text
+            # The file is fetched again, or the text is on a disk that comes back.
+            return Result(document, Unchanged(), failure)
         return Result(document, Unread(_dropped(stored)) if failure else None, failure)
 
     def _read(self, file: KnownFile, known: KnownText | None) -> tuple[bytes, Reading | None]:
