@@ -10,12 +10,11 @@ import pytest
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import HarvestDocument, ReportDelivery, ReportOutbox, SiteProblem
-from metaharvest.problems.progress import ProblemNumbers, problem_numbers
 from metaharvest.queries.rule_trends import documents_of_rule, rule_trends
 from metaharvest.queries.runs import newest_runs, run_summaries
 from metaharvest.queries.site_list import SiteOrder, SiteSelection, site_page
 from metaharvest.queries.site_year import missing_records, site_year
-from metaharvest.queries.tonight import Reason, State, problem_groups, tonight
+from metaharvest.queries.tonight import ProblemNumbers, Reason, State, tonight
 from support.journal_rows import NOW, TODAY, JournalRows
 
 YESTERDAY = TODAY - timedelta(days=1)
@@ -86,46 +85,6 @@ def test_the_night_names_all_that_waits_for_a_person(session: Session, rows: Jou
         f"Run 2 of {TODAY} needs attention: of 2 sites, 1 failed as a whole, 2 documents were not accepted, "
         "5 matters wait for a decision."
     )
-
-
-FAILED_BEFORE = {"rule": "http.status", "last_site_run": 1}
-FAILS_NOW = {"rule": "http.timeout", "first_site_run": 2, "last_site_run": 2}
-ENDED_NOW = {**FAILED_BEFORE, "state": "fixed", "ended_site_run": 2, "ended_on": TODAY}
-LIST: dict[str, Any] = {"document_id": None}
-ONE: dict[str, Any] = {"document_id": "alder.1"}
-
-
-@pytest.mark.parametrize(
-    ("statuses", "before", "now", "numbers"),
-    [
-        (("with-errors", "with-errors"), ONE | FAILED_BEFORE, ONE | FAILS_NOW, (0, 2, 0)),
-        (("with-errors", "with-errors"), ONE | ENDED_NOW, ONE | FAILS_NOW, (0, 1, 0)),
-        (("with-errors", "with-errors"), ONE | ENDED_NOW | {"state": "gone"}, ONE | FAILS_NOW, (0, 1, 0)),
-        (("with-errors", "with-errors"), ONE | FAILED_BEFORE | {"last_site_run": 2}, ONE | FAILS_NOW, (1, 1, 0)),
-        (("with-errors", "with-errors"), ONE | ENDED_NOW, FAILS_NOW, (1, 0, 1)),
-        (("with-errors", "with-errors"), ONE | FAILED_BEFORE | {"needs_attention": False}, ONE | FAILS_NOW, (1, 0, 0)),
-        (("list-failed", "list-failed"), LIST | ENDED_NOW, LIST | FAILS_NOW, (0, 1, 0)),
-        (("with-errors", "list-failed"), LIST | FAILED_BEFORE, LIST | FAILS_NOW, (1, 1, 0)),
-        (("list-failed", "with-errors"), LIST | ENDED_NOW, LIST | FAILS_NOW, (1, 0, 1)),
-    ],
-)
-def test_a_failure_whose_reason_changes_is_neither_new_nor_fixed(
-    session: Session,
-    rows: JournalRows,
-    statuses: tuple[str, str],
-    before: dict[str, Any],
-    now: dict[str, Any],
-    numbers: tuple[int, int, int],
-) -> None:
-    alder = rows.site("alder")
-    for day, status in zip((YESTERDAY, TODAY), statuses, strict=True):
-        rows.site_run(rows.run(day), alder, status)
-    problem(session, alder.site_schedule_id, 1, **before)
-    problem(session, alder.site_schedule_id, 2, **now)
-    assert problem_numbers(session, 2) == ProblemNumbers(*numbers)
-    groups = problem_groups(session, 2, 9)
-    each = (groups.new, groups.still_open, groups.fixed)
-    assert tuple(sum(group.number for group in some) for some in each) == numbers
 
 
 @pytest.mark.parametrize(

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import ColumnElement, case, func, select
 from sqlalchemy.orm import Session
 
+from metaharvest.database.hints import without_index
 from metaharvest.database.models import HarvestSiteRun, SiteProblem, SiteRegistration
 from metaharvest.ledger.deletions import deletions_unconfirmed
 from metaharvest.model import RunStatus
 from metaharvest.model.actions import Todo, todo
-from metaharvest.problems.follow import OPEN
-from metaharvest.problems.progress import ProblemNumbers, problem_numbers, progress
+from metaharvest.problems.follow import FIXED, OPEN
 from metaharvest.queries.failed_sites import FailedSite
 from metaharvest.queries.outbox import number_refused
 from metaharvest.queries.runs import RunSummary, run_summaries
@@ -25,6 +25,8 @@ from metaharvest.sites.registrations.policy import State as RegistrationState
 
 OTHER_SITE = "target.other-site"
 """The rule of documents that two sites list."""
+
+_IS_FIXED = without_index(SiteProblem.state) == FIXED
 
 
 class State(StrEnum):
@@ -57,6 +59,18 @@ class Waiting:
     number: int
     site: str | None
     action: Todo
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemNumbers:
+    """The numbers of problems after a run: found for the first time in it, found before and still there, fixed in it.
+
+    Only problems that need attention count.
+    """
+
+    new: int
+    still_open: int
+    fixed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +198,18 @@ def _conflicts(session: Session) -> Mapping[int, int]:
     return {row[0]: row[1] for row in session.execute(query)}
 
 
+def problem_numbers(session: Session, run_id: int) -> ProblemNumbers:
+    """The numbers of problems that the run found for the first time, found again, and found to be fixed."""
+    problem = SiteProblem
+    site_runs = select(HarvestSiteRun.site_run_id).where(HarvestSiteRun.run_id == run_id)
+    is_new = case((problem.first_site_run.in_(site_runs), 1), else_=0)
+    is_open = problem.state == OPEN, problem.needs_attention.is_(True)
+    new, number = session.execute(select(func.coalesce(func.sum(is_new), 0), func.count()).where(*is_open)).one()
+    ended = problem.ended_site_run.in_(site_runs), _IS_FIXED, problem.needs_attention.is_(True)
+    fixed = session.scalar(select(func.count()).select_from(problem).where(*ended)) or 0
+    return ProblemNumbers(int(new), number - int(new), fixed)
+
+
 def registrations_waiting(session: Session) -> dict[str, int]:
     """The numbers of requests that a steward has to accept or refuse, by kind: site, move, leave."""
     kind, its = SiteRegistration.kind, SiteRegistration.state == RegistrationState.WAITING_FOR_DECISION.value
@@ -210,17 +236,23 @@ class ProblemGroups:
 
 
 def problem_groups(session: Session, run_id: int, limit: int) -> ProblemGroups:
-    """The groups of problems that are new, still open, or fixed after this run, which is the newest one."""
-    of = progress(run_id)
-    return ProblemGroups(*(_groups(session, limit, which) for which in (of.new, of.still_open, of.fixed)))
+    """The groups of problems that the run found for the first time, found again, and found to be fixed."""
+    problem = SiteProblem
+    site_runs = select(HarvestSiteRun.site_run_id).where(HarvestSiteRun.run_id == run_id)
+    is_open = problem.state == OPEN
+    return ProblemGroups(
+        _groups(session, limit, is_open, problem.first_site_run.in_(site_runs)),
+        _groups(session, limit, is_open, problem.first_site_run.not_in(site_runs)),
+        _groups(session, limit, _IS_FIXED, problem.ended_site_run.in_(site_runs)),
+    )
 
 
-def _groups(session: Session, limit: int, which: ColumnElement[bool]) -> tuple[ProblemGroup, ...]:
+def _groups(session: Session, limit: int, *conditions: ColumnElement[bool]) -> tuple[ProblemGroup, ...]:
     problem = SiteProblem
     group, number = (problem.site_schedule_id, problem.rule), func.count()
     rows = session.execute(
         select(*group, number, func.min(problem.first_seen))
-        .where(which)
+        .where(problem.needs_attention.is_(True), *conditions)
         .group_by(*group)
         .order_by(number.desc(), *group)
         .limit(limit)

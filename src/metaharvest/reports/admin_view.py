@@ -37,7 +37,6 @@ from metaharvest.model import (
 )
 from metaharvest.model.actions import todo
 from metaharvest.problems.attention import CHANGED_CONTENT, MISSING, SHRANK, VANISHED, is_attention
-from metaharvest.problems.progress import ProblemNumbers, problem_numbers
 from metaharvest.reports import phrasing
 from metaharvest.reports.findings import FindingGroup, FindingLine, already_reported, attention, finding_line, title_of
 from metaharvest.reports.phrasing import Total, counts_of, totals_of
@@ -132,8 +131,6 @@ class AdminView:
 
     `page` is the address of the run in the console, empty if the settings have no `url`.
 
-    `progress` has the numbers of problems that are new, still open and fixed; empty if there are none.
-
     `waits` are sentences about long waits: sites that are overdue, mail that does not leave, and about a clock that was
     wrong. `asked` are sentences about requests of people: harvests, stops, sites to leave out. `start_here`: the first
     steps; decisions that wait for a person come before all others.
@@ -144,7 +141,6 @@ class AdminView:
     story: str
     tone: str
     sentence: str
-    progress: str
     start_here: tuple[Step, ...]
     totals: tuple[Total, ...]
     sites: tuple[SiteRow, ...]
@@ -219,7 +215,6 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
         ),
         tone=_tone(status, statuses, counts, bool(troubles or undelivered or waits or is_grave or person.steps)),
         sentence=_sentence(statuses, listed, counts, troubles, bool(undelivered), len(overdue), bool(clock), is_away),
-        progress=_progress(problem_numbers(session, run.run_id)),
         start_here=(*person.steps, *_of_the_run(troubles), *islice(to_repair.values(), 3)),
         totals=totals_of(listed, counts, sum(row.warnings for row in site_runs), noted=noted) if site_runs else (),
         sites=tuple(_site_row(row, doubtful[row.site_run_id], now) for row in site_runs),
@@ -321,12 +316,6 @@ def _sentence(
     ]
     summary = phrasing.joined([part for part in parts if part])
     return f"{opening} {summary[:1].upper()}{summary[1:]}: see below." if summary else opening
-
-
-def _progress(numbers: ProblemNumbers) -> str:
-    if numbers == ProblemNumbers(0, 0, 0):
-        return ""
-    return f"Problems: {numbers.new:,} new, {numbers.still_open:,} still open, {numbers.fixed:,} fixed."
 
 
 def _site_runs(session: Session, run_id: int) -> list[HarvestSiteRun]:

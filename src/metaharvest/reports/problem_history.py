@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from sqlalchemy import ColumnElement, and_, bindparam, case, distinct, exists, func, or_, select
+from sqlalchemy import ColumnElement, and_, bindparam, distinct, exists, func, or_, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.document_order import by_document
@@ -32,7 +32,6 @@ from metaharvest.problems.attention import EMPTY, FEWER, MOVED, SHRANK
 from metaharvest.reports.findings import since_when, title_of
 from metaharvest.reports.phrasing import OUTCOME_TITLES, Doubts, counted
 from metaharvest.rules import RULES
-from metaharvest.sites.overdue import failed_since
 from metaharvest.sites.registry import read_sites_of
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.text import one_line
@@ -153,12 +152,9 @@ def _last(site: Site | BrokenSite) -> str:
 
 
 def _since_of_sites(session: Session) -> dict[int, date]:
-    """By site, the first day of its problems that need attention, or of its failure as a whole, whatever the reason."""
-    site, of_list = _PROBLEM.site_schedule_id, func.max(case((_PROBLEM.document_id.is_(None), 1), else_=0))
-    query = select(site, func.min(_PROBLEM.first_seen), of_list).where(_needs_attention()).group_by(site)
-    rows = session.execute(query).all()
-    failed = failed_since(session, [site_id for site_id, _, is_of_list in rows if is_of_list])
-    return {site_id: min(first, failed.get(site_id, first)) for site_id, first, _ in rows}
+    """By site, the first day of its problems that need attention."""
+    query = select(_PROBLEM.site_schedule_id, func.min(_PROBLEM.first_seen)).where(_needs_attention())
+    return {row[0]: row[1] for row in session.execute(query.group_by(_PROBLEM.site_schedule_id))}
 
 
 def previous(session: Session, site_run: HarvestSiteRun) -> HarvestSiteRun | None:

@@ -102,7 +102,6 @@ _RUN = AdminView(
     story="1 site failed",
     tone="bad",
     sentence="One site could not be harvested.",
-    progress="Problems: 2 new, 3 still open, 1 fixed.",
     start_here=_STEPS,
     totals=_TOTALS,
     sites=tuple(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TypeVar
 
-from sqlalchemy import ColumnElement, Select, bindparam, func, select
+from sqlalchemy import Select, bindparam, func, select
 from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.batches import batches
@@ -77,19 +77,8 @@ def _first_tried(session: Session, site_ids: Sequence[int]) -> dict[int, date]:
     return _by_site(session, query, site_ids)
 
 
-def failed_since(session: Session, site_ids: Sequence[int]) -> dict[int, date]:
-    """By site, the first day on which its list could not be harvested, of all days since its last harvest."""
-    of_run = (HarvestRun, HarvestRun.run_id == HarvestSiteRun.run_id)
-    return _by_site(session, _since_last_harvest(func.min(HarvestRun.harvest_date)).join(*of_run), site_ids)
-
-
 def _failures(session: Session, site_ids: Sequence[int]) -> dict[int, int]:
     """The number of runs in a row, up to the last, that could not harvest each site, by site."""
-    return _by_site(session, _since_last_harvest(func.count()), site_ids)
-
-
-def _since_last_harvest(value: ColumnElement[_Value]) -> Select[int, _Value]:
-    """By site, this value of the runs that could not harvest it since its last harvest."""
     earlier = _EARLIER
     last_harvest = (
         select(earlier.site_run_id)
@@ -103,8 +92,8 @@ def _since_last_harvest(value: ColumnElement[_Value]) -> Select[int, _Value]:
         .limit(1)
         .scalar_subquery()
     )
-    return (
-        select(HarvestSiteRun.site_schedule_id, value)
+    query = (
+        select(HarvestSiteRun.site_schedule_id, func.count())
         .where(
             HarvestSiteRun.site_schedule_id.in_(bindparam("sites", expanding=True)),
             HarvestSiteRun.status.in_(_NOT_HARVESTED),
@@ -114,6 +103,7 @@ def _since_last_harvest(value: ColumnElement[_Value]) -> Select[int, _Value]:
         )
         .group_by(HarvestSiteRun.site_schedule_id)
     )
+    return _by_site(session, query, site_ids)
 
 
 def _by_site(session: Session, query: Select[int, _Value], site_ids: Sequence[int]) -> dict[int, _Value]:
