@@ -23,7 +23,9 @@ HEAD = 65_536
 _PIECE = 512
 _BETWEEN = 4 * (len("xmlns") - 1)
 """Bytes by which pieces overlap, so that each `xmlns` is whole in one of them, also in UTF-32."""
-_DECLARATION_BYTES = 1_000
+DECLARATION_BYTES = 1_000
+"""Bytes in which the XML declaration of a text must end."""
+
 _DECLARED = re.compile(rb"""\sencoding\s{0,40}=\s{0,40}["']([A-Za-z0-9._:-]{1,40})["']""")
 _ASCII_COMPATIBLE = re.compile(
     r"(?:us-?)?ascii|ansi_x3\.4-1968|utf-?8|(?:utf-?|ucs-?|iso-10646-ucs-)(?:16|32|2|4)(?:-?[bl]e)?|"
@@ -108,7 +110,7 @@ def refuse_encoding(head: bytes) -> None:
         raise XmlRefused("does not begin with <")
     if not head.startswith(_DECLARATIONS):
         return
-    declaration, end, _ = head[:_DECLARATION_BYTES].partition(b"?>")
+    declaration, end, _ = head[:DECLARATION_BYTES].partition(b"?>")
     declared = _DECLARED.search(declaration)
     if not end or (declared is None and b"encoding" in declaration):
         shown = one_line(declaration.decode("utf-8", "replace"), 60)

@@ -13,7 +13,7 @@ MOST_ATTEMPTS = 5
 """Claims of a job that may fail, or whose worker may die, before the job is given up: it may be the reason."""
 
 _MORE_TRIES = 3
-"""Further claims of a job that is to be given up, if the database is away: its sites get their finding later."""
+"""Further claims that give a job up, if the database is away at the first one: its sites get their finding later."""
 
 GIVEN_UP = f"It was begun {MOST_ATTEMPTS} times, and did not come to its end."
 """The sentence of a job that is given up, and whose sites get a finding."""

@@ -20,7 +20,6 @@ GERMAN = "Die Erholung der Buchenwälder nach Stürmen wurde über zehn Jahre au
         (ENGLISH, "en"),
         (GERMAN, "de"),
         (GERMAN.upper(), "de"),
-        ("LA RÉGÉNÉRATION DES FORÊTS de", "fr"),
         ("Le rétablissement des hêtraies après les tempêtes", "fr"),
         ("嵐の後のブナ林の回復を四十の調査区で", "ja"),
         ("폭풍 이후 너도밤나무 숲의 회복에 관한 연구", "ko"),

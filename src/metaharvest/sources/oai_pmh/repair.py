@@ -20,7 +20,7 @@ from xml.sax.saxutils import quoteattr
 
 from lxml import etree
 
-from metaharvest.fetch.xml_bounds import XmlLimits, XmlRefused, refuse_excess
+from metaharvest.fetch.xml_bounds import DECLARATION_BYTES, XmlLimits, XmlRefused, refuse_excess
 from metaharvest.sources.oai_pmh.bounds import URI, declared_size
 from metaharvest.sources.oai_pmh.mapped_file import LONGEST_TAG, WINDOW, Data, bytes_of, matches, release
 from metaharvest.sources.oai_pmh.protocol import ResponseRoot
@@ -33,9 +33,6 @@ TAIL = 262_144
 
 NOTICE = 65_536
 """Bytes of an answer in which a text before it ends."""
-
-HEAD = 1_000
-"""Bytes in which the XML declaration of an answer ends."""
 
 _PART = 1_048_576
 _HEAD = 1_048_576
@@ -504,7 +501,7 @@ def declare_charset(file: BinaryIO, charset: str) -> None:
     """
     is_utf_8 = _is_utf_8(file)
     file.seek(0)
-    if is_utf_8 or (begun := _UNDECLARED.match(file.read(HEAD))) is None:
+    if is_utf_8 or (begun := _UNDECLARED.match(file.read(DECLARATION_BYTES))) is None:
         file.seek(0)
         return
     with tempfile.SpooledTemporaryFile(_PART) as other:
@@ -530,7 +527,7 @@ def _is_utf_8(file: BinaryIO) -> bool:
 
 
 def _encoding(head: bytes) -> str:
-    declared = _ENCODING.match(head[:1000])
+    declared = _ENCODING.match(head[:DECLARATION_BYTES])
     name = declared[1].decode().lower() if declared else "utf-8"
     return name if _ONE_BYTE.fullmatch(name) else "utf-8"
 

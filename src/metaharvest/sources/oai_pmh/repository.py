@@ -18,11 +18,12 @@ from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.exchange import Query
 from metaharvest.fetch.limits import WaitedTooLong
 from metaharvest.fetch.url import repository_key
+from metaharvest.fetch.xml_bounds import DECLARATION_BYTES
 from metaharvest.model import Finding, Level, ListMethod, OaiOptions, Site
 from metaharvest.sources.attempts import in_attempts
 from metaharvest.sources.base import TimeBudget
 from metaharvest.sources.oai_pmh.bounds import SHORT_ANSWER
-from metaharvest.sources.oai_pmh.repair import HEAD, charset_for, declare_charset
+from metaharvest.sources.oai_pmh.repair import charset_for, declare_charset
 from metaharvest.sources.oai_pmh.responses import NotOaiResponse, Response, cut_off, short_response
 from metaharvest.text import shown_url
 from metaharvest.validation.parse_lock import parsing
@@ -158,7 +159,7 @@ async def _declare(file: BinaryIO, content_type: str) -> None:
 
     A cancelled caller waits for the thread, which uses the file.
     """
-    charset = charset_for(file.read(HEAD), content_type)
+    charset = charset_for(file.read(DECLARATION_BYTES), content_type)
     file.seek(0)
     if charset:
         running = asyncio.get_running_loop().run_in_executor(None, declare_charset, file, charset)

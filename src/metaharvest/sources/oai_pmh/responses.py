@@ -397,7 +397,7 @@ def _begun(head: bytes, verb: str) -> ResponseRoot:
     title = html_title(head[:HEAD_BYTES])
     text = head.lstrip(b"\xef\xbb\xbf \t\r\n\v\f")
     tag, has_dtd = first_tag(text) if title is None else (None, False)
-    if tag is None and title is None and text.startswith(b"<"):  # a damage stands before it, as in its declaration
+    if tag is None and title is None and text.startswith(b"<"):  # its declaration may be damaged
         tag, has_dtd = first_tag(repaired_whole(head))
     if title is None:
         title = title_of_odd_page(head, tag)
