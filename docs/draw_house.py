@@ -38,7 +38,7 @@ def rooms_of(package: str) -> Rooms:
 def picture(rooms: Rooms, folder: Path) -> str:
     """The picture in Markdown: an arrow for each import that no other arrows imply, and a table of all imports.
 
-    `folder` is that of the package. Raises graphlib.CycleError if rooms import one another in a circle.
+    `folder` is the folder of the package. Raises graphlib.CycleError if rooms import one another in a circle.
     """
     levels: dict[str, int] = {}
     below: dict[str, frozenset[str]] = {}

@@ -67,8 +67,8 @@ def copy(
 ) -> int:
     """Copy documents with all their revisions into another target.
 
-    FROM and TO are `target` (that of [target]), `embedded`, or the NAME of a section [targets.NAME]. Revisions that TO
-    has already stay as they are, so that an interrupted copy can begin again. No run can be made meanwhile.
+    FROM and TO are `target` (the target of [target]), `embedded`, or the NAME of a section [targets.NAME]. Revisions
+    that TO has already stay as they are, so that an interrupted copy can begin again. No run can be made meanwhile.
 
     TO may refuse some revisions for good, such as a version of EML that it does not know. Look at them once, then
     repeat the command with --accept-refused: it ends with 0 if all else is there.

@@ -111,7 +111,7 @@ class _Question:
     on_redirect: OnRedirect | None = None
 
     def networks_for(self, address: WebAddress) -> tuple[Network, ...]:
-        """The networks that a request for this address may reach, beside those of the settings."""
+        """The networks that a request for this address may reach, beside the networks of the settings."""
         return self.reach.networks if self.reach.server in (None, address.server) else ()
 
 

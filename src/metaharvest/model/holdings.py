@@ -42,7 +42,7 @@ class HeldRevision:
     """One revision of a document as a target describes it. Unknown values are None, or empty.
 
     `size` is in bytes; `source_url` is its source, or its place in the target; `site_id` is its first site. `title` is
-    that of the document.
+    the title of the document.
     """
 
     document_id: str

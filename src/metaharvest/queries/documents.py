@@ -65,7 +65,7 @@ def nights_failing(since: date | None, today: date) -> int | None:
 
 
 def as_of(session: Session, today: date) -> date:
-    """The day up to which nights are counted: today, or that of the newest harvest if it is later (`run --date`)."""
+    """The day up to which nights are counted: today, or the day of the newest harvest if it is later (`run --date`)."""
     newest = select(HarvestRun.harvest_date).where(IS_HARVEST).order_by(HarvestRun.run_id.desc()).limit(1)
     return max(today, session.scalar(newest) or today)
 

@@ -98,7 +98,7 @@ def is_true(result: Any) -> bool:
 def text_of(result: Any) -> str:
     """The text of a node, with all its descendants, or of a value, without white space at both ends.
 
-    The text of a value is the result of XPath's string(); that of a namespace node its URI.
+    The text of a value is the result of XPath's string(); the text of a namespace node is its URI.
     """
     if isinstance(result, bool):
         return "true" if result else "false"

@@ -28,8 +28,8 @@ _CONTAINER = '<xs:element name="qualifieddc" type="dcterms:elementOrRefinementCo
 class Format:
     """A format: the namespaces of root elements, and the schemas, as namespace and path, that a document has to obey.
 
-    `namespace` is also that of the schema which imports them, where `declares` has elements of its own. `explains`:
-    xmlschema can be made to explain errors in little time.
+    `namespace` is also the namespace of the schema that imports them, where `declares` has elements of its own.
+    `explains`: xmlschema can be made to explain errors in little time.
     """
 
     name: str

@@ -34,7 +34,7 @@ def version_of(root: etree._Element) -> EmlVersion | None:
 
 
 def not_eml_finding(root: etree._Element, document_type: str) -> ElementFinding:
-    """The reason why the root element is not that of an EML document, and the right one."""
+    """The reason why this is not the root element of an EML document, and the right root element."""
     name = etree.QName(root)
     namespace = name.namespace or ""
     where = f"in the namespace {one_line(namespace, 200)}" if namespace else "in no namespace"

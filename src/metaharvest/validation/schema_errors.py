@@ -52,7 +52,7 @@ _SCHEMA_ERRORS = (
      "schema.bad-value", "{0} is '{1}', which is not a value of the right kind.", ""),
 )  # fmt: skip
 """Pattern, rule, sentence, remedy. {0} is the element or attribute; {1} ... are the groups of the pattern.
-An empty remedy stands for that of the rule.
+An empty remedy stands for the remedy of the rule.
 
 Messages quote the document, which may quote messages: what may be there several times is matched atomically, so that
 the time is linear."""

@@ -100,7 +100,7 @@ def explaining_schema(described: Described) -> xmlschema.XMLSchema10:
         _schema_source(described).decode("utf-8"),
         base_url=_place(described).parent.as_uri(),
         allow="local",
-        defuse="remote",  # the files are those of packages, and reading each twice takes most of the time
+        defuse="remote",  # the files come from packages, and reading each twice takes most of the time
         use_fallback=False,
         uri_mapper=_mapped,
         validation="skip",  # of the schema itself: libxml2 has already compiled it, and it takes three times as long
@@ -154,7 +154,7 @@ def _schema_source(described: Described) -> bytes:
 
 
 def _place(described: Described) -> Path:
-    """The place of the top file; that of a format is only thought to be there, beside the folders that it names."""
+    """The place of the top file. A format has none: its place is made up, beside the folders that it names."""
     if isinstance(described, Format):
         return _file(described.package, described.folder) / f"{described.name}.xsd"
     return _file(described.package, described.path)

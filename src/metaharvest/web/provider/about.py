@@ -1,4 +1,4 @@
-"""The about containers of a record: its provenance, in which that of its source is nested, and its rights. Pure."""
+"""The about containers of a record: its provenance, with the provenance of its source nested, and its rights. Pure."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def _list_sets(view: View, request: Request, now: datetime) -> bytes:
 
 
 def _all_sets(view: View) -> Iterator[tuple[str, str]]:
-    """All sets with their names for people; also those of sites that have no documents yet."""
+    """All sets with their names for people; also the sets of sites that have no documents yet."""
     yield from sets.NAMES.items()
     sites = public_sites(view.session, view.hidden)
     for site in sites:
