@@ -1,4 +1,4 @@
-"""Makes text from outside safe to show: in a log row, a mail, a terminal, a table."""
+"""Makes text from outside safe to show, in a log row, a mail, a terminal, a table, and counts things in words."""
 
 from __future__ import annotations
 
@@ -57,6 +57,11 @@ def one_line(text: str, limit: int = 300) -> str:
     while len(folded := " ".join(clean(_ROOM.sub(" ", text[:room])).split())) <= limit and room < len(text):
         room *= 8
     return folded if len(folded) <= limit else folded[: limit - 1] + "…"
+
+
+def counted(number: int, singular: str, plural: str = "") -> str:
+    """`1 error`, `2 errors`, `1,204 errors`."""
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
 def only_xml(text: str, replacement: str = "\ufffd") -> str:

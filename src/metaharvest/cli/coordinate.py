@@ -9,6 +9,7 @@ from metaharvest.cli.json_lines import print_note
 from metaharvest.cli.printing import print_json
 from metaharvest.errors import MetaharvestError
 from metaharvest.queries.json_keys import as_mapping
+from metaharvest.text import counted
 
 
 @click.command("coordinate")
@@ -22,7 +23,6 @@ def command(invocation: Invocation, as_json: bool) -> None:
 
     Example: metaharvest coordinate
     """
-    from metaharvest.reports.phrasing import counted
     from metaharvest.services import jobs
     from metaharvest.workers.broker import application, wake
 

@@ -9,7 +9,7 @@ import click
 
 from metaharvest.cli.invocation import Invocation
 from metaharvest.cli.printing import print_json
-from metaharvest.text import one_line
+from metaharvest.text import counted, one_line
 
 if TYPE_CHECKING:
     from metaharvest.services.installation import Check
@@ -56,7 +56,6 @@ def _print(check: Check) -> None:
 
 
 def _conclusion(problems: int, warnings: int) -> str:
-    from metaharvest.reports.phrasing import counted
 
     if problems:
         return f"{counted(problems, 'problem')}, {counted(warnings, 'warning')}."

@@ -9,7 +9,7 @@ import click
 from metaharvest.cli.invocation import ROWS, Invocation
 from metaharvest.cli.signals import stop_on_signal
 from metaharvest.services.exit_codes import ExitCode
-from metaharvest.text import clean
+from metaharvest.text import clean, counted
 
 _STOPPED = "Stopped. The same command goes on with the rest."
 
@@ -88,7 +88,6 @@ def dataset(
       metaharvest export dataset open-texts --full-text
     """
     from metaharvest.cli.progress import shown_progress
-    from metaharvest.reports.phrasing import counted
     from metaharvest.services import export
 
     request = export.DatasetRequest(folder, file_format, since, documents_per_file, with_texts)

@@ -13,6 +13,7 @@ from metaharvest.cli.tables import Column, print_table, table_options
 from metaharvest.model.actions import todo
 from metaharvest.model.jobs import OPEN, JobState
 from metaharvest.queries.json_keys import as_mapping
+from metaharvest.text import counted
 
 if TYPE_CHECKING:
     from metaharvest.queries.jobs import JobRecord
@@ -67,7 +68,6 @@ def show(invocation: Invocation, job_id: int, as_json: bool) -> None:
 
     Example: metaharvest jobs show 12
     """
-    from metaharvest.reports.phrasing import counted
     from metaharvest.services import jobs
 
     job, events = jobs.shown(invocation.harvester, job_id)

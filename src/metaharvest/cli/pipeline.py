@@ -16,6 +16,7 @@ from metaharvest.cli.tables import Column, print_table, table_options
 from metaharvest.model.actions import todo
 from metaharvest.model.stages import StepState
 from metaharvest.queries.json_keys import as_mapping
+from metaharvest.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -114,7 +115,6 @@ def retry(invocation: Invocation, stage: str, rule: str | None) -> None:
 
     Example: metaharvest pipeline retry full-text --rule full-text.unreachable
     """
-    from metaharvest.reports.phrasing import counted
     from metaharvest.services import pipeline
 
     with usage_errors():
@@ -176,7 +176,6 @@ def _shown_progress(invocation: Invocation) -> Iterator[Callable[[StageTotals], 
 
 
 def _print_record(record: PipelineRecord) -> None:
-    from metaharvest.reports.phrasing import counted
 
     rows = [
         [

@@ -14,7 +14,7 @@ from metaharvest.cli.printing import print_json, print_line
 from metaharvest.cli.signals import stop_on_signal
 from metaharvest.model import OutcomeKind, SiteRunStatus
 from metaharvest.queries.json_keys import as_mapping
-from metaharvest.text import clean
+from metaharvest.text import clean, counted
 
 if TYPE_CHECKING:
     from metaharvest.services.harvester import Harvester
@@ -117,7 +117,7 @@ def _print_table(harvester: Harvester, done: FinishedRun) -> None:
 
 def _print_event(harvester: Harvester, done: FinishedRun) -> None:
     """Print one line for a run: the results of its sites, and the exit code of the same `metaharvest run`."""
-    from metaharvest.reports.phrasing import counted, run_story
+    from metaharvest.reports.phrasing import run_story
     from metaharvest.services.runs import went_nowhere
 
     record = done.record
@@ -135,7 +135,6 @@ def _print_event(harvester: Harvester, done: FinishedRun) -> None:
 
 
 def _undelivered(result: RunResult) -> str:
-    from metaharvest.reports.phrasing import counted
 
     if not result.undelivered:
         return ""

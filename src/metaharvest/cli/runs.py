@@ -12,6 +12,7 @@ from metaharvest.cli.printing import print_fields, print_json, print_line, stamp
 from metaharvest.cli.tables import Column, print_table, table_options, wide_option
 from metaharvest.model import OutcomeKind, RunStatus
 from metaharvest.queries.json_keys import as_mapping
+from metaharvest.text import counted
 
 if TYPE_CHECKING:
     from datetime import date
@@ -157,7 +158,6 @@ def _print_live(run: LiveRun) -> None:
 
 
 def _next_run(coming: UpcomingRun) -> list[str]:
-    from metaharvest.reports.phrasing import counted
 
     named = f": {', '.join(coming.sites[:_NAMED])}" if coming.sites else ""
     more = f", and {len(coming.sites) - _NAMED:,} more" if len(coming.sites) > _NAMED else ""

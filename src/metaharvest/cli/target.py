@@ -16,7 +16,7 @@ from metaharvest.cli.target_check import check
 from metaharvest.cli.target_copy import copy
 from metaharvest.cli.target_transfer import transfer
 from metaharvest.cli.target_withdraw import withdraw
-from metaharvest.text import clean, one_line, shown_url
+from metaharvest.text import clean, counted, one_line, shown_url
 
 if TYPE_CHECKING:
     from metaharvest.services.targets import Held, HeldRevision
@@ -190,7 +190,6 @@ def get(invocation: Invocation, docid: str, name: str, output: Path | None) -> N
 @click.pass_obj
 def rebuild(invocation: Invocation, name: str, site: str | None) -> None:
     """Rebuild the index of a folder from its files, and accept the folder in its present state."""
-    from metaharvest.reports.phrasing import counted
     from metaharvest.services import targets
 
     done = targets.rebuild_index(invocation.harvester, name, site)

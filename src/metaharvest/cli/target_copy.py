@@ -13,7 +13,7 @@ from metaharvest.cli.invocation import ROWS, Invocation
 from metaharvest.cli.printing import print_fields, print_json, print_line
 from metaharvest.cli.signals import stop_on_signal
 from metaharvest.services.exit_codes import ExitCode
-from metaharvest.text import clean
+from metaharvest.text import clean, counted
 
 if TYPE_CHECKING:
     from metaharvest.services.documents import CopyRequest, CopyResult, NotCopied, ReportNotCopied
@@ -101,7 +101,6 @@ def copy(
 
 def _print_refused(result: CopyResult, accepted: bool) -> None:
     """Print the next step if all other revisions are there, and the rest is refused for good."""
-    from metaharvest.reports.phrasing import counted
 
     if not result.is_well_but_for_refused or result.is_well:
         return
@@ -168,7 +167,6 @@ def _as_mapping(request: CopyRequest, result: CopyResult, shown: list[NotCopied]
 
 
 def _print(request: CopyRequest, result: CopyResult, shown: list[NotCopied], table: Path | None) -> None:
-    from metaharvest.reports.phrasing import counted
     from metaharvest.services.documents import PROBLEMS, CopyOutcome
 
     ended = result.ended

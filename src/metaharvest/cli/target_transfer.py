@@ -11,7 +11,7 @@ import click
 
 from metaharvest.cli.invocation import Invocation, login
 from metaharvest.cli.printing import print_json
-from metaharvest.text import clean, one_line
+from metaharvest.text import clean, counted, one_line
 
 if TYPE_CHECKING:
     from metaharvest.services.documents import Transfer
@@ -97,7 +97,6 @@ def _print_one(invocation: Invocation, made: Transfer, site: str) -> None:
 
 
 def _print_many(invocation: Invocation, made: Sequence[Transfer], site: str, dry_run: bool) -> None:
-    from metaharvest.reports.phrasing import counted
 
     done = [each for each in made if each.done]
     already = len(made) - len(done)

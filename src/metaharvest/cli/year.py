@@ -11,7 +11,7 @@ import click
 from metaharvest.cli.invocation import Invocation, day, period
 from metaharvest.cli.printing import print_csv, print_fields, print_json
 from metaharvest.cli.tables import Column, print_table, table_options
-from metaharvest.reports.phrasing import counted
+from metaharvest.text import counted
 
 if TYPE_CHECKING:
     from metaharvest.queries.year import YearFigures

@@ -25,8 +25,8 @@ from metaharvest.errors import RequestError
 from metaharvest.journal.kept_totals import keep_totals
 from metaharvest.model import RunStatus, SiteRunStatus
 from metaharvest.queries.site_totals import Span, totals_of_sites
-from metaharvest.reports.phrasing import counted
 from metaharvest.targets.transfers import IS_TRANSFER
+from metaharvest.text import counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,14 +40,13 @@ from metaharvest.monitoring.settings_checks import check_secret
 from metaharvest.monitoring.target_checks import check_targets
 from metaharvest.monitoring.worker_checks import check_clock, check_workers
 from metaharvest.queries.outbox import outbox_state
-from metaharvest.reports.phrasing import counted
 from metaharvest.sites.clock_checks import LONGEST_PAUSE, is_too_far, long_pause, some_of, wrong_clock
 from metaharvest.sites.due import due_since, is_due
 from metaharvest.sites.overdue import Overdue, overdue_sites
 from metaharvest.sites.registry import read_sites, split_sites
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.targets.lookup import Targets
-from metaharvest.text import one_line
+from metaharvest.text import counted, one_line
 from metaharvest.transform import read_filters, read_normalization
 
 _SILENCE = timedelta(hours=2)

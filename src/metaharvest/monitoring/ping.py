@@ -15,7 +15,7 @@ from metaharvest.config.field_types import PING_PLACEHOLDERS, check_ping_address
 from metaharvest.config.secret_references import is_reference, resolve_secret
 from metaharvest.config.settings import Settings
 from metaharvest.errors import SettingsError
-from metaharvest.text import one_line
+from metaharvest.text import counted, one_line
 
 if TYPE_CHECKING:
     import pycurl
@@ -87,8 +87,6 @@ def notify_monitor(settings: Settings, status: str, exit_code: int, *, ended: bo
 def _get(url: str, settings: Settings) -> tuple[str | None, bool]:
     """One GET: the error, and True if another attempt may help."""
     import pycurl
-
-    from metaharvest.reports.phrasing import counted
 
     curl = pycurl.Curl()
     try:

@@ -23,8 +23,7 @@ from metaharvest.pipeline.full_text.store import FileStore, open_store
 from metaharvest.pipeline.search.contract import INDEX_VERSION
 from metaharvest.pipeline.search.stage import place_by
 from metaharvest.queries.pipeline import PipelineRecord, StageRecord, failure_at_last_run, pipeline_record
-from metaharvest.reports.phrasing import counted
-from metaharvest.text import one_line, shown_url
+from metaharvest.text import counted, one_line, shown_url
 
 _LONGEST_REST = timedelta(days=2)
 """Documents that wait while no stage has done anything for this time show that nobody runs the pipeline."""

@@ -14,7 +14,7 @@ from metaharvest.model.actions import todo
 from metaharvest.monitoring import broker
 from metaharvest.monitoring.check import Check, ok, problem, warning
 from metaharvest.queries.jobs import job_numbers, number_failed_since, workers
-from metaharvest.reports.phrasing import counted
+from metaharvest.text import counted
 
 _SEEN_WITHIN = timedelta(minutes=2)
 _CLOCKS_DIFFER = timedelta(minutes=1)

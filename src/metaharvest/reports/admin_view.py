@@ -47,7 +47,7 @@ from metaharvest.reports.start_here import Step, show_site, waiting_for_a_person
 from metaharvest.rules import RULES
 from metaharvest.sites.clock_checks import long_pause, wrong_clock
 from metaharvest.sites.overdue import overdue_sites
-from metaharvest.text import one_line
+from metaharvest.text import counted, one_line
 
 _FAILED = (SiteRunStatus.FAILED, SiteRunStatus.LIST_FAILED, SiteRunStatus.INTERRUPTED, SiteRunStatus.INCOMPLETE)
 """The statuses of sites that failed as a whole."""
@@ -110,7 +110,7 @@ class RuleProblem:
     def counted(self) -> str:
         """The number of documents, in words; vanished ones are not all shown one by one."""
         more = " or more" if self.rule in (VANISHED, MISSING) and self.documents >= MAX_FINDINGS else ""
-        return phrasing.counted(self.documents, "document") + more if self.documents else ""
+        return counted(self.documents, "document") + more if self.documents else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,15 +300,15 @@ def _sentence(
     else:
         errors = phrasing.total(counts, ERROR_OUTCOMES)
         later = phrasing.total(counts, [OutcomeKind.DEFERRED])
-        badly = [f"{phrasing.counted(errors, 'document was', 'documents were')} not accepted"] if errors else []
-        badly += [f"{phrasing.counted(later, 'was', 'were')} put off to a later run"] if later else []
+        badly = [f"{counted(errors, 'document was', 'documents were')} not accepted"] if errors else []
+        badly += [f"{counted(later, 'was', 'were')} put off to a later run"] if later else []
         ended = f"; {phrasing.joined(badly)}" if badly else ""
         names = "names" if len(statuses) == 1 else "name"
-        opening = f"{phrasing.counted(len(statuses), 'site')} {names} {phrasing.counted(listed, 'document')}{ended}."
+        opening = f"{counted(len(statuses), 'site')} {names} {counted(listed, 'document')}{ended}."
     failed = sum(status in _FAILED for status in statuses)
     parts = [
-        f"{phrasing.counted(failed, 'site')} failed as a whole" if failed else "",
-        f"{phrasing.counted(overdue, 'site is', 'sites are')} overdue" if overdue else "",
+        f"{counted(failed, 'site')} failed as a whole" if failed else "",
+        f"{counted(overdue, 'site is', 'sites are')} overdue" if overdue else "",
         "the clock was wrong, or is" if clock else "",
         "the repository stopped answering" if is_away else "",
         "the run itself had trouble" if troubles and not is_away else "",
@@ -337,7 +337,7 @@ def _site_row(row: HarvestSiteRun, doubtful: phrasing.Doubts, now: datetime) -> 
         f"{counts[kind]:,} {phrasing.LABELS[kind]}" for kind in (*phrasing.ERRORS, *ATTENTION_OUTCOMES) if counts[kind]
     ]
     odd += doubtful.in_words
-    odd += [phrasing.counted(row.warnings, "warning")] if row.warnings else []
+    odd += [counted(row.warnings, "warning")] if row.warnings else []
     retry = "retry, " if row.kind == SiteRunKind.RETRY.value else ""
     return SiteRow(
         name=one_line(row.site_name),
@@ -484,6 +484,6 @@ def _stuck_mail(session: Session, now: datetime) -> Iterator[str]:
     """A sentence if mail has waited in the outbox for too long."""
     stuck = stuck_mail(session, now)
     if stuck is not None:
-        waits = phrasing.counted(stuck.deliveries, "delivery has", "deliveries have")
+        waits = counted(stuck.deliveries, "delivery has", "deliveries have")
         waited = f"{waits} waited for more than two days, the first since {stuck.since:%Y-%m-%d}"
         yield f"The outbox does not empty: {waited}. {todo('reports.undelivered')} says why."

@@ -13,10 +13,10 @@ from sqlalchemy.orm import Session
 from metaharvest.config.settings import Settings
 from metaharvest.database.models import IS_REAL, HarvestRun, HarvestSiteRun, HarvestSiteSchedule
 from metaharvest.model import SiteRunKind, SiteRunStatus
-from metaharvest.reports.phrasing import Total, counted
+from metaharvest.reports.phrasing import Total
 from metaharvest.reports.problem_history import FailingSite, failing_sites
 from metaharvest.reports.site_view import NO_TABLE, TableNote
-from metaharvest.text import one_line
+from metaharvest.text import counted, one_line
 
 WEEKS = 8
 _ERRORS = HarvestSiteRun.access_error + HarvestSiteRun.invalid + HarvestSiteRun.upload_error

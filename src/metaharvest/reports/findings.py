@@ -18,9 +18,9 @@ from metaharvest.database.models import HarvestDetailLog, HarvestDocument, Harve
 from metaharvest.ledger.entries import nights
 from metaharvest.model import ATTENTION_OUTCOMES, ERROR_OUTCOMES, Level, OutcomeKind
 from metaharvest.problems.attention import is_attention
-from metaharvest.reports.phrasing import OUTCOME_TITLES, counted, docid_of, without_commands
+from metaharvest.reports.phrasing import OUTCOME_TITLES, docid_of, without_commands
 from metaharvest.rules import RULES, TRACEBACK_RULE
-from metaharvest.text import clean, one_line, shown_url
+from metaharvest.text import clean, counted, one_line, shown_url
 
 MAX_MESSAGE = 800
 """Characters of a message or remedy that a mail shows; the attached table has all of them."""

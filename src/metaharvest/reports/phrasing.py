@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from metaharvest.model import ATTENTION_OUTCOMES, ERROR_OUTCOMES, OutcomeKind, SiteRunKind, SiteRunStatus
 from metaharvest.model.actions import Todo, parts
+from metaharvest.text import counted
 
 if TYPE_CHECKING:
     from metaharvest.database.models import HarvestSiteRun
@@ -61,11 +62,6 @@ GRAVITY = tuple(STATUSES)
 Counts = Mapping[OutcomeKind, int]
 
 _numbers = attrgetter(*(kind.column for kind in OutcomeKind))
-
-
-def counted(number: int, singular: str, plural: str = "") -> str:
-    """`1 error`, `2 errors`, `1,204 errors`."""
-    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
 def joined(parts: Sequence[str]) -> str:

@@ -16,9 +16,8 @@ from sqlalchemy.orm import Session
 from metaharvest.catalogue.stage_counts import failed_titles, failure_counts, site_counts, stage_counts
 from metaharvest.config.settings import PipelineSettings
 from metaharvest.model.stages import StageName, StepState
-from metaharvest.reports import phrasing
 from metaharvest.rules import RULES
-from metaharvest.text import one_line
+from metaharvest.text import counted, one_line
 
 _EXAMPLES = 5
 
@@ -83,7 +82,7 @@ def files_note(session: Session, site_id: int, settings: PipelineSettings, now: 
     for number, (rule, documents) in enumerate(counts.failed.items()):
         examples = failed_titles(session, site_id, StageName.FULL_TEXT, rule, each_of) if number < _EXAMPLES else ()
         reasons.append(_reason(rule, documents, examples=tuple(one_line(each, 200) for each in examples)))
-    records = phrasing.counted(counts.done + failed, "record")
+    records = counted(counts.done + failed, "record")
     leads = "leads" if failed == 1 else "lead"
     return PipelineNote(f"{failed:,} of {records} {leads} to no file ({_as_of(now)}).", reasons=tuple(reasons))
 

@@ -30,11 +30,11 @@ from metaharvest.ledger.retries import number_put_off, numbers_failing
 from metaharvest.model import Deletions, OutcomeKind, Site, SiteRunKind, SiteRunStatus
 from metaharvest.problems.attention import EMPTY, FEWER, MOVED, SHRANK
 from metaharvest.reports.findings import since_when, title_of
-from metaharvest.reports.phrasing import OUTCOME_TITLES, Doubts, counted
+from metaharvest.reports.phrasing import OUTCOME_TITLES, Doubts
 from metaharvest.rules import RULES
 from metaharvest.sites.registry import read_sites_of
 from metaharvest.sites.rows import BrokenSite
-from metaharvest.text import one_line
+from metaharvest.text import counted, one_line
 
 _PROBLEM = SiteProblem
 _REMEMBERED = (

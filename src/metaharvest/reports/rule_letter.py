@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 from metaharvest.model.actions import parts
 from metaharvest.reports.findings import title_of
-from metaharvest.reports.phrasing import counted, without_commands
+from metaharvest.reports.phrasing import without_commands
 from metaharvest.rules import RULES
-from metaharvest.text import one_line
+from metaharvest.text import counted, one_line
 
 _LONGEST_LINK = 1_900
 """Characters of a mailto link: mail programs on Windows take about 2,000."""

@@ -43,7 +43,7 @@ from metaharvest.reports.problem_history import (
 from metaharvest.reports.start_here import Step, first_steps
 from metaharvest.sites.page_link import page_address
 from metaharvest.sites.rows import BrokenSite
-from metaharvest.text import one_line, shown_url
+from metaharvest.text import counted, one_line, shown_url
 
 _MANY, _LONG = 20, 10.0
 """From this number of documents, or of seconds of their server's time, a report shows the time of each phase."""
@@ -305,9 +305,7 @@ def _time_spent(session: Session, site_run: HarvestSiteRun, counts: phrasing.Cou
         return f"The harvest took {taken}. Your server was asked for 1 document and took {phrasing.duration(mean)}."
     slowest = session.scalars(select(log).where(here).order_by(log.seconds.desc()).limit(1)).one()
     docid = one_line(phrasing.docid_of(slowest.document_id, slowest.revision))
-    asked = (
-        f"Your server was asked for {phrasing.counted(number, 'document')} and took {phrasing.duration(mean)} for each"
-    )
+    asked = f"Your server was asked for {counted(number, 'document')} and took {phrasing.duration(mean)} for each"
     longest = f"the slowest, {docid}, took {phrasing.duration(slowest.seconds or 0)}"
     return f"The harvest took {taken}. {asked} on average; {longest}.{_phases(site_run, number, mean)}"
 

@@ -17,10 +17,9 @@ from metaharvest.ledger.deletions import deletions_unconfirmed
 from metaharvest.model import Deletions, Site
 from metaharvest.model.actions import todo
 from metaharvest.reports.findings import FindingGroup
-from metaharvest.reports.phrasing import counted
 from metaharvest.sites.overdue import Overdue
 from metaharvest.sites.registry import read_sites_of
-from metaharvest.text import one_line
+from metaharvest.text import counted, one_line
 
 OTHER_SITE = "target.other-site"
 """The rule of documents that belong to another site than the one that lists them."""

@@ -17,14 +17,13 @@ from metaharvest.publishing.corrections import Correction, corrected
 from metaharvest.publishing.list_check import checked_list
 from metaharvest.publishing.rows import file_name
 from metaharvest.reports.findings import title_of
-from metaharvest.reports.phrasing import counted
 from metaharvest.reports.source_lines import source_line
 from metaharvest.services import trials
 from metaharvest.services.harvester import Harvester
 from metaharvest.services.trials import TrialFinding, TrialReport
 from metaharvest.sites.registrations import policy
 from metaharvest.sources.roots import root_of
-from metaharvest.text import one_line
+from metaharvest.text import counted, one_line
 
 MOST_BYTES = 10_485_760
 """The largest file that may be sent."""

@@ -17,11 +17,10 @@ from metaharvest.rehearsal import check, trial
 from metaharvest.rehearsal.check import CheckOptions, GivenRun
 from metaharvest.rehearsal.input.arguments import GivenList
 from metaharvest.reports.findings import title_of
-from metaharvest.reports.phrasing import counted
 from metaharvest.reports.source_lines import source_line
 from metaharvest.services.check_report import CheckReport
 from metaharvest.services.harvester import Checked, Harvester
-from metaharvest.text import one_line, shown_url
+from metaharvest.text import counted, one_line, shown_url
 
 if TYPE_CHECKING:
     from metaharvest.rehearsal.results import CheckedDocument

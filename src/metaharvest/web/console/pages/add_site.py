@@ -8,11 +8,11 @@ from starlette.responses import Response
 
 from metaharvest.errors import MetaharvestError, RequestError
 from metaharvest.model import Notify, Unit
-from metaharvest.reports.phrasing import counted
 from metaharvest.services import new_sources, sites, source_repositories
 from metaharvest.services.new_sources import KINDS, OAI, NewSource
 from metaharvest.services.sites import SiteValues
 from metaharvest.services.source_repositories import NamedRepositories
+from metaharvest.text import counted
 from metaharvest.web.console.pages.site_form import (
     choice_of,
     day_in,

@@ -10,12 +10,11 @@ from metaharvest.errors import RequestError
 from metaharvest.model.actions import Todo, todo
 from metaharvest.queries.deletions import waiting_deletions
 from metaharvest.queries.runs import run_record
-from metaharvest.reports.phrasing import counted
 from metaharvest.services import documents, reports, requests, runs, sites
 from metaharvest.services.documents import TransferRequest
 from metaharvest.services.harvester import Harvester
 from metaharvest.services.requests import Asked, HarvestScope
-from metaharvest.text import whole_number
+from metaharvest.text import counted, whole_number
 from metaharvest.web.console.visit import NotFound, Visit
 
 _NAMED = 20

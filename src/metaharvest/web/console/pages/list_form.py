@@ -12,9 +12,9 @@ from dataclasses import replace
 from starlette.responses import Response
 
 from metaharvest.errors import ListError, PublishingError, RequestError
-from metaharvest.reports.phrasing import counted
 from metaharvest.services import list_making
 from metaharvest.services.list_making import COLUMNS, CellProblem, Finding, Row
+from metaharvest.text import counted
 from metaharvest.web.console.visit import Visit
 
 MOST_BYTES = list_making.MOST_BYTES + 8 * 1_048_576

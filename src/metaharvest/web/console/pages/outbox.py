@@ -20,9 +20,8 @@ from metaharvest.queries.outbox import (
     report_content,
     report_record,
 )
-from metaharvest.reports.phrasing import counted
 from metaharvest.services import reports
-from metaharvest.text import whole_number
+from metaharvest.text import counted, whole_number
 from metaharvest.web.console.rendering import delivery_state
 from metaharvest.web.console.visit import NotFound, Visit, correction
 

@@ -7,11 +7,10 @@ from typing import Any
 from starlette.responses import Response
 
 from metaharvest.queries.pipeline import PipelineRecord
-from metaharvest.reports.phrasing import counted
 from metaharvest.rules import RULES
 from metaharvest.services import pipeline
 from metaharvest.services.pipeline import FailureFilter
-from metaharvest.text import one_line
+from metaharvest.text import counted, one_line
 from metaharvest.web.console.visit import Visit
 
 _FAILURES = "/console/pipeline/failures"

@@ -12,10 +12,9 @@ from metaharvest.errors import MetaharvestError, RequestError
 from metaharvest.model import Notify, Unit
 from metaharvest.model.roles import Role
 from metaharvest.queries.site_list import SiteOrder, SiteSelection, chosen_sites, site_page
-from metaharvest.reports.phrasing import counted
 from metaharvest.services import schedule_files, sites
 from metaharvest.services.sites import SiteValues
-from metaharvest.text import shown_url, whole_number
+from metaharvest.text import counted, shown_url, whole_number
 from metaharvest.web.console.pages.site_form import choice_of, number_from, parsed_groups, value_of
 from metaharvest.web.console.visit import Visit, correction
 
