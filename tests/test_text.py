@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from metaharvest.text import one_line, only_xml, unescaped, whole_number
+from metaharvest.text import counted, one_line, only_xml, unescaped, whole_number
 
 
 @pytest.mark.parametrize(
@@ -71,3 +71,9 @@ def test_characters_that_xml_lacks_are_replaced() -> None:
     text = "a\tb\0c\x0b\ud800\ufffe\u00e9\U0001f438"
     assert only_xml(text) == "a\tb\ufffdc\ufffd\ufffd\ufffd\u00e9\U0001f438"
     assert only_xml(text, "") == "a\tbc\u00e9\U0001f438"
+
+
+def test_a_number_and_its_noun_agree() -> None:
+    assert [counted(number, "record") for number in (0, 1, 1204)] == ["0 records", "1 record", "1,204 records"]
+    assert counted(1, "entry names", "entries name") == "1 entry names"
+    assert counted(2, "entry names", "entries name") == "2 entries name"

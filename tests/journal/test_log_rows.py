@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from metaharvest.journal import oai_notes
 from metaharvest.journal.list_shrinkage import shrank, vanished
 from metaharvest.journal.log_rows import fingerprint, outcome_rows
 from metaharvest.journal.totals import Totals
@@ -100,3 +101,11 @@ def test_a_site_run_has_succeeded_only_if_every_document_has_a_good_outcome(
     outcomes: dict[OutcomeKind, int], listed: int, level: ValidationLevel | None, status: SiteRunStatus
 ) -> None:
     assert Totals(outcomes, 0).status(listed, level) is status
+
+
+def test_one_record_is_no_plural() -> None:
+    reason = Finding("oai.http", "It fails.", "Look.")
+    assert oai_notes.broken_off([reason], 1, None).message == "The list broke off after 1 record: It fails."
+    assert oai_notes.broken_off([reason], 1, 30).message == "The list broke off after 1 of 30 records: It fails."
+    [row] = oai_notes.fewer(1, 3, 0, "alder")
+    assert row.message.startswith("The repository says that it has 1 record (completeListSize); 3 are known.")

@@ -13,6 +13,7 @@ from metaharvest.cli.invocation import ROWS, Invocation, usage_errors
 from metaharvest.cli.printing import print_json
 from metaharvest.cli.signals import stop_on_signal
 from metaharvest.services.exit_codes import ExitCode
+from metaharvest.text import counted
 
 if TYPE_CHECKING:
     from metaharvest.services.change_hooks import Delivered
@@ -86,7 +87,7 @@ def command(
                 hooks.confirm(harvester, name, done.position)
             return ExitCode.INTERRUPTED if stop.is_set() else ExitCode.DONE
     if delivers:
-        click.echo(f"{done.changes:,} changes delivered; the last one is {done.position}.")
+        click.echo(f"{counted(done.changes, 'change')} delivered; the last one is {done.position}.")
     if done.waits_for is not None:
         click.echo(f"The next changes wait: the list of {done.waits_for} is being harvested.", err=True)
     return ExitCode.INTERRUPTED if stop.is_set() else ExitCode.DONE

@@ -11,6 +11,7 @@ import click
 from metaharvest.cli.invocation import Invocation
 from metaharvest.cli.printing import print_json
 from metaharvest.cli.tables import print_table
+from metaharvest.text import counted
 
 if TYPE_CHECKING:
     from metaharvest.services.installation import CopiedTable
@@ -55,7 +56,7 @@ def copy(invocation: Invocation, url: str, password: str, as_json: bool) -> None
     def report(table: CopiedTable) -> None:
         if sys.stderr.isatty():
             kept = f" ({table.copied_before:,} of them before)" if table.copied_before else ""
-            click.echo(f"{table.table}: {table.copied:,} rows{kept}", err=True)
+            click.echo(f"{table.table}: {counted(table.copied, 'row')}{kept}", err=True)
 
     copied = installation.copy_database(invocation.harvester, url, password, report)
     if as_json:

@@ -12,7 +12,7 @@ from metaharvest.cli.invocation import ROWS, Invocation, trimmed
 from metaharvest.cli.printing import print_csv, print_fields, print_json, print_json_rows, stamp
 from metaharvest.cli.tables import Column, print_table, table_options, wide_option
 from metaharvest.model import OutcomeKind
-from metaharvest.text import clean, one_line
+from metaharvest.text import clean, counted, one_line
 
 if TYPE_CHECKING:
     from datetime import date
@@ -243,7 +243,7 @@ def _listing(row: ListingSite, history: Sequence[DocumentEvent]) -> str:
     said = would_be(row.outcome, same[-1].message) if same else ""
     since = f" since {row.failing_since}" if row.failing_since else ""
     if row.nights is not None:
-        since += " (1 night)" if row.nights == 1 else f" ({row.nights} nights)"
+        since += f" ({counted(row.nights, 'night')})"
     revision = "" if row.revision is None else f"revision {row.revision}, "
     kept = f", {kept}" if (kept := _kept(row)) else ""
     missing = f", {missing}" if (missing := _missing(row)) else ""

@@ -14,7 +14,7 @@ from rich.text import Text
 from metaharvest.model import Finding, Level
 from metaharvest.reports.source_lines import source_line
 from metaharvest.rules import TRACEBACK_RULE
-from metaharvest.text import clean, one_line
+from metaharvest.text import clean, counted, one_line
 
 _STYLES = {Level.ERROR: "bold red", Level.WARNING: "bold yellow"}
 _EXCERPT = 200
@@ -52,7 +52,7 @@ class FindingPrinter:
             self._print(Text().append("What to do: ", style="green").append(one_line(finding.remedy, _MESSAGE)), 2)
         if others:
             number = len(others) + more
-            self._print(Text(f"The same at {number:,} more {'place' if number == 1 else 'places'}:"), 2)
+            self._print(Text(f"The same at {counted(number, 'more place')}:"), 2)
         for other in others:
             self._print(Text(other), 4)
         if more:

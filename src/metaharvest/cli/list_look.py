@@ -13,7 +13,7 @@ from metaharvest.cli.list_plan import AS_JSON, LIST_FILE, InvalidList, list_erro
 from metaharvest.cli.list_printing import entry_mapping, finding_mapping, print_findings
 from metaharvest.cli.printing import print_json, print_line
 from metaharvest.cli.tables import print_table
-from metaharvest.text import shown_url
+from metaharvest.text import counted, shown_url
 
 if TYPE_CHECKING:
     from metaharvest.model import Finding, ListedDocument
@@ -46,9 +46,7 @@ def validate(list_file: Path, file_urls: bool, as_json: bool) -> int:
         return 0 if is_valid else 1
     print_findings(((str(list_file), finding) for finding in findings), are_paths=True)
     if is_valid:
-        number = len(checked.documents)
-        noun = "document" if number == 1 else "documents"
-        print_line(f"{list_file} is a valid harvest list of {number:,} {noun}.")
+        print_line(f"{list_file} is a valid harvest list of {counted(len(checked.documents), 'document')}.")
     else:
         print_line(f"{list_file} is no valid harvest list: nothing of it would be harvested.")
     return 0 if is_valid else 1
@@ -124,7 +122,7 @@ def _print(found: list[ListDifference], old: Path, new: Path) -> None:
     click.echo()
     for kind, number in Counter(each.kind for each in found).items():
         one, several, what = _EFFECTS[kind.value]
-        print_line(f"{number:,} {one if number == 1 else several}: {what}.")
+        print_line(f"{counted(number, one, several)}: {what}.")
 
 
 def _row(difference: ListDifference) -> tuple[str, str, str]:

@@ -11,7 +11,7 @@ import click
 
 from metaharvest.cli.list_printing import (
     changes_mapping,
-    counted,
+    counted_changes,
     finding_mapping,
     print_changes,
     print_findings,
@@ -19,6 +19,7 @@ from metaharvest.cli.list_printing import (
 from metaharvest.cli.printing import print_json, print_line
 from metaharvest.errors import ListError
 from metaharvest.model import Finding
+from metaharvest.text import counted
 
 if TYPE_CHECKING:
     from metaharvest.publishing.plan import Built, ListPlan
@@ -120,17 +121,13 @@ def _print(plan: ListPlan, built: Built, findings: Sequence[tuple[str, Finding]]
 
 def _sentence(plan: ListPlan, built: Built, dry_run: bool) -> str:
     number = len(plan.list_file.entries)
-    content = f"{number:,} {_documents(number)}" + (f" ({counted(plan.changes)})" if plan.changes else "")
+    content = counted(number, "document") + (f" ({counted_changes(plan.changes)})" if plan.changes else "")
     path = plan.stored.path
     if dry_run:
         verb = "would be written" if plan.changes_list else "would stay as it is"
         return f"{path} {verb}: {content}. Nothing was written."
     if built.list_written:
         number = built.documents_written
-        documents_too = f", and the packageId of {number:,} {_documents(number)}" if number else ""
+        documents_too = f", and the packageId of {counted(number, 'document')}" if number else ""
         return f"Wrote {path}{documents_too}: {content}."
     return f"{path} stays as it is, nothing has changed: {content}."
-
-
-def _documents(number: int) -> str:
-    return "document" if number == 1 else "documents"

@@ -107,7 +107,7 @@ def _what(change: ListChange) -> str:
     return (change.file or shown_url(change.document.url)) + (", packageId written" if change.writes else "")
 
 
-def counted(changes: Iterable[ListChange]) -> str:
+def counted_changes(changes: Iterable[ListChange]) -> str:
     """The number of entries of each kind, in words: `1 new, 2 changed, 9 unchanged`."""
     numbers = Counter(change.change for change in changes)
     return ", ".join(f"{numbers[kind]:,} {word}" for kind, word in _COUNTED.items() if numbers[kind])

@@ -9,7 +9,7 @@ import click
 
 from metaharvest.cli.filters import read_record, record_name, require_one_pipe, trial_arguments
 from metaharvest.cli.printing import print_json, print_line
-from metaharvest.text import clean
+from metaharvest.text import clean, counted
 
 if TYPE_CHECKING:
     from metaharvest.rehearsal.filter_trial import NormalizedRecord
@@ -65,7 +65,7 @@ def _print(tried: NormalizedRecord) -> None:
     if tried.reason:
         print_line(f"{record_name(tried)}: {tried.reason}")
         return
-    elements = "1 element is" if tried.added == 1 else f"{tried.added:,} elements are"
+    elements = counted(tried.added, "element is", "elements are")
     print_line(f"{record_name(tried)}: {f'{elements} added.' if tried.added else 'nothing is added; the bytes stay.'}")
     click.echo(f"\nBefore:\n{clean(tried.before)}\n")
     if tried.added:

@@ -147,7 +147,7 @@ def rebuild_index(invocation: Invocation) -> int:
     if size is None:
         click.echo(f"Stopped. {todo('pipeline.run')} goes on with it.")
         return ExitCode.INTERRUPTED
-    click.echo(f"The new index has {size:,} {'output' if size == 1 else 'outputs'}.")
+    click.echo(f"The new index has {counted(size, 'output')}.")
     return ExitCode.DONE
 
 

@@ -10,7 +10,7 @@ import click
 from metaharvest.cli.invocation import ROWS, Invocation, day, login, trimmed, usage_errors
 from metaharvest.cli.printing import print_fields, print_json, print_line, stamp
 from metaharvest.cli.tables import Column, print_table, table_options
-from metaharvest.text import clean, one_line
+from metaharvest.text import clean, counted, one_line
 
 if TYPE_CHECKING:
     from datetime import date
@@ -156,8 +156,8 @@ def _queue_refused(invocation: Invocation, since: date | None) -> str:
     if not resent.deliveries:
         click.echo("No other report was refused." if resent.without_recipient else "No report was refused.")
         return ""
-    deliveries = "1 delivery" if resent.deliveries == 1 else f"{resent.deliveries} deliveries"
-    click.echo(f"{deliveries} of {resent.reports} {'report' if resent.reports == 1 else 'reports'} to send again.")
+    deliveries = counted(resent.deliveries, "delivery", "deliveries")
+    click.echo(f"{deliveries} of {counted(resent.reports, 'report')} to send again.")
     return "They are"
 
 
@@ -175,7 +175,7 @@ def drop(invocation: Invocation, report_id: int, reason: str) -> None:
     dropped = reports.drop(invocation.harvester, report_id, login(), reason)
     number = dropped.waiting + dropped.refused
     if number:
-        deliveries = "1 delivery was" if number == 1 else f"{number} deliveries were"
+        deliveries = counted(number, "delivery was", "deliveries were")
         refused = f" The mail server had refused {dropped.refused} of them." if dropped.refused else ""
         click.echo(f"{deliveries} given up.{refused}")
     elif dropped.arrived:
@@ -252,7 +252,7 @@ def _deliver(invocation: Invocation) -> int:
     if done.former:
         click.echo(f"Not tried any more, as their recipients get these reports no longer: {done.former}.")
     if refused:
-        deliveries = "1 delivery is" if refused == 1 else f"{refused} deliveries are"
+        deliveries = counted(refused, "delivery is", "deliveries are")
         again = "`metaharvest reports resend --state refused` sends them again"
         why = "`metaharvest reports --state refused` says why"
         print_line(f"{deliveries} refused and not tried any more: {again}, {why}.", err=True)

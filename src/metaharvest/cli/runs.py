@@ -136,7 +136,7 @@ def _print_live(run: LiveRun) -> None:
     left = "" if run.seconds_left is None else f", about {duration(run.seconds_left)} left"
     print_line(
         f"Run {run.run_id} ({run.harvest_date}) is under way for {duration(run.seconds)}{left}: "
-        f"{run.done:,} of {run.listed:,} documents, {run.errors:,} errors."
+        f"{run.done:,} of {counted(run.listed, 'document')}, {counted(run.errors, 'error')}."
     )
     if run.is_silent:
         print_line(f"It has not written since {stamp(run.heartbeat_at)} UTC: its process {run.pid} may have ended.")

@@ -12,7 +12,7 @@ import click
 from metaharvest.cli.invocation import Invocation
 from metaharvest.cli.printing import print_json, print_line
 from metaharvest.queries.json_keys import as_mapping
-from metaharvest.text import one_line
+from metaharvest.text import counted, one_line
 
 if TYPE_CHECKING:
     from metaharvest.services.search import Answer
@@ -85,7 +85,7 @@ def command(
 
 
 def _print(answer: Answer) -> None:
-    click.echo(f"{answer.total:,} {'output' if answer.total == 1 else 'outputs'}")
+    click.echo(counted(answer.total, "output"))
     for output in answer.outputs:
         click.echo()
         _print_output(output)

@@ -22,7 +22,7 @@ from metaharvest.cli.sites_import import import_metacat
 from metaharvest.cli.tables import Column, print_table, table_options, wide_option
 from metaharvest.errors import RequestError
 from metaharvest.queries.json_keys import as_mapping
-from metaharvest.text import clean, shown_url
+from metaharvest.text import clean, counted, shown_url
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -323,7 +323,7 @@ def confirm(invocation: Invocation, name: str) -> None:
     if not number:
         click.echo(f"Nothing of {name} waits to be confirmed.")
         return
-    documents = "1 document" if number == 1 else f"{number:,} documents"
+    documents = counted(number, "document")
     click.echo(f"Confirmed: the next harvest of {name} deletes {documents}.")
 
 
@@ -433,7 +433,7 @@ def _print_harvests(invocation: Invocation, site: RegisteredSite) -> None:
     print_table(headings, rows)
     if site.failing:
         command = f"{invocation.start} documents --failing --site {shlex.quote(site.site)}"
-        failing = "1 document is" if site.failing == 1 else f"{site.failing:,} documents are"
+        failing = counted(site.failing, "document is", "documents are")
         print_line(f"{failing} failing, the first since {site.failing_since}: {command}")
 
 
@@ -458,7 +458,7 @@ def _took(seconds: float | None) -> str:
 def _print_failure(site: RegisteredSite) -> None:
     """Print since when the site fails as a whole, and why."""
     if site.failed_since is not None and site.enabled:
-        nights = "1 night" if site.failed_nights == 1 else f"{site.failed_nights:,} nights"
+        nights = counted(site.failed_nights, "night")
         reason = (site.failure_reason or "no reason was noted").removeprefix(f"{site.site}: ")
         print_line(f"{site.site}: {site.last_status} since {site.failed_since} ({nights}): {reason}")
 

@@ -11,7 +11,7 @@ import click
 from metaharvest.cli.invocation import Invocation
 from metaharvest.cli.printing import print_json, print_line
 from metaharvest.cli.site_options import warn_of_far_date
-from metaharvest.text import clean, one_line, shown_url
+from metaharvest.text import clean, counted, one_line, shown_url
 
 if TYPE_CHECKING:
     from metaharvest.services.schedule_files import SiteChange
@@ -44,7 +44,7 @@ def export_sites(invocation: Invocation, as_csv: bool, as_json: bool, output: Pa
         click.echo(done.content, nl=False)
     else:
         output.write_bytes(done.content)
-        click.echo(f"Wrote {done.sites} {'site' if done.sites == 1 else 'sites'} to {output}.", err=True)
+        click.echo(f"Wrote {counted(done.sites, 'site')} to {output}.", err=True)
     if done.without_login:
         names = ", ".join(done.without_login)
         print_line(f"Exported without the login in the URL, which --with-logins writes: {names}.", err=True)
@@ -87,7 +87,7 @@ def import_sites(invocation: Invocation, file: Path, dry_run: bool, allow_duplic
         for name, (before, after) in change.changes.items():
             click.echo(clean(f"  {name.replace('_', ' ')}: {_shown(before)} -> {_shown(after)}"))
     counts = {verdict: sum(each.verdict == verdict for each in done) for verdict in ("added", "changed", "unchanged")}
-    number = "1 site" if len(done) == 1 else f"{len(done):,} sites"
+    number = counted(len(done), "site")
     click.echo(f"{number}: {counts['added']} added, {counts['changed']} changed, {counts['unchanged']} unchanged.")
     if dry_run:
         click.echo("Nothing was written (--dry-run).")

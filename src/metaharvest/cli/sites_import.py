@@ -11,7 +11,7 @@ import click
 
 from metaharvest.cli.invocation import Invocation
 from metaharvest.cli.printing import print_json
-from metaharvest.text import one_line
+from metaharvest.text import counted, one_line
 
 if TYPE_CHECKING:
     from metaharvest.services.schedule_files import ImportedLog, ImportedRow, MetacatImport
@@ -118,8 +118,8 @@ def _lines(row: ImportedRow) -> Iterable[str]:
 
 def _log_lines(log: ImportedLog, start: str) -> Iterable[str]:
     yield (
-        f"{log.rows:,} log rows: {log.taken:,} taken, {log.present:,} there already, {log.too_old:,} too old, "
-        f"{log.refused:,} refused. {log.details:,} detail rows: {log.details_taken:,} taken with them, "
+        f"{counted(log.rows, 'log row')}: {log.taken:,} taken, {log.present:,} there already, {log.too_old:,} too old, "
+        f"{log.refused:,} refused. {counted(log.details, 'detail row')}: {log.details_taken:,} taken with them, "
         f"{log.details_left_out:,} left out with others."
     )
     yield from log.reasons

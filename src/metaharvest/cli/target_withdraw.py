@@ -10,7 +10,7 @@ import click
 
 from metaharvest.cli.invocation import Invocation, login, trimmed
 from metaharvest.cli.printing import print_json, print_line
-from metaharvest.text import clean
+from metaharvest.text import clean, counted
 
 if TYPE_CHECKING:
     from metaharvest.services.documents import AtTarget, Withdrawn
@@ -92,7 +92,8 @@ def _print(done: Withdrawn, erase: bool, undo: str) -> None:
         print_line(f"{each.target}: {_said(each, erase)}")
     if done.erased is not None:
         click.echo(
-            f"Erased: {done.erased.rows} rows of the log that quoted it, and the text of {done.erased.reports} reports."
+            f"Erased: {counted(done.erased.rows, 'row')} of the log that quoted it, and the text of "
+            f"{counted(done.erased.reports, 'report')}."
         )
         click.echo("What stays: mails that were sent, the mail folder, backups, and copies that others have.")
     if done.stays:
@@ -105,7 +106,7 @@ def _print(done: Withdrawn, erase: bool, undo: str) -> None:
 def _said(at: AtTarget, erase: bool) -> str:
     parts = ["deleted" if at.deleted else "not held, or deleted before"]
     if erase and (at.erased or not at.stays):
-        parts.append(f"{at.erased} revisions or files erased")
+        parts.append(f"{counted(at.erased, 'revision or file', 'revisions or files')} erased")
     return "; ".join([*parts, *([at.stays] if at.stays else [])]) + "."
 
 

@@ -19,6 +19,7 @@ from metaharvest.fetch.breaker import FAILURES_IN_A_ROW, CircuitBreaker
 from metaharvest.fetch.url import WebAddress
 from metaharvest.model import Finding, Level
 from metaharvest.model.servers import ServerTrouble
+from metaharvest.text import counted
 
 _SERVER = re.compile(r"https?://([A-Za-z0-9.-]+(?::[0-9]+)?)(?:[/?#]|\Z)")
 """A usual URL: to split every URL completely takes some percent of a night."""
@@ -175,7 +176,7 @@ class ServerHealth:
     def reasons_to_defer(self) -> Iterator[Finding]:
         """The reasons why documents were deferred, each with their number."""
         for finding, number in self._deferred.values():
-            documents = "1 document was" if number == 1 else f"{number:,} documents were"
+            documents = counted(number, "document was", "documents were")
             message = f"{finding.message} {documents} put off to a later run."
             yield replace(finding, message=message, level=Level.WARNING)
 

@@ -66,7 +66,7 @@ from metaharvest.sites.rows import BrokenSite
 from metaharvest.targets import owners
 from metaharvest.targets.base import Target, TransactionalTarget
 from metaharvest.targets.lookup import Targets
-from metaharvest.text import one_line, shown_url
+from metaharvest.text import counted, one_line, shown_url
 
 Clock = Callable[[], datetime]
 
@@ -170,7 +170,7 @@ class Journal:
         """Note the reason why the run ends early, and the sites that were not begun; return the findings about it."""
         message = why.message
         if not_begun:
-            were = "1 site was" if len(not_begun) == 1 else f"{len(not_begun):,} sites were"
+            were = counted(len(not_begun), "site was", "sites were")
             message += f" {were} not begun, and left to the next run: {one_line(', '.join(not_begun), 500)}."
         self._is_stopped = self._is_stopped or why.rule == "harvest.stopped"
         self.not_whole([message])
@@ -236,7 +236,9 @@ class Journal:
         self._now(lambda session: follow.purge(session, limit))
         self._now(lambda session: taking.purge(session, limit))
         if rows or gone:
-            message = f"{rows:,} log rows and {gone:,} delivered reports from before {limit} were deleted."
+            message = (
+                f"{counted(rows, 'log row')} and {counted(gone, 'delivered report')} from before {limit} were deleted."
+            )
             self._now(lambda session: self._log(session, LogRow("LogPurged", message)))
 
     def _may_purge(self, session: Session) -> bool:
@@ -298,7 +300,7 @@ class Journal:
         """Close a site run whose list could not be read: nothing is harvested, the site's dates stay."""
         reason = findings[0].message
         if more := len(findings) - 1:
-            reason += f" There {'is 1 more problem' if more == 1 else f'are {more:,} more problems'}."
+            reason += f" There {'is' if more == 1 else 'are'} {counted(more, 'more problem')}."
         what = "repository" if site_run.site.options.oai else "harvest list"
         message = f"The {what} {shown_url(site_run.site.list_url)} could not be read: {one_line(reason)}"
         row = LogRow(code, message, tuple(findings))

@@ -11,7 +11,7 @@ from metaharvest.journal import list_shrinkage, totals
 from metaharvest.journal.log_rows import LogRow, Stamp, whose, write_log
 from metaharvest.model import Finding, SiteRun
 from metaharvest.sites.registry import forget_lists
-from metaharvest.text import shown_url
+from metaharvest.text import counted, shown_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,9 @@ class ListNote:
         """The log rows about it."""
         rows = [
             LogRow("GetHarvestListSuccess", f"The harvest list {shown_url(self.site_run.site.list_url)} was fetched."),
-            LogRow("ValidateHarvestListSuccess", f"The harvest list is valid and names {self.listed:,} documents."),
+            LogRow(
+                "ValidateHarvestListSuccess", f"The harvest list is valid and names {counted(self.listed, 'document')}."
+            ),
         ]
         if self.unchanged:
             rows.append(LogRow("HarvestListUnchanged", "The harvest list is the one of the last harvest."))

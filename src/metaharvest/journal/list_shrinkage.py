@@ -11,6 +11,7 @@ from metaharvest.journal.log_rows import LogRow
 from metaharvest.ledger.entries import LedgerEntry
 from metaharvest.model import MAX_FINDINGS, Finding, Level
 from metaharvest.problems.attention import SHRANK
+from metaharvest.text import counted
 
 _LOST_MUCH = 0.2
 _FEW = 5
@@ -21,7 +22,7 @@ def shrank(listed: int, before: int) -> LogRow | None:
     """The row about a list that names `listed` documents, fewer than at the last harvest; None if all is well."""
     if not is_much(before - listed, before):
         return None
-    documents = "1 document" if listed == 1 else f"{listed:,} documents"
+    documents = counted(listed, "document")
     message = f"The list names {documents}; at the last harvest it named {before:,}."
     remedy = (
         "If the list was cut short by mistake, put the whole list back. The repository keeps what it has of the others."
@@ -40,7 +41,7 @@ def vanished(entries: Sequence[LedgerEntry], reported: int) -> LogRow:
     The first 100 of a list are named one by one, the others are counted. `reported`: the number that was reported
     before.
     """
-    were = "1 document is" if len(entries) == 1 else f"{len(entries):,} documents are"
+    were = counted(len(entries), "document is", "documents are")
     message = f"{were} listed no longer; the repository keeps what it has."
     findings = [_vanished(entry) for entry in entries[: max(MAX_FINDINGS - reported, 0)]]
     if len(findings) < len(entries):

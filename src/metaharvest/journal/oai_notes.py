@@ -10,7 +10,7 @@ from metaharvest.model import MAX_FINDINGS, Finding, Level, Site
 from metaharvest.model.actions import Remedy, todo
 from metaharvest.problems.attention import EMPTY, FEWER, MANY_DELETIONS, MISSING, SHRANK
 from metaharvest.reports.phrasing import joined
-from metaharvest.text import one_line, shown_url
+from metaharvest.text import counted, one_line, shown_url
 
 CHANGED = "oai.repository-changed"
 """The rule of findings about a source repository that has changed."""
@@ -43,8 +43,8 @@ def doubtful(findings: Sequence[Finding]) -> list[LogRow]:
 
 def ended(listed: int, pages: int) -> LogRow:
     """The row about a list that came to its end."""
-    records = "1 record" if listed == 1 else f"{listed:,} records"
-    parts = "1 part" if pages == 1 else f"{pages:,} parts"
+    records = counted(listed, "record")
+    parts = counted(pages, "part")
     return LogRow("ListRecordsSuccess", f"The repository listed {records} to the end, in {parts}.")
 
 
@@ -58,8 +58,8 @@ def broken_off(findings: Sequence[Finding], listed: int, announced: int | None) 
     """The row about an incomplete list: after how many of its records it broke off."""
     if findings[0].rule == BROKEN_OFF:  # its source has said so already
         return LogRow("ListRecordsError", findings[0].message, tuple(findings))
-    of = f" of {announced:,}" if announced is not None else ""
-    message = f"The list broke off after {listed:,}{of} records: {findings[0].message}"
+    came = counted(listed, "record") if announced is None else f"{listed:,} of {counted(announced, 'record')}"
+    message = f"The list broke off after {came}: {findings[0].message}"
     return LogRow("ListRecordsError", message, (replace(findings[0], message=message), *findings[1:]))
 
 
@@ -68,7 +68,7 @@ def missing(document_ids: Sequence[str], number: int, known: int, is_shrunk: boo
 
     `is_shrunk`: the list lost many records of the one before.
     """
-    were = "1 record that was" if number == 1 else f"{number:,} records that were"
+    were = counted(number, "record that was", "records that were")
     message = f"The complete list does not name {were} there before; {known:,} are known. Nothing was deleted."
     named = [_missing(each) for each in document_ids[:MAX_FINDINGS]]
     if is_shrunk:
@@ -82,11 +82,11 @@ def left_out(number: int, announced: int | None, name: str, *, asks_again: bool)
 
     `announced`: the announced number, if it is known. `asks_again`: the next harvest requests the list once more.
     """
-    others = "1 record was" if number == 1 else f"{number:,} records were"
+    others = counted(number, "record was", "records were")
     if announced:
         message = (
-            f"The list announced {announced:,} records (completeListSize), and {announced - number:,} different ones "
-            f"came. If it changed while it was read, {others} left out."
+            f"The list announced {counted(announced, 'record')} (completeListSize), and {announced - number:,} "
+            f"different ones came. If it changed while it was read, {others} left out."
         )
     else:
         message = (
@@ -109,7 +109,7 @@ def empty(site: Site, known: int) -> list[LogRow]:
         message = f"{asked}. The next harvest asks for all of them again."
         remedy = "If there should be some, check the format, the set and the dates of the site."
         return doubtful((Finding(EMPTY, message, remedy, Level.WARNING),))
-    records = "1 record was" if known == 1 else f"{known:,} records were"
+    records = counted(known, "record was", "records were")
     message = f"{asked}; {records} there before. Nothing was deleted."
     remedy = "The repository's keeper should look where they are: lost, moved out of the set, or hidden from programs."
     return [LogRow("DocMissing", message, (Finding(SHRANK, message, remedy, Level.WARNING),))]
@@ -122,7 +122,7 @@ def fewer(announced: int, known: int, before: int, name: str) -> list[LogRow]:
     """
     if announced >= known - known // 100 and announced >= before - before // 100:
         return []
-    has = f"The repository says that it has {announced:,} records (completeListSize)"
+    has = f"The repository says that it has {counted(announced, 'record')} (completeListSize)"
     had = f"{known:,} are known" if known > announced else f"it had {before:,} at the last full list"
     message = f"{has}; {had}. A list of changes does not name lost records. Nothing was deleted."
     remedy = Remedy(
@@ -155,7 +155,7 @@ _FOUND_OUT = (
 
 def deletions_wait(number: int, names: Sequence[str]) -> Finding:
     """The reason why deletions wait: these sites of the same source repository have incomplete lists."""
-    documents = "1 document of this site is" if number == 1 else f"{number:,} documents of this site are"
+    documents = counted(number, "document of this site is", "documents of this site are")
     quoted = joined([f"'{name}'" for name in names])
     lists = "The list of the site" if len(names) == 1 else "The lists of the sites"
     return Finding(

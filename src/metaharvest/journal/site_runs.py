@@ -46,7 +46,7 @@ from metaharvest.model import (
 from metaharvest.problems.follow import EndedSiteRun, update_problems
 from metaharvest.sites.registry import Harvested, read_sites_of, set_dates
 from metaharvest.sites.rows import BrokenSite
-from metaharvest.text import shown_url
+from metaharvest.text import counted, shown_url
 
 if TYPE_CHECKING:
     from metaharvest.config.settings import Settings
@@ -251,16 +251,15 @@ def rows_without_documents(site: Site, unchanged: int, duplicates: int) -> tuple
     """The rows about documents that have no rows of their own."""
     rows = []
     if unchanged:
-        documents = "document is" if unchanged == 1 else "documents are"
-        rows.append(LogRow("MetacatHasDoc", f"{unchanged:,} {documents} unchanged."))
+        documents = counted(unchanged, "document is", "documents are")
+        rows.append(LogRow("MetacatHasDoc", f"{documents} unchanged."))
     if duplicates:
-        entries = "entry names" if duplicates == 1 else "entries name"
         rule, what = "list.duplicate", "a document that the list has named before."
         remedy = "Name each document once, and give a newer document a higher revision."
         if site.options.oai is not None:
             rule, what = "oai.duplicates", "a record that the list has named before; its newest version counts."
             remedy = "No action is needed, unless the repository names records twice that it has once."
-        message = f"{duplicates:,} more {entries} {what}"
+        message = f"{counted(duplicates, 'more entry names', 'more entries name')} {what}"
         rows.append(LogRow("DocDuplicate", message, (Finding(rule, message, remedy, Level.WARNING),)))
     return tuple(rows)
 

@@ -35,8 +35,7 @@ def check_workers(session: Session, settings: Settings) -> Iterator[Check]:
             "workers", f"{counted(len(there), 'worker')} on {counted(len({each.host for each in there}), 'machine')}."
         )
     elif numbers.ready:
-        wait = "waits" if numbers.ready == 1 else "wait"
-        there_is_none = f"{counted(numbers.ready, 'job')} {wait}, and no worker is there."
+        there_is_none = f"{counted(numbers.ready, 'job waits', 'jobs wait')}, and no worker is there."
         yield problem("workers", f"{there_is_none} {todo('workers.start')} starts one.")
     else:
         yield warning("workers", f"No worker is there. {todo('workers.start')} starts one.")

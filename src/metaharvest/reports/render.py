@@ -36,7 +36,7 @@ from metaharvest.reports.letters import DoorLetter
 from metaharvest.reports.site_view import SiteView
 from metaharvest.reports.start_here import Step
 from metaharvest.rules import RULES, RULES_PAGE, anchor
-from metaharvest.text import one_line
+from metaharvest.text import counted, one_line
 
 WIDTH = 78
 _BLANK_IN_COMMAND = "\0"
@@ -269,7 +269,8 @@ def _plain(view: SiteView | AdminView | DigestView) -> Iterator[str]:
 def _plain_digest(view: DigestView) -> Iterator[str]:
     for site in view.sites:
         came = ", ".join(str(week.went_in) for week in site.weeks)
-        yield wrapped(f"{site.name}: {came}; {site.last.broken} harvests and {site.last.failed} documents failed")
+        failed = f"{counted(site.last.broken, 'harvest')} and {counted(site.last.failed, 'document')} failed"
+        yield wrapped(f"{site.name}: {came}; {failed}")
     for failing in view.failing:
         yield wrapped(f"Still failing since {failing.since}: {failing.name}, {failing.rules}")
 

@@ -106,7 +106,7 @@ class CheckReport:
     def notes(self) -> Iterator[str]:
         """Remarks for the reader of the summary."""
         if local := len(self._listed_files):
-            documents = "1 document is" if local == 1 else f"{local:,} documents are"
+            documents = counted(local, "document is", "documents are")
             each = "it" if local == 1 else "each"
             yield f"{documents} read from this computer: a list that is published must name {each} by its https:// URL."
         for site in self.checked.given.sites:

@@ -29,6 +29,7 @@ from metaharvest.targets.base import (
     Standing,
     Upload,
 )
+from metaharvest.text import counted
 
 _ROWS_AT_ONCE = 1000
 
@@ -60,7 +61,7 @@ class EmbeddedTarget:
         except DBAPIError as error:
             yield Standing("problem", f"The harvester's own database does not answer: {reason_of(error)}.")
         else:
-            documents = "1 document" if number == 1 else f"{number:,} documents"
+            documents = counted(number, "document")
             yield Standing("ok", f"The embedded repository holds {documents}.")
 
     def held(self) -> Iterator[HeldRevision]:

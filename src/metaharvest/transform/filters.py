@@ -14,7 +14,7 @@ from pathlib import Path
 from lxml import etree
 
 from metaharvest.model import Finding, Level
-from metaharvest.text import one_line
+from metaharvest.text import counted, one_line
 from metaharvest.transform.files import RuleFile, line_of
 from metaharvest.transform.paths import Namespaces, evaluated, is_true, text_of
 from metaharvest.transform.patterns import TimeLeft, matches
@@ -102,9 +102,8 @@ class Filters:
             result = [result]
         if not result:
             return False, f"{path} finds nothing"
-        noun = "node" if len(result) == 1 else "nodes"
         if each.regexp is None:
-            return True, f"{path} finds {len(result):,} {noun}"
+            return True, f"{path} finds {counted(len(result), 'node')}"
         return self._match(each, each.regexp, result, time_left)
 
     def _match(self, each: Filter, regexp: str, nodes: list[object], time_left: TimeLeft) -> tuple[bool, str]:

@@ -26,7 +26,7 @@ from metaharvest.publishing.folder import FileFinding
 from metaharvest.rehearsal.input.listed_files import FolderFile, listed_files
 from metaharvest.sources.harvest_list.source import read_list
 from metaharvest.sources.roots import Root, read_root
-from metaharvest.text import one_line
+from metaharvest.text import counted, one_line
 
 STANDARD_INPUT = "standard input"
 NO_PIPE = "Nothing comes through standard input: put a pipe in front, or name a file."
@@ -191,7 +191,7 @@ def read_arguments(
 def _note_local_files(lists: Iterable[GivenList], found: _Found) -> None:
     for each in lists:
         if number := len(each.files):
-            were = "1 document is" if number == 1 else f"{number:,} documents are"
+            were = counted(number, "document is", "documents are")
             found.notes.append(
                 f"{were} checked from the folder {each.folder}, not from the web addresses in {each.shown}."
             )

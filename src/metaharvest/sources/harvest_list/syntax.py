@@ -13,7 +13,7 @@ from xml.parsers.expat import errors
 
 from metaharvest.model import MAX_EXCERPT, Finding
 from metaharvest.sources.harvest_list.elements import LIST_NAMESPACE, VALUES, Mistake
-from metaharvest.text import compressed_as, one_line, shown_url, without_credentials
+from metaharvest.text import compressed_as, counted, one_line, shown_url, without_credentials
 
 _BYTES_BEFORE = 2 * MAX_EXCERPT
 _BYTES_AFTER = 4 * MAX_EXCERPT
@@ -198,7 +198,7 @@ _PLAIN: dict[str, tuple[str, str]] = {
 
 
 def _truncated(entries: int) -> Mistake:
-    whole = f"{entries:,} whole {'entry' if entries == 1 else 'entries'}"
+    whole = counted(entries, "whole entry", "whole entries")
     message = f"The list breaks off here, after {whole}: its root element is not closed."
     remedy = "Check whether the program that writes the list stopped half-way, or whether an end tag is missing."
     return Mistake("list.truncated", message, remedy)

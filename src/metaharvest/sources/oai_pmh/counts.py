@@ -9,7 +9,7 @@ from metaharvest.model.lengths import TOKEN
 from metaharvest.sources.base import ListedRecord
 from metaharvest.sources.oai_pmh.protocol import Token
 from metaharvest.sources.oai_pmh.responses import Response
-from metaharvest.text import one_line
+from metaharvest.text import counted, one_line
 
 MOST_STALE = 10
 """Pages in a row without new records, each with a token, after which the list breaks off.
@@ -129,7 +129,7 @@ class Counts:
         """
         message = f"A list of the repository ended in an error: {', '.join(map(str, answer.errors))}."
         if not self.announced or self._is_size_of_page:
-            self._doubt(f"{message} {self._received:,} records had come", Level.ERROR)
+            self._doubt(f"{message} {counted(self._received, 'record')} had come", Level.ERROR)
         else:
             self.notes.append(Finding("oai.token", message, _NEXT_TOKEN, Level.WARNING))
 
@@ -157,7 +157,7 @@ class Counts:
         # Some source repositories never send an empty token. In 1.x, a list of nothing means that nothing matches.
         level = Level.WARNING if number or answer.token else Level.ERROR
         where = "a full page, without the empty resumptionToken of an end" if number else "a page without records"
-        self._doubt(f"The list ended in {where}: {self._received:,} records had come", level)
+        self._doubt(f"The list ended in {where}: {counted(self._received, 'record')} had come", level)
 
     def _doubt(self, message: str, level: Level) -> None:
         """Note that the list has ended, perhaps without some of its records."""
@@ -203,7 +203,9 @@ def check_size(counts: Counts, *, short: int | None, usual: int, is_full: bool) 
         usual = 0
     if left_out <= 0:
         return SizeCheck(usual=usual)
-    message = f"The repository announced a list of {announced:,} records (completeListSize) and sent {received:,}."
+    message = (
+        f"The repository announced a list of {counted(announced, 'record')} (completeListSize) and sent {received:,}."
+    )
     if is_short and counts.lacks_token:
         why = Finding("oai.broken-off", f"{message} Its last page has no resumptionToken.", _NEXT_TOKEN)
         return SizeCheck(left_out, lacks, usual, why)

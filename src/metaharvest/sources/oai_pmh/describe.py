@@ -24,7 +24,7 @@ from metaharvest.sources.oai_pmh.datestamps import OVERLAP, ahead_of, has_zone, 
 from metaharvest.sources.oai_pmh.protocol import Identity, MetadataFormat, ProtocolError, Set
 from metaharvest.sources.oai_pmh.repository import Read, Repository
 from metaharvest.sources.oai_pmh.responses import NotOaiResponse, Response, ill_formed, own_text
-from metaharvest.text import one_line, without_credentials
+from metaharvest.text import counted, one_line, without_credentials
 
 Result = TypeVar("Result")
 
@@ -249,7 +249,7 @@ def _clocks(answer: Response, ahead: timedelta) -> Iterator[Finding]:
 def _in_words(time: timedelta) -> str:
     minutes = round(time.total_seconds() / 60)
     if minutes < 120:
-        return f"{minutes} minutes"
+        return counted(minutes, "minute")
     hours = f"{minutes / 60:,.1f}".removesuffix(".0") + " hours"
     return hours if minutes < 2880 else f"{minutes // 1440:,} days"
 

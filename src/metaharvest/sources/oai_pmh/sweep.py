@@ -42,7 +42,7 @@ from metaharvest.sources.oai_pmh.repository import Repository
 from metaharvest.sources.oai_pmh.responses import NotOaiResponse, Response, cut_off
 from metaharvest.sources.oai_pmh.single_records import SingleRecords, Stopped
 from metaharvest.sources.oai_pmh.windows import Failure, Step, Window, next_step
-from metaharvest.text import one_line
+from metaharvest.text import counted, one_line
 
 ENDLESS = 100_000
 """A list may have this many records more than ten times the last full list.
@@ -611,10 +611,10 @@ class Sweeper:
         self, why: Finding, more: int = 0, *, transient: bool = False, has_ended: bool = False
     ) -> ListIncomplete:
         """The error of a list after all yielded records and `more` others: it breaks off, or `has_ended` with holes."""
-        of = f" of {self.sweep.announced:,}" if self.sweep.announced else ""
         set_spec = self._options.set_spec or ""
         of_set = f" of the set {one_line(set_spec, 60)}" if set_spec else ""
-        came = f"{self._came_earlier + self._yielded + more:,}{of} records"
+        number, announced = self._came_earlier + self._yielded + more, self.sweep.announced
+        came = f"{number:,} of {counted(announced, 'record')}" if announced else counted(number, "record")
         message = f"The list{of_set} broke off after {came}: {why.message}"
         if has_ended:
             message = f"The list{of_set} has ended with {came}. {why.message}"
@@ -674,7 +674,7 @@ def _of_holes(holes: Sequence[Window], why: Finding | None) -> Finding:
 
 def _left_out(number: int) -> Finding:
     """The finding about windows that lack this number of records of the whole list."""
-    message = f"Lists of certain dates (from, until) leave out {number:,} records that the whole list has"
+    message = f"Lists of certain dates (from, until) leave out {counted(number, 'record')} that the whole list has"
     remedy = "The repository should name all records of these dates in lists with `from` and `until`."
     return Finding("oai.broken-off", f"{message}, and perhaps others.", remedy)
 

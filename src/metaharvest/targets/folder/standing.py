@@ -14,6 +14,7 @@ from metaharvest.targets.folder.failures import damaged, in_sentences, out_of_da
 from metaharvest.targets.folder.files import OURS
 from metaharvest.targets.folder.index import Index
 from metaharvest.targets.folder.marker import INDEX
+from metaharvest.text import counted
 
 _LITTLE_ROOM = 100_000_000
 """Bytes."""
@@ -65,8 +66,8 @@ def _used(folder: BaseFolder, index: Index) -> Standing:
     ]
     if odd:
         raise out_of_date(folder.path, "; ".join(odd))
-    holds = f"holds {_counted(documents, 'document')} in {_counted(revisions, 'file')}"
-    apart = f", and {deleted:,} files of deleted documents apart" if deleted else ""
+    holds = f"holds {counted(documents, 'document')} in {counted(revisions, 'file')}"
+    apart = f", and {counted(deleted, 'file')} of deleted documents apart" if deleted else ""
     return Standing("ok", f"The folder {shown(folder.path)} {holds}{apart}.")
 
 
@@ -78,8 +79,4 @@ def _missing(folder: BaseFolder, index: Index, number: int) -> str:
 def _some(paths: list[str], number: int = 0) -> str:
     """The first of these paths, and the number of the others."""
     more = (number or len(paths)) - 1
-    return shown(paths[0]) + (f" and {_counted(more, 'other file')}" if more else "")
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"1 {noun}" if number == 1 else f"{number:,} {noun}s"
+    return shown(paths[0]) + (f" and {counted(more, 'other file')}" if more else "")

@@ -27,7 +27,7 @@ from metaharvest.queries.json_keys import as_json
 from metaharvest.services import accounts
 from metaharvest.services.accounts import Key
 from metaharvest.services.harvester import Harvester
-from metaharvest.text import one_line
+from metaharvest.text import counted, one_line
 from metaharvest.web.api.call import ROOT, Answer, Call, Operation
 from metaharvest.web.api.operations import OPERATIONS
 from metaharvest.web.api.problems import Problem
@@ -212,7 +212,7 @@ def _key(api: _Api, received: _Received) -> Key:
 
 
 def _too_many(wait: int, detail: str) -> Problem:
-    return Problem(429, f"{detail} Try again in {wait} seconds.", headers={"Retry-After": str(wait)})
+    return Problem(429, f"{detail} Try again in {counted(wait, 'second')}.", headers={"Retry-After": str(wait)})
 
 
 def _query(operation: Operation, received: _Received) -> BaseModel:

@@ -30,6 +30,7 @@ from metaharvest.queries.public_sites import numbers_of
 from metaharvest.services import accounts
 from metaharvest.services.accounts import NOBODY, Visitor
 from metaharvest.services.harvester import Harvester
+from metaharvest.text import counted
 from metaharvest.web.console.access import NAVIGATION, OF_PIPELINE, PAGES
 from metaharvest.web.console.cookies import Cookies
 from metaharvest.web.console.defence import CSRF_FIELD, HEADERS, is_own_origin, is_token_right, part_of
@@ -215,7 +216,9 @@ def _refused(visit: Visit) -> Response | None:
             return visit.message(403, _STALE)
     client = f"{client_of(visit.client)} {page.path}"
     if page.tries and (seconds := visit.console.limit.seconds_to_wait(client, page.tries)):
-        response = visit.message(429, f"Too many requests came from here. Please try again in {seconds} seconds.")
+        response = visit.message(
+            429, f"Too many requests came from here. Please try again in {counted(seconds, 'second')}."
+        )
         response.headers["Retry-After"] = str(seconds)
         return response
     name = visit.path.get("site") if page.of_site else None

@@ -16,7 +16,7 @@ from metaharvest.model import OutcomeKind, SiteRunStatus
 from metaharvest.queries.outbox import Delivery
 from metaharvest.reports.phrasing import LABELS, STATUSES, duration, rate
 from metaharvest.rules import RULES
-from metaharvest.text import clean
+from metaharvest.text import clean, counted
 
 _FOLDER = Path(__file__).parent / "templates"
 _BEGIN = re.compile(r"<(tr|th|td)(?=[\s>])([^<>]*)")
@@ -36,6 +36,7 @@ def templates() -> Environment:
         lstrip_blocks=True,
     )
     made.filters["number"] = _number
+    made.filters["counted"] = counted
     made.filters["day"] = _day
     made.filters["duration"] = _duration
     made.filters["rate"] = rate

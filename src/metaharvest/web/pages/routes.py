@@ -22,7 +22,7 @@ from metaharvest.catalogue.selection import CatalogueEntry
 from metaharvest.errors import DatabaseError, IndexUnavailable, NoIndex, QueryError
 from metaharvest.queries.public_log import public_log
 from metaharvest.services.harvester import Harvester
-from metaharvest.text import clean, one_line, whole_number
+from metaharvest.text import clean, counted, one_line, whole_number
 from metaharvest.web.compression import accepts_gzip
 from metaharvest.web.pages import addresses, resource_sync, schema_org, search_page, signposting, sitemap
 from metaharvest.web.pages.description import Description, describe, is_url
@@ -94,6 +94,7 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
+        self._templates.filters["counted"] = counted
         self._templates.tests["url"] = is_url
         self._style = (_FOLDER / "pages.css").read_text(encoding="utf-8")
 
