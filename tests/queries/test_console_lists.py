@@ -10,11 +10,13 @@ import pytest
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import HarvestDocument, ReportDelivery, ReportOutbox, SiteProblem
+from metaharvest.queries.failed_sites import named_failed_sites
 from metaharvest.queries.rule_trends import documents_of_rule, rule_trends
 from metaharvest.queries.runs import newest_runs, run_summaries
 from metaharvest.queries.site_list import SiteOrder, SiteSelection, site_page
 from metaharvest.queries.site_year import missing_records, site_year
 from metaharvest.queries.tonight import ProblemNumbers, Reason, State, tonight
+from metaharvest.sites.overdue import overdue_sites
 from support.journal_rows import NOW, TODAY, JournalRows
 
 YESTERDAY = TODAY - timedelta(days=1)
@@ -85,6 +87,18 @@ def test_the_night_names_all_that_waits_for_a_person(session: Session, rows: Jou
         f"Run 2 of {TODAY} needs attention: of 2 sites, 1 failed as a whole, 2 documents were not accepted, "
         "5 matters wait for a decision."
     )
+
+
+def test_an_interrupted_harvest_counts_as_failed_in_each_list_and_a_stopped_one_in_none(
+    session: Session, rows: JournalRows
+) -> None:
+    oak = rows.site("oak", datenextharvest=TODAY - timedelta(days=9))
+    for number, status in enumerate(("succeeded", "stopped", "list-failed", "interrupted")):
+        rows.site_run(rows.run(TODAY - timedelta(days=12 - number), status="with-errors"), oak, status)
+    rows.run()
+    [late], [failed] = overdue_sites(session, TODAY), named_failed_sites(session, TODAY)
+    assert late.sentence.endswith("; the last 2 runs that tried could not harvest it.")
+    assert (failed.status, failed.failed_since) == ("interrupted", TODAY - timedelta(days=10))
 
 
 @pytest.mark.parametrize(

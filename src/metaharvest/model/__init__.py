@@ -19,7 +19,9 @@ from metaharvest.model.actions import without_actions
 from metaharvest.model.kinds import ATTENTION_OUTCOMES as ATTENTION_OUTCOMES
 from metaharvest.model.kinds import ERROR_OUTCOMES as ERROR_OUTCOMES
 from metaharvest.model.kinds import FINE_OUTCOMES as FINE_OUTCOMES
+from metaharvest.model.kinds import HARVESTED as HARVESTED
 from metaharvest.model.kinds import LOG_LEVELS as LOG_LEVELS
+from metaharvest.model.kinds import NOT_HARVESTED as NOT_HARVESTED
 from metaharvest.model.kinds import WOULD_BE as WOULD_BE
 from metaharvest.model.kinds import Action as Action
 from metaharvest.model.kinds import Deletions as Deletions

@@ -84,6 +84,18 @@ class SiteRunStatus(StrEnum):
     FAILED = "failed"
 
 
+HARVESTED = (SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value)
+"""The ends of site runs that harvested the site."""
+
+NOT_HARVESTED = (
+    SiteRunStatus.LIST_FAILED.value,
+    SiteRunStatus.INCOMPLETE.value,
+    SiteRunStatus.INTERRUPTED.value,
+    SiteRunStatus.FAILED.value,
+)
+"""The ends of site runs that failed as a whole. A site run that a person stopped is in neither."""
+
+
 class RunStatus(StrEnum):
     """The state or the end of a run; `imported`: nothing was harvested, it holds the log of another harvester."""
 

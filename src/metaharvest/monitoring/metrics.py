@@ -27,14 +27,13 @@ from metaharvest.database.models import (
     SiteProblem,
 )
 from metaharvest.ledger.retries import numbers_failing
-from metaharvest.model import OutcomeKind, SiteRunKind, SiteRunStatus
+from metaharvest.model import HARVESTED, OutcomeKind, SiteRunKind
 from metaharvest.queries.jobs import job_numbers, workers
 from metaharvest.queries.outbox import outbox_state
 from metaharvest.queries.pipeline import failure_at_last_run, pipeline_record
 from metaharvest.sites.overdue import overdue_sites
 from metaharvest.sites.registry import read_sites
 
-_HARVESTED = (SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value)
 """Statuses of a run, or of a site run, that harvested something."""
 
 
@@ -121,7 +120,7 @@ def _sites(session: Session, gauges: _Gauges) -> None:
 
 
 def _last_success(session: Session, gauges: _Gauges) -> None:
-    ended = select(func.max(HarvestRun.ended_at)).where(HarvestRun.status.in_(_HARVESTED), IS_HARVEST)
+    ended = select(func.max(HarvestRun.ended_at)).where(HarvestRun.status.in_(HARVESTED), IS_HARVEST)
     if (last := session.scalar(ended)) is not None:
         gauges.set("last_success_seconds", "When the last run ended that harvested at least one site", last.timestamp())
 
@@ -157,7 +156,7 @@ def _last_successes(session: Session) -> dict[int, datetime]:
     row = HarvestSiteRun
     query = (
         select(row.site_schedule_id, func.max(row.ended_at))
-        .where(IS_REAL, row.status.in_(_HARVESTED), row.kind != SiteRunKind.RETRY.value)
+        .where(IS_REAL, row.status.in_(HARVESTED), row.kind != SiteRunKind.RETRY.value)
         .group_by(row.site_schedule_id)
     )
     return {site_id: ended for site_id, ended in session.execute(query) if ended is not None}

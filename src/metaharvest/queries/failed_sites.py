@@ -12,14 +12,11 @@ from sqlalchemy.orm import Session, aliased
 from metaharvest.database.batches import batches
 from metaharvest.database.models import IS_REAL, HarvestRun, HarvestSiteRun
 from metaharvest.ledger.entries import nights
-from metaharvest.model import SiteRunKind, SiteRunStatus
+from metaharvest.model import HARVESTED, NOT_HARVESTED, SiteRunKind, SiteRunStatus
 from metaharvest.queries.trends import newest_where
 from metaharvest.sites.registry import read_sites
+from metaharvest.text import counted
 
-FAILED = (SiteRunStatus.LIST_FAILED, SiteRunStatus.FAILED, SiteRunStatus.INCOMPLETE, SiteRunStatus.INTERRUPTED)
-
-HARVESTED = (SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value)
-_NOT_HARVESTED = [status.value for status in FAILED]
 _EARLIER, _GOOD = aliased(HarvestSiteRun), aliased(HarvestSiteRun)
 
 
@@ -38,7 +35,7 @@ class FailedSite:
     @property
     def sentence(self) -> str:
         """The status, its first day, and the reason, in words."""
-        nights = "1 night" if self.failed_nights == 1 else f"{self.failed_nights:,} nights"
+        nights = counted(self.failed_nights, "night")
         return f"{self.status} since {self.failed_since} ({nights}): {self.failure_reason or 'no reason was noted'}"
 
 
@@ -69,7 +66,7 @@ def _failed(session: Session, site_run_ids: Iterable[int], today: date) -> Itera
     row = HarvestSiteRun
     query = select(
         row.site_name, row.site_schedule_id, row.site_run_id, row.status, row.failure_reason, _since()
-    ).where(row.site_run_id.in_(list(site_run_ids)), row.status.in_(_NOT_HARVESTED))
+    ).where(row.site_run_id.in_(list(site_run_ids)), row.status.in_(NOT_HARVESTED))
     for site, site_id, site_run_id, status, reason, since in session.execute(query):
         first = since or today
         yield FailedSite(site, site_id, site_run_id, status, reason or "", first, nights(first, max(today, first)))
@@ -101,7 +98,7 @@ def _since() -> ScalarSelect[date]:
             earlier.site_run_id > func.coalesce(last_harvest, 0),
             earlier.kind != SiteRunKind.RETRY.value,
             earlier.rehearsal.is_(False),
-            earlier.status.in_(_NOT_HARVESTED),
+            earlier.status.in_(NOT_HARVESTED),
         )
         .correlate(row)
         .scalar_subquery()

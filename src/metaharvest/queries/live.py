@@ -12,9 +12,8 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import IS_REAL, HarvestRequest, HarvestRun, HarvestSiteRun, SiteProgress
-from metaharvest.model import RunStatus, Site
+from metaharvest.model import HARVESTED, RunStatus, Site
 from metaharvest.model.requests import OPEN, LivePhase, RequestKind, RequestState
-from metaharvest.queries.failed_sites import HARVESTED
 from metaharvest.queries.requests import daemon
 from metaharvest.sites.due import is_due
 from metaharvest.sites.registry import read_sites

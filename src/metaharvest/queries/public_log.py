@@ -13,8 +13,7 @@ from sqlalchemy.orm import Session, aliased
 from metaharvest.catalogue.selection import Hidden
 from metaharvest.database.batches import batches
 from metaharvest.database.models import IS_REAL, CatalogueDocument, HarvestRun, HarvestSiteRun, HarvestSiteSchedule
-from metaharvest.model import SiteRunKind
-from metaharvest.queries.failed_sites import FAILED, HARVESTED
+from metaharvest.model import HARVESTED, NOT_HARVESTED, SiteRunKind
 from metaharvest.queries.public_sites import public_sites
 from metaharvest.queries.trends import harvested_sites
 
@@ -91,7 +90,7 @@ _BEFORE = aliased(HarvestSiteRun)
 _IS_HARVEST = (IS_REAL, HarvestSiteRun.kind != SiteRunKind.RETRY.value)
 _IS_ENDED_HARVEST = (
     *_IS_HARVEST,
-    HarvestSiteRun.status.in_([*HARVESTED, *(status.value for status in FAILED)]),
+    HarvestSiteRun.status.in_([*HARVESTED, *NOT_HARVESTED]),
 )
 
 
@@ -104,7 +103,7 @@ def _newest(session: Session) -> tuple[Mapping[int, int], Mapping[int, int]]:
     # A list of statuses beside the one would lead SQLite past the index.
     its_own = select(row.site_run_id).where(row.site_schedule_id == sites.c.site_id, *_IS_HARVEST)
     newest_first = its_own.order_by(row.site_run_id.desc()).limit(1).correlate(sites)
-    statuses = (*HARVESTED, *(status.value for status in FAILED))
+    statuses = (*HARVESTED, *NOT_HARVESTED)
     of_each = (newest_first.where(row.status == status).scalar_subquery() for status in statuses)
     found: tuple[dict[int, int], dict[int, int]] = ({}, {})
     for site, *numbers in session.execute(select(sites.c.site_id, *of_each)):

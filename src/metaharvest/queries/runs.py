@@ -15,9 +15,9 @@ from sqlalchemy.orm import Session
 from metaharvest.database.batches import batches
 from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestRun, HarvestSiteRun
 from metaharvest.errors import MetaharvestError
-from metaharvest.model import ATTENTION_OUTCOMES, ERROR_OUTCOMES, OutcomeKind, RunStatus, SiteRunStatus
+from metaharvest.model import ATTENTION_OUTCOMES, ERROR_OUTCOMES, NOT_HARVESTED, OutcomeKind, RunStatus, SiteRunStatus
 from metaharvest.model.actions import todo
-from metaharvest.queries.failed_sites import FAILED, FailedSite, failed_site_runs
+from metaharvest.queries.failed_sites import FailedSite, failed_site_runs
 from metaharvest.queries.records import FINDING, StoredFinding, columns
 from metaharvest.queries.sites import site_names
 from metaharvest.queries.trends import Harvest, failing, seconds_between, trends
@@ -138,7 +138,7 @@ class RunRecord:
     @property
     def failed_as_a_whole(self) -> bool:
         """True if the run, one of its sites, or a target failed as a whole."""
-        a_site = any(site.status in FAILED for site in self.sites)
+        a_site = any(site.status in NOT_HARVESTED for site in self.sites)
         return self.status == RunStatus.FAILED or a_site or bool(self.targets_away)
 
     @property
@@ -165,7 +165,7 @@ class RunRecord:
 
         return RunTotals(
             sites=len(self.sites),
-            failed=sum(site.status in FAILED for site in self.sites),
+            failed=sum(site.status in NOT_HARVESTED for site in self.sites),
             listed=sum(site.listed for site in self.sites),
             inserted=counted(OutcomeKind.INSERTED),
             updated=counted(OutcomeKind.UPDATED),
@@ -225,7 +225,7 @@ def run_record(session: Session, run_id: int) -> RunRecord:
         raise no_such_run(run_id)
     record = found[0]
     failed = failed_site_runs(
-        session, [site.site_run_id for site in record.sites if site.status in FAILED], record.harvest_date
+        session, [site.site_run_id for site in record.sites if site.status in NOT_HARVESTED], record.harvest_date
     )
     return replace(record, sites=tuple(replace(site, failed=failed.get(site.site_run_id)) for site in record.sites))
 
@@ -278,7 +278,7 @@ def _summed() -> list[ColumnElement[int]]:
     def of(kinds: Iterable[OutcomeKind]) -> ColumnElement[int]:
         return added(*(kind.column for kind in kinds))
 
-    failed = func.sum(case((row.status.in_([status.value for status in FAILED]), 1), else_=0))
+    failed = func.sum(case((row.status.in_(NOT_HARVESTED), 1), else_=0))
     counted = [added(name) for name in ("listed", "inserted", "updated", "unchanged")]
     return [func.count(), func.coalesce(failed, 0), *counted, of(ATTENTION_OUTCOMES), of(ERROR_OUTCOMES)]
 

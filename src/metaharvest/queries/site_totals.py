@@ -21,8 +21,15 @@ from sqlalchemy.types import Float
 
 from metaharvest.database.batches import batches
 from metaharvest.database.models import IS_HARVEST, IS_REAL, HarvestLog, HarvestRun, HarvestSiteRun, SiteTotals
-from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, RunStatus, SiteRunKind, SiteRunStatus
-from metaharvest.queries.failed_sites import FAILED, HARVESTED
+from metaharvest.model import (
+    ERROR_OUTCOMES,
+    HARVESTED,
+    NOT_HARVESTED,
+    OutcomeKind,
+    RunStatus,
+    SiteRunKind,
+    SiteRunStatus,
+)
 from metaharvest.queries.records import columns
 
 SUMS = "runs harvests failed_harvests went_well inserted updated deleted bytes seconds"
@@ -90,9 +97,7 @@ def totals_of_sites(run_ids: Collection[int], *conditions: ColumnElement[bool]) 
         select(
             *columns(row, "site_schedule_id run_id inserted updated deleted"),
             case((is_harvest, 1), else_=0).label("harvests"),
-            case((is_harvest & row.status.in_([status.value for status in FAILED]), 1), else_=0).label(
-                "failed_harvests"
-            ),
+            case((is_harvest & row.status.in_(NOT_HARVESTED), 1), else_=0).label("failed_harvests"),
             case((is_harvest & (row.status == SiteRunStatus.SUCCEEDED.value), 1), else_=0).label("went_well"),
             select(func.sum(log.size)).where(*came_in).correlate(row).scalar_subquery().label("bytes"),
             _Seconds(row.started_at, row.ended_at).label("seconds"),

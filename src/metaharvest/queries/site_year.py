@@ -11,8 +11,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import IS_HARVEST, IS_REAL, HarvestDocument, HarvestRun, HarvestSiteRun
-from metaharvest.model import DocumentState, SiteRunKind
-from metaharvest.queries.failed_sites import FAILED
+from metaharvest.model import NOT_HARVESTED, DocumentState, SiteRunKind
 from metaharvest.queries.records import columns, docid
 from metaharvest.queries.trends import READ_A_LIST, failing, seconds_between
 from metaharvest.text import shown_url
@@ -74,7 +73,7 @@ def _period(first_day: date, last_day: date, rows: Iterable[Any]) -> SitePeriod:
         first_day,
         last_day,
         len(rows),
-        sum(row.status in FAILED for row in rows),
+        sum(row.status in NOT_HARVESTED for row in rows),
         read[-1].listed if read else None,
         failing(read[-1]) if read else None,
         sum(row.inserted for row in rows),

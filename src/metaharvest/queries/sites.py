@@ -16,8 +16,8 @@ from metaharvest.database.batches import batches
 from metaharvest.database.models import HarvestSiteRun
 from metaharvest.ledger.retries import numbers_failing
 from metaharvest.ledger.sweeps import full_lists
-from metaharvest.model import OaiOptions, Site
-from metaharvest.queries.failed_sites import FAILED, failed_sites
+from metaharvest.model import NOT_HARVESTED, OaiOptions, Site
+from metaharvest.queries.failed_sites import failed_sites
 from metaharvest.queries.trends import HARVESTS, Harvest, last_real_harvests, newest_site_runs, trends
 from metaharvest.sites.due import is_due
 from metaharvest.sites.overdue import overdue_sites
@@ -168,7 +168,7 @@ class SiteFilter:
             (self.state is None or self.state in state)
             and self.kind in (None, site.source_kind)
             and (self.group is None or self.group in site.groups)
-            and (not self.failing or site.failing > 0 or site.last_status in FAILED)
+            and (not self.failing or site.failing > 0 or site.last_status in NOT_HARVESTED)
             and (days is None or is_late)
         )
 

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestSiteRun
 from metaharvest.fetch.local_files import is_file_url, path_of
-from metaharvest.model import FINE_OUTCOMES, Finding, Level, OutcomeKind, SiteRunStatus
+from metaharvest.model import FINE_OUTCOMES, NOT_HARVESTED, Finding, Level, OutcomeKind, SiteRunStatus
 from metaharvest.model.actions import Remedy
 from metaharvest.reports import phrasing
 from metaharvest.reports.phrasing import Counts, counts_of, docid_of, joined
@@ -24,8 +24,6 @@ from metaharvest.text import counted, one_line, shown_url
 
 _ABOUT_LISTS = ("list.", "target.other-site")
 """Rules, or their beginnings, whose findings name a line of the list."""
-
-_FAILED = (SiteRunStatus.LIST_FAILED, SiteRunStatus.FAILED, SiteRunStatus.INCOMPLETE, SiteRunStatus.INTERRUPTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +112,7 @@ class CheckedPart:
     @property
     def failed(self) -> bool:
         """True if it failed as a whole."""
-        return self.status in _FAILED
+        return self.status in NOT_HARVESTED
 
     @property
     def sentence(self) -> str:

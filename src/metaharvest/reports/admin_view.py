@@ -30,6 +30,7 @@ from metaharvest.model import (
     ATTENTION_OUTCOMES,
     ERROR_OUTCOMES,
     MAX_FINDINGS,
+    NOT_HARVESTED,
     OutcomeKind,
     RunStatus,
     SiteRunKind,
@@ -49,7 +50,6 @@ from metaharvest.sites.clock_checks import long_pause, wrong_clock
 from metaharvest.sites.overdue import overdue_sites
 from metaharvest.text import counted, one_line
 
-_FAILED = (SiteRunStatus.FAILED, SiteRunStatus.LIST_FAILED, SiteRunStatus.INTERRUPTED, SiteRunStatus.INCOMPLETE)
 """The statuses of sites that failed as a whole."""
 
 _LOG, _DETAIL = HarvestLog, HarvestDetailLog
@@ -279,7 +279,7 @@ def _story(
 
 def _tone(status: RunStatus, statuses: list[SiteRunStatus], counts: phrasing.Counts, trouble: bool) -> str:
     ended_badly = status in (RunStatus.FAILED, RunStatus.INTERRUPTED)
-    if ended_badly or any(each in _FAILED for each in statuses):
+    if ended_badly or any(each in NOT_HARVESTED for each in statuses):
         return "bad"
     doubtful = trouble or phrasing.total(counts, (*ERROR_OUTCOMES, *ATTENTION_OUTCOMES))
     return "doubtful" if doubtful or SiteRunStatus.WITH_ERRORS in statuses else "good"
@@ -305,7 +305,7 @@ def _sentence(
         ended = f"; {phrasing.joined(badly)}" if badly else ""
         names = "names" if len(statuses) == 1 else "name"
         opening = f"{counted(len(statuses), 'site')} {names} {counted(listed, 'document')}{ended}."
-    failed = sum(status in _FAILED for status in statuses)
+    failed = sum(status in NOT_HARVESTED for status in statuses)
     parts = [
         f"{counted(failed, 'site')} failed as a whole" if failed else "",
         f"{counted(overdue, 'site is', 'sites are')} overdue" if overdue else "",
@@ -358,7 +358,7 @@ def _failed_sites(
 ) -> Iterator[FailedSite]:
     """The sites that failed as a whole, each with its reason and its gravest findings."""
     for row in site_runs:
-        if SiteRunStatus(row.status) not in _FAILED:
+        if SiteRunStatus(row.status) not in NOT_HARVESTED:
             continue
         groups = attention(session, row.site_run_id, run.harvest_date, min(limit, 5))
         known = row.failure_reason or _site_message(session, row) or phrasing.STATUSES[SiteRunStatus(row.status)]
@@ -411,9 +411,7 @@ def _problems(
     """
     names = {row.site_run_id: one_line(row.site_name) for row in site_runs}
     # A subquery, not a list of numbers: databases limit the parameters of a statement, and a run may have more sites.
-    which = select(HarvestSiteRun.site_run_id).where(
-        _is_of(run_id), HarvestSiteRun.status.not_in([status.value for status in _FAILED])
-    )
+    which = select(HarvestSiteRun.site_run_id).where(_is_of(run_id), HarvestSiteRun.status.not_in(NOT_HARVESTED))
     documents = func.count(distinct(func.coalesce(_LOG.document_id, _DETAIL.document_id)))
     query = (
         select(_LOG.site_run_id, _DETAIL.rule, documents, func.min(_DETAIL.detail_log_id))

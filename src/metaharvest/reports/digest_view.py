@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import Settings
 from metaharvest.database.models import IS_REAL, HarvestRun, HarvestSiteRun, HarvestSiteSchedule
-from metaharvest.model import SiteRunKind, SiteRunStatus
+from metaharvest.model import NOT_HARVESTED, SiteRunKind
 from metaharvest.reports.phrasing import Total
 from metaharvest.reports.problem_history import FailingSite, failing_sites
 from metaharvest.reports.site_view import NO_TABLE, TableNote
@@ -20,7 +20,6 @@ from metaharvest.text import counted, one_line
 
 WEEKS = 8
 _ERRORS = HarvestSiteRun.access_error + HarvestSiteRun.invalid + HarvestSiteRun.upload_error
-_BROKEN = (SiteRunStatus.LIST_FAILED.value, SiteRunStatus.FAILED.value, SiteRunStatus.INCOMPLETE.value)
 _BARS = "▁▂▃▄▅▆▇█"
 
 _Numbers = tuple[int, int, int, int]
@@ -90,7 +89,7 @@ def digest_view(session: Session, today: date, settings: Settings) -> DigestView
             HarvestSiteRun.site_schedule_id,
             HarvestRun.harvest_date,
             func.sum(case((is_harvest, 1), else_=0)),
-            func.sum(case((and_(is_harvest, HarvestSiteRun.status.in_(_BROKEN)), 1), else_=0)),
+            func.sum(case((and_(is_harvest, HarvestSiteRun.status.in_(NOT_HARVESTED)), 1), else_=0)),
             func.sum(HarvestSiteRun.inserted + HarvestSiteRun.updated),
             func.max(case((is_harvest, _ERRORS), else_=0)),
         )

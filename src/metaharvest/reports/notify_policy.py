@@ -6,7 +6,16 @@ from sqlalchemy import and_, case, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestRun, HarvestSiteRun, ReportOutbox
-from metaharvest.model import ATTENTION_OUTCOMES, ERROR_OUTCOMES, Notify, OutcomeKind, Site, SiteRunKind, SiteRunStatus
+from metaharvest.model import (
+    ATTENTION_OUTCOMES,
+    ERROR_OUTCOMES,
+    HARVESTED,
+    Notify,
+    OutcomeKind,
+    Site,
+    SiteRunKind,
+    SiteRunStatus,
+)
 from metaharvest.problems.attention import REPOSITORY_CHANGED, SHRANK, VANISHED
 from metaharvest.reports.document_lists import earlier_site_runs
 from metaharvest.reports.phrasing import counts_of, is_quiet, total
@@ -70,8 +79,7 @@ def _changed(session: Session, site_run: HarvestSiteRun, remind_days: int) -> bo
 
 def _failed(site_run: HarvestSiteRun) -> str | None:
     """The failure of a site run as a whole; None if only its documents decide."""
-    documents_say = (SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value)
-    return None if site_run.status in documents_say else site_run.status
+    return None if site_run.status in HARVESTED else site_run.status
 
 
 def _days_between(session: Session, before: HarvestSiteRun, site_run: HarvestSiteRun) -> int:

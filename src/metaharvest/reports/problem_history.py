@@ -27,7 +27,7 @@ from metaharvest.database.models import (
 from metaharvest.ledger.entries import nights
 from metaharvest.ledger.records import unnamed
 from metaharvest.ledger.retries import number_put_off, numbers_failing
-from metaharvest.model import Deletions, OutcomeKind, Site, SiteRunKind, SiteRunStatus
+from metaharvest.model import HARVESTED, Deletions, OutcomeKind, Site, SiteRunKind
 from metaharvest.problems.attention import EMPTY, FEWER, MOVED, SHRANK
 from metaharvest.reports.findings import since_when, title_of
 from metaharvest.reports.phrasing import OUTCOME_TITLES, Doubts
@@ -53,7 +53,7 @@ _PREVIOUS = (
         HarvestSiteRun.site_run_id < bindparam("site_run"),
         HarvestSiteRun.kind != SiteRunKind.RETRY.value,
         IS_REAL,
-        HarvestSiteRun.status.in_([SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value]),
+        HarvestSiteRun.status.in_(HARVESTED),
     )
     .order_by(HarvestSiteRun.site_run_id.desc())
     .limit(1)

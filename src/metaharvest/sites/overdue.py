@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.batches import batches
 from metaharvest.database.models import IS_HARVEST, IS_REAL, HarvestRun, HarvestSiteRun
-from metaharvest.model import Site, SiteRunKind, SiteRunStatus
+from metaharvest.model import HARVESTED, NOT_HARVESTED, Site, SiteRunKind
 from metaharvest.sites.due import due_since
 from metaharvest.sites.registry import read_sites_due_before
 
@@ -27,8 +27,6 @@ _BATCH = 1000
 """Sites for one statement: databases limit the number of parameters."""
 
 _Value = TypeVar("_Value")
-_HARVESTED = (SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value)
-_NOT_HARVESTED = (SiteRunStatus.LIST_FAILED.value, SiteRunStatus.FAILED.value, SiteRunStatus.INCOMPLETE.value)
 _EARLIER = aliased(HarvestSiteRun)
 
 
@@ -84,7 +82,7 @@ def _failures(session: Session, site_ids: Sequence[int]) -> dict[int, int]:
         select(earlier.site_run_id)
         .where(
             earlier.site_schedule_id == HarvestSiteRun.site_schedule_id,
-            earlier.status.in_(_HARVESTED),
+            earlier.status.in_(HARVESTED),
             earlier.kind != SiteRunKind.RETRY.value,
             earlier.rehearsal.is_(False),
         )
@@ -96,7 +94,7 @@ def _failures(session: Session, site_ids: Sequence[int]) -> dict[int, int]:
         select(HarvestSiteRun.site_schedule_id, func.count())
         .where(
             HarvestSiteRun.site_schedule_id.in_(bindparam("sites", expanding=True)),
-            HarvestSiteRun.status.in_(_NOT_HARVESTED),
+            HarvestSiteRun.status.in_(NOT_HARVESTED),
             HarvestSiteRun.kind != SiteRunKind.RETRY.value,
             HarvestSiteRun.site_run_id > func.coalesce(last_harvest, 0),
             IS_REAL,
