@@ -11,7 +11,9 @@ from metaharvest.ledger.records import BEFORE_SPLIT
 from metaharvest.ledger.rows import ENTRY
 from metaharvest.ledger.states import DELETION_WAITS
 from metaharvest.ledger.sweeps import keep_columns
-from metaharvest.model import DocumentState, OutcomeKind, Site
+from metaharvest.model import Deletions, DocumentState, OutcomeKind, Site
+from metaharvest.sites.registry import read_sites_of
+from metaharvest.sites.rows import BrokenSite
 
 _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
 _CHECKPOINTS = Base.metadata.tables[SiteCheckpoint.__tablename__]
@@ -80,14 +82,22 @@ def deletions_to_confirm(session: Session, site_id: int) -> int:
     return session.scalar(select(func.count()).where(here, *_IS_TO_BE_CONFIRMED)) or 0
 
 
-def deletions_unconfirmed(session: Session) -> dict[int, int]:
-    """The number of deletions that wait for a confirmation, by site. Sites without any are left out."""
+def deletions_unconfirmed(session: Session) -> dict[str, int]:
+    """The number of deletions that a person can confirm, by the name of the site, in the order of names.
+
+    Sites that are switched off, or that only record deletions, are left out.
+    """
     rows = (
         select(_LEDGER.c.site_schedule_id, func.count(), func.coalesce(func.max(_CHECKPOINTS.c.confirmed), 0))
         .outerjoin(_CHECKPOINTS, _CHECKPOINTS.c.site_schedule_id == _LEDGER.c.site_schedule_id)
         .where(*_IS_TO_BE_CONFIRMED)
         .group_by(_LEDGER.c.site_schedule_id)
     )
-    return {
-        site_id: put_off - confirmed for site_id, put_off, confirmed in session.execute(rows) if put_off > confirmed
-    }
+    numbers = {row[0]: row[1] - row[2] for row in session.execute(rows) if row[1] > row[2]}
+    sites = sorted(read_sites_of(session, numbers).items(), key=lambda each: each[1].name.casefold())
+    return {site.name: numbers[site_id] for site_id, site in sites if site.enabled and not only_records(site)}
+
+
+def only_records(site: Site | BrokenSite) -> bool:
+    """True if the deletions of this site are only recorded: nobody confirms them."""
+    return isinstance(site, Site) and site.options.deletions is Deletions.KEEP

@@ -7,11 +7,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The object of a check, its state (`OK`, `WARNING` or `PROBLEM`), and the meaning or the next step."""
+    """The object of a check, its state (`OK`, `WARNING` or `PROBLEM`), and the meaning or the next step.
+
+    `is_on_tonight`: the page *Tonight* has the same problem in its lists of sites.
+    """
 
     name: str
     state: str
     message: str
+    is_on_tonight: bool = False
 
 
 def ok(name: str, message: str) -> Check:

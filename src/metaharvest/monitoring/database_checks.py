@@ -29,10 +29,10 @@ from metaharvest.database.engine import (
 from metaharvest.database.models import IS_HARVEST, IS_REAL, HarvestOperation, HarvestRun, HarvestSiteRun
 from metaharvest.errors import DatabaseError, LockHeld, SettingsError, TransformError
 from metaharvest.fetch.local_files import is_file_url, refusal
-from metaharvest.ledger.deletions import deletions_to_confirm
-from metaharvest.ledger.sweeps import confirmed_deletions, full_lists
+from metaharvest.ledger.deletions import deletions_unconfirmed
+from metaharvest.ledger.sweeps import full_lists
 from metaharvest.mail.outbox import stuck_mail
-from metaharvest.model import Deletions, RunStatus, Site
+from metaharvest.model import RunStatus, Site
 from metaharvest.model.actions import todo
 from metaharvest.monitoring.check import Check, ok, problem, warning
 from metaharvest.monitoring.pipeline_checks import check_pipeline
@@ -168,10 +168,10 @@ def _sites(session: Session, today: date) -> Iterator[Check]:
     good = [site for site in sites if isinstance(site, Site)]
     broken = [site for site in sites if isinstance(site, BrokenSite) and site.enabled]
     for site in broken:
-        yield problem("sites", " ".join(finding.message for finding in site.findings))
+        yield Check("sites", "PROBLEM", " ".join(finding.message for finding in site.findings), is_on_tonight=True)
     late = overdue_sites(session, today)
     if late:
-        yield problem("sites", _late(late))
+        yield Check("sites", "PROBLEM", _late(late), is_on_tonight=True)
     enabled = [site for site in good if site.enabled]
     if not sites:
         yield warning("sites", f"No site is registered yet. {todo('sites.add_list')} registers one.")
@@ -179,8 +179,12 @@ def _sites(session: Session, today: date) -> Iterator[Check]:
         due = sum(is_due(site, today) for site in enabled)
         yield ok("sites", f"{counted(len(sites), 'site')}, {len(enabled)} switched on, {due} due.")
     yield from _silent(session, enabled, today)
-    for each in enabled:
-        yield from _deletions(session, each)
+    for name, number in deletions_unconfirmed(session).items():
+        yield warning(
+            "sites",
+            f"{name}: {counted(number, 'deletion waits', 'deletions wait')}. If they are too many to be made unasked, "
+            f"and the keeper of the repository says that they are meant: {todo('sites.confirm', name=name)}",
+        )
     yield from _full_lists(session, enabled)
 
 
@@ -201,20 +205,6 @@ def _full_lists(session: Session, sites: list[Site]) -> Iterator[Check]:
                 f"{one_line(full.last[:10] or '-', 20)}. "
                 f"{todo('sites.set_full_every', name=site.name, days=30)} asks for one every 30 days.",
             )
-
-
-def _deletions(session: Session, site: Site) -> Iterator[Check]:
-    """Deletions without a confirmation: they wait for ever."""
-    if site.options.oai is None or site.options.deletions is Deletions.KEEP:
-        return
-    number = deletions_to_confirm(session, site.site_id)
-    if number > confirmed_deletions(session, site.site_id):
-        yield warning(
-            "sites",
-            f"{site.name}: {counted(number, 'deletion waits', 'deletions wait')}. If they are too many to be made "
-            f"unasked, and the keeper of the repository says that they are meant: "
-            f"{todo('sites.confirm', name=site.name)}",
-        )
 
 
 def _clock(session: Session, now: datetime, today: date) -> Iterator[Check]:

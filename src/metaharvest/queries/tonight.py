@@ -22,6 +22,7 @@ from metaharvest.queries.runs import RunSummary, run_summaries
 from metaharvest.queries.site_list import ListedSite, listed_sites
 from metaharvest.queries.sites import last_names
 from metaharvest.sites.registrations.policy import State as RegistrationState
+from metaharvest.text import counted
 
 OTHER_SITE = "target.other-site"
 """The rule of documents that two sites list."""
@@ -133,7 +134,7 @@ def sentence(state: State, run: RunSummary | None, number_waiting: int, number_b
         return "There has been no run yet."
     if state is State.RUNNING:
         return f"Run {run.run_id} is under way since {run.started_at:%Y-%m-%d %H:%M} UTC."
-    totals, sites = run.totals, _number(run.totals.sites, "site")
+    totals, sites = run.totals, counted(run.totals.sites, "site")
     if state is State.WELL:
         well = f"All is well: run {run.run_id} harvested {sites} on {run.harvest_date}."
         return f"{well} {_waits(number_waiting)}." if number_waiting else well
@@ -141,36 +142,31 @@ def sentence(state: State, run: RunSummary | None, number_waiting: int, number_b
     if totals.failed:
         parts.append(f"{totals.failed:,} failed as a whole")
     if totals.errors:
-        parts.append(f"{_number(totals.errors, 'document')} {'was' if totals.errors == 1 else 'were'} not accepted")
+        parts.append(f"{counted(totals.errors, 'document')} {'was' if totals.errors == 1 else 'were'} not accepted")
     if parts:
         parts[0] = f"of {sites}, {parts[0]}"
     elif run.status != RunStatus.SUCCEEDED:
         parts.append(f"it ended as {run.status}")
     if number_before:
-        parts.append(f"{_number(number_before, 'other site')} failed before")
+        parts.append(f"{counted(number_before, 'other site')} failed before")
     if number_waiting:
         parts.append(_waits(number_waiting))
     return f"Run {run.run_id} of {run.harvest_date} needs attention: {', '.join(parts)}."
 
 
 def _waits(number: int) -> str:
-    return f"{_number(number, 'matter')} {'waits' if number == 1 else 'wait'} for a decision"
-
-
-def _number(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return f"{counted(number, 'matter')} {'waits' if number == 1 else 'wait'} for a decision"
 
 
 def _waiting(session: Session, sites: Sequence[ListedSite]) -> Iterator[Waiting]:
     names = {site.site_id: site.site for site in sites}
-    for site_id, number in sorted(deletions_unconfirmed(session).items()):
-        if name := names.get(site_id):
-            said = f"{name} would lose {_number(number, 'document')}: confirm the deletions, or ask the site."
-            yield Waiting(Reason.DELETIONS, said, number, name, todo("sites.confirm", name=name))
+    for site_name, number in deletions_unconfirmed(session).items():
+        said = f"{site_name} would lose {counted(number, 'document')}: confirm the deletions, or ask the site."
+        yield Waiting(Reason.DELETIONS, said, number, site_name, todo("sites.confirm", name=site_name))
     for site_id, number in _conflicts(session).items():
         if name := names.get(site_id):
             belong = "belongs" if number == 1 else "belong"
-            said = f"{name} lists {_number(number, 'document')} that {belong} to another site."
+            said = f"{name} lists {counted(number, 'document')} that {belong} to another site."
             action = todo("documents.of_rule", name=name, rule=OTHER_SITE)
             yield Waiting(Reason.OWNERSHIP, said, number, name, action)
     for site in sites:
@@ -182,7 +178,7 @@ def _waiting(session: Session, sites: Sequence[ListedSite]) -> Iterator[Waiting]
             yield Waiting(Reason.OVERDUE, said, 1, site.site, todo("sites.show", name=site.site))
     if number := number_refused(session):
         verb = "was" if number == 1 else "were"
-        said = f"{_number(number, 'mail')} {verb} refused: correct the addresses, then send them again."
+        said = f"{counted(number, 'mail')} {verb} refused: correct the addresses, then send them again."
         yield Waiting(Reason.REFUSED_MAIL, said, number, None, todo("reports.resend_refused"))
 
 

@@ -14,7 +14,6 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.models import SiteProblem
 from metaharvest.ledger.deletions import deletions_unconfirmed
-from metaharvest.model import Deletions, Site
 from metaharvest.model.actions import todo
 from metaharvest.reports.findings import FindingGroup
 from metaharvest.sites.overdue import Overdue
@@ -57,7 +56,7 @@ def waiting_for_a_person(
     `failed`: the steps about the sites that failed in this run, by name.
     """
     steps, subjects = list[Step](), list[str]()
-    deletions = deletions_to_confirm(session)
+    deletions = deletions_unconfirmed(session)
     if number := sum(deletions.values()):
         steps += [_confirm(name, waiting) for name, waiting in deletions.items()]
         subjects.append(f"{counted(number, 'deletion waits', 'deletions wait')} for you")
@@ -75,17 +74,6 @@ def waiting_for_a_person(
         steps.append(_look(overdue, failed))
         subjects.append(f"{counted(len(overdue), 'site')} overdue")
     return Waiting(tuple(steps), tuple(subjects))
-
-
-def deletions_to_confirm(session: Session) -> dict[str, int]:
-    """The number of deletions of each enabled site that wait for a confirmation, by the name of the site."""
-    waiting = deletions_unconfirmed(session)
-    sites = read_sites_of(session, waiting)
-    return {
-        site.name: waiting[number]
-        for number, site in sorted(sites.items(), key=lambda each: each[1].name.casefold())
-        if site.enabled and not (isinstance(site, Site) and site.options.deletions is Deletions.KEEP)
-    }
 
 
 def first_steps(groups: Iterable[FindingGroup]) -> tuple[Step, ...]:

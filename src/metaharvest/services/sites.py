@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl
 
 from metaharvest.config.field_types import check_email, url_parts
 from metaharvest.errors import FetchError, ListError, RequestError, ScheduleError
-from metaharvest.ledger.deletions import confirm_deletions
+from metaharvest.ledger.deletions import confirm_deletions, only_records
 from metaharvest.model import (
     Deletions,
     Finding,
@@ -55,7 +55,7 @@ from metaharvest.sites.registry import (
     switch_site,
 )
 from metaharvest.sites.rows import OAI, BrokenSite, split_addresses, usable_contacts
-from metaharvest.text import one_line, shown_url
+from metaharvest.text import counted, one_line, shown_url
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -606,11 +606,12 @@ def confirm(harvester: Harvester, name: str, seen: int | None = None) -> int | N
     """
     with harvester.writing() as session:
         site = find_site(session, name)
-        if isinstance(site, Site) and site.options.deletions is Deletions.KEEP:
+        if only_records(site):
             return None
         number = confirm_deletions(session, site.site_id)
         if seen is not None and number > seen:
-            raise RequestError(f"{number:,} deletions wait by now, and you saw {seen:,}. Look at them again.")
+            wait = counted(number, "deletion waits", "deletions wait")
+            raise RequestError(f"{wait} by now, and you saw {seen:,}. Look at them again.")
         if number:
             harvester.audit(session, about(site, "sites.confirm", after={"deletions": number}))
         return number

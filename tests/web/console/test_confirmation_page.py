@@ -38,19 +38,45 @@ def test_without_a_deletion_that_waits_there_is_a_sentence_and_no_button(console
     assert b"Confirm the deletions of the site alder</button>" not in page.content
 
 
-def test_deletions_that_came_after_the_page_are_not_confirmed(console: Served, harvester: Harvester) -> None:
-    def wait(document_id: str) -> None:
-        harvester.rows(
-            "INSERT INTO harvest_document (site_schedule_id, document_id, revision, document_url, document_type, "
-            "state, to_delete) VALUES (1, ?, 1, '', '', 'to-confirm', TRUE)",
-            document_id,
-        )
+def _wait(harvester: Harvester, document_id: str) -> None:
+    harvester.rows(
+        "INSERT INTO harvest_document (site_schedule_id, document_id, revision, document_url, document_type, "
+        "state, to_delete) VALUES (1, ?, 1, '', '', 'to-confirm', TRUE)",
+        document_id,
+    )
 
-    wait("a.1")
+
+def test_deletions_that_were_confirmed_do_not_wait_any_more(console: Served, harvester: Harvester) -> None:
+    def pages() -> tuple[str, str]:
+        own = console.signed_in_as("alder@example.org").open("/console/sites/alder").text
+        return own, console.signed_in("steward").open("/console/actions/sites.confirm?name=alder").text
+
+    _wait(harvester, "a.1")
+    console.signed_in("steward").open("/console/actions/sites.confirm?name=alder").submit(
+        "Confirm the deletions of the site alder"
+    )
+    confirmed = "1 deletion is confirmed: the next harvest makes it."
+    own, question = pages()
+    assert confirmed in own
+    assert "until a steward confirms" not in own
+    assert f"No deletion of the site alder waits for a confirmation. {confirmed}" in question
+    _wait(harvester, "a.2")
+    own, question = pages()
+    assert "1 deletion waits until a steward confirms it." in own
+    assert "says that 1 document was deleted." in question
+    assert f"{confirmed} Documents of both: a.1; a.2." in " ".join(question.split())
+    assert "alder: 1 deletion waits." in harvester("doctor").out
+    harvester.rows("UPDATE harvest_site_schedule SET enabled = FALSE")
+    assert "alder: 1 deletion waits." not in harvester("doctor").out
+    assert "alder would lose" not in console.signed_in("steward").open("/console/tonight").text
+
+
+def test_deletions_that_came_after_the_page_are_not_confirmed(console: Served, harvester: Harvester) -> None:
+    _wait(harvester, "a.1")
     own = console.signed_in_as("alder@example.org").open("/console/sites/alder").text
     assert "1 deletion waits until a steward confirms it." in own
     page = console.signed_in("steward").open("/console/actions/sites.confirm?name=alder")
-    wait("a.2")
+    _wait(harvester, "a.2")
     answer = page.submit(page.title.rstrip("?"))
     assert answer.status == 422
     assert "2 deletions wait by now, and you saw 1. Look at them again." in answer.text

@@ -178,6 +178,21 @@ def test_tonight_shows_the_problems_of_the_installation_to_operators(console: Se
     assert console.signed_in("steward").open("/console/tonight").root.xpath("//*[contains(@hx-get, 'checks')]") == []
 
 
+def test_tonight_shows_a_file_of_a_site_that_cannot_be_used_and_lists_a_broken_site_once(
+    console: Served, harvester: Harvester
+) -> None:
+    harvester.add_site("alder", "http://127.0.0.1:9/list.xml")
+    harvester.add_site("fern", "http://127.0.0.1:9/fern.xml")
+    harvester.rows("UPDATE harvest_site_schedule SET options = ? WHERE name = 'alder'", '{"filters": "/nowhere.xml"}')
+    harvester.rows("UPDATE harvest_site_schedule SET updatefrequency = 0 WHERE name = 'fern'")
+    operator = console.signed_in("operator")
+    problems = operator.open("/console/installation/checks?problems=yes").text
+    assert "alder: " in problems
+    assert "/nowhere.xml" in problems
+    assert "updatefrequency" not in problems
+    assert operator.open("/console/tonight").text.count("The registration of fern cannot be used") == 1
+
+
 def test_texts_from_outside_are_text_in_the_outbox(console: Served, harvested: Harvester) -> None:
     with writers(harvested.engine).begin() as session:
         row = session.get(ReportOutbox, 1)

@@ -31,9 +31,11 @@ def show(visit: Visit) -> Response:
     if action.id == "sites.confirm":
         # Before the effect is read, so that no document is confirmed that the page does not count.
         with visit.harvester.reading() as session:
-            number = waiting_deletions(session, action.values["name"], 1).number
-        seen = str(number)
-        refusal = "" if number else f"No deletion of the site {action.values['name']} waits for a confirmation."
+            waiting = waiting_deletions(session, action.values["name"], 1)
+        seen = str(waiting.number + waiting.confirmed)
+        if not waiting.number:
+            refusal = f"No deletion of the site {action.values['name']} waits for a confirmation."
+            refusal += f" {waiting.confirmed_sentence}" if waiting.confirmed else ""
     effect: Sequence[str] = ()
     if not refusal:
         effect = EFFECTS[action.id](visit.harvester, action.values) if action.id in EFFECTS else [f"{action.label}."]
@@ -172,14 +174,16 @@ _REASONED = ("runs.remove",)
 def _effect_of_confirm(harvester: Harvester, values: Values) -> Sequence[str]:
     with harvester.reading() as session:
         waiting = waiting_deletions(session, values["name"], _NAMED)
-    more = f", and {waiting.number - _NAMED:,} more" if waiting.number > _NAMED else ""
+    left = waiting.number + waiting.confirmed - len(waiting.documents)
+    more = f", and {left:,} more" if left else ""
     named = "; ".join(f"{document_id} ({title})" if title else document_id for document_id, title in waiting.documents)
     return [
         f"The source repository of {values['name']} says that {counted(waiting.number, 'document')} "
         f"{'was' if waiting.number == 1 else 'were'} deleted. The target still has them: they are too many to be "
         "deleted without a confirmation.",
         "The next harvest of the site deletes them in the target.",
-        f"Documents: {named}{more}.",
+        *filter(None, [waiting.confirmed_sentence]),
+        f"{'Documents of both' if waiting.confirmed else 'Documents'}: {named}{more}.",
     ]
 
 

@@ -64,7 +64,7 @@ def show(visit: Visit) -> Response:
             "problems": site_problems(session, site_id, _FEW),
             "numbers": site_problem_numbers(session, site_id),
             "runs": harvests(session, site_id, _FEW),
-            "to_confirm": waiting_deletions(session, visit.site.name, 1).number,
+            "deletions": waiting_deletions(session, visit.site.name, 1),
         }
     return visit.render(
         "site.html",
