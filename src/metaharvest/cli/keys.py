@@ -10,6 +10,7 @@ from metaharvest.cli.invocation import Invocation, login, usage_errors
 from metaharvest.cli.printing import print_json, stamp
 from metaharvest.cli.tables import print_table, table_options
 from metaharvest.model.roles import GRANTED
+from metaharvest.queries.json_keys import picked
 
 if TYPE_CHECKING:
     from metaharvest.services.accounts import Key
@@ -91,13 +92,5 @@ def revoke(invocation: Invocation, number: int) -> None:
 
 
 def _object(key: Key) -> dict[str, object]:
-    return {
-        "key_id": key.key_id,
-        "key_name": key.name,
-        "role": key.role.word,
-        "created_by": key.created_by,
-        "created_at": key.created_at,
-        "expires_at": key.expires_at,
-        "last_used_at": key.last_used_at,
-        "revoked_at": key.revoked_at,
-    }
+    keys = "key_id key_name=name role=role.word created_by created_at expires_at last_used_at revoked_at"
+    return picked(key, keys)

@@ -14,6 +14,7 @@ from metaharvest.cli.printing import print_line
 from metaharvest.cli.tables import print_table
 from metaharvest.model import Finding, ListedDocument
 from metaharvest.publishing.revisions import Change
+from metaharvest.queries.json_keys import picked
 from metaharvest.text import one_line, shown_url
 
 if TYPE_CHECKING:
@@ -115,29 +116,13 @@ def counted_changes(changes: Iterable[ListChange]) -> str:
 
 def finding_mapping(file: str, finding: Finding) -> dict[str, Any]:
     """A finding for JSON."""
-    return {
-        "file": file,
-        "rule": finding.rule,
-        "level": finding.level.value,
-        "message": finding.message,
-        "remedy": finding.remedy,
-        "line": finding.line,
-        "column": finding.column,
-        "xpath": finding.xpath,
-        "excerpt": finding.excerpt,
-        "docid": finding.docid,
-    }
+    keys = "rule level=level.value message remedy line column xpath excerpt docid"
+    return {"file": file, **picked(finding, keys)}
 
 
 def entry_mapping(document: ListedDocument) -> dict[str, Any]:
     """An entry of a list for JSON."""
-    return {
-        "docid": document.docid,
-        "document_id": document.document_id,
-        "revision": document.revision,
-        "document_type": document.document_type,
-        "url": document.url,
-    }
+    return picked(document, "docid document_id revision document_type url")
 
 
 def change_mapping(change: ListChange) -> dict[str, Any]:

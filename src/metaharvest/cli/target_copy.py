@@ -12,6 +12,7 @@ import click
 from metaharvest.cli.invocation import ROWS, Invocation
 from metaharvest.cli.printing import print_fields, print_json, print_line
 from metaharvest.cli.signals import stop_on_signal
+from metaharvest.queries.json_keys import picked
 from metaharvest.services.exit_codes import ExitCode
 from metaharvest.text import clean, counted
 
@@ -141,14 +142,10 @@ def _as_mapping(request: CopyRequest, result: CopyResult, shown: list[NotCopied]
     from metaharvest.services.documents import CopyOutcome
 
     problems = [
-        {
-            "document_id": each.document_id,
-            "revision": each.revision,
-            "ended": each.ended.key,
-            "rule": each.finding.rule,
-            "message": each.finding.message,
-            "remedy": each.finding.remedy,
-        }
+        picked(
+            each,
+            "document_id revision ended=ended.key rule=finding.rule message=finding.message remedy=finding.remedy",
+        )
         for each in shown
     ]
     return {

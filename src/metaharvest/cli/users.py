@@ -10,6 +10,7 @@ from metaharvest.cli.invocation import Invocation, usage_errors
 from metaharvest.cli.printing import print_json, print_line, stamp
 from metaharvest.cli.tables import print_table, table_options
 from metaharvest.model.roles import GRANTED
+from metaharvest.queries.json_keys import picked
 
 if TYPE_CHECKING:
     from metaharvest.services.accounts import User
@@ -139,11 +140,4 @@ def _print_link(invocation: Invocation, address: str) -> None:
 
 
 def _object(user: User) -> dict[str, object]:
-    return {
-        "address": user.address,
-        "full_name": user.name,
-        "role": user.role.word,
-        "created_at": user.created_at,
-        "disabled_at": user.disabled_at,
-        "issuer": user.issuer,
-    }
+    return picked(user, "address full_name=name role=role.word created_at disabled_at issuer")

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.models import AuditEntry
 from metaharvest.errors import MetaharvestError
+from metaharvest.queries.records import record_of
 from metaharvest.queries.runs import site_number
 
 
@@ -77,18 +78,14 @@ def decisions(
         conditions.append(AuditEntry.at < wanted.until)
     rows = select(AuditEntry).where(*conditions).order_by(AuditEntry.audit_entry_id.desc()).limit(limit)
     for row in session.scalars(rows.execution_options(yield_per=500)):
-        yield DecisionRecord(
+        yield record_of(
+            DecisionRecord,
+            row,
             decision_id=row.audit_entry_id,
-            at=row.at,
-            actor=row.actor,
-            via=row.via,
-            action=row.action,
             kind=row.subject_kind,
-            subject=row.subject,
             site_id=row.site_schedule_id,
             before=_values(row.before_values),
             after=_values(row.after_values),
-            reason=row.reason,
         )
 
 

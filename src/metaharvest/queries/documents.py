@@ -25,7 +25,7 @@ from metaharvest.queries.last_findings import (
     last_outcomes,
 )
 from metaharvest.queries.log import require_rule
-from metaharvest.queries.records import StoredFinding, columns, docid, shown_revision
+from metaharvest.queries.records import StoredFinding, columns, docid, record_of, shown_revision
 from metaharvest.queries.runs import site_number
 from metaharvest.queries.sites import last_names
 from metaharvest.sites.registry import read_sites
@@ -213,22 +213,16 @@ def _document(
     row: _LedgerRow, place: DocumentCursor, today: date, last: LastOutcome | None, findings: tuple[StoredFinding, ...]
 ) -> DocumentRow:
     revision = shown_revision(row.revision, row.outcome, row.datestamp)
-    return DocumentRow(
+    return record_of(
+        DocumentRow,
+        row,
         site=place.site,
         site_id=place.site_id,
         docid=docid(row.document_id, revision),
-        document_id=row.document_id,
         revision=revision,
-        outcome=row.outcome,
         repository_revision=row.target_revision,
         url=shown_url(row.document_url),
-        document_type=row.document_type,
-        failing_since=row.failing_since,
         nights=nights_failing(row.failing_since, today),
-        attempts=row.attempts,
-        next_attempt=row.next_attempt,
-        missing_since=row.missing_since,
-        title=row.title,
         run_id=last.run_id if last else None,
         harvest_date=last.harvest_date if last else None,
         findings=findings,

@@ -31,6 +31,7 @@ from metaharvest.queries.records import (
     docid,
     findings_under,
     parts_of_docid,
+    record_of,
     shown_revision,
     would_be,
 )
@@ -296,21 +297,17 @@ def _listed(
         number = row.site_schedule_id
         listed = shown_revision(row.revision, row.outcome, row.datestamp)
         event = last.get((number, listed))
-        yield ListingSite(
+        yield record_of(
+            ListingSite,
+            row,
             site=names.get(number),
             site_id=number,
             registered=number in registered,
             docid=docid(document_id, listed),
             revision=listed,
-            outcome=row.outcome,
             repository_revision=row.target_revision if event is None or event.was_taken else None,
             url=shown_url(row.document_url),
-            document_type=row.document_type,
-            failing_since=row.failing_since,
             nights=nights_failing(row.failing_since, today) if number in registered else None,
-            attempts=row.attempts,
-            missing_since=row.missing_since,
-            title=row.title,
         )
 
 
@@ -352,21 +349,15 @@ def _events(session: Session, document_id: str, revision: int | None, names: Map
         number = shown_revision(row.revision, row.outcome, stamps.get(row.site_schedule_id))
         of_all = reasons.get(row.site_run_id, []) if row.outcome == deferred else []
         events.append(
-            DocumentEvent(
+            record_of(
+                DocumentEvent,
+                row,
                 log_id=row.harvest_log_id,
-                logged_at=row.logged_at,
-                harvest_date=row.harvest_date,
-                run_id=row.run_id,
-                site_run_id=row.site_run_id,
                 site_id=row.site_schedule_id,
-                document_id=row.document_id,
                 revision=number,
-                outcome=row.outcome,
                 repository_revision=None if would_be(row.outcome, row.message) else row.target_revision,
                 url=row.document_url,
                 bytes=row.size,
-                seconds=row.seconds,
-                message=row.message,
                 site=row.site_name or names.get(row.site_schedule_id or 0),
                 docid=docid(document_id, number),
                 findings=tuple([*own, *warnings.pop(which, ())] or of_all),

@@ -13,6 +13,7 @@ from metaharvest.database.clock import database_now
 from metaharvest.database.models import HarvestRun, Job, JobEvent, Worker
 from metaharvest.model import RunStatus
 from metaharvest.model.jobs import OPEN, JobState
+from metaharvest.queries.records import record_of
 from metaharvest.text import LARGEST_ID
 
 
@@ -102,22 +103,19 @@ def jobs(session: Session, wanted: JobFilter, limit: int | None = None, after: i
     if wanted.run_id is not None:
         conditions.append(Job.run_id == wanted.run_id)
     rows = select(Job).where(*conditions).order_by(Job.job_id.desc()).limit(limit)
-    return [_record(row) for row in session.scalars(rows)]
+    return [record_of(JobRecord, row) for row in session.scalars(rows)]
 
 
 def job_record(session: Session, job_id: int) -> JobRecord | None:
     """The job of this number; None if there is none."""
     row = session.get(Job, job_id) if 0 <= job_id <= LARGEST_ID else None
-    return None if row is None else _record(row)
+    return None if row is None else record_of(JobRecord, row)
 
 
 def job_events(session: Session, job_id: int) -> list[JobEventRecord]:
     """The steps in the life of a job, the oldest first."""
     rows = session.scalars(select(JobEvent).where(JobEvent.job_id == job_id).order_by(JobEvent.job_event_id))
-    return [
-        JobEventRecord(claim=row.fence, step=row.step, worker=row.worker, at=row.at, sentence=row.sentence)
-        for row in rows
-    ]
+    return [record_of(JobEventRecord, row, claim=row.fence) for row in rows]
 
 
 _RUNNING = select(HarvestRun.run_id).where(HarvestRun.status == RunStatus.RUNNING.value).limit(1)
@@ -184,40 +182,11 @@ def workers(session: Session) -> list[WorkerRecord]:
     return [_worker(row, taken.get(row.name, [])) for row in session.scalars(select(Worker).order_by(Worker.name))]
 
 
-def _record(row: Job) -> JobRecord:
-    return JobRecord(
-        job_id=row.job_id,
-        kind=row.kind,
-        run_id=row.run_id,
-        subject=row.subject,
-        host=row.host,
-        priority=row.priority,
-        state=row.state,
-        worker=row.worker,
-        attempts=row.attempts,
-        slices=row.slices,
-        made_at=row.made_at,
-        not_before=row.not_before,
-        began_at=row.began_at,
-        lease_until=row.lease_until,
-        ended_at=row.ended_at,
-        seconds=row.seconds,
-        cpu_seconds=row.cpu_seconds,
-        memory_bytes=row.memory_bytes,
-        sentence=row.sentence,
-    )
-
-
 def _worker(row: Worker, jobs: Sequence[Job]) -> WorkerRecord:
     oldest = next(iter(jobs), None)
-    return WorkerRecord(
-        name=row.name,
-        host=row.host,
-        pid=row.pid,
-        version=row.version,
-        began_at=row.began_at,
-        seen_at=row.seen_at,
-        is_ending=row.is_ending,
+    return record_of(
+        WorkerRecord,
+        row,
         jobs=len(jobs),
         job_id=oldest.job_id if oldest else None,
         kind=oldest.kind if oldest else None,

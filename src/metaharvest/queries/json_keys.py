@@ -6,6 +6,7 @@ from dataclasses import fields, is_dataclass
 from datetime import date
 from decimal import Decimal
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
 _FINDING = "level rule error_message=message remedy line_number=line column_number=column xpath excerpt"
@@ -55,7 +56,12 @@ _KEYS = {
 
 def as_mapping(row: Any) -> dict[str, Any]:
     """The values of a read model by the keys of JSON: its own keys in _KEYS, otherwise the names of its values."""
-    return {key: getattr(row, name) for key, name in _pairs(row.__class__)}
+    return picked(row, _keys(row.__class__))
+
+
+def picked(row: object, keys: str) -> dict[str, Any]:
+    """Values of an object by these keys, each as `key=value` if the value has another name, as in `role=role.word`."""
+    return {key: value(row) for key, value in _getters(keys)}
 
 
 def as_json(value: object) -> object:
@@ -68,7 +74,12 @@ def as_json(value: object) -> object:
 
 
 @cache
-def _pairs(model: Any) -> tuple[tuple[str, str], ...]:
-    """The keys of this read model, each with the name of its value. Raises TypeError if it is no dataclass."""
-    keys = _KEYS.get(model.__name__) or " ".join(field.name for field in fields(model))
-    return tuple((key.partition("=")[0], key.partition("=")[2] or key) for key in keys.split())
+def _keys(model: Any) -> str:
+    """The keys of this read model. Raises TypeError if it is no dataclass."""
+    return _KEYS.get(model.__name__) or " ".join(field.name for field in fields(model))
+
+
+@cache
+def _getters(keys: str) -> tuple[tuple[str, attrgetter[Any]], ...]:
+    parts = (key.partition("=") for key in keys.split())
+    return tuple((key, attrgetter(name or key)) for key, _, name in parts)

@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from metaharvest.database.models import IS_REAL, HarvestRequest, HarvestRun, HarvestSiteRun, SiteProgress
 from metaharvest.model import HARVESTED, RunStatus, Site
 from metaharvest.model.requests import OPEN, LivePhase, RequestKind, RequestState
+from metaharvest.queries.records import record_of
 from metaharvest.queries.requests import daemon
 from metaharvest.sites.due import is_due
 from metaharvest.sites.registry import read_sites
@@ -198,14 +199,11 @@ def _live_site(row: SiteProgress, last: Mapping[int, float], stops: bool, now: d
         left = (row.listed - row.done) / rate
     elif row.site_schedule_id in last:
         left = _later(last[row.site_schedule_id] - seconds)
-    return LiveSite(
+    return record_of(
+        LiveSite,
+        row,
         site_id=row.site_schedule_id,
         site=row.site_name,
-        phase=row.phase,
-        listed=row.listed,
-        done=row.done,
-        errors=row.errors,
-        began_at=row.began_at,
         seconds=seconds,
         documents_per_second=rate,
         seconds_left=left,

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from metaharvest.database.models import DaemonState, HarvestRequest, HarvestRun
 from metaharvest.model import RunStatus
 from metaharvest.model.requests import OPEN, RequestKind, RequestState
+from metaharvest.queries.records import record_of
 from metaharvest.text import LARGEST_ID
 
 _DAEMON_SILENT_AFTER = timedelta(minutes=2)
@@ -105,19 +106,4 @@ def _harvests(session: Session, row: DaemonState) -> bool:
 
 
 def _record(row: HarvestRequest) -> RequestRecord:
-    return RequestRecord(
-        request_id=row.request_id,
-        kind=row.kind,
-        site_id=row.site_schedule_id,
-        site=row.site_name,
-        scope=row.scope,
-        priority=row.priority,
-        asked_by=row.asked_by,
-        asked_via=row.asked_via,
-        asked_at=row.asked_at,
-        state=row.state,
-        sentence=row.sentence,
-        run_id=row.run_id,
-        taken_at=row.taken_at,
-        ended_at=row.ended_at,
-    )
+    return record_of(RequestRecord, row, site_id=row.site_schedule_id, site=row.site_name)

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.models import HarvestDetailLog, HarvestDocument, SiteProblem
 from metaharvest.problems.follow import OPEN
-from metaharvest.queries.records import columns
+from metaharvest.queries.records import columns, record_of
 from metaharvest.rules import RULES
 
 _PROBLEM = "site_problem_id document_id rule needs_attention detail_log_id first_seen last_seen nights"
@@ -87,9 +87,9 @@ def _records(session: Session, site_id: int, numbers: Sequence[int]) -> list[Sit
         select(
             *columns(SiteProblem, _PROBLEM),
             title.label("title"),
-            detail.error_message,
+            detail.error_message.label("message"),
             detail.remedy,
-            detail.line_number,
+            detail.line_number.label("line"),
             detail.excerpt,
         )
         .outerjoin(detail, detail.detail_log_id == SiteProblem.detail_log_id)
@@ -97,20 +97,11 @@ def _records(session: Session, site_id: int, numbers: Sequence[int]) -> list[Sit
     )
     found = {row.site_problem_id: row for row in session.execute(query)}
     return [
-        SiteProblemRecord(
+        record_of(
+            SiteProblemRecord,
+            row,
             problem_id=row.site_problem_id,
-            document_id=row.document_id,
-            title=row.title,
-            rule=row.rule,
             rule_title=RULES[row.rule].title if row.rule in RULES else row.rule,
-            needs_attention=row.needs_attention,
-            first_seen=row.first_seen,
-            last_seen=row.last_seen,
-            nights=row.nights,
-            message=row.error_message,
-            remedy=row.remedy,
-            line=row.line_number,
-            excerpt=row.excerpt,
         )
         for row in (found[number] for number in numbers if number in found)
     ]

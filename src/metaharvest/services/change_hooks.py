@@ -23,6 +23,7 @@ from metaharvest.model.actions import todo
 from metaharvest.pipeline import feed
 from metaharvest.pipeline.search.removals import INDEX_FEED
 from metaharvest.pipeline.steps import FEED
+from metaharvest.queries.json_keys import picked
 from metaharvest.queries.public_sites import hidden_by
 from metaharvest.text import one_line
 
@@ -104,16 +105,8 @@ def deliver(harvester: Harvester, send: Send, wanted: Delivery, stops: Callable[
 
 def as_line(change: ChangedDocument) -> dict[str, object]:
     """A change as JSON."""
-    return {
-        "change_seq": change.change_seq,
-        "document_id": change.document_id,
-        "revision": change.revision,
-        "document_type": change.document_type,
-        "is_deleted": change.is_deleted,
-        "changed_at": change.changed_at.isoformat(),
-        "site": change.site,
-        "title": change.title,
-    }
+    keys = "change_seq document_id revision document_type is_deleted changed_at site title"
+    return picked(change, keys) | {"changed_at": change.changed_at.isoformat()}
 
 
 def before_sweeps(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy.orm import Session
 
 from metaharvest.model import Unit
-from metaharvest.queries.json_keys import as_mapping
+from metaharvest.queries.json_keys import as_mapping, picked
 from metaharvest.queries.runs import RunRecord, RunSummary, with_trends
 from metaharvest.queries.sites import RegisteredSite
 from metaharvest.reports.phrasing import duration, frequency
@@ -53,28 +53,14 @@ def took_in_words(record: RunRecord | RunSummary) -> str:
 
 def registration_document(found: Registration) -> dict[str, object]:
     """A registration, without the secrets of its proofs."""
-    return {
-        "registration_id": found.registration_id,
-        "kind": found.kind.value,
-        "state": found.state.value,
-        "site_id": found.site_id,
-        "site": found.name,
-        "source_kind": found.source_kind,
-        "url": found.url,
+    keys = (
+        "registration_id kind=kind.value state=state.value site_id site=name source_kind url prefix set_spec address "
+        "every unit=unit.value asked_at rehearsed=summary address_proved_at source_contacts source_mailed_to "
+        "source_proved_at source_proof mail_problem decided_at decided_by reason"
+    )
+    return picked(found, keys) | {
         "prefix": found.prefix or "",
         "set_spec": found.set_spec or "",
-        "address": found.address,
-        "every": found.every,
-        "unit": found.unit.value,
-        "asked_at": found.asked_at,
-        "rehearsed": found.summary,
-        "address_proved_at": found.address_proved_at,
         "source_contacts": list(found.source_contacts),
-        "source_mailed_to": found.source_mailed_to,
-        "source_proved_at": found.source_proved_at,
         "source_proof": found.source_proof.value if found.source_proof else None,
-        "mail_problem": found.mail_problem,
-        "decided_at": found.decided_at,
-        "decided_by": found.decided_by,
-        "reason": found.reason,
     }

@@ -13,6 +13,7 @@ from xml.sax.saxutils import escape, quoteattr
 from lxml import etree
 
 from metaharvest.catalogue.changed_documents import ChangedDocument
+from metaharvest.queries.json_keys import picked
 from metaharvest.replication.dataset.texts import SharedText
 from metaharvest.text import only_xml
 
@@ -22,6 +23,10 @@ NAMESPACE = "urn:metaharvest:dataset:1"
 TEXT_NAMES = ("text_licence", "text_url", "text_language", "text_sha256", "text")
 """The names of the values of a full text."""
 
+_VALUES = (
+    "change_seq changed_at is_deleted document_id revision item_identifier origin document_type title site sets "
+    "datestamp base_url url sha256 bytes=size"
+)
 _LONGEST_DECLARATION = 400
 _ENCODING = re.compile(rb"\sencoding\s*+=\s*+[\"']([A-Za-z0-9._:-]{1,40})[\"']")
 
@@ -46,24 +51,7 @@ class Line(NamedTuple):
 
 def row_of(document: ChangedDocument) -> Mapping[str, object]:
     """The values of a document, without its content, by name."""
-    return {
-        "change_seq": document.change_seq,
-        "changed_at": document.changed_at,
-        "is_deleted": document.is_deleted,
-        "document_id": document.document_id,
-        "revision": document.revision,
-        "item_identifier": document.item_identifier,
-        "origin": document.origin,
-        "document_type": document.document_type,
-        "title": document.title,
-        "site": document.site,
-        "sets": list(document.sets),
-        "datestamp": document.datestamp,
-        "base_url": document.base_url,
-        "url": document.url,
-        "sha256": document.sha256,
-        "bytes": document.size,
-    }
+    return picked(document, _VALUES) | {"sets": list(document.sets)}
 
 
 def text_row_of(line: Line) -> Mapping[str, object]:
