@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -117,9 +117,7 @@ def printer_of(report: CheckReport) -> CheckPrinter:
     return CheckPrinter(report.places, report.checked.harvester.settings.reports.lines_per_group)
 
 
-def print_summary(
-    printer: CheckPrinter, report: CheckReport, levels: Mapping[Level, int], more: Sequence[str] = ()
-) -> None:
+def print_summary(printer: CheckPrinter, report: CheckReport, levels: Mapping[Level, int]) -> None:
     """Print the expected results on stdout."""
     from metaharvest.model import Level
     from metaharvest.reports.phrasing import joined
@@ -129,7 +127,7 @@ def print_summary(
     numbers = [(levels.get(Level.ERROR, 0), "error"), (levels.get(Level.WARNING, 0), "warning")]
     if found := joined([counted(number, what) for number, what in numbers if number]):
         printer.line(f"{found}.", "red" if numbers[0][0] else "yellow")
-    for sentence in (*more, *report.notes):
+    for sentence in report.notes:
         printer.line(sentence, "dim")
 
 

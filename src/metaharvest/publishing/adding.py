@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from metaharvest.config.settings import Settings
 from metaharvest.errors import FetchError, PublishingError
+from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.url import BadUrl, parse_url, shown
-from metaharvest.model import Finding, Network
+from metaharvest.model import Finding, ListedDocument, Network, Site, SiteOptions
 from metaharvest.publishing.documents import HarvestListInstead, NotListable, docid_in, parse_docid
-from metaharvest.publishing.fetching import fetch_documents
 from metaharvest.publishing.folder import FileFinding
 from metaharvest.publishing.list_file import ListFile
 from metaharvest.publishing.naming import BaseUrl
 from metaharvest.publishing.site_document import Identify, SiteDocument, fetched_document, site_document
+from metaharvest.sources.harvest_list.source import HarvestListSource
 from metaharvest.sources.harvest_list.values import BadValue, check_url
 from metaharvest.text import one_line, shown_url
 
@@ -125,3 +127,26 @@ def _require_different(documents: Sequence[SiteDocument]) -> None:
         if other != document.file:
             both = f"{one_line(shown_url(other), 200)} and {one_line(shown_url(document.file), 200)}"
             raise PublishingError(f"{both} are the same document, {document.document_id}: add one of the two.")
+
+
+def fetch_documents(urls: Iterable[str], settings: Settings, networks: Sequence[Network]) -> list[bytes | FetchError]:
+    """The bytes of the documents at these URLs, or the error for each that could not be fetched.
+
+    `networks` are allowed beside the networks of the settings.
+    """
+    site = Site(0, "", "", (), options=SiteOptions(allow_networks=tuple(networks)))
+    return asyncio.run(_fetch(list(urls), settings, site))
+
+
+async def _fetch(urls: list[str], settings: Settings, site: Site) -> list[bytes | FetchError]:
+    administrator = next(iter(settings.harvester.administrators), None)
+    async with Fetcher(settings.http, name=settings.harvester.name, administrator=administrator) as fetcher:
+        source = HarvestListSource(site, fetcher)
+        return [await _fetch_one(url, source) for url in urls]
+
+
+async def _fetch_one(url: str, source: HarvestListSource) -> bytes | FetchError:
+    try:
+        return (await source.fetch(ListedDocument("", 0, "", url))).content
+    except FetchError as error:
+        return error

@@ -1,13 +1,9 @@
-"""Reports: from the journal to a rendered message in the outbox, and from there to the people.
+"""Reports: from the journal to a rendered message; the room `mail` delivers it.
 
     compose.py                    puts the steps together
-    wanted.py                     whether a site run deserves a report
-    site_view.py, admin_view.py   what a report says, read from the journal (findings.py: by rule; named_documents.py;
-                                  tables.py: the CSV; words.py: the totals and the wording)
+    notify_policy.py              decides if a site run deserves a report
+    site_view.py, admin_view.py   the values of a report, read from the journal
     render.py                     templates/email/... -> subject, text, HTML; a plain report if a template fails
-    message.py                    the whole message: headers, alternatives, attachment
-    outbox.py                     queued, delivered per recipient: mail.py, smtp.py, maildir.py
-    refusals.py                   whose fault a refusal is
 
 Everything in a report is read from the tables, never from memory: the tables say what the mail said.
 """

@@ -23,7 +23,7 @@ from metaharvest.errors import DatabaseUnavailable, RequestError
 from metaharvest.mail.notices import send_notice
 from metaharvest.model.roles import GRANTED, Role, role_of
 from metaharvest.services.harvester import Harvester
-from metaharvest.sites.contact_sites import sites_of_contact
+from metaharvest.sites.registry import sites_of_contact
 from metaharvest.text import one_line
 
 __all__ = ["Call", "Key", "SignedIn", "User", "new_token"]

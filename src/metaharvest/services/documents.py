@@ -13,6 +13,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from metaharvest.accounts.audit import Decision
+from metaharvest.catalogue.held_revisions import content_of
 from metaharvest.database.batches import batches
 from metaharvest.database.document_order import place_of
 from metaharvest.database.engine import database_errors, run_lock, writers
@@ -38,9 +39,10 @@ from metaharvest.replication.replicate import copy_documents
 from metaharvest.replication.result import PROBLEMS, CopyOutcome, CopyRequest, CopyResult, NotCopied, ReportNotCopied
 from metaharvest.services import pipeline
 from metaharvest.services.harvester import Harvester
-from metaharvest.sites.registry import find_site, forget_lists, read_site
+from metaharvest.sites.registry import find_site, forget_lists, read_site, read_sites
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.sources.harvest_list.source import scope_and_identifier
+from metaharvest.sources.oai_pmh.record_names import RecordNames
 from metaharvest.targets import owners
 from metaharvest.targets.base import Deletion, Target
 from metaharvest.targets.embedded import EmbeddedTarget
@@ -397,3 +399,26 @@ def _restore(harvester: Harvester, target: Target, found: _Found) -> AtTarget:
             return AtTarget(target.describe())
     stays = "what it deleted stays deleted: it takes the document again with a higher revision"
     return AtTarget(target.describe(), stays=stays)
+
+
+def record_ids(session: Session, identifier: str) -> list[str]:
+    """The document ids that a record of this OAI identifier would have at each registered source repository."""
+    sites = [site for site in read_sites(session) if isinstance(site, Site)]
+    names = [RecordNames(site.list_url, site.options.oai) for site in sites if site.options.oai is not None]
+    return list(dict.fromkeys(each.document_id(identifier) for each in names))
+
+
+def stored_record(harvester: Harvester, document_id: str, revision: int, sites: Sequence[str] = ()) -> bytes | None:
+    """The bytes of this revision: from the embedded target, or from the targets of `sites`; None if they are nowhere.
+
+    Raises TargetError, DatabaseUnavailable.
+    """
+    with harvester.reading() as session:
+        content = content_of(session, document_id, revision)
+    if content is not None:
+        return content
+    for name in sites:
+        content = harvester.targets.of(name).content(document_id, revision)
+        if content is not None:
+            return content
+    return None

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from pathlib import Path
 
 from sqlalchemy import Engine, inspect
@@ -15,7 +16,7 @@ from metaharvest.accounts.audit import Decision
 from metaharvest.config.field_types import check_email
 from metaharvest.config.files import PRIVATE, make_folder
 from metaharvest.config.paths import data_folder
-from metaharvest.config.settings import Settings
+from metaharvest.config.settings import Settings, load
 from metaharvest.database.copying import CopiedTable
 from metaharvest.database.copying import copy_database as copy_into
 from metaharvest.database.engine import (
@@ -33,13 +34,14 @@ from metaharvest.errors import LockHeld, RequestError, SettingsError
 from metaharvest.jobs.claims import busy_workers
 from metaharvest.journal import erasure, repaired_dates
 from metaharvest.journal.erasure import Forgotten
-from metaharvest.monitoring.check import Check
-from metaharvest.monitoring.doctor import examine
+from metaharvest.monitoring.check import Check, problem
+from metaharvest.monitoring.database_checks import check_database
+from metaharvest.monitoring.settings_checks import check_settings, send_test_mail
 from metaharvest.services.accounts import forget_account
 from metaharvest.services.harvester import Harvester
 from metaharvest.sites.registrations import store as registrations
 
-__all__ = ["Check", "CopiedTable", "examine"]
+__all__ = ["Check", "CopiedTable"]
 
 
 def write_settings(path: Path) -> bool:
@@ -181,3 +183,16 @@ def _elsewhere(settings: Settings, address: str) -> Iterator[str]:
         "Not changed: mails that were sent, backups, log files of the administrator's report, and documents, which may "
         "name people: `target withdraw DOCUMENT --erase` removes one."
     )
+
+
+def examine(config: Path | None, clock: Callable[[], datetime], *, test_mail: bool = False) -> Iterator[Check]:
+    """Every check of the installation with this settings file, one by one. Only a test mail changes anything."""
+    try:
+        settings = load(config)
+    except SettingsError as error:
+        yield from (problem("settings", sentence) for sentence in error.problems)
+        return
+    yield from check_settings(settings)
+    yield from check_database(settings, clock())
+    if test_mail:
+        yield from send_test_mail(settings, clock())

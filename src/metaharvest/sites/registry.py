@@ -287,3 +287,13 @@ def _require(site: Site | BrokenSite) -> Site:
     if isinstance(site, BrokenSite):
         raise ScheduleError("\n".join(finding.message for finding in site.findings))
     return site
+
+
+def sites_of_contact(session: Session, address: str) -> dict[int, str]:
+    """The names of the sites that have this address, in lower case, as a contact; by their numbers."""
+    escaped = address.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+    # A database may not know the lower case of letters outside of ASCII: for these any characters will do.
+    pattern = "".join(each if each.isascii() else "%" for each in escaped)
+    rows = raw_rows(session, "WHERE lower(contact_email) LIKE :pattern ESCAPE '!'", {"pattern": f"%{pattern}%"})
+    sites = [checked_row(row) for row in rows]
+    return {site.site_id: site.name for site in sites if address in map(str.lower, site.contacts)}

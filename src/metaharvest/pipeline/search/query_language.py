@@ -137,7 +137,7 @@ class _Reader:
 
     def _any_of(self) -> Query:
         parts = [self._all()]
-        while self._takes_word("OR"):
+        while self._takes_or():
             if parts[-1] == EVERYTHING:
                 _refuse("Nothing stands before OR")
             parts.append(self._all())
@@ -174,9 +174,9 @@ class _Reader:
             self._at = token.end()
         return token
 
-    def _takes_word(self, word: str) -> bool:
+    def _takes_or(self) -> bool:
         token = self._peek()
-        if token is None or token[0] != word:
+        if token is None or token[0] != "OR":
             return False
         self._at = token.end()
         return True

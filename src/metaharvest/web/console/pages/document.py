@@ -28,8 +28,7 @@ from metaharvest.queries.standing import document_standing
 from metaharvest.queries.works import has_work
 from metaharvest.reports.phrasing import LABELS, joined
 from metaharvest.services import documents
-from metaharvest.services.documents import WithdrawalRequest, Withdrawn
-from metaharvest.services.stored_records import stored_record
+from metaharvest.services.documents import WithdrawalRequest, Withdrawn, stored_record
 from metaharvest.text import counted, one_line, whole_number
 from metaharvest.web.console.record_text import difference, record_text
 from metaharvest.web.console.visit import NotFound, Visit

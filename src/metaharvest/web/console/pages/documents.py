@@ -30,7 +30,7 @@ from metaharvest.queries.documents import (
 from metaharvest.queries.sites import last_names, site_names
 from metaharvest.reports.phrasing import LABELS
 from metaharvest.rules import RULES
-from metaharvest.services.record_ids import record_ids
+from metaharvest.services.documents import record_ids
 from metaharvest.services.tables import listed_documents_table
 from metaharvest.text import one_line, whole_number
 from metaharvest.web.console.visit import NotFound, Visit

@@ -1,14 +1,16 @@
-"""Signing in and out: the form for an address, the link, and its button."""
+"""Signing in and out: by a link in a mail, or by OpenID Connect; the sessions of a visitor; the first page."""
 
 from __future__ import annotations
 
 import logging
 
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from metaharvest.services import accounts
 from metaharvest.services.harvester import Harvester
+from metaharvest.text import whole_number
 from metaharvest.web.console.defence import local_path
+from metaharvest.web.console.openid import NotSignedIn, started_from
 from metaharvest.web.console.visit import Visit
 
 log = logging.getLogger(__name__)
@@ -63,3 +65,57 @@ def sign_out(visit: Visit) -> Response:
         accounts.close_session(visit.harvester, visitor.session_id, visitor.address)
     visit.cookies.end_session()
     return visit.redirect("/console/login", notice="You are signed out.")
+
+
+def start_openid(visit: Visit) -> Response:
+    """Send the browser to the provider. The state of the sign-in is in the browser only."""
+    provider = visit.console.openid
+    if provider is None:
+        return visit.not_found("This console has no sign-in by OpenID Connect.")
+    to = visit.query.get("next", "")
+    try:
+        url, started = provider.start(local_path(to))
+    except NotSignedIn as error:
+        return visit.message(502, str(error))
+    visit.cookies.set_started(started.as_cookie())
+    return RedirectResponse(url, 303)
+
+
+def finish_openid(visit: Visit) -> Response:
+    """The browser comes back from the provider: sign it in."""
+    provider = visit.console.openid
+    if provider is None:
+        return visit.not_found("This console has no sign-in by OpenID Connect.")
+    started = started_from(visit.cookies.started())
+    try:
+        identity = provider.finish(started, visit.query)
+    except NotSignedIn as error:
+        return visit.message(403, str(error))
+    token = accounts.session_of_identity(visit.harvester, identity, visit.headers.get("user-agent", ""))
+    if token is None:
+        return visit.message(
+            403, "You are signed in there, but your address has no role here. Ask the operator for one."
+        )
+    visit.cookies.set_session(token)
+    return visit.go_back(started.to if started else "")
+
+
+def show_sessions(visit: Visit) -> Response:
+    """All sessions of the visitor's address."""
+    return visit.render("sessions.html", sessions=accounts.sessions_of(visit.harvester, visit.visitor.address))
+
+
+def end_session(visit: Visit) -> Response:
+    """End one session, so that its browser is signed out."""
+    number = whole_number(visit.path["session"])
+    if number is None or not accounts.close_session(visit.harvester, number, visit.visitor.address):
+        return visit.not_found("There is no such session any more.")
+    return visit.redirect("/console/sessions", notice="The session was ended.")
+
+
+def show_first_page(visit: Visit) -> Response:
+    """Send the visitor to the first page of the menu."""
+    entries = visit.console.navigation(visit.visitor)
+    if not entries:
+        return visit.message(200, "You are signed in. There is no page for your role yet.")
+    return visit.redirect(entries[0][1])

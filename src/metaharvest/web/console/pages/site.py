@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date, timedelta
 from typing import Any
 
@@ -84,23 +85,14 @@ def show_problems(visit: Visit) -> Response:
     with visit.harvester.reading() as session:
         found = site_problems(session, visit.site.site_id, PAGE + 1, visit.after)
         numbers = site_problem_numbers(session, visit.site.site_id)
-    return visit.render(
-        "site_problems.html",
-        problems=found[:PAGE],
-        numbers=numbers,
-        next=found[PAGE - 1].problem_id if len(found) > PAGE else None,
-    )
+    return _page(visit, "site_problems.html", "problems", found, "problem_id", numbers=numbers)
 
 
 def show_runs(visit: Visit) -> Response:
     """The harvests of the site, the newest first, and the choice of two to compare."""
     with visit.harvester.reading() as session:
         found = harvests(session, visit.site.site_id, PAGE + 1, visit.after)
-    return visit.render(
-        "site_runs.html",
-        runs=found[:PAGE],
-        next=found[PAGE - 1].site_run_id if len(found) > PAGE else None,
-    )
+    return _page(visit, "site_runs.html", "runs", found, "site_run_id")
 
 
 def show_changes(visit: Visit) -> Response:
@@ -137,22 +129,14 @@ def show_mails(visit: Visit) -> Response:
     """The reports about the site and their deliveries."""
     with visit.harvester.reading() as session:
         found = newest_reports(session, PAGE + 1, ReportFilter(site=visit.site.name), visit.after)
-    return visit.render(
-        "site_mails.html",
-        mails=found[:PAGE],
-        next=found[PAGE - 1].report_id if len(found) > PAGE else None,
-    )
+    return _page(visit, "site_mails.html", "mails", found, "report_id")
 
 
 def show_missing(visit: Visit) -> Response:
     """The records that full lists of the source no longer name."""
     with visit.harvester.reading() as session:
         found = missing_records(session, visit.site.site_id, PAGE + 1, visit.after)
-    return visit.render(
-        "site_missing.html",
-        records=found[:PAGE],
-        next=found[PAGE - 1].entry_id if len(found) > PAGE else None,
-    )
+    return _page(visit, "site_missing.html", "records", found, "entry_id")
 
 
 def show_history(visit: Visit) -> Response:
@@ -160,13 +144,7 @@ def show_history(visit: Visit) -> Response:
     with visit.harvester.reading() as session:
         wanted = DecisionFilter(site_id=visit.site.site_id)
         found = list(decisions(session, wanted, limit=PAGE + 1, after=visit.after))
-    return visit.render(
-        "site_history.html",
-        decisions=found[:PAGE],
-        words=words,
-        value=value_in_words,
-        next=found[PAGE - 1].decision_id if len(found) > PAGE else None,
-    )
+    return _page(visit, "site_history.html", "decisions", found, "decision_id", words=words, value=value_in_words)
 
 
 def ask_harvest(visit: Visit) -> Response:
@@ -244,3 +222,9 @@ def _registration(visit: Visit, site: RegisteredSite) -> list[tuple[str, str]]:
         if value not in (None, ""):
             shown.append((name.replace("_", " "), value.isoformat() if isinstance(value, date) else str(value)))
     return shown
+
+
+def _page(visit: Visit, template: str, name: str, found: Sequence[object], key: str, **values: object) -> Response:
+    """A page of rows under this name: there is a next one, after the `key` of the last row, if one more was found."""
+    following = getattr(found[PAGE - 1], key) if len(found) > PAGE else None
+    return visit.render(template, 200, next=following, **{name: found[:PAGE]}, **values)
