@@ -180,10 +180,20 @@ class SiteDocuments:
         if waits:
             return self._deferred(todo, WAITS), None
         in_hand = None if todo.is_pending else self._in_hand(todo.intent.document)
+        if in_hand and self._target.in_journal and is_checked_by_reading(in_hand.document, self._ctx.policy):
+            return self._read_with_list(todo.intent, in_hand)
         fetched = in_hand or await self._fetched(todo)
         if isinstance(fetched, Outcome):
             return fetched, None
         return await self._checked(todo, fetched)
+
+    def _read_with_list(self, intent: Intent, record: FetchedDocument) -> tuple[Outcome, FetchedDocument | None]:
+        """The outcome of a record that needs no further check, and is stored by the journal: nothing waits for it."""
+        outcome, record = outcome_of_verdict(intent, record, _verdict_of_reading(record.document))
+        if outcome.kind is not wanted(intent):
+            return outcome, None
+        self._ctx.fetcher.memory.take(len(record.content))
+        return outcome, record
 
     # -- fetch
 
@@ -316,7 +326,7 @@ class SiteDocuments:
         document, policy = fetched.document, self._ctx.policy
         try:
             if document.origin is not None and is_checked_by_reading(document, policy):
-                verdict = Verdict(title=document.origin.title)
+                verdict = _verdict_of_reading(document)
             else:
                 site_id, how = self._site_run.site.site_id, policy_for(document, policy)
                 verdict = await self._ctx.checker.check(site_id, fetched.content, document, how)
@@ -325,28 +335,7 @@ class SiteDocuments:
                 intent.document, OutcomeKind.ACCESS_ERROR, intent.target_revision, error.findings, transient=True
             )
             return outcome, fetched
-        size, received = len(fetched.content), fetched.sha256
-        if verdict.content is not None:
-            fetched = normalized(fetched, verdict.content)
-        kind = wanted(intent) if verdict.acceptable else OutcomeKind.INVALID
-        findings = (*intent.findings, *verdict.findings, *same_content(intent, fetched))
-        if verdict.filtered is not None:
-            kind, findings = OutcomeKind.FILTERED, (left_with_what_stays(verdict.filtered, intent), *intent.findings)
-        elif fetched.document.origin is not None and verdict.acceptable and intent.held_sha256 == fetched.sha256:
-            return held_already(intent, fetched), fetched
-        outcome = Outcome(
-            fetched.document,
-            kind,
-            intent.target_revision,
-            findings,
-            fetched.seconds,
-            size,
-            received if fetched.document.origin is None else fetched.sha256,
-            etag=fetched.etag,
-            last_modified=fetched.last_modified,
-            title=verdict.title,
-        )
-        return outcome, fetched
+        return outcome_of_verdict(intent, fetched, verdict)
 
     async def _sent(self, todo: Todo, outcome: Outcome, fetched: FetchedDocument) -> Outcome:
         """Send it. If the target does not report the result, it stays pending in the ledger."""
@@ -362,7 +351,38 @@ class SiteDocuments:
         return replace(outcome, kind=OutcomeKind.INSERTED if action is Action.INSERT else OutcomeKind.UPDATED)
 
 
-# -- findings about documents. Pure
+# -- outcomes and findings of documents. Pure
+
+
+def outcome_of_verdict(intent: Intent, fetched: FetchedDocument, verdict: Verdict) -> tuple[Outcome, FetchedDocument]:
+    """The outcome of a checked document, and the document as it goes into the target."""
+    size, received = len(fetched.content), fetched.sha256
+    if verdict.content is not None:
+        fetched = normalized(fetched, verdict.content)
+    kind = wanted(intent) if verdict.acceptable else OutcomeKind.INVALID
+    findings = (*intent.findings, *verdict.findings, *same_content(intent, fetched))
+    if verdict.filtered is not None:
+        kind, findings = OutcomeKind.FILTERED, (left_with_what_stays(verdict.filtered, intent), *intent.findings)
+    elif fetched.document.origin is not None and verdict.acceptable and intent.held_sha256 == fetched.sha256:
+        return held_already(intent, fetched), fetched
+    outcome = Outcome(
+        fetched.document,
+        kind,
+        intent.target_revision,
+        findings,
+        fetched.seconds,
+        size,
+        received if fetched.document.origin is None else fetched.sha256,
+        etag=fetched.etag,
+        last_modified=fetched.last_modified,
+        title=verdict.title,
+    )
+    return outcome, fetched
+
+
+def _verdict_of_reading(record: ListedDocument) -> Verdict:
+    """The verdict about a record that was checked when it was read."""
+    return Verdict(title=record.origin.title if record.origin else "")
 
 
 def access_error(intent: Intent, error: FetchError) -> Outcome:
