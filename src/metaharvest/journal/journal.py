@@ -36,13 +36,13 @@ from metaharvest.journal.internal_errors import internal_error
 from metaharvest.journal.list_notes import ListNote
 from metaharvest.journal.log_rows import NO_SITE, LogRow, Stamp, whose, write_log
 from metaharvest.journal.named_targets import named_targets
-from metaharvest.journal.outcomes import OutcomeNote, Settled, settled_rows, write_settled
+from metaharvest.journal.outcomes import OutcomeNote, Settled, settled_rows
 from metaharvest.journal.phases import Phases
 from metaharvest.journal.site_runs import Closing, Opening
 from metaharvest.journal.taken_requests import TakenRequests, TakenStops
 from metaharvest.journal.writer import GroupLimits, Writer
 from metaharvest.ledger.entries import LedgerEntry
-from metaharvest.ledger.rows import delete_entries, note_pending
+from metaharvest.ledger.rows import delete_entries, note_pending, write_ledger
 from metaharvest.model import (
     FetchedDocument,
     Finding,
@@ -50,7 +50,6 @@ from metaharvest.model import (
     ListedDocument,
     ListVersion,
     OriginalColumns,
-    OutcomeKind,
     RunStatus,
     Site,
     SiteRun,
@@ -64,7 +63,7 @@ from metaharvest.requests import taking
 from metaharvest.sites.clock_checks import REPAIR, is_steady, long_pause
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.targets import owners
-from metaharvest.targets.base import Target, TransactionalTarget
+from metaharvest.targets.base import Target
 from metaharvest.targets.lookup import Targets
 from metaharvest.text import counted, one_line, shown_url
 
@@ -421,15 +420,11 @@ class Journal:
         if self._writer.backlog > _LONGEST_BACKLOG:
             await self._soon(lambda session: None)
 
-    async def set_unchanged(
-        self, site_run: SiteRun, settled: Sequence[Settled], target: TransactionalTarget | None = None
-    ) -> None:
-        """Update the ledger for documents that the target has already; and `target`, about their records."""
+    async def set_unchanged(self, site_run: SiteRun, settled: Sequence[Settled]) -> None:
+        """Update the ledger for documents that the target has already."""
         rows = settled_rows(site_run, settled, self.today)
-        # A deletion is no version of the record: the site that lists it live has brought its origin.
-        documents = [outcome.document for outcome, _ in settled if outcome.kind is OutcomeKind.UNCHANGED]
         if any(rows):
-            await self._soon(lambda session: write_settled(session, *rows, documents, target))
+            await self._soon(lambda session: write_ledger(session, *rows))
 
     async def write_spot_checks(self, site_run: SiteRun, seen: Sequence[spot_check_notes.SpotCheck]) -> None:
         """Note the spot checks of documents that are listed unchanged, and the documents that have changed."""

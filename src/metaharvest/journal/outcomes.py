@@ -137,10 +137,12 @@ def _write_all(session: Session, entries: Sequence[OutcomeNote], stamp: Stamp) -
             targets[id(entry.restamping)] = entry.restamping
     for key, documents in restamping.items():
         targets[key].restamp(documents, session)
+    site_runs = {id(entry.site_run): entry.site_run for entry in entries}
+    about = {key: whose(site_run) for key, site_run in site_runs.items()}
     write_log(
         session,
         [
-            (row, whose(entry.site_run))
+            (row, about[id(entry.site_run)])
             for entry, outcome in zip(entries, outcomes, strict=True)
             for row in outcome_rows(outcome, entry.is_kept)
         ],
@@ -188,15 +190,13 @@ def settled_rows(site_run: SiteRun, settled: Sequence[Settled], today: date) -> 
 
 
 def write_settled(
-    session: Session,
-    new: Sequence[Columns],
-    changed: Sequence[Columns],
-    documents: Sequence[ListedDocument],
-    target: TransactionalTarget | None,
+    session: Session, site_run: SiteRun, settled: Sequence[Settled], target: TransactionalTarget | None, today: date
 ) -> None:
-    """Write these rows of the ledger, and into the target that is written here, the present state of the records."""
-    write_ledger(session, new, changed)
-    if target is not None:
+    """Write the ledger of these records, and into the target that is written here, their present state."""
+    write_ledger(session, *settled_rows(site_run, settled, today))
+    # A deletion is no version of the record: the site that lists it live has brought its origin.
+    documents = [outcome.document for outcome, _ in settled if outcome.kind is OutcomeKind.UNCHANGED]
+    if documents and target is not None:
         target.restamp(documents, session)
 
 

@@ -136,10 +136,10 @@ class _Pages:
 
     async def harvest_page(self, page: Page) -> None:
         """Bring the records of a page to their outcomes, then keep the progress."""
-        plan, today = await self._bring_in_page(page), self._harvest.ctx.journal.today
+        plan = await self._bring_in_page(page)
 
         def keep(session: Session) -> Iterable[LogRow]:
-            self.so_far.keep_page(session, self._harvest.site_run, page, plan, today)
+            self.so_far.keep_page(session, self._harvest, page, plan)
             return ()
 
         await self._harvest.write(keep)
@@ -159,7 +159,6 @@ class _Pages:
             await harvest.write(lambda session: oai_notes.doubtful(levelled(page.findings, harvest.ctx.policy)))
         for outcome, known in plan.ended:
             await self.documents.note_ended(outcome, known)
-        await harvest.ctx.journal.set_unchanged(harvest.site_run, plan.settled, harvest.target.in_journal)
         await self._bring_in(plan)
         so_far.count(page, plan)
         harvest.ctx.progress.documents_ended(harvest.site.name, len(page.records) - len(plan.chains))

@@ -20,6 +20,7 @@ from metaharvest.harvest.tasks import in_thread
 from metaharvest.journal import oai_notes, splits
 from metaharvest.journal.list_shrinkage import is_much
 from metaharvest.journal.log_rows import LogRow
+from metaharvest.journal.outcomes import write_settled
 from metaharvest.ledger import records, sweeps
 from metaharvest.ledger.records import Unnamed
 from metaharvest.ledger.rows import delete_entries
@@ -68,8 +69,10 @@ class SweepSoFar:
         progress = self.progress
         return AccountedFor(progress.sweep_id, self.first_sweep, progress.rechecks, before=self.ids, logged=logged)
 
-    def keep_page(self, session: Session, site_run: SiteRun, page: Page, plan: PagePlan, today: date) -> None:
+    def keep_page(self, session: Session, harvest: SiteHarvest, page: Page, plan: PagePlan) -> None:
         """Keep what the page says, and the progress if the sweep can go on from here. Raises NotWritten."""
+        site_run, today = harvest.site_run, harvest.ctx.journal.today
+        write_settled(session, site_run, plan.settled, harvest.target.in_journal, today)
         sweeps.note_deletions(session, site_run, plan.to_delete)
         sweeps.note_versions(session, plan.outdated, plan.deleted_again, today)
         if page.checkpoint is not None:
@@ -95,7 +98,7 @@ async def keep_end_of_list(harvest: SiteHarvest, page: Page, plan: PagePlan, so_
         so_far.progress = replace(so_far.progress, rechecks=False)
 
     def keep(session: Session) -> Iterable[LogRow]:
-        so_far.keep_page(session, site_run, page, plan, today)
+        so_far.keep_page(session, harvest, page, plan)
         left_out = _left_out(session, site_run, page, so_far)
         if page.repeat is not None and 0 < left_out < inf:
             repetition = replace(so_far.progress, checkpoint=page.repeat, rechecks=rechecks)
