@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
+from functools import lru_cache
 
 _KEPT = "\n\t\u00ad\u200c\u200d"
 _ROOM = re.compile("[ \n\t\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]{2,}")
@@ -69,6 +70,7 @@ def only_xml(text: str, replacement: str = "\ufffd") -> str:
     return _NOT_XML.sub(replacement, text)
 
 
+@lru_cache(maxsize=1000)  # some rows in turn are about the same document
 def shown_url(url: str) -> str:
     """`url` on one line, without user name and password."""
     if len(url) > _LONG_URL:

@@ -63,13 +63,13 @@ class Current:
 
 def current_documents(session: Session, document_ids: Collection[str]) -> Mapping[str, Current]:
     """These documents, deleted ones too, by document id."""
-    rows = session.connection().execute(_CURRENT, {"documents": list(document_ids)})
+    rows = session.connection().execute(_CURRENT, {"documents": list(document_ids)}).all()
     return {row[2]: Current(row[0], bool(row[1]), row[6], _holding(row)) for row in rows}
 
 
 def held_documents(session: Session, document_ids: Collection[str]) -> Mapping[str, Holding]:
     """The documents among these that are not deleted, by document id."""
-    rows = session.connection().execute(_CURRENT, {"documents": list(document_ids)})
+    rows = session.connection().execute(_CURRENT, {"documents": list(document_ids)}).all()
     return {row[2]: _holding(row) for row in rows if not row[1]}
 
 

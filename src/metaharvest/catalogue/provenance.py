@@ -36,6 +36,9 @@ _LISTED = (
     .where(DOCUMENTS.c.document_id.in_(bindparam("documents", expanding=True)))
 )
 _TOMBSTONES = Base.metadata.tables[DocumentTombstone.__tablename__]
+_OF_TOMBSTONES = select(_TOMBSTONES.c.document_id, _TOMBSTONES.c.revision).where(
+    _TOMBSTONES.c.document_id.in_(bindparam("documents", expanding=True))
+)
 
 
 class Provenance(NamedTuple):
@@ -129,8 +132,7 @@ def erase(session: Session, document_id: str) -> int:
 def used_up(session: Session, document_ids: Collection[str]) -> dict[str, int]:
     """The highest revision of each of these documents, if there is a tombstone for it."""
     wanted = set(document_ids)
-    query = select(_TOMBSTONES.c.document_id, _TOMBSTONES.c.revision)
-    rows = session.execute(query.where(_TOMBSTONES.c.document_id.in_(wanted)))
+    rows = session.connection().execute(_OF_TOMBSTONES, {"documents": list(wanted)})
     # Compared here too: MariaDB ignores spaces at the end.
     return {document_id: revision for document_id, revision in rows if document_id in wanted}
 
@@ -175,7 +177,7 @@ def _listed(origin: RecordOrigin) -> Mapping[str, object]:
         "datestamp": origin.datestamp[:40],
         "response_date": origin.response_date[:40],
         "sets": _sets_as_json(origin.sets),
-        "about": json.dumps([each.decode("utf-8", "replace") for each in origin.about]),
+        "about": json.dumps([each.decode("utf-8", "replace") for each in origin.about]) if origin.about else "[]",
     }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from sqlalchemy import ColumnElement, delete, exists, select
+from sqlalchemy import ColumnElement, bindparam, delete, exists, select
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.change_feed import take_numbers
@@ -21,6 +21,10 @@ _NUMBER = DOCUMENTS.c.catalogue_document_id
 _IS_WITHHELD: ColumnElement[bool] = exists().where(WITHHELD.c.catalogue_document_id == _NUMBER)
 _IS_PUBLIC: ColumnElement[bool] = SITES.c.public.is_(True)
 """A site with any other value, which a person stored with SQL, is not public."""
+
+_FLAGS = select(SITES.c.site_schedule_id, _IS_PUBLIC).where(
+    SITES.c.site_schedule_id.in_(bindparam("sites", expanding=True))
+)
 
 
 def sites_to_align(session: Session) -> Collection[int]:
@@ -67,8 +71,9 @@ def settle(session: Session, sites: Mapping[int, int], first_new: int | None = N
     Documents from `first_new` on were never published. The caller holds the lock of the counter.
     """
     private = _private(session, set(sites.values()))
-    known = select(WITHHELD.c.catalogue_document_id).where(WITHHELD.c.catalogue_document_id.in_(sites))
-    withheld = set(session.scalars(known))
+    known = [number for number in sites if first_new is None or number < first_new]
+    of_known = select(WITHHELD.c.catalogue_document_id).where(WITHHELD.c.catalogue_document_id.in_(known))
+    withheld = set(session.scalars(of_known) if known else ())
     if back := [number for number in withheld if sites[number] not in private]:
         _remove(session, back)
     gone = [number for number, site in sites.items() if site in private and number not in withheld]
@@ -78,8 +83,7 @@ def settle(session: Session, sites: Mapping[int, int], first_new: int | None = N
 
 def _private(session: Session, sites: Collection[int]) -> Collection[int]:
     """The sites among these that are not public; for a removed site, its documents decide."""
-    site = SITES.c.site_schedule_id
-    rows = session.execute(select(site, _IS_PUBLIC).where(site.in_(sites))).all()
+    rows = session.connection().execute(_FLAGS, {"sites": list(sites)}).all()
     removed = set(sites) - {row[0] for row in rows}
     hidden = (
         select(DOCUMENTS.c.site_schedule_id).where(DOCUMENTS.c.site_schedule_id.in_(removed), _IS_WITHHELD).distinct()

@@ -12,7 +12,9 @@ from itertools import chain, repeat
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, Dialect, Table, insert, text
+from sqlalchemy import Column, Connection, Dialect, Table, insert, text
+
+from metaharvest.database.base import Identifier
 
 Columns = Mapping[str, object]
 
@@ -85,12 +87,17 @@ def _ready(dialect: Dialect, table: Table, rows: Sequence[Columns], same: Column
     for name, convert in conversions.items():
         if name in same:
             values[name] = repeat(convert(same[name]) if convert else same[name], len(rows))
-        elif convert:
+        elif convert and not _are_as_stored(table.c[name], values[name]):
             values[name] = map(convert, values[name])
     ready: list[Any] = list(zip(*(values[name] for name in conversions), strict=True))
     if not dialect.positional:
         ready = [dict(zip(conversions, row, strict=True)) for row in ready]
     return statement, ready
+
+
+def _are_as_stored(column: Column[Any], values: Iterable[Any]) -> bool:
+    """True for identifiers that no conversion changes, as almost all."""
+    return isinstance(column.type, Identifier) and "".join(filter(None, values)).isascii()
 
 
 @lru_cache(maxsize=64)

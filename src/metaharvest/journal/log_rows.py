@@ -104,7 +104,12 @@ def write_log(session: Session, rows: Sequence[tuple[LogRow, Whose]], stamp: Sta
         for row, about in rows
     ]
     ids = insert_numbered(session.connection(), _LOG, values, when)
-    details = [detail for key, (row, about) in zip(ids, rows, strict=True) for detail in row.details(key, about)]
+    details = [
+        detail
+        for key, (row, about) in zip(ids, rows, strict=True)
+        if row.findings
+        for detail in row.details(key, about)
+    ]
     if details:
         insert_rows(session.connection(), _DETAILS, details)
 
@@ -178,10 +183,10 @@ def _message(outcome: Outcome, is_kept: bool) -> str:
     # A record gets its revision from us, once it goes in.
     is_left_out_record = outcome.kind is OutcomeKind.FILTERED and document.origin is not None
     sentence = f"{document.document_id if is_left_out_record else document.docid} {said}."
-    gravest = sorted(outcome.findings, key=lambda finding: not finding.is_error)
-    if outcome.kind in (OutcomeKind.INSERTED, OutcomeKind.UPDATED) or not gravest:
+    if outcome.kind in (OutcomeKind.INSERTED, OutcomeKind.UPDATED) or not outcome.findings:
         return sentence
-    return f"{sentence} {gravest[0].message}"
+    gravest = min(outcome.findings, key=lambda finding: not finding.is_error)
+    return f"{sentence} {gravest.message}"
 
 
 def _detail(

@@ -10,18 +10,18 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.engine import database_errors
 from metaharvest.database.locks import HeldLock
-from metaharvest.database.models import HarvestRun
+from metaharvest.database.models import Base, HarvestRun
 from metaharvest.errors import DatabaseError, RunLost
 from metaharvest.jobs import claims
 from metaharvest.jobs.claims import HeldClaims
 from metaharvest.journal.writer import LOST, MayWrite
 from metaharvest.model import RunStatus
 
+_RUNS = Base.metadata.tables[HarvestRun.__tablename__]
 _HEARTBEAT = (
-    update(HarvestRun)
-    .where(HarvestRun.run_id == bindparam("run"), HarvestRun.status == RunStatus.RUNNING.value)
+    update(_RUNS)
+    .where(_RUNS.c.run_id == bindparam("run"), _RUNS.c.status == RunStatus.RUNNING.value)
     .values(heartbeat_at=bindparam("now"))
-    .execution_options(synchronize_session=False)
 )
 
 
@@ -29,8 +29,7 @@ def by_lock(engine: Engine, lock: HeldLock, run_id: int, clock: Callable[[], dat
     """The right of a run alone: it is still running, and its process still holds the run lock."""
 
     def may_write(session: Session) -> bool:
-        beat = session.execute(_HEARTBEAT, {"run": run_id, "now": clock()})
-        if beat.rowcount != 1:  # type: ignore[attr-defined]
+        if session.connection().execute(_HEARTBEAT, {"run": run_id, "now": clock()}).rowcount != 1:
             return False
         try:
             with database_errors(engine):

@@ -19,6 +19,9 @@ from metaharvest.model import DocumentState, Holding, OutcomeKind
 _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
 
 _RECORD = _LEDGER.c["digest", "datestamp", "listing", "sha256"]
+_KNOWN = select(*ENTRY, *_RECORD).where(
+    _LEDGER.c.site_schedule_id == bindparam("site"), _LEDGER.c.document_id.in_(bindparam("documents", expanding=True))
+)
 _IS_MISSING = _LEDGER.c.state == DocumentState.MISSING.value
 HAS_COPY = or_(
     _LEDGER.c.state.in_(DELETION_WAITS),
@@ -67,8 +70,7 @@ class KnownRecord:
 
 def known_records(session: Session, site_id: int, document_ids: Sequence[str]) -> dict[str, KnownRecord]:
     """The rows of these records of a site, by document id."""
-    here = (_LEDGER.c.site_schedule_id == site_id, _LEDGER.c.document_id.in_(document_ids))
-    rows = session.connection().execute(select(*ENTRY, *_RECORD).where(*here))
+    rows = session.connection().execute(_KNOWN, {"site": site_id, "documents": document_ids}).all()
     known = (KnownRecord(LedgerEntry(*row[: len(ENTRY)]), *row[len(ENTRY) :]) for row in rows)
     return {each.entry.document_id: each for each in known}
 

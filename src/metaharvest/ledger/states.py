@@ -6,6 +6,8 @@ outcome of the document, as the ledger has it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from metaharvest.model import DocumentState, Outcome, OutcomeKind
 
 HELD = DocumentState.HELD
@@ -39,7 +41,7 @@ MAY_BE_MISSING = frozenset({HELD, LEFT_OUT, FAILED, DEFERRED, OLDER, MISSING})
 OWED = frozenset({DEFERRED, PENDING, *TO_ASK_FOR})
 """The states of records that each harvest of their site fetches individually."""
 
-_AFTER = {
+_AFTER: Mapping[str | None, DocumentState] = {
     OutcomeKind.INSERTED: HELD,
     OutcomeKind.UPDATED: HELD,
     OutcomeKind.UNCHANGED: HELD,
@@ -52,7 +54,7 @@ _AFTER = {
 
 def of_outcome(outcome: str | None) -> DocumentState:
     """The state of a document with this outcome, if nothing else is known."""
-    return _AFTER.get(OutcomeKind(outcome), FAILED) if outcome else FAILED
+    return _AFTER.get(outcome, FAILED)
 
 
 def after_outcome(state: str | None, outcome: Outcome) -> DocumentState:

@@ -177,7 +177,7 @@ def keep_progress(session: Session, site_run: SiteRun, progress: Progress, docum
     """
     site_id = site_run.site.site_id
     for some in batches(document_ids):
-        session.execute(_NAMED, {"site": site_id, "documents": some, "sweep_id": progress.sweep_id})
+        session.connection().execute(_NAMED, {"site": site_id, "documents": some, "sweep_id": progress.sweep_id})
         if others := site_run.same_origin.others:
             lost = missing_at(session, others, some)
             forget_missing(session, others, list(listed_by(session, [site_id], lost)))
@@ -211,7 +211,6 @@ def note_full_wanted(session: Session, site_id: int) -> None:
 def keep_columns(session: Session, site_id: int, values: Mapping[str, Any]) -> None:
     """Write these columns of the site's row, which may not exist yet."""
     here = _CHECKPOINTS.c.site_schedule_id == site_id
-    if session.scalar(select(_CHECKPOINTS.c.site_schedule_id).where(here)) is None:
-        session.execute(insert(_CHECKPOINTS).values(site_schedule_id=site_id, **values))
-    else:
-        session.execute(update(_CHECKPOINTS).where(here).values(**values))
+    connection = session.connection()
+    if not connection.execute(update(_CHECKPOINTS).where(here).values(**values)).rowcount:
+        connection.execute(insert(_CHECKPOINTS).values(site_schedule_id=site_id, **values))

@@ -21,9 +21,9 @@ CHECKPOINT = 1_000_000
 
 def too_long(origin: RecordOrigin) -> str:
     """The value of a record that is too long, as part of a sentence; empty if none is."""
-    if sum(map(len, origin.about)) > ABOUTS:
+    if origin.about and sum(map(len, origin.about)) > ABOUTS:
         return f"its about elements have more than {ABOUTS:,} bytes"
-    if any(len(each) > SET_SPEC for each in origin.sets):
+    if origin.sets and max(map(len, origin.sets)) > SET_SPEC:
         return f"a setSpec has more than {SET_SPEC:,} characters"
     if len(origin.namespace) > NAMESPACE:
         return f"its namespace has more than {NAMESPACE:,} characters"

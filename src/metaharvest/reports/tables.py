@@ -13,7 +13,6 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from datetime import datetime
-from functools import lru_cache
 from itertools import chain, groupby, islice
 from operator import itemgetter
 from typing import Any, cast
@@ -72,8 +71,6 @@ _GZIP = 31
 """The `wbits` of zlib for the largest window and a gzip header."""
 
 _ROWS_AT_ONCE = 500
-_shown_url = lru_cache(maxsize=2 * _ROWS_AT_ONCE)(shown_url)
-"""A document has several rows in the log, one after the other."""
 
 _MAX_CELL = 32_000
 _LEAST_OF_A_ROW = len("2026-11-24 03:00:00") + len("2026-11-24") + len(LOG_COLUMNS) - 1 + len("\r\n")
@@ -265,7 +262,7 @@ def _document_cells(log: Sequence[Any], detail: Sequence[Any]) -> tuple[object, 
     if document_id is None:
         _, document_id, revision, url = detail
     docid = docid_of(document_id, revision)
-    return docid, document_id, revision, outcome, target_revision, _shown_url(url or ""), size, seconds
+    return docid, document_id, revision, outcome, target_revision, shown_url(url or ""), size, seconds
 
 
 def _unchanged_rows(session: Session, site_run_id: int) -> Iterator[Sequence[object]]:

@@ -22,7 +22,7 @@ _THESE = select(*_COLUMNS).where(_WITHDRAWALS.c.document_id.in_(bindparam("docum
 
 def withdrawals_of(session: Session, document_ids: Sequence[str]) -> Mapping[str, Withdrawal]:
     """The withdrawn ones among these documents, by document id."""
-    rows = session.execute(_THESE, {"documents": list(document_ids)})
+    rows = session.connection().execute(_THESE, {"documents": list(document_ids)})
     asked = set(document_ids)
     # Compared here too: MariaDB ignores spaces at the end.
     return {row[0]: Withdrawal(row[1], row[2], bool(row[3])) for row in rows if row[0] in asked}

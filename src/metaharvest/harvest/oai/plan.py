@@ -174,7 +174,10 @@ def plan_page(records: Sequence[ListedRecord], page: PageContext) -> PagePlan:
 
 def _newest_versions(records: Sequence[ListedRecord]) -> dict[str, ListedRecord]:
     """The version of each record that counts: the one with the newest datestamp, and of equal ones the last."""
-    newest: dict[str, ListedRecord] = {}
+    newest = {record.document.document_id: record for record in records}
+    if len(newest) == len(records):
+        return newest  # as on almost all pages
+    newest = {}
     for record in records:
         other = newest.setdefault(record.document.document_id, record)
         if not _is_outdated(record, _datestamp(other), is_live=not other.deleted):
@@ -237,8 +240,8 @@ def _is_older(record: ListedRecord, datestamp: str | None) -> bool:
     """True if the record is older than this datestamp. Lists have no fixed order."""
     own, other = _datestamp(record), datestamp or ""
     # Datestamps of one granularity sort as text if they begin with the year.
-    are_alike = len(own) == len(other) and _BEGINS_WITH_YEAR.match(own) and _BEGINS_WITH_YEAR.match(other)
-    return bool(are_alike) and own < other
+    is_before = own < other and len(own) == len(other)
+    return is_before and all(map(_BEGINS_WITH_YEAR.match, (own, other)))
 
 
 def _datestamp(record: ListedRecord) -> str:
@@ -325,12 +328,13 @@ def _is_in_target(case: _Case, known: KnownRecord, site_run: SiteRun) -> bool:
 
 
 def _settle_as_known(record: ListedRecord, known: KnownRecord, plan: PagePlan) -> None:
-    document, entry = replace(record.document, revision=known.entry.revision), known.entry
+    document, entry = record.document, known.entry
     in_ledger = (entry.outcome, entry.state, entry.url, entry.document_type, known.datestamp)
     as_listed = (OutcomeKind.UNCHANGED, DocumentState.HELD, document.url, document.document_type, _datestamp(record))
     if in_ledger == as_listed:
         plan.noted += 1
     else:
+        document = replace(document, revision=entry.revision)
         plan.settled.append((Outcome(document, OutcomeKind.UNCHANGED, entry.target_revision), entry))
 
 
