@@ -73,6 +73,7 @@ $(VENV)/installed: pyproject.toml $(BIN)/python
 	$(BIN)/python -m compileall -q src
 	@touch $@
 
-$(VENV)/installed-dev: $(VENV)/installed
+$(VENV)/installed-dev: pyproject.toml $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[web,pipeline]' --group dev
-	@touch $@
+	$(BIN)/python -m compileall -q src
+	@touch $(VENV)/installed $@

@@ -12,6 +12,7 @@ from types import ModuleType
 import pytest
 
 import metaharvest
+from lint.foreign_text import nodes_below
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "architecture.md"
@@ -200,4 +201,4 @@ def _found(path: str) -> Path | None:
 def _defined(file: Path) -> set[str]:
     """The names of the functions and classes that a file defines."""
     kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-    return {node.name for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, kinds)}
+    return {node.name for node in nodes_below(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, kinds)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+from lint.foreign_text import nodes_below
 from metaharvest.model.actions import ACTIONS
 from metaharvest.rules import GROUPS, RULES, render
 
@@ -16,7 +17,7 @@ def named_rules(source: str) -> set[str]:
     """Every literal in `source` that reads like a rule's name. Actions, and a message of ASGI, have such names, too."""
     return {
         node.value
-        for node in ast.walk(ast.parse(source))
+        for node in nodes_below(ast.parse(source))
         if isinstance(node, ast.Constant)
         and isinstance(node.value, str)
         and node.value.startswith(PREFIXES)

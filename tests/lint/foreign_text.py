@@ -44,6 +44,18 @@ def _is_exempt(lines: list[str], line: int) -> bool:
     return any(_EXEMPT.search(text) for text in lines[max(line - 2, 0) : line])
 
 
+def nodes_below(top: ast.AST) -> list[ast.AST]:
+    """This node and all nodes below it, in the order of ast.walk(), which takes three times as long."""
+    found = [top]
+    for node in found:
+        for value in vars(node).values():
+            if isinstance(value, list):
+                found += [each for each in value if isinstance(each, ast.AST)]
+            elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
+                found.append(value)
+    return found
+
+
 # -- regular expressions
 
 
@@ -52,12 +64,12 @@ def _expressions(tree: ast.Module) -> Iterator[Costly]:
     used = _used_methods(tree)
     names = {
         id(node.value): target.id
-        for node in ast.walk(tree)
+        for node in nodes_below(tree)
         if isinstance(node, ast.Assign | ast.AnnAssign)
         for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
         if isinstance(target, ast.Name)
     }
-    for node in ast.walk(tree):
+    for node in nodes_below(tree):
         if not (isinstance(node, ast.Call) and _function_of_re(node.func) and node.args):
             continue
         pattern = _text(node.args[0], constants)
@@ -82,8 +94,8 @@ def _function_of_re(function: ast.expr) -> str:
 def _used_methods(tree: ast.Module) -> dict[str, set[str]]:
     """The uses of each compiled expression, by its name. An expression that is passed on may be searched for."""
     used: dict[str, set[str]] = {}
-    methods = {id(node.value): node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    for node in ast.walk(tree):
+    methods = {id(node.value): node.attr for node in nodes_below(tree) if isinstance(node, ast.Attribute)}
+    for node in nodes_below(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             method = methods.get(id(node), "search")
             used.setdefault(node.id, set()).add(method if method in _FUNCTIONS else "search")
@@ -121,7 +133,7 @@ def _text(node: ast.expr, constants: Mapping[str, str | bytes]) -> str | bytes |
 
 def _flags(node: ast.Call) -> int:
     arguments = [*node.args[1:], *(keyword.value for keyword in node.keywords)]
-    nodes = [each for argument in arguments for each in ast.walk(argument)]
+    nodes = [each for argument in arguments for each in nodes_below(argument)]
     names = [each.attr for each in nodes if isinstance(each, ast.Attribute)]
     flags = [getattr(re, name) for name in names if isinstance(getattr(re, name, None), re.RegexFlag)]
     return int(sum({flag.value for flag in flags}))
@@ -131,10 +143,10 @@ def _flags(node: ast.Call) -> int:
 
 
 def _memberships(tree: ast.Module) -> Iterator[Costly]:
-    for function in ast.walk(tree):
+    for function in nodes_below(tree):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             lists = _lists_in(function)
-            for loop in ast.walk(function):
+            for loop in nodes_below(function):
                 if isinstance(loop, _LOOPS) and not _is_over_constants(loop):
                     yield from _list_memberships(loop, lists)
 
@@ -142,7 +154,7 @@ def _memberships(tree: ast.Module) -> Iterator[Costly]:
 def _is_over_constants(loop: ast.AST) -> bool:
     """True if a loop goes over a constant of the module, so that no text decides the number of its rounds."""
     iterated = [loop.iter] if isinstance(loop, ast.For) else [each.iter for each in getattr(loop, "generators", [])]
-    names = [[node.id for node in ast.walk(each) if isinstance(node, ast.Name)] for each in iterated]
+    names = [[node.id for node in nodes_below(each) if isinstance(node, ast.Name)] for each in iterated]
     return bool(names) and all(any(name.isupper() for name in each) for each in names)
 
 
@@ -150,7 +162,7 @@ def _lists_in(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
     """The names of lists in this function, by annotations and assignments."""
     arguments = [*function.args.args, *function.args.kwonlyargs, *function.args.posonlyargs]
     found = {each.arg for each in arguments if each.annotation is not None and _is_list_type(each.annotation)}
-    for node in ast.walk(function):
+    for node in nodes_below(function):
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and _is_list_type(node.annotation):
             found.add(node.target.id)
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and _is_list(node.value):
@@ -169,7 +181,7 @@ def _is_list(value: ast.expr) -> bool:
 
 
 def _list_memberships(loop: ast.AST, lists: set[str]) -> Iterator[Costly]:
-    for node in ast.walk(loop):
+    for node in nodes_below(loop):
         if not isinstance(node, ast.Compare):
             continue
         for operator, right in zip(node.ops, node.comparators, strict=True):

@@ -7,19 +7,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from sqlalchemy import make_url
 from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import Settings
-from metaharvest.database.engine import open_url, upgrade, writers
+from metaharvest.database.engine import writers
 from metaharvest.pipeline import leftovers
 from metaharvest.pipeline.stage import Context
+from support.databases import open_sqlite_file
 
 
 @pytest.fixture
 def context(tmp_path: Path) -> Iterator[Context]:
-    engine = open_url(make_url(f"sqlite:///{tmp_path}/test.db"))
-    upgrade(engine)
+    engine = open_sqlite_file(tmp_path / "test.db")
     yield Context(engine, Settings(), lambda: datetime.now(UTC))
     engine.dispose()
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 from datetime import UTC, date, datetime, timedelta
+from functools import cache
 from typing import Any, TypeVar
 
-from sqlalchemy import Engine, create_engine, make_url
+from sqlalchemy import Connection, Engine, create_engine, make_url
 from sqlalchemy.orm import Session
 
 from metaharvest.database.engine import create_tables, open_url, upgrade
@@ -49,8 +51,23 @@ def new_database(url: str = "") -> Engine:
         upgrade(engine)
         return engine
     engine = create_engine("sqlite://")
-    create_tables(engine)
+    with engine.connect() as connection:
+        _sqlite(connection).deserialize(_empty_tables())
     return engine
+
+
+@cache
+def _empty_tables() -> bytes:
+    engine = create_engine("sqlite://")
+    create_tables(engine)
+    with engine.connect() as connection:
+        return _sqlite(connection).serialize()
+
+
+def _sqlite(connection: Connection) -> sqlite3.Connection:
+    found = connection.connection.driver_connection
+    assert isinstance(found, sqlite3.Connection)
+    return found
 
 
 class JournalRows:

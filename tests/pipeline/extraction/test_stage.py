@@ -16,11 +16,11 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from sqlalchemy import Engine, insert, make_url, select
+from sqlalchemy import Engine, insert, select
 from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import PipelineSettings, Settings
-from metaharvest.database.engine import open_url, upgrade, writers
+from metaharvest.database.engine import writers
 from metaharvest.database.models import Base
 from metaharvest.database.pipeline_models import OutputFile, OutputReference, OutputText
 from metaharvest.errors import MetaharvestError
@@ -31,6 +31,7 @@ from metaharvest.pipeline.extraction import services
 from metaharvest.pipeline.extraction.stage import STAGE
 from metaharvest.pipeline.full_text.store import FolderStore
 from metaharvest.pipeline.stage import Context, Document, Result, StepState
+from support.databases import open_sqlite_file
 from support.http_server import Asking, HttpServer
 from support.pdf_files import encrypted, pdf_of_text
 from support.waiting import wait_until
@@ -55,8 +56,7 @@ class Installation:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.engine: Engine = open_url(make_url(f"sqlite:///{folder}/test.db"))
-        upgrade(self.engine)
+        self.engine: Engine = open_sqlite_file(folder / "test.db")
         self.settings = Settings(folder=folder)
         self.files = FolderStore(folder / "pipeline" / "files")
 
