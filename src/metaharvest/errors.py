@@ -32,6 +32,9 @@ sentence, or a few, for the person who can do something about it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from metaharvest.model import Finding
 
 
@@ -197,3 +200,20 @@ class TransformError(HarvestError):
 
 class TargetError(HarvestError):
     """The target refused a document, or did not answer."""
+
+
+@contextmanager
+def library_errors(extra: str, use: str, *modules: str) -> Iterator[None]:
+    """Imports libraries of an extra. Raises MetaharvestError if one of the modules is not installed.
+
+    `use` ends the sentence, such as `serve needs`.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in modules:
+            raise
+        raise MetaharvestError(
+            f"The library {error.name} is not installed, which {use}. "
+            f"Install it with `pip install 'metaharvest[{extra}]'`."
+        ) from error

@@ -138,7 +138,7 @@ def _where(session: Session, wanted: LogFilter) -> str:
 
 def _lines(entry: LogEntry) -> Iterable[str]:
     site = f"{one_line(entry.site)}: " if entry.site else ""
-    message = one_line(_message(entry), 2000)
+    message = one_line(entry.own_message, 2000)
     yield f"{entry.logged_at:%Y-%m-%d %H:%M:%S}  {entry.level:<7}  {entry.operation:<26}  {site}{message}"
     for finding in entry.findings:
         line = "" if finding.line is None else f", line {finding.line}"
@@ -148,15 +148,6 @@ def _lines(entry: LogEntry) -> Iterable[str]:
             yield f"{'':23}{one_line(finding.excerpt)}"
         if finding.remedy:
             yield f"{'':23}What to do: {one_line(finding.remedy, 2000)}"
-
-
-def _message(entry: LogEntry) -> str:
-    """The row's message, without the text of the findings below it."""
-    message = entry.message
-    for finding in entry.findings:
-        if len(finding.message) < len(message):
-            message = message.removesuffix(finding.message).rstrip()
-    return message
 
 
 def _write_documents(session: Session, wanted: LogFilter, unchanged: bool) -> None:

@@ -8,7 +8,7 @@ import click
 
 from metaharvest.cli.invocation import Invocation
 from metaharvest.cli.json_lines import print_note
-from metaharvest.errors import MetaharvestError
+from metaharvest.errors import library_errors
 
 if TYPE_CHECKING:
     from metaharvest.services.harvester import Harvester
@@ -47,15 +47,8 @@ def serve_until_signal(harvester: Harvester, host: str, port: int, *, with_conso
 
 def require_libraries() -> None:
     """Raises MetaharvestError if a library of serve is missing."""
-    try:
+    with library_errors("web", "serve needs", "python_multipart", "starlette", "uvicorn"):
         import metaharvest.web.server  # noqa: F401
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("python_multipart", "starlette", "uvicorn"):
-            raise
-        raise MetaharvestError(
-            f"The library {error.name} is not installed, which serve needs. "
-            "Install it with `pip install 'metaharvest[web]'`."
-        ) from error
 
 
 def _print_addresses(served: Served) -> None:

@@ -100,10 +100,7 @@ def search_documents(
     Raises MetaharvestError for an unknown site.
     """
     words = words.strip()[:_LONGEST]
-    today = as_of(session, today)
-    if wanted.site is not None:
-        number = site_number(session, wanted.site)
-        site_ids = {number} if site_ids is None else {number} & set(site_ids)
+    today, site_ids = as_of(session, today), _sites(session, wanted, site_ids)
     conditions = [*conditions_of(wanted, today)]
     if wanted.rule is not None:
         conditions.append(_has_problem(wanted.rule))
@@ -154,10 +151,7 @@ def documents_with_rule(
     The documents of a site on one page are in their order. Each has only the findings of the rule. Raises
     MetaharvestError for an unknown site.
     """
-    today = as_of(session, today)
-    if wanted.site is not None:
-        number = site_number(session, wanted.site)
-        site_ids = {number} if site_ids is None else {number} & set(site_ids)
+    today, site_ids = as_of(session, today), _sites(session, wanted, site_ids)
     problem = SiteProblem
     place = (problem.site_schedule_id, problem.document_id)
     conditions = [problem.state == OPEN, problem.rule == wanted.rule, problem.document_id.is_not(None)]
@@ -192,15 +186,21 @@ def count_with_rule(
 
     Raises as it does.
     """
-    if wanted.site is not None:
-        number = site_number(session, wanted.site)
-        site_ids = {number} if site_ids is None else {number} & set(site_ids)
+    site_ids = _sites(session, wanted, site_ids)
     conditions = [_PROBLEM.state == OPEN, _PROBLEM.rule == wanted.rule, _PROBLEM.document_id.is_not(None)]
     if site_ids is not None:
         conditions.append(_PROBLEM.site_schedule_id.in_(site_ids))
     same = and_(_ledger.site_schedule_id == _PROBLEM.site_schedule_id, _ledger.document_id == _PROBLEM.document_id)
     query = select(_PROBLEM.site_schedule_id, _PROBLEM.document_id).join(_ledger, same).distinct()
     return count_rows(session, query.where(*conditions, *conditions_of(wanted, as_of(session, today))))
+
+
+def _sites(session: Session, wanted: DocumentFilter, site_ids: Collection[int] | None) -> Collection[int] | None:
+    """The site of the filter, if it is one of these; without one, all of these."""
+    if wanted.site is None:
+        return site_ids
+    number = site_number(session, wanted.site)
+    return {number} if site_ids is None else {number} & set(site_ids)
 
 
 def _has_problem(rule: str) -> ColumnElement[bool]:

@@ -126,6 +126,15 @@ class LogEntry:
         """Document id and revision as people write them."""
         return docid(self.document_id, self.revision)
 
+    @property
+    def own_message(self) -> str:
+        """The message without the texts of the findings below it."""
+        message = self.message
+        for finding in self.findings:
+            if len(finding.message) < len(message):
+                message = message.removesuffix(finding.message).rstrip()
+        return message
+
 
 def log_scope(session: Session, wanted: LogFilter) -> LogScope:
     """The run, or the site run, that the filter names, if it does. Raises MetaharvestError for unknown ones.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from metaharvest.errors import MetaharvestError
+from metaharvest.errors import MetaharvestError, library_errors
 from metaharvest.monitoring import broker
 from metaharvest.services.harvester import Harvester
 from metaharvest.services.jobs import require_broker
@@ -28,15 +28,10 @@ def application(harvester: Harvester) -> Celery:
     """The Celery application for the broker in the settings. Raises SettingsError, MetaharvestError."""
     require_broker(harvester)
     address = broker.address_of(harvester.settings)
-    try:
+    with library_errors("workers", "workers need", "amqp", "billiard", "celery", "kombu", "vine"):
         from celery import Celery
         from kombu.common import Broadcast
         from kombu.entity import Exchange, Queue
-    except ModuleNotFoundError as error:
-        raise MetaharvestError(
-            f"The library {error.name} is not installed, which workers need. "
-            "Install it with `pip install 'metaharvest[workers]'`."
-        ) from error
     # A lost message costs nothing, and an acknowledgement that cannot be sent is a traceback in the log.
     wake_queue: Any = Broadcast(_WAKE_QUEUE, no_ack=True)  # type: ignore[no-untyped-call]
     tick_exchange = Exchange(_TICK_QUEUE)  # type: ignore[no-untyped-call]

@@ -11,7 +11,6 @@ _LONGEST = 4_000
 """Characters of a statement that are read."""
 
 _KINDS = ("by", "by-sa", "by-nc", "by-nd", "by-nc-sa", "by-nc-nd")
-_NEWEST = "4.0"
 
 _CC_URL = re.compile(
     r"creativecommons\.org/licen[cs]es/(by(?:-nc)?(?:-(?:nd|sa))?|by-(?:nd|sa)-nc|nc(?:-(?:nd|sa))?|nd|sa)"

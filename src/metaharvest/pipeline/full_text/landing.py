@@ -29,7 +29,6 @@ PAGE_BYTES = 2_000_000
 _MOST_ELEMENTS = 50_000
 _MOST_JSON = 200_000
 _MOST_LINKS = 500
-_TEXT_TYPES = ("", "application/pdf", "application/xml", "text/xml", "application/jats+xml", "text/plain")
 _HTML_TYPES = ("text/html", "application/xhtml+xml")
 _PDF_META = (
     "citation_pdf_url",

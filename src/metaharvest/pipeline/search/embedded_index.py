@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from metaharvest.errors import IndexUnavailable, MetaharvestError
+from metaharvest.errors import IndexUnavailable, library_errors
 from metaharvest.model.actions import todo
 from metaharvest.pipeline.search.contract import (
     FACET_VALUES,
@@ -50,15 +50,8 @@ _BASIC = "basic"
 
 def library() -> Any:
     """The module tantivy. Raises MetaharvestError if it is not installed."""
-    try:
+    with library_errors("pipeline", "the search needs", "tantivy"):
         import tantivy
-    except ModuleNotFoundError as error:
-        if error.name != "tantivy":
-            raise
-        raise MetaharvestError(
-            "The library tantivy is not installed, which the search needs. "
-            "Install it with `pip install 'metaharvest[pipeline]'`."
-        ) from error
     return tantivy
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from metaharvest.errors import IndexUnavailable, MetaharvestError, NoIndex
+from metaharvest.errors import IndexUnavailable, NoIndex, library_errors
 from metaharvest.pipeline.search.contract import (
     FACET_VALUES,
     FACETS,
@@ -68,15 +68,8 @@ MAPPING: Mapping[str, Any] = {
 
 def client_of(url: str) -> OpenSearch:
     """A client of the server at this URL, for several threads. Raises MetaharvestError without the library."""
-    try:
+    with library_errors("opensearch", "the search needs", "opensearchpy"):
         from opensearchpy import OpenSearch
-    except ModuleNotFoundError as error:
-        if error.name != "opensearchpy":
-            raise
-        raise MetaharvestError(
-            "The library opensearch-py is not installed, which the search needs. "
-            "Install it with `pip install 'metaharvest[opensearch]'`."
-        ) from error
     # The client logs each failed request with a traceback; server_errors() has a sentence for it.
     logging.getLogger("opensearch").setLevel(logging.CRITICAL)
     return OpenSearch(hosts=[url], timeout=_SECONDS, max_retries=2, retry_on_timeout=True)

@@ -42,15 +42,6 @@ def send(visit: Visit) -> Response:
     return visit.stream(tables.log_table(visit.harvester, wanted), "log.csv", "text/csv; charset=utf-8")
 
 
-def message_of(entry: LogEntry) -> str:
-    """The message of a row, without the text of the findings below it."""
-    message = entry.message
-    for finding in entry.findings:
-        if len(finding.message) < len(message):
-            message = message.removesuffix(finding.message).rstrip()
-    return message
-
-
 def _page(
     visit: Visit, entries: list[LogEntry], next_page: str, error: str = "", *, run_id: int | None = None
 ) -> Response:
@@ -58,7 +49,7 @@ def _page(
     return visit.render(
         "log.html",
         422 if error else 200,
-        entries=[(entry, message_of(entry)) for entry in entries],
+        entries=[(entry, entry.own_message) for entry in entries],
         error=error,
         filters={**given, "run": given["run"] or run_id or ""},
         levels=LOG_LEVELS,
