@@ -13,8 +13,8 @@ import click
 from metaharvest.cli.printing import print_line
 from metaharvest.cli.tables import print_table
 from metaharvest.model import Finding, ListedDocument
+from metaharvest.model.mappings import picked
 from metaharvest.publishing.revisions import Change
-from metaharvest.queries.json_keys import picked
 from metaharvest.text import one_line, shown_url
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from metaharvest.cli.invocation import ROWS
 from metaharvest.cli.list_printing import print_findings
 from metaharvest.cli.oai_asking import BASE_URL, PREFIX, SET, Question, asks_repository, oai_finding
 from metaharvest.cli.printing import print_fields, print_json, print_line
+from metaharvest.model.mappings import picked
 from metaharvest.text import shown_url
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ def validate(question: Question, pages: int | None) -> int:
     return 1 if rehearsal.has_errors else 0
 
 
+_NUMBERS = "pages records records_deleted=deleted records_not_had=bad complete_list_size=announced is_whole"
+
+
 def _mapping(base_url: str, prefix: str, rehearsal: RehearsedList) -> dict[str, Any]:
     identity = rehearsal.inspection.identity
     return {
@@ -49,12 +53,7 @@ def _mapping(base_url: str, prefix: str, rehearsal: RehearsedList) -> dict[str, 
         "repository_name": identity.name,
         "protocol_version": identity.version,
         "prefix": prefix,
-        "pages": rehearsal.pages,
-        "records": rehearsal.records,
-        "records_deleted": rehearsal.deleted,
-        "records_not_had": rehearsal.bad,
-        "complete_list_size": rehearsal.announced,
-        "is_whole": rehearsal.is_whole,
+        **picked(rehearsal, _NUMBERS),
         "namespaces": [{"namespace": name, "records": number} for name, number in rehearsal.types.most_common()],
         "findings": [oai_finding(finding) for finding in rehearsal.findings],
         "left_out": [{"rule": rule, "findings_left_out": number} for rule, number in rehearsal.left_out.items()],

@@ -11,6 +11,7 @@ import click
 
 from metaharvest.cli.invocation import Invocation
 from metaharvest.cli.printing import print_json
+from metaharvest.model.mappings import picked
 from metaharvest.text import counted, one_line
 
 if TYPE_CHECKING:
@@ -134,17 +135,6 @@ def _log_lines(log: ImportedLog, start: str) -> Iterable[str]:
 
 
 def _as_mapping(done: MetacatImport, dry_run: bool) -> dict[str, Any]:
-    rows = [
-        {
-            "row": row.place,
-            "site_schedule_id": row.schedule_id,
-            "verdict": row.verdict.value,
-            "site": row.site or None,
-            "list_url": row.list_url,
-            "changes": row.changes,
-            "reasons": row.reasons,
-            "to_do": row.to_do,
-        }
-        for row in done.rows
-    ]
+    keys = "row=place site_schedule_id=schedule_id verdict=verdict.value site list_url changes reasons to_do"
+    rows = [picked(row, keys) | {"site": row.site or None} for row in done.rows]
     return {"dry_run": dry_run, "rows": rows, "totals": done.totals, "log": done.log and done.log.as_mapping}

@@ -12,7 +12,7 @@ import click
 from metaharvest.cli.invocation import ROWS, Invocation
 from metaharvest.cli.printing import print_fields, print_json, print_line
 from metaharvest.cli.signals import stop_on_signal
-from metaharvest.queries.json_keys import picked
+from metaharvest.model.mappings import picked
 from metaharvest.services.exit_codes import ExitCode
 from metaharvest.text import clean, counted
 

@@ -6,8 +6,9 @@ from dataclasses import fields, is_dataclass
 from datetime import date
 from decimal import Decimal
 from functools import cache
-from operator import attrgetter
 from typing import Any
+
+from metaharvest.model.mappings import picked
 
 _FINDING = "level rule error_message=message remedy line_number=line column_number=column xpath excerpt"
 _SITE_RUN = (
@@ -59,11 +60,6 @@ def as_mapping(row: Any) -> dict[str, Any]:
     return picked(row, _keys(row.__class__))
 
 
-def picked(row: object, keys: str) -> dict[str, Any]:
-    """Values of an object by these keys, each as `key=value` if the value has another name, as in `role=role.word`."""
-    return {key: value(row) for key, value in _getters(keys)}
-
-
 def as_json(value: object) -> object:
     """A value of a type that JSON lacks. A sum, which is a Decimal on some databases, stays a number."""
     if is_dataclass(value):
@@ -77,9 +73,3 @@ def as_json(value: object) -> object:
 def _keys(model: Any) -> str:
     """The keys of this read model. Raises TypeError if it is no dataclass."""
     return _KEYS.get(model.__name__) or " ".join(field.name for field in fields(model))
-
-
-@cache
-def _getters(keys: str) -> tuple[tuple[str, attrgetter[Any]], ...]:
-    parts = (key.partition("=") for key in keys.split())
-    return tuple((key, attrgetter(name or key)) for key, _, name in parts)

@@ -20,10 +20,10 @@ from metaharvest.database.models import HarvestRun, HarvestSiteRun, HarvestSiteS
 from metaharvest.errors import NotTaken, RequestError
 from metaharvest.model import RunStatus, SiteRunStatus
 from metaharvest.model.actions import todo
+from metaharvest.model.mappings import picked
 from metaharvest.pipeline import feed
 from metaharvest.pipeline.search.removals import INDEX_FEED
 from metaharvest.pipeline.steps import FEED
-from metaharvest.queries.json_keys import picked
 from metaharvest.queries.public_sites import hidden_by
 from metaharvest.text import one_line
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from sqlalchemy.orm import Session
 
 from metaharvest.model import Unit
-from metaharvest.queries.json_keys import as_mapping, picked
+from metaharvest.model.mappings import picked
+from metaharvest.queries.json_keys import as_mapping
 from metaharvest.queries.runs import RunRecord, RunSummary, with_trends
 from metaharvest.queries.sites import RegisteredSite
 from metaharvest.reports.phrasing import duration, frequency

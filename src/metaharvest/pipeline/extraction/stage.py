@@ -22,6 +22,7 @@ from metaharvest.database.pipeline_models import OutputFile, OutputReference, Ou
 from metaharvest.database.rows import insert_rows
 from metaharvest.errors import MetaharvestError
 from metaharvest.model.actions import todo
+from metaharvest.model.mappings import picked
 from metaharvest.model.outputs import Output
 from metaharvest.pipeline import leftovers
 from metaharvest.pipeline.extraction import files, grobid, lookups, references
@@ -289,16 +290,8 @@ def store(session: Session, results: Sequence[Result], now: datetime) -> None:
 
 
 def _text_row(number: int, value: Extracted) -> dict[str, object]:
-    return {
-        "catalogue_document_id": number,
-        "version": VERSION,
-        "file_sha256": value.file_sha256,
-        "text_sha256": value.text_sha256,
-        "characters": value.characters,
-        "pages": value.pages,
-        "language": value.language.code,
-        "language_score": value.language.score,
-    }
+    keys = "file_sha256 text_sha256 characters pages language=language.code language_score=language.score"
+    return {"catalogue_document_id": number, "version": VERSION, **picked(value, keys)}
 
 
 def _reference_rows(number: int, value: Extracted) -> Iterator[dict[str, object]]:

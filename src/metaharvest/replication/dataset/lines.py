@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape, quoteattr
 from lxml import etree
 
 from metaharvest.catalogue.changed_documents import ChangedDocument
-from metaharvest.queries.json_keys import picked
+from metaharvest.model.mappings import picked
 from metaharvest.replication.dataset.texts import SharedText
 from metaharvest.text import only_xml
 

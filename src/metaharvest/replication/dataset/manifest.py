@@ -6,8 +6,11 @@ import json
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
+from metaharvest.model.mappings import picked
+
 FORMAT_VERSION = 1
 """The version of the files and of the manifest; programs that read them may rely on it."""
+_NUMBERS = "format documents_per_file with_texts since first_change_seq last_change_seq documents deleted texts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +83,7 @@ def as_json(manifest: Manifest) -> bytes:
     """The manifest as a JSON document."""
     value = {
         "format_version": FORMAT_VERSION,
-        "format": manifest.format,
-        "documents_per_file": manifest.documents_per_file,
-        "with_texts": manifest.with_texts,
-        "since": manifest.since,
-        "first_change_seq": manifest.first_change_seq,
-        "last_change_seq": manifest.last_change_seq,
-        "documents": manifest.documents,
-        "deleted": manifest.deleted,
-        "texts": manifest.texts,
+        **picked(manifest, _NUMBERS),
         "created_at": manifest.created_at and manifest.created_at.isoformat(),
         "files": [asdict(each) for each in manifest.files],
     }

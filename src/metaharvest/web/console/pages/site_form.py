@@ -13,6 +13,7 @@ from typing import TypeVar
 from metaharvest.config.field_types import check_network
 from metaharvest.errors import RequestError
 from metaharvest.model import Deletions, FullText, Level, ListMethod, Notify, Unit, ValidationLevel
+from metaharvest.model.mappings import picked
 from metaharvest.queries.sites import RegisteredSite
 from metaharvest.services.sites import SiteValues, check_group
 from metaharvest.web.console.forms import Form
@@ -69,6 +70,10 @@ FIELDS = (
     Field("ldap_name", "Login at the target", "Network and login"),
     Field("ldap_password", "Place of its password", "Network and login", hint="A reference, such as env:NAME."),
 )
+_SAME = (
+    "name=site list_url every unit next_harvest notify enabled public ca_file validation filters normalize deletions "
+    "max_loss ldap_name=ldapdn ldap_password=ldappwd"
+)
 _OAI = ("prefix", "set_spec", "begin", "until", "method", "full_every", "post", "origin")
 
 
@@ -79,40 +84,16 @@ def fields_of(site: RegisteredSite) -> tuple[Field, ...]:
 
 def texts_of(site: RegisteredSite) -> dict[str, str]:
     """The values of a site as the texts of its form."""
-    texts = {
-        "name": site.site,
-        "list_url": site.list_url,
+    texts = picked(site, _SAME) | {
         "contacts": ", ".join(site.contacts),
-        "every": site.every,
-        "unit": site.unit,
-        "next_harvest": site.next_harvest,
-        "notify": site.notify,
-        "enabled": site.enabled,
-        "public": site.public,
         "groups": ", ".join(site.groups),
         "package_id_mismatch": site.package_id_mismatch or AS_SETTINGS,
         "allow_networks": ", ".join(site.allow_networks),
-        "ca_file": site.ca_file,
-        "validation": site.validation,
-        "filters": site.filters,
-        "normalize": site.normalize,
-        "deletions": site.deletions,
-        "max_loss": site.max_loss,
         "full_text": site.full_text or AS_SETTINGS,
-        "ldap_name": site.ldapdn,
-        "ldap_password": site.ldappwd,
     }
     if (oai := site.oai) is not None:
-        texts |= {
-            "prefix": oai.prefix,
-            "set_spec": next(iter(oai.sets), None),
-            "begin": oai.begin,
-            "until": oai.until,
-            "method": oai.method,
-            "full_every": oai.full_every,
-            "post": oai.post,
-            "origin": oai.origin,
-        }
+        texts |= picked(oai, "prefix begin until method full_every post origin")
+        texts["set_spec"] = next(iter(oai.sets), None)
     return {name: _text(value) for name, value in texts.items()}
 
 
