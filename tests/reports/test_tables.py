@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from metaharvest import reports
 from metaharvest.database.models import HarvestLog
 from metaharvest.model import Finding, Level, OutcomeKind
+from metaharvest.reports.tables import least_documents_size
 from support.databases import on_one_database
 from support.journal_rows import NOW, TODAY, JournalRows
 
@@ -56,6 +57,19 @@ def test_the_documents_table_has_a_row_for_every_finding(session: Session, rows:
     assert (first["failing_since"], first["attempts"]) == ("2026-11-20", "2")
     assert first["message"] == "The element 'creator' is missing."
     assert table[2]["seconds"] == "1.500"
+
+
+def test_the_least_size_of_the_documents_table_is_at_most_its_size(session: Session, rows: JournalRows) -> None:
+    run = rows.run()
+    site_run = rows.site_run(run, rows.site("alder-creek"))
+    for number in range(9):
+        rows.document(run, site_run, f"alder.{number}", 1, OutcomeKind.INSERTED, warnings=(DOUBTFUL,) * (number % 2))
+    rows.document(run, site_run, "alder.1", 1, OutcomeKind.DUPLICATE)
+    rows.log(run, "ValidateHarvestListError", "x", site_run, (BROKEN,))
+
+    size = len("".join(reports.documents_csv(session, site_run.site_run_id)).encode())
+
+    assert size / 4 < least_documents_size(session, site_run.site_run_id) <= size
 
 
 def test_unchanged_documents_are_added_where_asked_for(session: Session, rows: JournalRows) -> None:

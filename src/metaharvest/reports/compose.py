@@ -32,7 +32,7 @@ from metaharvest.reports.site_view import (
     TableNote,
     site_view,
 )
-from metaharvest.reports.tables import attachment_of, documents_csv, least_log_size, log_csv
+from metaharvest.reports.tables import attachment_of, documents_csv, least_documents_size, least_log_size, log_csv
 from metaharvest.sites.registry import read_site
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.text import one_line
@@ -89,7 +89,8 @@ def _site_report(
         chunks = documents_csv(session, number, for_contacts=True)
         left_out = f"The administrators can send it to you: it is the table of site run {number}."
         without = TableNote(left_out, "in the table that the administrators can send to you")
-        attachment, note = _table(chunks, name, content, without, context.settings)
+        least = least_documents_size(session, number)
+        attachment, note = _table(chunks, name, content, without, context.settings, least)
         view = replace(view, table=note)
     return _report("site", number, (*_seed(run), site_run.started_at), view, attachment, context)
 

@@ -76,6 +76,10 @@ _MAX_CELL = 32_000
 _LEAST_OF_A_ROW = len("2026-11-24 03:00:00") + len("2026-11-24") + len(LOG_COLUMNS) - 1 + len("\r\n")
 """Bytes of a row of the log that has no text at all: its time, its day, the commas, and its end."""
 
+_LEAST_OF_A_DOCUMENT = len(DOCUMENT_COLUMNS) - 1 + len("\r\n")
+_IS_IN_TABLE = _log.outcome != OutcomeKind.UNCHANGED.value
+"""True for the log row of a document with an outcome that is not merely unchanged."""
+
 
 def documents_csv(
     session: Session, site_run_id: int, *, unchanged: bool = False, for_contacts: bool = False
@@ -102,6 +106,14 @@ def least_log_size(session: Session, run_id: int) -> int:
     lengths = (func.coalesce(func.length(text), 0) for text in texts)
     query = select(func.sum(sum(lengths, literal(_LEAST_OF_A_ROW)))).where(_log.run_id == run_id)
     return int(session.scalar(query) or 0)
+
+
+def least_documents_size(session: Session, site_run_id: int) -> int:
+    """The least length of documents_csv() in bytes: to sort the rows of 100,000 documents takes 40 MB of memory."""
+    texts = (_log.document_id, _log.document_id, _log.document_url, _log.outcome)  # the docid has the document id, too
+    lengths = (func.coalesce(func.length(text), 0) for text in texts)
+    query = select(func.sum(sum(lengths, literal(_LEAST_OF_A_DOCUMENT))))
+    return int(session.scalar(query.where(_log.site_run_id == site_run_id, _IS_IN_TABLE)) or 0)
 
 
 def selected_log_csv(
@@ -211,7 +223,7 @@ def _document_rows(session: Session, site_run_id: int) -> Iterator[Sequence[obje
         # The failing entry is the first one, not its duplicate.
         func.coalesce(log.outcome, "") != OutcomeKind.DUPLICATE.value,
     )
-    condition = or_(log.outcome != OutcomeKind.UNCHANGED.value, detail.detail_log_id.is_not(None))
+    condition = or_(_IS_IN_TABLE, detail.detail_log_id.is_not(None))
     query = (
         select(*_LOG, *_DETAIL, *_FINDING, ledger.failing_since, ledger.attempts, ledger.title)
         .select_from(log)
