@@ -36,6 +36,7 @@ _LISTED = (
     .where(DOCUMENTS.c.document_id.in_(bindparam("documents", expanding=True)))
 )
 _TOMBSTONES = Base.metadata.tables[DocumentTombstone.__tablename__]
+_ANY_TOMBSTONE = select(_TOMBSTONES.c.document_id).limit(1)
 _OF_TOMBSTONES = select(_TOMBSTONES.c.document_id, _TOMBSTONES.c.revision).where(
     _TOMBSTONES.c.document_id.in_(bindparam("documents", expanding=True))
 )
@@ -131,8 +132,10 @@ def erase(session: Session, document_id: str) -> int:
 
 def used_up(session: Session, document_ids: Collection[str]) -> dict[str, int]:
     """The highest revision of each of these documents, if there is a tombstone for it."""
-    wanted = set(document_ids)
-    rows = session.connection().execute(_OF_TOMBSTONES, {"documents": list(wanted)})
+    wanted, connection = set(document_ids), session.connection()
+    if connection.execute(_ANY_TOMBSTONE).first() is None:
+        return {}
+    rows = connection.execute(_OF_TOMBSTONES, {"documents": list(wanted)})
     # Compared here too: MariaDB ignores spaces at the end.
     return {document_id: revision for document_id, revision in rows if document_id in wanted}
 

@@ -312,7 +312,10 @@ def _set_pragma(cursor: Any, pragma: str) -> None:
 def _begin_sqlite(connection: Connection) -> None:
     begin = connection.get_execution_options().get("sqlite_begin", "BEGIN")
     # The changes since a savepoint would go into a temporary file: writing must not need room in two places.
-    connection.exec_driver_sql(f"PRAGMA temp_store={'FILE' if begin == 'BEGIN' else 'MEMORY'}")
+    place = "FILE" if begin == "BEGIN" else "MEMORY"
+    if connection.info.get("temp_store") != place:
+        connection.exec_driver_sql(f"PRAGMA temp_store={place}")
+        connection.info["temp_store"] = place
     connection.exec_driver_sql(begin)
 
 

@@ -356,14 +356,14 @@ class SiteDocuments:
 
 def outcome_of_verdict(intent: Intent, fetched: FetchedDocument, verdict: Verdict) -> tuple[Outcome, FetchedDocument]:
     """The outcome of a checked document, and the document as it goes into the target."""
-    size, received = len(fetched.content), fetched.sha256
+    size, received, is_acceptable = len(fetched.content), fetched.sha256, verdict.acceptable
     if verdict.content is not None:
         fetched = normalized(fetched, verdict.content)
-    kind = wanted(intent) if verdict.acceptable else OutcomeKind.INVALID
+    kind = wanted(intent) if is_acceptable else OutcomeKind.INVALID
     findings = (*intent.findings, *verdict.findings, *same_content(intent, fetched))
     if verdict.filtered is not None:
         kind, findings = OutcomeKind.FILTERED, (left_with_what_stays(verdict.filtered, intent), *intent.findings)
-    elif fetched.document.origin is not None and verdict.acceptable and intent.held_sha256 == fetched.sha256:
+    elif fetched.document.origin is not None and is_acceptable and intent.held_sha256 == fetched.sha256:
         return held_already(intent, fetched), fetched
     outcome = Outcome(
         fetched.document,

@@ -103,15 +103,12 @@ def write_log(session: Session, rows: Sequence[tuple[LogRow, Whose]], stamp: Sta
         {"site_schedule_id": about.site_schedule_id, "site_run_id": about.site_run_id, **row.columns()}
         for row, about in rows
     ]
+    if not any(row.findings for row, _ in rows):
+        insert_rows(session.connection(), _LOG, values, when)
+        return
     ids = insert_numbered(session.connection(), _LOG, values, when)
-    details = [
-        detail
-        for key, (row, about) in zip(ids, rows, strict=True)
-        if row.findings
-        for detail in row.details(key, about)
-    ]
-    if details:
-        insert_rows(session.connection(), _DETAILS, details)
+    details = [detail for key, (row, about) in zip(ids, rows, strict=True) for detail in row.details(key, about)]
+    insert_rows(session.connection(), _DETAILS, details)
 
 
 def outcome_rows(outcome: Outcome, is_kept: bool = True) -> list[LogRow]:
@@ -125,17 +122,18 @@ def outcome_rows(outcome: Outcome, is_kept: bool = True) -> list[LogRow]:
     came_with_list = document.origin is not None and outcome.seconds is None
     if outcome.size is not None and outcome.kind is not OutcomeKind.ACCESS_ERROR and not came_with_list:
         rows.append(LogRow("GetDocSuccess", f"{docid} was fetched: {outcome.size:,} bytes.", (), document))
-    warnings: tuple[Finding, ...] = ()
+    findings, warnings = outcome.findings, tuple[Finding, ...]()
     if outcome.size is not None and outcome.kind in _PASSED_CHECKS:
-        warnings = tuple(finding for finding in outcome.findings if not finding.is_error)
+        warnings = findings and tuple(finding for finding in findings if not finding.is_error)
         code = "ValidateDocWarning" if warnings else "ValidateDocSuccess"
         message = f"{docid} is valid{', but doubtful' if warnings else ''}."
         rows.append(LogRow(code, message, warnings, document))
     if outcome.unconfirmed:
         rows.append(LogRow("UploadUnconfirmed", f"It is not known whether {docid} arrived.", (), document))
-    early = (*warnings, *(finding for finding in outcome.findings if finding.rule == _SAID_BY_THE_OUTCOME))
-    rest = tuple(finding for finding in outcome.findings if finding not in early)
-    rows.append(LogRow(_code(outcome), _message(outcome, is_kept), rest, document, outcome))
+    if findings:
+        early = (*warnings, *(finding for finding in findings if finding.rule == _SAID_BY_THE_OUTCOME))
+        findings = tuple(finding for finding in findings if finding not in early)
+    rows.append(LogRow(_code(outcome), _message(outcome, is_kept), findings, document, outcome))
     return rows
 
 
