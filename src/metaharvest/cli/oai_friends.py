@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -11,10 +10,8 @@ from metaharvest.cli.invocation import NETWORKS, Invocation, usage_errors
 from metaharvest.cli.oai_asking import AS_JSON, PREFIX, repository_at
 from metaharvest.cli.printing import print_json, print_line
 from metaharvest.cli.tables import print_table
+from metaharvest.model import Network
 from metaharvest.text import one_line, shown_url
-
-if TYPE_CHECKING:
-    from metaharvest.model import Network
 
 
 @click.command("friends")

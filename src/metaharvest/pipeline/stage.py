@@ -14,18 +14,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.stage_documents import Document as Document
+from metaharvest.config.settings import Settings
 from metaharvest.database.engine import database_errors
 from metaharvest.model.stages import StageName as StageName
 from metaharvest.model.stages import StepState as StepState
-
-if TYPE_CHECKING:
-    from metaharvest.config.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import select
 
@@ -30,11 +30,9 @@ from metaharvest.model import Finding, RunStatus
 from metaharvest.model.actions import todo
 from metaharvest.model.jobs import JobKind, JobState
 from metaharvest.services import pipeline, public_flags
+from metaharvest.services.harvester import Harvester
 from metaharvest.services.runs import end_of_distributed_run
 from metaharvest.text import one_line
-
-if TYPE_CHECKING:
-    from metaharvest.services.harvester import Harvester
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+
+from sqlalchemy.orm import Session
 
 from metaharvest.database.dialects import is_raced, is_refused
 from metaharvest.errors import DatabaseError, MetaharvestError, RunLost
@@ -21,13 +22,9 @@ from metaharvest.jobs import claims, workers
 from metaharvest.jobs.claims import Claim, HeldClaims, Used
 from metaharvest.jobs.policy import GIVEN_UP, MOST_ATTEMPTS, assess, pause_after
 from metaharvest.model.jobs import Assessment, JobState, Step
+from metaharvest.services.harvester import Harvester
 from metaharvest.services.job_kinds import JobContext, kind_of
 from metaharvest.text import one_line
-
-if TYPE_CHECKING:
-    from sqlalchemy.orm import Session
-
-    from metaharvest.services.harvester import Harvester
 
 log = logging.getLogger(__name__)
 

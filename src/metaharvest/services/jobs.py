@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+
+from sqlalchemy.orm import Session
 
 from metaharvest.accounts.audit import Decision
 from metaharvest.database.models import Job
@@ -19,9 +20,6 @@ from metaharvest.queries.jobs import JobEventRecord, JobFilter, JobRecord, Worke
 from metaharvest.services import pipeline
 from metaharvest.services.harvester import Harvester
 from metaharvest.text import one_line
-
-if TYPE_CHECKING:
-    from sqlalchemy.orm import Session
 
 __all__ = ["JobFilter", "JobState"]
 

@@ -7,7 +7,8 @@ What a contact may not do alone becomes a request that waits for a steward.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from sqlalchemy.orm import Session
 
 from metaharvest.database.hashed_tokens import hash_of, new_token
 from metaharvest.errors import RequestError
@@ -18,17 +19,12 @@ from metaharvest.services import sites
 from metaharvest.services.harvester import Harvester
 from metaharvest.services.letters import DoorLetter
 from metaharvest.services.registrations import link, send_about
-from metaharvest.services.sites import Edited, SiteValues, url_values
+from metaharvest.services.sites import AnySite, Edited, SiteValues, url_values
 from metaharvest.sites import page_link
 from metaharvest.sites.registrations import policy, store
 from metaharvest.sites.registrations.policy import Kind, State
 from metaharvest.sites.registrations.store import Registration
 from metaharvest.sites.registry import find_site, read_site
-
-if TYPE_CHECKING:
-    from sqlalchemy.orm import Session
-
-    from metaharvest.services.sites import AnySite
 
 ADDRESS_PAGE = "/console/my-site/address/"
 """The page that confirms a new address; the token follows."""

@@ -13,8 +13,10 @@ from __future__ import annotations
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import BinaryIO, cast
 from urllib.parse import quote
+
+from sqlalchemy.orm import Session
 
 from metaharvest.accounts.audit import Decision
 from metaharvest.database.hashed_tokens import hash_of, new_token
@@ -27,7 +29,7 @@ from metaharvest.reports.phrasing import frequency
 from metaharvest.services import sites, trials
 from metaharvest.services.harvester import Harvester
 from metaharvest.services.letters import DoorLetter, send
-from metaharvest.services.sites import RepositoryAnswer, SiteValues
+from metaharvest.services.sites import AnySite, RepositoryAnswer, SiteValues
 from metaharvest.services.trials import TrialReport
 from metaharvest.sites.duplicates import same_source
 from metaharvest.sites.options import options_text
@@ -38,11 +40,6 @@ from metaharvest.sites.registry import find_site, new_site, read_site, read_site
 from metaharvest.sites.rows import HARVEST_LIST, OAI
 from metaharvest.sources.base import TimeBudget
 from metaharvest.text import one_line
-
-if TYPE_CHECKING:
-    from sqlalchemy.orm import Session
-
-    from metaharvest.services.sites import AnySite
 
 __all__ = ["HARVEST_LIST", "Kind", "Proof", "Registration", "State"]
 

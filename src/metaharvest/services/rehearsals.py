@@ -10,18 +10,15 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from metaharvest.errors import MetaharvestError, RequestError
 from metaharvest.harvest.context import Progress
 from metaharvest.harvest.deadlines import stopped_after
 from metaharvest.model.requests import LivePhase
 from metaharvest.queries.runs import RunFinding, SiteRunRecord, findings_of
+from metaharvest.services.harvester import DryRun, Harvester
 from metaharvest.services.reports import site_report
 from metaharvest.sites.registry import find_site
-
-if TYPE_CHECKING:
-    from metaharvest.services.harvester import DryRun, Harvester
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from metaharvest.errors import RequestError
 from metaharvest.harvest.deadlines import stopped_after
@@ -16,14 +15,12 @@ from metaharvest.model import Finding, Level
 from metaharvest.rehearsal import check, trial
 from metaharvest.rehearsal.check import CheckOptions, GivenRun
 from metaharvest.rehearsal.input.arguments import GivenList
+from metaharvest.rehearsal.results import CheckedDocument
 from metaharvest.reports.findings import title_of
 from metaharvest.reports.source_lines import source_line
 from metaharvest.services.check_report import CheckReport
 from metaharvest.services.harvester import Checked, Harvester
 from metaharvest.text import counted, one_line, shown_url
-
-if TYPE_CHECKING:
-    from metaharvest.rehearsal.results import CheckedDocument
 
 MOST_FINDINGS = 200
 SECONDS = 25.0

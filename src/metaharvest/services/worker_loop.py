@@ -15,9 +15,9 @@ import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 from sqlalchemy import update
+from sqlalchemy.orm import Session
 
 from metaharvest import __version__
 from metaharvest.config.kinds import JOBS
@@ -34,13 +34,9 @@ from metaharvest.journal.workers_journal import RunOfWorkers
 from metaharvest.model import RunStatus
 from metaharvest.model.jobs import JobKind, JobState, Step
 from metaharvest.services import pipeline
+from metaharvest.services.harvester import Harvester
 from metaharvest.services.job_kinds import JobContext
 from metaharvest.services.job_life import Performed, give_back, live
-
-if TYPE_CHECKING:
-    from sqlalchemy.orm import Session
-
-    from metaharvest.services.harvester import Harvester
 
 log = logging.getLogger(__name__)
 

@@ -10,13 +10,10 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from types import ModuleType
 
 from metaharvest.pipeline.duplicates.facts import Facts, Name
 from metaharvest.pipeline.duplicates.titles import Title, spelt
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 LEAST_SCORE = 85
 """Titles below this score of 100 do not agree: measured on the labelled pairs of DBLP-ACM."""

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
-from typing import TYPE_CHECKING
 
+from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from metaharvest.errors import RequestError
@@ -32,9 +32,6 @@ from metaharvest.services.documents import WithdrawalRequest, Withdrawn, stored_
 from metaharvest.text import counted, one_line, whole_number
 from metaharvest.web.console.record_text import difference, record_text
 from metaharvest.web.console.visit import NotFound, Visit
-
-if TYPE_CHECKING:
-    from sqlalchemy.orm import Session
 
 _MOST_MAILS = 50
 _MOST_DECISIONS = 50

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from metaharvest.errors import RequestError
@@ -34,9 +34,6 @@ from metaharvest.services.documents import record_ids
 from metaharvest.services.tables import listed_documents_table
 from metaharvest.text import one_line, whole_number
 from metaharvest.web.console.visit import NotFound, Visit
-
-if TYPE_CHECKING:
-    from sqlalchemy.orm import Session
 
 _ON_A_PAGE = 50
 _NO_SITE = "There is no site of this name, or you are not one of its contacts."
