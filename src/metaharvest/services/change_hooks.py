@@ -10,10 +10,10 @@ import json
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.changed_documents import ChangedDocument, changed_documents, last_change
 from metaharvest.database.models import HarvestRun, HarvestSiteRun, HarvestSiteSchedule, SiteCheckpoint
@@ -25,12 +25,8 @@ from metaharvest.pipeline import feed
 from metaharvest.pipeline.search.removals import INDEX_FEED
 from metaharvest.pipeline.steps import FEED
 from metaharvest.queries.public_sites import hidden_by
+from metaharvest.services.harvester import Harvester
 from metaharvest.text import one_line
-
-if TYPE_CHECKING:
-    from sqlalchemy.orm import Session
-
-    from metaharvest.services.harvester import Harvester
 
 Send = Callable[[str], None]
 """Delivers a batch: a JSON object a line. Raises NotTaken if the receiver did not take it."""

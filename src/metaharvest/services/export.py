@@ -8,7 +8,8 @@ from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+
+from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.selection import Hidden
 from metaharvest.errors import RequestError
@@ -28,13 +29,9 @@ from metaharvest.replication.dataset.manifest import Manifest
 from metaharvest.replication.dataset.texts import Texts
 from metaharvest.reports import workbook
 from metaharvest.reports.workbook import Sheet
+from metaharvest.services.harvester import Harvester
 
 __all__ = ["DatasetRequest", "Manifest"]
-
-if TYPE_CHECKING:
-    from sqlalchemy.orm import Session
-
-    from metaharvest.services.harvester import Harvester
 
 _SITES = (
     "state", "groups", "source_kind", "list_url", "contacts", "every", "unit", "notify", "enabled",

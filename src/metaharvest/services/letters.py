@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from metaharvest.errors import RequestError
 from metaharvest.mail.message import RenderedText
 from metaharvest.mail.notices import send_now
 from metaharvest.reports.letters import DoorLetter
 from metaharvest.reports.render import render_page
+from metaharvest.services.harvester import Harvester
 from metaharvest.text import one_line
 
 __all__ = ["DoorLetter", "send"]
-
-if TYPE_CHECKING:
-    from metaharvest.services.harvester import Harvester
 
 _PARTS = ("subject.txt", "body.txt", "body.html")
 

@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from metaharvest.accounts.audit import Decision
 from metaharvest.config.kinds import STAGES
@@ -28,10 +27,8 @@ from metaharvest.pipeline.running import Report, StageTotals, run_stage, run_sta
 from metaharvest.pipeline.stage import Context
 from metaharvest.queries import pipeline as stored
 from metaharvest.queries.pipeline import FailedDocument, FailureFilter, PipelineRecord
+from metaharvest.services.harvester import Harvester
 from metaharvest.text import one_line
-
-if TYPE_CHECKING:
-    from metaharvest.services.harvester import Harvester
 
 __all__ = ["FailureFilter", "StageTotals"]
 

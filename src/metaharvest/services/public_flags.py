@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from metaharvest.catalogue import withholding
 from metaharvest.catalogue.selection import Position
 from metaharvest.model import Site
+from metaharvest.services.harvester import Harvester
 from metaharvest.sites.registry import find_site, publish_site, read_sites_of
-
-if TYPE_CHECKING:
-    from metaharvest.services.harvester import Harvester
-    from metaharvest.sites.rows import BrokenSite
+from metaharvest.sites.rows import BrokenSite
 
 _AT_ONCE = 500
 """Documents of one transaction: others wait for it."""

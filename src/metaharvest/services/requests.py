@@ -6,12 +6,16 @@ the same request. Each function takes the person from `Harvester.actor`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
+
+from sqlalchemy.orm import Session
 
 from metaharvest.accounts.audit import Decision
 from metaharvest.database.engine import run_lock
 from metaharvest.errors import LockHeld, MetaharvestError, RequestError
+from metaharvest.model import Site
 from metaharvest.model.actions import todo
 from metaharvest.model.requests import HarvestScope, RequestKind, RequestState
 from metaharvest.queries.live import running_run_id, upcoming_run, writing_run_id
@@ -21,18 +25,10 @@ from metaharvest.queries.requests import requests as stored_requests
 from metaharvest.requests import asking, taking
 from metaharvest.requests import daemon as daemon_rows
 from metaharvest.requests.asking import NewRequest
+from metaharvest.services.harvester import Harvester
 from metaharvest.sites.registry import find_site
+from metaharvest.sites.rows import BrokenSite
 from metaharvest.text import one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
-    from sqlalchemy.orm import Session
-
-    from metaharvest.model import Site
-    from metaharvest.services.harvester import Harvester
-    from metaharvest.sites.rows import BrokenSite
 
 __all__ = ["HarvestScope", "RequestKind", "RequestState"]
 

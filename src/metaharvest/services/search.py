@@ -8,7 +8,9 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.selection import Hidden
 from metaharvest.catalogue.stage_documents import gone_among
@@ -26,14 +28,10 @@ from metaharvest.pipeline.search.stage import rebuild as make_again
 from metaharvest.pipeline.stage import Context
 from metaharvest.queries.public_sites import published_among
 from metaharvest.queries.works import decided_numbers, document_ids
+from metaharvest.services.harvester import Harvester
 from metaharvest.text import one_line
 
 __all__ = ["FACETS", "Sort"]
-
-if TYPE_CHECKING:
-    from sqlalchemy.orm import Session
-
-    from metaharvest.services.harvester import Harvester
 
 MOST_OUTPUTS = 100
 """The most outputs of a page."""

@@ -13,8 +13,10 @@ from email.utils import parseaddr
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qsl
+
+from sqlalchemy.orm import Session
 
 from metaharvest.config.field_types import check_email, url_parts
 from metaharvest.errors import FetchError, ListError, RequestError, ScheduleError
@@ -35,8 +37,9 @@ from metaharvest.model import (
 )
 from metaharvest.model.stages import StageName
 from metaharvest.pipeline import steps
-from metaharvest.queries.sites import registered_values, registration
+from metaharvest.queries.sites import RegisteredSite, registered_values, registration
 from metaharvest.services import public_flags, site_decisions
+from metaharvest.services.harvester import Harvester
 from metaharvest.services.site_decisions import about, edition, values_of
 from metaharvest.sites.admin_policy import require_allowed
 from metaharvest.sites.clock_checks import is_too_far
@@ -55,14 +58,8 @@ from metaharvest.sites.registry import (
     switch_site,
 )
 from metaharvest.sites.rows import OAI, BrokenSite, split_addresses, usable_contacts
+from metaharvest.sources.oai_pmh.protocol import Identity
 from metaharvest.text import counted, one_line, shown_url
-
-if TYPE_CHECKING:
-    from sqlalchemy.orm import Session
-
-    from metaharvest.queries.sites import RegisteredSite
-    from metaharvest.services.harvester import Harvester
-    from metaharvest.sources.oai_pmh.protocol import Identity
 
 __all__ = ["check_group", "is_too_far"]
 

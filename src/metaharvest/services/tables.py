@@ -8,19 +8,15 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, fields
-from typing import TYPE_CHECKING
 
-from metaharvest.queries.changes import CHANGE_COLUMNS, changes
+from metaharvest.queries.changes import CHANGE_COLUMNS, Changes, changes
 from metaharvest.queries.documents import DocumentFilter, DocumentRow, document_rows
 from metaharvest.queries.log import LogFilter, log_selection
 from metaharvest.queries.problems import RuleTotal
+from metaharvest.queries.rule_trends import ProblemDocument
 from metaharvest.queries.runs import RunSummary, run_record, run_summaries
 from metaharvest.reports import documents_csv, selected_log_csv, table_csv
-
-if TYPE_CHECKING:
-    from metaharvest.queries.changes import Changes
-    from metaharvest.queries.rule_trends import ProblemDocument
-    from metaharvest.services.harvester import Harvester
+from metaharvest.services.harvester import Harvester
 
 _RUN = ("run_id", "harvest_date", "status", "started_at", "ended_at", "took_seconds")
 _TOTALS = ("sites", "failed", "listed", "inserted", "updated", "unchanged", "attention", "errors")
