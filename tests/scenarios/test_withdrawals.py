@@ -75,7 +75,7 @@ def test_a_withdrawn_document_is_erased_from_the_database_and_its_file(
     refused = harvested("target", "withdraw", "a.1", "--reason", "x", "--erase")
     assert (refused.code, "add --yes" in refused.err) == (2, True)
     said = withdraw(harvested, "a.1", "--erase", "--yes")
-    assert "1 revisions or files erased" in said
+    assert "1 revision or file erased" in said
     assert sorted(harvested.held()) == ["a.2.1"]
     for table in ("harvest_log", "harvest_detail_log", "report_outbox", "harvest_document"):
         for row in harvested.rows(f"SELECT * FROM {table}"):
