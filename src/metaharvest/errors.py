@@ -34,8 +34,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from metaharvest.model import Finding
+if TYPE_CHECKING:
+    from metaharvest.model import Finding
 
 
 class MetaharvestError(Exception):

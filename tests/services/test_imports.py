@@ -19,3 +19,13 @@ def test_no_service_needs_the_command_line() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+def test_help_needs_no_models() -> None:
+    """`metaharvest --help` answers at once: it imports neither the values of a run nor a database."""
+    program = (
+        "import metaharvest.cli, sys\n"
+        "print(*(name for name in sys.modules if name.startswith(('metaharvest.model', 'sqlalchemy', 'pydantic'))))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []

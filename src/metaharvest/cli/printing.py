@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import json
 import sys
-import tempfile
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import closing
 from datetime import datetime
@@ -13,7 +12,6 @@ from typing import IO
 
 import click
 
-from metaharvest.queries.json_keys import as_json
 from metaharvest.text import clean, one_line
 
 _MOST_CHARACTERS = 2000
@@ -30,6 +28,8 @@ def print_json(value: object) -> None:
 
 def print_json_rows(rows: Iterable[object]) -> None:
     """Print the list of these rows as one JSON document, in bounded memory: all of it, or nothing if one fails."""
+    import tempfile
+
     with tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as spool:
         number = 0
         for number, row in enumerate(rows, start=1):
@@ -58,6 +58,8 @@ def json_text(value: object, indent: int | None = None) -> str:
 
     In ASCII if stdout does not have every character; characters that control a terminal are escaped.
     """
+    from metaharvest.queries.json_keys import as_json
+
     encoding = codecs.lookup(getattr(sys.stdout, "encoding", None) or "utf-8").name
     text = json.dumps(value, ensure_ascii=encoding != "utf-8", indent=indent, default=as_json)
     return text if clean(text) == text else "".join(map(_escaped, text))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 from contextlib import suppress
 from pathlib import Path
@@ -86,7 +85,7 @@ def replace_file(path: Path, content: bytes) -> None:
         raise OSError(errno.ELOOP, "it is a link; name the file itself", str(path))
     if path.exists():
         _require_regular(path.lstat(), path)
-    new = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
+    new = path.with_name(f".{path.name}.{os.urandom(8).hex()}.new")
     try:
         with new.open("xb") as file:
             file.write(content)
