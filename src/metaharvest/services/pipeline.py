@@ -67,15 +67,13 @@ def run(
 
 def run_after_harvest(
     harvester: Harvester, run_id: int, stops: Callable[[], bool], note: Callable[[str], None]
-) -> bool:
-    """Run the pipeline at the end of a run, if the settings ask for it; true if they do.
+) -> None:
+    """Run the pipeline at the end of a run whose settings ask for it. With workers it has jobs of its own.
 
     A failure does not change the run. The log of the run gets it, and the next administrator's report has it, as the
-    report of this run is sent. With workers the pipeline has jobs of its own.
+    report of this run is sent.
     """
     settings = harvester.settings.pipeline
-    if not settings.enabled or harvester.settings.workers.broker:
-        return False
     end = time.monotonic() + settings.seconds if settings.seconds else None
     try:
         run(harvester, stops=lambda: stops() or (end is not None and time.monotonic() > end))
@@ -87,7 +85,6 @@ def run_after_harvest(
         _LOG.exception("The pipeline failed at the end of a run")
         reason = one_line(f"{type(error).__name__}: {error}")
         _not_ended(harvester, run_id, f"an unexpected error, {reason}. The program's log has more.", note)
-    return True
 
 
 def _not_ended(harvester: Harvester, run_id: int, reason: str, note: Callable[[str], None]) -> None:

@@ -19,7 +19,7 @@ from metaharvest.journal.named_targets import named_targets
 from metaharvest.journal.removal import RemovedRun
 from metaharvest.model import RunStatus
 from metaharvest.queries.runs import RunRecord, run_record
-from metaharvest.services import pipeline, public_flags
+from metaharvest.services import public_flags
 from metaharvest.services.exit_codes import ExitCode, exit_code_of
 from metaharvest.services.harvester import DryRun, Harvester
 
@@ -127,7 +127,10 @@ def harvest(
         raise
     code = _exit_code(result, record, strict)
     report_end(harvester, result.status, code, note)
-    if pipeline.run_after_harvest(harvester, result.run_id, stop.is_set if stop else lambda: False, note):
+    if harvester.settings.pipeline.enabled and not harvester.settings.workers.broker:
+        from metaharvest.services import pipeline  # it takes long, and most runs have none
+
+        pipeline.run_after_harvest(harvester, result.run_id, stop.is_set if stop else lambda: False, note)
         _write_metrics(harvester, code, note)
     return FinishedRun(result, record, code)
 
