@@ -204,6 +204,10 @@ class TargetError(HarvestError):
     """The target refused a document, or did not answer."""
 
 
+_LIBRARIES = {"opensearchpy": "opensearch-py"}
+"""The names of libraries whose modules have other names."""
+
+
 @contextmanager
 def library_errors(extra: str, use: str, *modules: str) -> Iterator[None]:
     """Imports libraries of an extra. Raises MetaharvestError if one of the modules is not installed.
@@ -216,6 +220,6 @@ def library_errors(extra: str, use: str, *modules: str) -> Iterator[None]:
         if (error.name or "").partition(".")[0] not in modules:
             raise
         raise MetaharvestError(
-            f"The library {error.name} is not installed, which {use}. "
+            f"The library {_LIBRARIES.get(error.name or '', error.name)} is not installed, which {use}. "
             f"Install it with `pip install 'metaharvest[{extra}]'`."
         ) from error

@@ -50,8 +50,6 @@ from metaharvest.sites.clock_checks import long_pause, wrong_clock
 from metaharvest.sites.overdue import overdue_sites
 from metaharvest.text import counted, one_line
 
-"""The statuses of sites that failed as a whole."""
-
 _LOG, _DETAIL = HarvestLog, HarvestDetailLog
 
 _RUN_PAGE = "/console/runs/"

@@ -356,16 +356,22 @@ def test_a_damaged_index_is_a_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("library", "extra", "used"),
+    ("module", "library", "extra", "used"),
     [
-        ("tantivy", "pipeline", lambda folder: IndexFolder(folder).begin()),
-        ("opensearchpy", "opensearch", lambda _: IndexServer("http://127.0.0.1:1").reader()),
+        ("tantivy", "tantivy", "pipeline", lambda folder: IndexFolder(folder).begin()),
+        ("opensearchpy", "opensearch-py", "opensearch", lambda _: IndexServer("http://127.0.0.1:1").reader()),
     ],
 )
 def test_a_library_that_is_missing_is_a_sentence(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, library: str, extra: str, used: Callable[[Path], object]
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    module: str,
+    library: str,
+    extra: str,
+    used: Callable[[Path], object],
 ) -> None:
-    monkeypatch.setitem(sys.modules, library, None)
+    monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MetaharvestError) as caught:
         used(tmp_path)
+    assert str(caught.value).startswith(f"The library {library} is not installed, which the search needs.")
     assert f"pip install 'metaharvest[{extra}]'" in str(caught.value)
