@@ -1,4 +1,4 @@
-"""Makes text from outside safe to show, in a log row, a mail, a terminal, a table, and counts things in words."""
+"""Makes text from outside safe to show: in a log row, a mail, a terminal, a table. Counts things in words."""
 
 from __future__ import annotations
 
@@ -71,12 +71,16 @@ def only_xml(text: str, replacement: str = "\ufffd") -> str:
     return _NOT_XML.sub(replacement, text)
 
 
-@lru_cache(maxsize=1000)  # some rows in turn are about the same document
 def shown_url(url: str) -> str:
     """`url` on one line, without user name and password."""
     if len(url) > _LONG_URL:
         # If the cut goes through a password, the @ has it removed like a whole one.
         url = url[:_LONG_URL] + ("@" if "@" in url[_LONG_URL:] else "")
+    return _shown_url(url)
+
+
+@lru_cache(maxsize=100)  # some rows in turn are about the same document
+def _shown_url(url: str) -> str:
     return one_line(without_credentials(_USERINFO.sub("", url)) if "@" in url else url, 2000)
 
 

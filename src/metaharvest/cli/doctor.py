@@ -56,7 +56,6 @@ def _print(check: Check) -> None:
 
 
 def _conclusion(problems: int, warnings: int) -> str:
-
     if problems:
         return f"{counted(problems, 'problem')}, {counted(warnings, 'warning')}."
     return f"No problem, {counted(warnings, 'warning')}." if warnings else "All is well."

@@ -11,7 +11,7 @@ import click
 from metaharvest.cli.invocation import ROWS, Invocation, day, trimmed
 from metaharvest.cli.printing import print_csv, print_json_rows
 from metaharvest.model import LOG_LEVELS
-from metaharvest.text import clean, one_line
+from metaharvest.text import clean, counted, one_line
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -117,7 +117,8 @@ def _print(session: Session, wanted: LogFilter) -> None:
         meant = did_you_mean(session, wanted.document) if wanted.document else ""
         click.echo(clean(f"The log has nothing of that{_where(session, wanted)}.{meant}"))
     if len(entries) > limit:
-        click.echo(f"Only the last {limit:,} rows are shown; --limit shows more, --csv writes all of them.", err=True)
+        last = counted(limit, "row is", "rows are")
+        click.echo(f"Only the last {last} shown; --limit shows more, --csv writes all of them.", err=True)
     for entry in entries[-limit:]:
         click.echo("\n".join(_lines(entry)))
 

@@ -176,7 +176,6 @@ def _shown_progress(invocation: Invocation) -> Iterator[Callable[[StageTotals], 
 
 
 def _print_record(record: PipelineRecord) -> None:
-
     rows = [
         [
             *(each.stage, each.done_documents, each.waiting_documents, each.failed_documents, each.skipped_documents),

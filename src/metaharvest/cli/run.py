@@ -135,7 +135,6 @@ def _print_event(harvester: Harvester, done: FinishedRun) -> None:
 
 
 def _undelivered(result: RunResult) -> str:
-
     if not result.undelivered:
         return ""
     cases = counted(result.undelivered, "case")

@@ -158,7 +158,6 @@ def _print_live(run: LiveRun) -> None:
 
 
 def _next_run(coming: UpcomingRun) -> list[str]:
-
     named = f": {', '.join(coming.sites[:_NAMED])}" if coming.sites else ""
     more = f", and {len(coming.sites) - _NAMED:,} more" if len(coming.sites) > _NAMED else ""
     sentences = [f"Due {coming.when}: {counted(len(coming.sites), 'site')}{named}{more}."]

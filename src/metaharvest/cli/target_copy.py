@@ -102,7 +102,6 @@ def copy(
 
 def _print_refused(result: CopyResult, accepted: bool) -> None:
     """Print the next step if all other revisions are there, and the rest is refused for good."""
-
     if not result.is_well_but_for_refused or result.is_well:
         return
     number = counted(result.refused, "revision was", "revisions were")

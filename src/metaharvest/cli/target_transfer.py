@@ -97,7 +97,6 @@ def _print_one(invocation: Invocation, made: Transfer, site: str) -> None:
 
 
 def _print_many(invocation: Invocation, made: Sequence[Transfer], site: str, dry_run: bool) -> None:
-
     done = [each for each in made if each.done]
     already = len(made) - len(done)
     had = f" {counted(already, 'document belongs', 'documents belong')} to it already." if already else ""

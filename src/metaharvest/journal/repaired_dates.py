@@ -11,7 +11,7 @@ from metaharvest.catalogue.change_feed import repair_times
 from metaharvest.database.models import IS_REAL, Base, HarvestRun, HarvestSiteRun
 from metaharvest.journal.kept_totals import move_totals
 from metaharvest.ledger.rows import move_dates
-from metaharvest.model import SiteRunStatus
+from metaharvest.model import HARVESTED
 from metaharvest.sites.registry import read_sites_harvested_after, set_next_harvest
 
 _GRACE = timedelta(days=1)
@@ -27,7 +27,6 @@ _TIMES = {
     "runs": ("harvest_run", ("started_at", "ended_at", "heartbeat_at")),
     "site runs": ("harvest_site_run", ("started_at", "ended_at")),
 }
-_HARVESTED = (SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value)
 
 
 def repair_dates(session: Session, now: datetime, today: date) -> dict[str, int]:
@@ -60,7 +59,7 @@ def _repair_sites(session: Session, today: date) -> int:
             .join(HarvestSiteRun, HarvestSiteRun.run_id == HarvestRun.run_id)
             .where(
                 HarvestSiteRun.site_schedule_id == site.site_id,
-                HarvestSiteRun.status.in_(_HARVESTED),
+                HarvestSiteRun.status.in_(HARVESTED),
                 IS_REAL,
                 HarvestRun.harvest_date <= today,
             )

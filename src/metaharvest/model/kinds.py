@@ -85,7 +85,7 @@ class SiteRunStatus(StrEnum):
 
 
 HARVESTED = (SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value)
-"""The ends of site runs that harvested the site."""
+"""The ends of site runs that harvested the site, and of runs that harvested a site."""
 
 NOT_HARVESTED = (
     SiteRunStatus.LIST_FAILED.value,

@@ -34,8 +34,6 @@ from metaharvest.queries.pipeline import failure_at_last_run, pipeline_record
 from metaharvest.sites.overdue import overdue_sites
 from metaharvest.sites.registry import read_sites
 
-"""Statuses of a run, or of a site run, that harvested something."""
-
 
 @dataclass(frozen=True, slots=True)
 class Attempt:

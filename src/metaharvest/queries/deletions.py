@@ -32,8 +32,7 @@ class WaitingDeletions:
         """The number that was confirmed, in a sentence; empty if there is none."""
         if not self.confirmed:
             return ""
-        them = "it" if self.confirmed == 1 else "them"
-        return f"{counted(self.confirmed, 'deletion is', 'deletions are')} confirmed: the next harvest makes {them}."
+        return f"{counted(self.confirmed, 'deletion is', 'deletions are')} confirmed for the next harvest."
 
 
 def waiting_deletions(session: Session, site: str, limit: int) -> WaitingDeletions:

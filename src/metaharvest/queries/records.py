@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any, TypeVar
 
 from sqlalchemy import select
@@ -69,8 +70,12 @@ def columns(table: type[Base], names: str) -> list[InstrumentedAttribute[Any]]:
 
 def record_of(model: type[_Record], row: object, /, **values: object) -> _Record:
     """A record of this dataclass: with these values, and the others from the row, by name."""
-    names = [each.name for each in fields(model) if each.name not in values]  # type: ignore[arg-type]
-    return model(**{name: getattr(row, name) for name in names}, **values)
+    return model(**{name: getattr(row, name) for name in _names(model) if name not in values}, **values)  # type: ignore[arg-type]
+
+
+@cache
+def _names(model: type) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(model))
 
 
 def docid(document_id: str | None, revision: int | None) -> str | None:

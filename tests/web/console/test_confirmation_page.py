@@ -55,7 +55,7 @@ def test_deletions_that_were_confirmed_do_not_wait_any_more(console: Served, har
     console.signed_in("steward").open("/console/actions/sites.confirm?name=alder").submit(
         "Confirm the deletions of the site alder"
     )
-    confirmed = "1 deletion is confirmed: the next harvest makes it."
+    confirmed = "1 deletion is confirmed for the next harvest."
     own, question = pages()
     assert confirmed in own
     assert "until a steward confirms" not in own
@@ -66,6 +66,7 @@ def test_deletions_that_were_confirmed_do_not_wait_any_more(console: Served, har
     assert "says that 1 document was deleted." in question
     assert f"{confirmed} Documents of both: a.1; a.2." in " ".join(question.split())
     assert "alder: 1 deletion waits." in harvester("doctor").out
+    assert "alder would lose 1 document" in console.signed_in("steward").open("/console/tonight").text
     harvester.rows("UPDATE harvest_site_schedule SET enabled = FALSE")
     assert "alder: 1 deletion waits." not in harvester("doctor").out
     assert "alder would lose" not in console.signed_in("steward").open("/console/tonight").text
