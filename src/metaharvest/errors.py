@@ -212,12 +212,12 @@ _LIBRARIES = {"opensearchpy": "opensearch-py"}
 def library_errors(extra: str, use: str, *modules: str) -> Iterator[None]:
     """Imports libraries of an extra. Raises MetaharvestError if one of the modules is not installed.
 
-    `use` ends the sentence, such as `serve needs`.
+    `use` ends the sentence, such as `serve needs`. Without `modules`, any missing module counts.
     """
     try:
         yield
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in modules:
+        if modules and (error.name or "").partition(".")[0] not in modules:
             raise
         raise MetaharvestError(
             f"The library {_LIBRARIES.get(error.name or '', error.name)} is not installed, which {use}. "

@@ -28,7 +28,7 @@ def application(harvester: Harvester) -> Celery:
     """The Celery application for the broker in the settings. Raises SettingsError, MetaharvestError."""
     require_broker(harvester)
     address = broker.address_of(harvester.settings)
-    with library_errors("workers", "workers need", "amqp", "billiard", "celery", "kombu", "vine"):
+    with library_errors("workers", "workers need"):
         from celery import Celery
         from kombu.common import Broadcast
         from kombu.entity import Exchange, Queue
