@@ -8,7 +8,10 @@ from typing import Any
 
 
 def picked(row: object, keys: str) -> dict[str, Any]:
-    """Values of an object by these keys, each as `key=value` if the value has another name, as in `role=role.word`."""
+    """Values of an object, by name. `keys` are names with spaces between them.
+
+    The key of a value with another name comes before it: `role=role.word`.
+    """
     return {key: value(row) for key, value in _getters(keys)}
 
 

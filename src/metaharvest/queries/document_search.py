@@ -196,7 +196,7 @@ def count_with_rule(
 
 
 def _sites(session: Session, wanted: DocumentFilter, site_ids: Collection[int] | None) -> Collection[int] | None:
-    """The site of the filter, if it is one of these; without one, all of these."""
+    """The sites to search. A filter with a site keeps that one of `site_ids`, or none. None: all sites."""
     if wanted.site is None:
         return site_ids
     number = site_number(session, wanted.site)
