@@ -357,6 +357,30 @@ def test_a_person_stops_a_distributed_run_and_the_next_one_goes_on(
     assert outcomes == [(len(docids),)]
 
 
+@on_one_database
+def test_the_totals_of_a_stopped_run_count_a_site_that_waits_for_its_next_slice(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    with_workers(harvester)
+    docids, gate = gated_site(harvester, server, "alder", 40)
+    tick(harvester)
+    with workers(harvester) as [loop]:
+        wait_until(lambda: len(harvester.held()) == 1)
+        loop.end()
+        gate.set()
+    stored = len(harvester.held())
+    harvester("runs", "stop")
+    tick(harvester)
+    with workers(harvester):
+        wait_until_closed(harvester)
+    assert 0 < stored < len(docids)
+    assert harvester.rows("SELECT status, inserted FROM harvest_site_run") == [("interrupted", stored)]
+    [subject] = mails_to(harvester, "steward@example.org")
+    assert f"1 interrupted; {stored} new" in subject
+    assert harvester.run("2026-12-24")["status"] == "succeeded"
+    assert harvester.rows("SELECT status, listed, inserted FROM harvest_site_run") == [("succeeded", 40, 40)]
+
+
 def gated_site(harvester: Harvester, server: HttpServer, name: str, number: int) -> tuple[list[str], threading.Event]:
     """A site whose documents wait for an event, but the first one; their docids, and the event."""
     docids, gate = slow_site(harvester, server, name, number, 0), threading.Event()

@@ -13,9 +13,10 @@ from sqlalchemy.orm import Session
 
 from metaharvest import reports
 from metaharvest.config.settings import Settings
+from metaharvest.database.batches import batches
 from metaharvest.database.engine import database_errors, writers
 from metaharvest.database.models import IS_HARVEST, IS_REAL, HarvestLog, HarvestRun, HarvestSiteRun
-from metaharvest.journal import live, taken_requests
+from metaharvest.journal import live, taken_requests, totals
 from metaharvest.journal.kept_totals import keep_totals_of_run
 from metaharvest.journal.log_rows import NO_SITE, LogRow, Stamp, write_log
 from metaharvest.journal.outcomes import is_lost
@@ -181,12 +182,21 @@ def _close_dead(session: Session, run: HarvestRun, now: datetime) -> str:
 
 
 def _interrupt(session: Session, run_id: int, now: datetime, site_ids: Collection[int] | None = None) -> list[str]:
-    """Leave the open site runs of a run, or of these sites in it, to be taken up again; return the sites' names."""
+    """Leave the open site runs of a run, or of these sites in it, to be taken up again; return the sites' names.
+
+    Their totals are the outcomes in the log so far. Documents without rows are counted when the site run is closed.
+    """
     its = [HarvestSiteRun.run_id == run_id, HarvestSiteRun.status == SiteRunStatus.RUNNING.value]
     if site_ids is not None:
         its.append(HarvestSiteRun.site_schedule_id.in_(site_ids))
     left = session.scalars(select(HarvestSiteRun).where(*its)).all()
+    counted: dict[int, totals.Totals] = {}
+    for some in batches([site_run.site_run_id for site_run in left]):
+        counted |= totals.count(session, {site_run_id: {} for site_run_id in some})
     for site_run in left:
+        so_far = counted[site_run.site_run_id]
+        for column, number in so_far.columns(sum(so_far.outcomes.values())).items():
+            setattr(site_run, column, number)
         site_run.status, site_run.ended_at = SiteRunStatus.INTERRUPTED.value, now
         site_run.failure_reason = "The run was interrupted; the next run takes it up."
         if site_run.rehearsal:
