@@ -29,6 +29,31 @@ def test_a_token_that_leads_to_the_same_page_ends_the_list() -> None:
         assert (sorted(again.good), again.broken) == (sorted(ALL), None)
 
 
+# A token without metadataPrefix is refused: https://github.com/geopython/pycsw/issues/317
+# The token of the last page is 0, and leads to the first page: https://github.com/geopython/pycsw/pull/966
+def test_a_token_is_sent_with_the_prefix_if_it_is_refused_alone_and_0_ends_the_list() -> None:
+    def pycsw(asked: Asked) -> bytes | None:
+        if asked.verb != "ListRecords":
+            return None
+        if "metadataPrefix" not in asked.arguments:
+            return error("badArgument", "Missing metadataPrefix parameter")
+        if "from" in asked.arguments:
+            return page((), b'<resumptionToken completeListSize="0" cursor="-1">0</resumptionToken>')
+        first = int(asked.arguments.get("resumptionToken", "1"))
+        token = f'<resumptionToken completeListSize="30">{first + 10 if first < 21 else 0}</resumptionToken>'
+        return page(numbers(first), token.encode())
+
+    with repository(pycsw) as server:
+        found = harvest(server.base_url)
+        assert (found.good, found.broken, found.listing.is_complete) == (ALL, None, True)
+        assert [(each.rule, each.level) for each in found.findings] == [("oai.token", Level.WARNING)]
+        assert "refuses a resumption token without metadataPrefix" in found.findings[0].message
+        again = harvest(server.base_url, found.checkpoint)
+        assert (again.good, again.broken) == ([], None)
+        sent = [asked.arguments.get("resumptionToken") for asked in server.answered if asked.verb == "ListRecords"]
+        assert sent[:4] == [None, "11", "11", "21"]
+
+
 # Pages without records, each with a token: https://github.com/infrae/pyoai/pull/8
 def test_pages_without_records_end_the_list() -> None:
     with OaiServer(30) as server:

@@ -106,6 +106,9 @@ class Counts:
         if (token.text or token.is_blank) and self.announced and self.different > self.announced:
             # More records came than announced: https://github.com/OpenSKOS/OpenSKOS/issues/8
             self.announced = None
+        # Older versions of pycsw end a list with 0: https://github.com/geopython/pycsw/pull/966
+        if token.text == "0" and (self.different == self.announced or not (number or self.announced)):
+            self.has_ended = True
         self.received += number
         self.pages += 1
         self.stale = 0 if new else self.stale + 1

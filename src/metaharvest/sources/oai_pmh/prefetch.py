@@ -108,7 +108,8 @@ class Prefetcher:
         token = await self._in_thread(partial(next_token, self._spool))
         if not token or arguments.get("resumptionToken") == token:
             return
-        following = {"resumptionToken": token}
+        before = arguments if "resumptionToken" in arguments else {}
+        following = {**before, "resumptionToken": token}
         asking = self._repository.ask_list(verb, following, self._other, self._patience)
         self._request = _Request(following, asyncio.create_task(asking))
         for _ in range(_TURNS):

@@ -142,6 +142,8 @@ class Sweeper:
         self._counted: int | None = None
         # True until the first answer, if the first request has a token of an earlier harvest.
         self._token_is_old = bool(sweep.token)
+        # Arguments that are sent with each token; the protocol has none.
+        self._with_token: dict[str, str] = {}
         # True after a refused token, and after a request that succeeded.
         self._token_was_refused = self._has_answered = False
         # False while the source repository is known not to do so.
@@ -487,6 +489,8 @@ class Sweeper:
             counts.has_ended = True
             if has_token:
                 counts.end_in_error(answer)
+        elif has_token and not self._with_token and "metadataprefix" in why.message.lower():
+            self._try_prefix(why)
         elif has_token:
             raise PageFailed(why, token_refused=True)
         elif "badArgument" in codes and window.has_seconds:
@@ -524,6 +528,16 @@ class Sweeper:
         self._tried = Finding("oai.error", message, remedy, Level.WARNING), False
         self.sweep = replace(self.sweep, todo=(replace(self.sweep.todo[0], begin=None),))
 
+    def _try_prefix(self, why: Finding) -> None:
+        """Send the prefix with each token. `why`: the source repository's error about the token alone.
+
+        Seen at https://github.com/geopython/pycsw/issues/317.
+        """
+        message = f"The repository refuses a resumption token without metadataPrefix, and both were sent: {why.message}"
+        remedy = "The repository should accept a resumption token alone, as the protocol demands."
+        self._tried = Finding("oai.token", message, remedy, Level.WARNING), False
+        self._with_token = {"metadataPrefix": self._options.prefix}
+
     def _accept(self) -> None:
         """Note a successful request: it confirms the warning about the refused one before it."""
         self._has_answered = True
@@ -538,7 +552,9 @@ class Sweeper:
         return window.one_by_one or self._options.method is ListMethod.LIST_IDENTIFIERS
 
     def _arguments(self, window: Window) -> dict[str, str]:
-        return {"resumptionToken": self.sweep.token} if self.sweep.token else self._first_arguments(window)
+        if token := self.sweep.token:
+            return {**self._with_token, "resumptionToken": token}
+        return self._first_arguments(window)
 
     def _first_arguments(self, window: Window) -> dict[str, str]:
         """The arguments of a request without a token; ListIdentifiers of 1.x has no prefix."""
