@@ -9,6 +9,7 @@
     ├── QueryError             the query of a search cannot be read
     ├── NoIndex                there is no search index yet
     ├── IndexUnavailable       the search index cannot be read or written
+    ├── StoreUnavailable       the folder, the disk or the store of the pipeline's files cannot be used
     ├── PublishingError        a harvest list cannot be made or changed as asked
     ├── DatabaseError          the database cannot be used
     │   ├── DatabaseUnavailable    it cannot be opened, read or written
@@ -83,6 +84,10 @@ class NoIndex(MetaharvestError):
 
 class IndexUnavailable(MetaharvestError):
     """The search index cannot be read or written."""
+
+
+class StoreUnavailable(MetaharvestError):
+    """The folder, the disk or the store of the pipeline's files cannot be used; no document is the reason."""
 
 
 class PublishingError(MetaharvestError):

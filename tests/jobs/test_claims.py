@@ -1,19 +1,26 @@
 """Claims of jobs, on each database: exactly one worker has a job, and one job a host."""
 
+import errno
 import threading
 from collections import Counter
 from datetime import timedelta
+from pathlib import Path
 
+import pytest
 from sqlalchemy import update
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from metaharvest.database.engine import writers
 from metaharvest.database.models import Job
+from metaharvest.harvest.worker_session import SliceEnd
 from metaharvest.jobs import claims, making
-from metaharvest.jobs.claims import Claim, Used
+from metaharvest.jobs.claims import Claim, HeldClaims, Used
 from metaharvest.jobs.making import NewJob
 from metaharvest.model.jobs import JobState
-from metaharvest.services.job_life import Performed, give_back
+from metaharvest.pipeline.folder import unusable
+from metaharvest.services import job_kinds
+from metaharvest.services.job_kinds import JobContext, Kind
+from metaharvest.services.job_life import Performed, give_back, live
 from support.databases import on_one_database
 from support.harvester import Harvester
 
@@ -168,3 +175,23 @@ def test_a_job_whose_end_waited_for_the_database_keeps_its_error_and_its_attempt
         give_back(session, mine, Performed(is_done=False, error="The site is broken."))
     assert harvester.rows("SELECT state, attempts, sentence FROM job") == [("ready", 1, "The site is broken.")]
     assert claim(harvester) == []
+
+
+@on_one_database
+def test_a_job_that_finds_the_disk_full_is_tried_again_after_a_minute(
+    harvester: Harvester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def perform(context: JobContext, collected: object) -> bool:
+        raise unusable(Path("files"), OSError(errno.ENOSPC, "No space left on device"))
+
+    monkeypatch.setitem(job_kinds._BUILT_IN, KIND, Kind(lambda context: None, perform))
+    make(harvester, job(1))
+    [mine] = claim(harvester)
+    with harvester.opened() as opened:
+        live(JobContext(opened, mine, SliceEnd(60)), HeldClaims(), lambda: True)
+    [(attempts, sentence, seconds)] = harvester.rows(
+        "SELECT attempts, job.sentence, 86400 * (julianday(not_before) - julianday(at)) "
+        "FROM job JOIN job_event USING (job_id) WHERE step = 'ended'"
+    )
+    assert (attempts, round(seconds)) == (1, 60)
+    assert sentence.endswith("Nothing is lost: the next run goes on.")

@@ -445,6 +445,7 @@ def test_a_request_after_a_stop_waits_for_the_next_run(harvester: Harvester, ser
 def test_a_worker_that_dies_while_it_closes_a_run_repeats_nothing(
     harvester: Harvester, server: HttpServer, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(job_life, "pause_after", lambda attempts: timedelta())
     with_workers(harvester)
     metrics = harvester.folder / "metrics.prom"
     with harvester.config.open("a", encoding="utf-8") as settings:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from metaharvest.errors import MetaharvestError
+from metaharvest.errors import StoreUnavailable
 from metaharvest.text import one_line, shown_url
 
 _OF_THE_FOLDER = frozenset(
@@ -28,7 +28,7 @@ class StoreError(OSError):
 
 @contextmanager
 def folder_errors(folder: Path) -> Iterator[None]:
-    """Raises MetaharvestError for an OSError of this folder, or of its disk. Other errors stay as they are."""
+    """Raises StoreUnavailable for an OSError of this folder, or of its disk. Other errors stay as they are."""
     try:
         yield
     except OSError as error:
@@ -37,16 +37,16 @@ def folder_errors(folder: Path) -> Iterator[None]:
         raise unusable(folder, error) from error
 
 
-def unusable(folder: Path | str, error: OSError) -> MetaharvestError:
+def unusable(folder: Path | str, error: OSError) -> StoreUnavailable:
     """The error that says that the folder, or the store of files at a URL, cannot be used."""
     reason = one_line(error.strerror or str(error), 300)
     if isinstance(error, StoreError):
-        return MetaharvestError(
+        return StoreUnavailable(
             f"The pipeline cannot use {shown_url(error.place)} ([pipeline] files): {reason}. Check the server, the "
             "bucket, and that the key may read and write there. Nothing is lost: the next run goes on."
         )
     place = f" ({one_line(str(error.filename), 300)})" if error.filename else ""
-    return MetaharvestError(
+    return StoreUnavailable(
         f"The pipeline cannot use {folder}: {reason}{place}. Check that there is room, and that this user may write "
         "there; [pipeline] folder and files name other places. Nothing is lost: the next run goes on."
     )

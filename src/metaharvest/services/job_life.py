@@ -17,10 +17,11 @@ from datetime import timedelta
 from sqlalchemy.orm import Session
 
 from metaharvest.database.dialects import is_raced, is_refused
-from metaharvest.errors import DatabaseError, MetaharvestError, RunLost
+from metaharvest.database.engine import repeated
+from metaharvest.errors import DatabaseError, IndexUnavailable, MetaharvestError, RunLost, StoreUnavailable
 from metaharvest.jobs import claims, workers
 from metaharvest.jobs.claims import Claim, HeldClaims, Used
-from metaharvest.jobs.policy import GIVEN_UP, MOST_ATTEMPTS, assess, pause_after
+from metaharvest.jobs.policy import GIVEN_UP, LONGER_AFTER_OUTAGE, MOST_ATTEMPTS, assess, pause_after
 from metaharvest.model.jobs import Assessment, JobState, Step
 from metaharvest.services.harvester import Harvester
 from metaharvest.services.job_kinds import JobContext, kind_of
@@ -31,6 +32,9 @@ log = logging.getLogger(__name__)
 _writing = threading.BoundedSemaphore(6)
 """The threads of jobs leave connections to the journal and to the leases: a pool has 15."""
 
+_LONGEST = 1000
+"""Characters of a job's sentence: it ends with what to do."""
+
 _LOST = "The worker lost one of its jobs, and gave the others back."
 
 
@@ -38,8 +42,8 @@ _LOST = "The worker lost one of its jobs, and gave the others back."
 class Performed:
     """The end of a worker's work on a job. `is_broken`: the worker can write nothing more with its other jobs.
 
-    `is_outage`: the database was away. `is_blameless`: the job is probably not the reason. `is_left`: the end of the
-    claim waits for the database.
+    `is_outage`: the database, the store of files or the index was away. `is_blameless`: the job is probably not the
+    reason. `is_left`: the end of the claim waits for the database.
     """
 
     is_done: bool
@@ -66,25 +70,38 @@ def live(context: JobContext, held: HeldClaims, is_alone: Callable[[], bool]) ->
     if performed.is_blameless:
         assessed = Assessment.AGAIN
     try:
-        if not _end(context.harvester, context.claim, used, assessed, performed):
+        if not repeated(lambda: _end(context.harvester, context.claim, used, assessed, performed)):
             log.warning("Job %d (%s) has another worker", context.claim.job_id, context.claim.subject)
     except DatabaseError as error:
         log.warning("The end of job %d waits for the database: %s", context.claim.job_id, error)
         blameless = performed.is_blameless or not (performed.error or is_alone())
-        return replace(performed, is_broken=True, is_blameless=blameless, is_left=_passes(error))
+        is_outage, is_left = performed.is_outage or _is_outage(error), _passes(error)
+        return replace(performed, is_broken=True, is_outage=is_outage, is_blameless=blameless, is_left=is_left)
     return performed
 
 
 def give_back(session: Session, claim: Claim, performed: Performed) -> None:
     """Give back a job whose end waited for the database. A job that another worker has meanwhile stays as it is."""
-    pause = pause_after(claim.attempts) if performed.error else timedelta()
     why = performed.error or "It was interrupted."
-    claims.fail_slice(session, claim, Used(), why, pause, is_blameless=performed.is_blameless)
+    claims.fail_slice(session, claim, Used(), why, _pause(claim, performed), is_blameless=performed.is_blameless)
+
+
+def _pause(claim: Claim, performed: Performed) -> timedelta:
+    """The time before a job is tried again, longer if an outage counts as its failure: the outage may still go on."""
+    if performed.is_blameless:
+        return pause_after(claim.attempts) if performed.error else timedelta()
+    if performed.is_outage:
+        return pause_after(min(claim.attempts, MOST_ATTEMPTS)) * LONGER_AFTER_OUTAGE
+    return pause_after(claim.attempts)
 
 
 def _passes(error: DatabaseError) -> bool:
     """True if the same statement may succeed later."""
-    return not is_refused(error) or is_raced(error)
+    return _is_outage(error) or is_raced(error)
+
+
+def _is_outage(error: DatabaseError) -> bool:
+    return not (is_refused(error) or is_raced(error))
 
 
 def _performed(context: JobContext, is_alone: Callable[[], bool]) -> Performed:
@@ -93,8 +110,7 @@ def _performed(context: JobContext, is_alone: Callable[[], bool]) -> Performed:
     try:
         kind = kind_of(claim.kind)
         collected = kind.collect(context)
-        with _writing, context.harvester.writing() as session:
-            workers.note_steps(session, [(claim, Step.COLLECTED, "")])
+        repeated(lambda: _note_collected(context.harvester, claim))
         if claim.attempts > MOST_ATTEMPTS:
             kind.give_up(context, collected)
             return Performed(is_done=True)
@@ -103,16 +119,22 @@ def _performed(context: JobContext, is_alone: Callable[[], bool]) -> Performed:
         return Performed(is_done=False, error=_LOST, is_broken=True, is_blameless=True)
     except DatabaseError as error:
         # An outage passes. What the database refuses, it refuses again: one of the jobs of this moment is the reason.
-        why, is_outage = one_line(str(error)), _passes(error)
+        why, blameless = one_line(str(error), _LONGEST), _passes(error) and not is_alone()
         log.warning("Job %d (%s) was interrupted: %s", claim.job_id, claim.subject, why)
-        blameless = is_outage and not is_alone()
+        is_outage = _is_outage(error)
         return Performed(is_done=False, error=why, is_broken=True, is_outage=is_outage, is_blameless=blameless)
     except MetaharvestError as error:
-        log.warning("Job %d (%s) failed: %s", claim.job_id, claim.subject, one_line(str(error)))
-        return Performed(is_done=False, error=one_line(str(error)))
+        log.warning("Job %d (%s) failed: %s", claim.job_id, claim.subject, one_line(str(error), _LONGEST))
+        is_outage = isinstance(error, StoreUnavailable | IndexUnavailable)
+        return Performed(is_done=False, error=one_line(str(error), _LONGEST), is_outage=is_outage)
     except Exception as error:
         log.exception("Job %d (%s) failed", claim.job_id, claim.subject)
         return Performed(is_done=False, error=one_line(f"{type(error).__name__}: {error}"))
+
+
+def _note_collected(harvester: Harvester, claim: Claim) -> None:
+    with _writing, harvester.writing() as session:
+        workers.note_steps(session, [(claim, Step.COLLECTED, "")])
 
 
 def _end(harvester: Harvester, claim: Claim, used: Used, assessed: Assessment, performed: Performed) -> bool:
@@ -121,7 +143,7 @@ def _end(harvester: Harvester, claim: Claim, used: Used, assessed: Assessment, p
     error = performed.error
     with _writing, harvester.writing() as session:
         if assessed is Assessment.AGAIN and error:
-            pause, blameless = pause_after(claim.attempts), performed.is_blameless
+            pause, blameless = _pause(claim, performed), performed.is_blameless
             is_ours = claims.fail_slice(session, claim, used, error, pause, is_blameless=blameless)
         elif assessed is Assessment.AGAIN:
             is_ours = claims.end_slice(session, claim, used)

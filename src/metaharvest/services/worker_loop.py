@@ -22,7 +22,7 @@ from sqlalchemy.orm import Session
 from metaharvest import __version__
 from metaharvest.config.kinds import JOBS
 from metaharvest.database.dialects import is_raced
-from metaharvest.database.engine import require_current
+from metaharvest.database.engine import repeated, require_current
 from metaharvest.database.models import HarvestRun
 from metaharvest.errors import DatabaseError, LockHeld, RunLost, SchemaMismatch
 from metaharvest.harvest.coordination import tick
@@ -334,21 +334,25 @@ class WorkerLoop:
 
     def _beat_once(self) -> None:
         held = self._held.all()
-        with self._harvester.writing() as session:
-            lost = {each.job_id for each in claims.renew(session, held)}
-            to_end = claims.to_end(session, held) | lost
-            workers.note(session, self._process, [each.job_id for each in held], is_ending=self._ends)
-        for job_id in to_end:
+        for job_id in repeated(lambda: self._renew(held)):
             if slice_end := self._slices.get(job_id):
                 slice_end.end()
-        if not held:
-            return
-        # In a transaction of its own: the coordinator locks the run before its jobs.
+        if held:
+            # In a transaction of its own: the coordinator locks the run before its jobs.
+            repeated(lambda: self._note_runs({each.run_id for each in held}))
+
+    def _renew(self, held: Sequence[Claim]) -> set[int]:
+        """Renew the leases of these jobs; return the numbers of the jobs that are to end."""
         with self._harvester.writing() as session:
-            runs = {each.run_id for each in held}
-            session.execute(
-                update(HarvestRun).where(HarvestRun.run_id.in_(runs)).values(heartbeat_at=self._harvester.now())
-            )
+            lost = {each.job_id for each in claims.renew(session, held)}
+            workers.note(session, self._process, [each.job_id for each in held], is_ending=self._ends)
+            return claims.to_end(session, held) | lost
+
+    def _note_runs(self, run_ids: Collection[int | None]) -> None:
+        """Note that these runs go on."""
+        alive = update(HarvestRun).where(HarvestRun.run_id.in_(run_ids)).values(heartbeat_at=self._harvester.now())
+        with self._harvester.writing() as session:
+            session.execute(alive)
 
     def _forget(self) -> None:
         with self._harvester.writing() as session:
