@@ -33,7 +33,7 @@ sentence, or a few, for the person who can do something about it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -63,7 +63,19 @@ class ScheduleError(MetaharvestError):
 
 
 class RequestError(MetaharvestError):
-    """A person's request lacks something, or does not fit together; nothing was done."""
+    """A person's request lacks something, or does not fit together; nothing was done.
+
+    `fields` has a sentence about each wrong value, by the name of its field in a form, if the fault is in one value.
+    """
+
+    def __init__(self, text: str, fields: Mapping[str, str] | None = None) -> None:
+        super().__init__(text)
+        self.fields = fields or {}
+
+    @classmethod
+    def about(cls, field: str, text: str) -> RequestError:
+        """The error about the value of one field."""
+        return cls(text, {field: text})
 
 
 class CannotBeChecked(MetaharvestError):

@@ -65,7 +65,7 @@ def base_url(text: str) -> BaseUrl:
 def _bad_base(text: str, problem: str) -> PublishingError:
     return PublishingError(
         f"The base URL '{one_line(shown(text), 200)}' cannot be used: {problem}. "
-        "Write where the folder is on the web, as in --base-url https://www.example.org/eml/."
+        "Write where the folder is on the web, as in https://www.example.org/eml/."
     )
 
 

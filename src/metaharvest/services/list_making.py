@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from metaharvest.errors import RequestError
+from metaharvest.errors import PublishingError, RequestError
 from metaharvest.model import Finding
 from metaharvest.model.actions import todo
 from metaharvest.publishing import rows as made
@@ -37,10 +37,13 @@ def rows_of_list(content: bytes) -> tuple[Row, ...]:
 def with_documents(rows: Sequence[Row], files: Sequence[tuple[str, bytes]], base_url: str) -> MadeRows:
     """The rows with these documents, each a name and its bytes; `base_url` is their folder on the web.
 
-    Raises RequestError if they are too many or too large, PublishingError for the address.
+    Raises RequestError if they are too many or too large, or for the address.
     """
-    if not base_url.strip():
-        raise RequestError("Where is the folder of these documents on the web? Give its https:// address.")
+    base = base_url.strip()
+    if not base or base.lower().startswith("file:"):
+        raise RequestError.about(
+            "base", "Where is the folder of these documents on the web? Give its https:// address."
+        )
     if len(files) > MOST_FILES:
         raise RequestError(f"These are {len(files):,} files. Send {MOST_FILES} at a time.")
     if large := next((name for name, content in files if len(content) > MOST_FILE_BYTES), None):
@@ -48,7 +51,10 @@ def with_documents(rows: Sequence[Row], files: Sequence[tuple[str, bytes]], base
     if sum(len(content) for _, content in files) > MOST_BYTES:
         raise RequestError("The files are larger than 20 MiB together. Send fewer at a time.")
     with trials.place():
-        new = made.with_documents(bounded(rows), files, base_url)
+        try:
+            new = made.with_documents(bounded(rows), files, base)
+        except PublishingError as error:
+            raise RequestError.about("base", str(error)) from error
     bounded(new.rows)
     return new
 

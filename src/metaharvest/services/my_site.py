@@ -93,7 +93,7 @@ def ask_for_address(harvester: Harvester, name: str, by: str, address: str, base
     new = policy.checked_address(address)
     site = require_contact(harvester, name, by)
     if policy.names_address(site.contacts, new):
-        raise RequestError(f"{new} is a contact of {name} already.")
+        raise RequestError.about("address", f"{new} is a contact of {name} already.")
     token = new_token()
     address_link = link(harvester, ADDRESS_PAGE, token, base_url)
     with harvester.writing() as session:
@@ -155,6 +155,8 @@ def move(harvester: Harvester, name: str, by: str, url: str) -> Registration | N
     """
     address = policy.checked_url(url)
     site = require_contact(harvester, name, by)
+    if site.list_url == address.url:
+        raise RequestError.about("url", f"{name} is harvested from this address already.")
     if _server(site.list_url) == (address.host, address.port):
         sites.edit(harvester, [name], url_values(site.source_kind, address.url))
         return None

@@ -150,12 +150,13 @@ def _entered(harvester: Harvester, site: Site, host: str) -> int:
     with harvester.writing() as session:
         known = read_sites(session)
         if same := same_source(site, known):
-            raise RequestError(
+            raise RequestError.about(
+                "url",
                 f"The site '{one_line(same.name)}' harvests this source already. "
-                "If you are one of its contacts, you can change it in My sites."
+                "If you are one of its contacts, you can change it in My sites.",
             )
         if any(each.name.casefold() == site.name.casefold() for each in known):
-            raise RequestError(f"There is a site named '{site.name}' already. Choose another name.")
+            raise RequestError.about("name", f"There is a site named '{site.name}' already. Choose another name.")
         store.expire(session, now)
         oai = site.options.oai
         number = store.add(

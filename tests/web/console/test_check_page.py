@@ -71,9 +71,20 @@ def test_a_web_page_in_a_file_gets_a_remedy_without_a_url(console: Served) -> No
 def test_a_mistake_keeps_the_form(console: Served) -> None:
     page = console.visitor().open("/console/check").submit("Check", {"url": "file:///etc/passwd"})
     assert page.status == 422
-    assert "Only http and https addresses are harvested." in page.text
+    assert "Only http and https addresses are harvested." in page.root.get_element_by_id("field-url-note").text
     assert dict(page.form("Check").form_values())["url"] == "file:///etc/passwd"
     assert console.visitor().open("/console/check").submit("Check").status == 422
+
+
+def test_a_file_counts_before_the_kept_address_and_text(console: Served) -> None:
+    page = console.visitor().open("/console/check")
+    kept = {"url": "https://www.example.org/rain.xml", "text": eml("a.1.1").decode()}
+    report = page.submit("Check", kept, files={"file": ("snow.xml", eml("a.2.1"))})
+    assert report.root.get_element_by_id("report").text_content() == "snow.xml"
+    page = page.submit("Check", kept)
+    assert page.root.get_element_by_id("field-url-note").text_content() == (
+        "You gave an address and a text. Empty one of the two fields."
+    )
 
 
 def test_what_a_file_says_is_text(console: Served) -> None:

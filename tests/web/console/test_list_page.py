@@ -89,6 +89,16 @@ def test_an_old_list_with_mistakes_says_each_line(console: Served) -> None:
     )
 
 
+@pytest.mark.parametrize("base", ["www.example.org/eml", "file:///C:/eml", "ftp://www.example.org/", ""])
+def test_a_wrong_folder_is_corrected_beside_its_field(console: Served, base: str) -> None:
+    page = console.visitor().open("/console/list")
+    page = page.submit("Add these documents", {"base": base}, files={"files": ("a.xml", eml("a.1.1"))})
+    assert page.status == 422
+    said = page.root.get_element_by_id("field-base-note").text
+    assert "https://" in said
+    assert "--" not in said
+
+
 def test_a_table_is_bounded_and_strange_forms_are_answered(console: Served) -> None:
     browser = console.visitor()
     page = browser.open("/console/list")

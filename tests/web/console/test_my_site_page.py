@@ -99,6 +99,8 @@ def test_a_move_to_another_server_waits_for_a_steward(
 ) -> None:
     page = console.signed_in_as(ALDER).open("/console/my/alder")
     assert "was changed" in page.submit("Change the address", {"url": server.url("/new.xml")}).notice
+    again = console.signed_in_as(ALDER).open("/console/my/alder").submit("Change the address")
+    assert "harvested from this address already" in again.root.get_element_by_id("field-url-note").text
     page = page.submit("Change the address", {"url": "https://elsewhere.example.org/list.xml"})
     assert "a steward decides" in page.notice
     tonight = console.signed_in("steward").open("/console/tonight")

@@ -102,7 +102,10 @@ def test_a_repository_is_proved_by_its_own_address_and_refused(harvester: Harves
 def test_a_mistake_keeps_the_form(harvester: Harvester, console: Served, server: HttpServer) -> None:
     page = registered(console, "https://a.example.org/l.xml", address="nobody", every="2", unit="weeks")
     assert page.status == 422
-    assert "not an email address" in page.text
+    assert "not an email address" in page.root.get_element_by_id("field-address-note").text
+    for field, value in {"name": "-", "url": "ftp://x", "every": "0"}.items():
+        wrong = registered(console, **{"url": "https://a.example.org/l.xml", field: value})
+        assert wrong.root.get_element_by_id(f"field-{field}").get("aria-invalid") == "true", field
     values = dict(page.form("Check and register").form_values())
     assert (values["name"], values["every"], values["unit"]) == ("Alder <b>Creek</b>", "2", "weeks")
     page = registered(console, server.serve("/list.xml", b"<harvestList><document>"))

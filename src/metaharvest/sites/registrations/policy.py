@@ -128,24 +128,28 @@ def checked_name(text: str) -> str:
     """The name of a new site. Mails to other people have it, so it may be no advertisement. Raises RequestError."""
     name = " ".join(text.split())
     if not name or len(name) > _MOST_NAME or one_line(name, _MOST_NAME) != name:
-        raise RequestError("Give the site a name of 1 to 100 printable characters.")
+        raise RequestError.about("name", "Give the site a name of 1 to 100 printable characters.")
     if not any(map(str.isalnum, name)):
-        raise RequestError("The name of a site has a letter or a digit: its page has no address without one.")
+        raise RequestError.about(
+            "name", "The name of a site has a letter or a digit: its page has no address without one."
+        )
     if _ADVERTISING.search(name):
-        raise RequestError("The name must not contain a web address or an @. Write the name of the station or network.")
+        raise RequestError.about(
+            "name", "The name must not contain a web address or an @. Write the name of the station or network."
+        )
     return name
 
 
 def checked_address(text: str) -> str:
     """The email address. Raises RequestError."""
     if "," in text or ";" in text:
-        raise RequestError("Write one email address. The steward adds others.")
+        raise RequestError.about("address", "Write one email address. The steward adds others.")
     if len(text) > 255:
-        raise RequestError("The email address is longer than 255 characters.")
+        raise RequestError.about("address", "The email address is longer than 255 characters.")
     try:
         return check_email(text.strip())
     except ValueError as error:
-        raise RequestError(f"{error}.") from error
+        raise RequestError.about("address", f"{error}.") from error
 
 
 def mailbox(address: str) -> str:
@@ -160,19 +164,23 @@ def checked_url(text: str) -> WebAddress:
     try:
         address = parse_url(text)
     except UnsupportedScheme:
-        raise RequestError(f"Only http and https addresses are harvested. {example}") from None
+        raise RequestError.about("url", f"Only http and https addresses are harvested. {example}") from None
     except BadUrl as error:
-        raise RequestError(f"The address cannot be used: {error}. {example}") from None
+        raise RequestError.about("url", f"The address cannot be used: {error}. {example}") from None
     if address.username is not None:
-        raise RequestError("The address contains a user name. Remove it: the harvester reads only public addresses.")
+        raise RequestError.about(
+            "url", "The address contains a user name. Remove it: the harvester reads only public addresses."
+        )
     if address.port < LOWEST_PORT and address.port not in (80, 443):
-        raise RequestError(f"Port {address.port} is not a usual port of a web server: use 80, 443, or one above 1023.")
+        raise RequestError.about(
+            "url", f"Port {address.port} is not a usual port of a web server: use 80, 443, or one above 1023."
+        )
     if len(address.url) > 2000:
-        raise RequestError("The address is longer than 2,000 characters.")
+        raise RequestError.about("url", "The address is longer than 2,000 characters.")
     return address
 
 
 def checked_frequency(every: int, unit: Unit) -> None:
     """Raises RequestError unless a site may be harvested this often: every day to once a year."""
     if not 1 <= every <= 99 or every * _DAYS[unit] > LONGEST_DAYS:
-        raise RequestError("A site is harvested every day at most, and once in a year at least.")
+        raise RequestError.about("every", "A site is harvested every day at most, and once in a year at least.")

@@ -16,7 +16,7 @@ from starlette.datastructures import Headers, QueryParams
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from metaharvest.errors import DatabaseError, MetaharvestError
+from metaharvest.errors import DatabaseError, MetaharvestError, RequestError
 from metaharvest.model.actions import Todo
 from metaharvest.model.requests import Actor
 from metaharvest.model.roles import Role
@@ -42,11 +42,15 @@ class NotFound(MetaharvestError):
     """There is nothing at this address; the text says what is missing."""
 
 
-def correction(error: MetaharvestError) -> str:
-    """The sentences of an error, for the form that the person can correct. Raises it if the database is the cause."""
+Problem = MetaharvestError | str
+"""The sentences above a form that a person can correct; the error also names the wrong fields. Empty: none."""
+
+
+def correction(error: MetaharvestError) -> Problem:
+    """The problem of a form that the person can correct. Raises the error if the database is the cause."""
     if isinstance(error, DatabaseError):
         raise error
-    return "\n".join(error.sentences)
+    return error
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,14 +150,17 @@ class Visit:
 
     def render(self, template: str, status: int = 200, **values: Any) -> Response:
         """The page of this template. A template also has `visit`, `link`, `moment`,
-        `given`, the form that was sent, and `error`, which is empty unless it is among the values.
+        `given`, the form that was sent, `error`, which is empty unless it is among the values, and `wrong`: the
+        sentences about the wrong fields of that error, by name.
         """
+        error: Problem = values.pop("error", "")
         shown = {
             "notice": self.cookies.notice(),
             "navigation": self.console.navigation(self.visitor),
             "installation": one_line(self.harvester.settings.harvester.name),
             "given": self.form,
-            "error": "",
+            "error": "\n".join(error.sentences) if isinstance(error, MetaharvestError) else error,
+            "wrong": error.fields if isinstance(error, RequestError) else {},
             **values,
         }
         return self._html(template, status, shown)

@@ -14,6 +14,7 @@ from metaharvest.services.sites import SiteValues
 from metaharvest.services.source_repositories import NamedRepositories
 from metaharvest.text import counted
 from metaharvest.web.console.pages.site_form import (
+    addresses_in,
     choice_of,
     day_in,
     number_from,
@@ -21,7 +22,7 @@ from metaharvest.web.console.pages.site_form import (
     split_parts,
     value_of,
 )
-from metaharvest.web.console.visit import Visit, correction
+from metaharvest.web.console.visit import Problem, Visit, correction
 
 FILE_BYTES = 10_000_000
 MOST_SHOWN = 1000
@@ -100,11 +101,13 @@ def add_several(visit: Visit) -> Response:
     return visit.redirect("/console/sites", state="off", notice=notice)
 
 
-def _begin(visit: Visit, status: int = 200, error: str = "") -> Response:
+def _begin(visit: Visit, status: int = 200, error: Problem = "") -> Response:
     return visit.render("add_site.html", status, kinds=KINDS, error=error)
 
 
-def _proposal(visit: Visit, source: NewSource, texts: dict[str, str], status: int = 200, error: str = "") -> Response:
+def _proposal(
+    visit: Visit, source: NewSource, texts: dict[str, str], status: int = 200, error: Problem = ""
+) -> Response:
     return visit.render(
         "add_proposal.html",
         status,
@@ -117,7 +120,7 @@ def _proposal(visit: Visit, source: NewSource, texts: dict[str, str], status: in
     )
 
 
-def _registry(visit: Visit, named: NamedRepositories, status: int = 200, error: str = "") -> Response:
+def _registry(visit: Visit, named: NamedRepositories, status: int = 200, error: Problem = "") -> Response:
     shown = named.base_urls[:MOST_SHOWN]
     return visit.render(
         "add_registry.html",
@@ -156,21 +159,20 @@ def _values(visit: Visit) -> SiteValues:
     values: dict[str, object] = {
         "name": form.text("name"),
         "base_url" if is_repository else "list_url": url,
-        "every": value_of("Harvest every", number_from(1, 99), form.text("every") or "1"),
-        "unit": value_of("Unit", choice_of(Unit), form.text("unit")),
-        "notify": value_of("Contacts get a report", choice_of(Notify), form.text("notify")),
+        "every": value_of("every", "Harvest every", number_from(1, 99), form.text("every") or "1"),
+        "unit": value_of("unit", "Unit", choice_of(Unit), form.text("unit")),
+        "notify": value_of("notify", "Contacts get a report", choice_of(Notify), form.text("notify")),
         "enabled": form.text("enabled") != "no",
     }
-    if contacts := split_parts(form.text("contacts")):
-        values["contacts"] = tuple(contacts)
-    else:
-        raise RequestError("Contacts: give at least one address, or nobody gets the reports.")
+    values["contacts"] = value_of("contacts", "Contacts", addresses_in, form.text("contacts"))
     if groups := form.text("groups"):
-        values["add_groups"] = parsed_groups(groups)
+        values["add_groups"] = value_of("groups", "Groups", parsed_groups, groups)
     if day := form.text("next_harvest"):
-        values["next_harvest"] = value_of("First harvest", partial(day_in, today=visit.harvester.today()), day)
+        values["next_harvest"] = value_of(
+            "next_harvest", "First harvest", partial(day_in, today=visit.harvester.today()), day
+        )
     if is_repository:
         values["prefix"] = form.text("prefix") or None
         if full := form.text("full_every"):
-            values["full_every"] = value_of("Full list every", number_from(1, 9999), full)
+            values["full_every"] = value_of("full_every", "Full list every", number_from(1, 9999), full)
     return SiteValues(**values)  # type: ignore[arg-type]

@@ -23,13 +23,13 @@ def show(visit: Visit) -> Response:
 
 
 def check(visit: Visit) -> Response:
-    """The report about the first of URL, file and text that the person gave."""
+    """The report about the file, URL or text that the person gave."""
     form = visit.form
     url, pasted = form.text("url"), form.whole("text")
     try:
         result = _checked(visit, url, pasted)
     except (RequestError, ScheduleError) as error:
-        return visit.render("check_file.html", 422, error=str(error), result=None, kept="", url=url)
+        return visit.render("check_file.html", 422, error=error, result=None, kept="", url=url)
     kept = "" if result.corrected is None else urlsafe_b64encode(result.corrected).decode()
     return visit.render("check_file.html", result=result, kept=kept, url=url)
 
@@ -47,10 +47,12 @@ def download(visit: Visit) -> Response:
 
 def _checked(visit: Visit, url: str, pasted: str) -> FileReport:
     """Raises RequestError, ScheduleError."""
+    files = visit.form.files("file")
+    if files:  # the page keeps a URL and a text, and never a file: it was chosen last
+        return file_check.check_file(visit.harvester, files[0].content, files[0].name)
+    if url and pasted.strip():
+        raise RequestError.about("url", "You gave an address and a text. Empty one of the two fields.")
     if url:
         return file_check.check_url(visit.harvester, url)
-    files = visit.form.files("file")
-    if files:
-        return file_check.check_file(visit.harvester, files[0].content, files[0].name)
     # A form sends line ends as CR LF, and the person pasted the letters, not the bytes of the declared encoding.
     return file_check.check_text(visit.harvester, pasted.replace("\r\n", "\n"))

@@ -11,11 +11,11 @@ from dataclasses import replace
 
 from starlette.responses import Response
 
-from metaharvest.errors import ListError, PublishingError, RequestError
+from metaharvest.errors import ListError, RequestError
 from metaharvest.services import list_making
 from metaharvest.services.list_making import COLUMNS, CellProblem, Finding, Row
 from metaharvest.text import counted
-from metaharvest.web.console.visit import Visit
+from metaharvest.web.console.visit import Problem, Visit
 
 MOST_BYTES = list_making.MOST_BYTES + 8 * 1_048_576
 """The files of one upload, and the table beside them."""
@@ -53,8 +53,8 @@ def change(visit: Visit) -> Response:
     except ListError as error:
         findings = [("The old list", each) for each in error.findings]
         return _page(visit, rows, 422, error="The old list has mistakes: it was not read.", findings=findings)
-    except (RequestError, PublishingError) as error:
-        return _page(visit, rows, 422, error=str(error))
+    except RequestError as error:
+        return _page(visit, rows, 422, error=error)
 
 
 def _without(visit: Visit, rows: Sequence[Row], number: str) -> Response:
@@ -73,7 +73,7 @@ def _checked(visit: Visit, rows: Sequence[Row]) -> Response:
 
 
 def _with_documents(visit: Visit, rows: Sequence[Row]) -> Response:
-    """Raises RequestError, PublishingError."""
+    """Raises RequestError."""
     files = [(each.name, each.content) for each in visit.form.files("files")]
     if not files:
         raise RequestError("Choose the EML files first: hold down Ctrl to choose several.")
@@ -117,7 +117,7 @@ def _page(
     rows: Sequence[Row],
     status: int = 200,
     *,
-    error: str = "",
+    error: Problem = "",
     said: str = "",
     problems: Iterable[CellProblem] = (),
     findings: Sequence[tuple[str, Finding]] = (),

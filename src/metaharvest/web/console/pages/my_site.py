@@ -20,7 +20,7 @@ from metaharvest.services import my_site, reports, requests, sites
 from metaharvest.services.my_site import Schedule
 from metaharvest.text import whole_number
 from metaharvest.web.console.defence import path_of
-from metaharvest.web.console.visit import Visit
+from metaharvest.web.console.visit import Problem, Visit
 
 _MOST_EVERY = 99
 _SHOWN = 50
@@ -62,7 +62,8 @@ def change_schedule(visit: Visit) -> Response:
     form = visit.form
     every, unit, notify = whole_number(form.text("every"), _MOST_EVERY), form.text("unit"), form.text("notify")
     if every is None or unit not in _UNITS or notify not in _NOTIFY:
-        return _page(visit, visit.site.name, 422, error="How often: give a whole number of days, weeks or months.")
+        problem = RequestError.about("every", "How often: give a whole number of days, weeks or months.")
+        return _page(visit, visit.site.name, 422, error=problem)
     schedule = Schedule(every, _UNITS[unit], _NOTIFY[notify])
     return _done(visit, lambda: _edited(my_site.change_schedule(visit.harvester, *_who(visit), schedule)))
 
@@ -84,7 +85,7 @@ def move(visit: Visit) -> Response:
     def change() -> str:
         asked = my_site.move(visit.harvester, *_who(visit), visit.form.text("url"))
         if asked is None:
-            return "The address was changed. The next harvest reads the list there."
+            return "The address was changed. The next harvest reads it."
         return "The new address is on another web server, so a steward decides. Until then the old one is read."
 
     return _done(visit, change)
@@ -151,14 +152,14 @@ def _done(visit: Visit, change: Callable[[], str]) -> Response:
     try:
         return _back(visit, change())
     except (RequestError, ScheduleError) as error:
-        return _page(visit, visit.site.name, 422, error=str(error))
+        return _page(visit, visit.site.name, 422, error=error)
 
 
 def _back(visit: Visit, notice: str) -> Response:
     return visit.redirect("/console/my", visit.site.name, notice=notice)
 
 
-def _page(visit: Visit, name: str, status: int = 200, *, by_link: bool = False, error: str = "") -> Response:
+def _page(visit: Visit, name: str, status: int = 200, *, by_link: bool = False, error: Problem = "") -> Response:
     harvester = visit.harvester
     site = sites.find(harvester, name)
     with harvester.reading() as session:

@@ -13,7 +13,7 @@ from metaharvest.services import registrations
 from metaharvest.services.registrations import HARVEST_LIST, Question, Registration
 from metaharvest.services.trials import TrialReport
 from metaharvest.text import whole_number
-from metaharvest.web.console.visit import Visit
+from metaharvest.web.console.visit import Problem, Visit
 
 _MOST_EVERY = 99
 _UNITS = {unit.value: unit for unit in Unit}
@@ -29,7 +29,7 @@ def ask(visit: Visit) -> Response:
     try:
         asked = registrations.ask(visit.harvester, _question(visit), visit.console.url)
     except (RequestError, ScheduleError, PublishingError) as error:
-        return _form(visit, 422, error=str(error))
+        return _form(visit, 422, error=error)
     if asked.registration is None:
         return _form(visit, 422, report=asked.report)
     return _asked(visit, asked.registration, report=asked.report)
@@ -100,7 +100,7 @@ def _question(visit: Visit) -> Question:
     form = visit.form
     every = whole_number(form.text("every", "1"), _MOST_EVERY)
     if every is None or form.text("unit", "days") not in _UNITS:
-        raise RequestError("How often is a whole number of days, weeks or months.")
+        raise RequestError.about("every", "How often is a whole number of days, weeks or months.")
     return Question(
         name=form.text("name"),
         url=form.text("url"),
@@ -113,7 +113,7 @@ def _question(visit: Visit) -> Question:
     )
 
 
-def _form(visit: Visit, status: int = 200, *, error: str = "", report: TrialReport | None = None) -> Response:
+def _form(visit: Visit, status: int = 200, *, error: Problem = "", report: TrialReport | None = None) -> Response:
     url = visit.form.text("url") or visit.query.get("url", "")
     return visit.render("register.html", status, error=error, report=report, units=list(_UNITS), url=url)
 

@@ -17,7 +17,7 @@ from metaharvest.reports.phrasing import GRAVITY, PHASES, phases, run_story
 from metaharvest.services import tables
 from metaharvest.text import whole_number
 from metaharvest.web.console.pages.jobs import live_values
-from metaharvest.web.console.visit import NotFound, Visit, correction
+from metaharvest.web.console.visit import NotFound, Problem, Visit, correction
 
 _RUNS_SHOWN = 50
 _SITES_SHOWN = 100
@@ -124,7 +124,8 @@ def show_changes(visit: Visit) -> Response:
     """What changed from another run, or the run before, to this one."""
     run_id = _run_id(visit)
     start = whole_number(visit.query.get("start", "")) or 0
-    found, site_ids, error = None, list[int](), ""
+    found, site_ids = None, list[int]()
+    error: Problem = ""
     with visit.harvester.reading() as session:
         _run(session, run_id)
         first, second = _pair(visit, run_id, [each.run_id for each in run_summaries(session, 1, run_id)])

@@ -9,7 +9,7 @@ from metaharvest.queries.sites import RegisteredSite, registered_site
 from metaharvest.services import sites
 from metaharvest.services.sites import Edited
 from metaharvest.web.console.pages.site_form import changed_texts, fields_of, texts_of, values_from
-from metaharvest.web.console.visit import Visit, correction
+from metaharvest.web.console.visit import Problem, Visit, correction
 
 
 def show(visit: Visit) -> Response:
@@ -47,7 +47,9 @@ def _preview(visit: Visit, edited: Edited, changed: dict[str, str]) -> Response:
     return visit.render("site_change.html", edited=edited, shown=shown, texts=changed, problems=problems)
 
 
-def _form(visit: Visit, site: RegisteredSite, texts: dict[str, str], error: str = "", status: int = 200) -> Response:
+def _form(
+    visit: Visit, site: RegisteredSite, texts: dict[str, str], error: Problem = "", status: int = 200
+) -> Response:
     parts: dict[str, list[object]] = {}
     for field in fields_of(site):
         parts.setdefault(field.part, []).append(field)

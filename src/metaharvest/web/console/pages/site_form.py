@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
-from metaharvest.config.field_types import check_network
+from metaharvest.config.field_types import check_email, check_network
 from metaharvest.errors import RequestError
 from metaharvest.model import Deletions, FullText, Level, ListMethod, Notify, Unit, ValidationLevel
 from metaharvest.model.mappings import picked
@@ -107,14 +107,17 @@ def values_from(texts: Mapping[str, str], site: RegisteredSite, today: date) -> 
     """The values that these texts say. Raises RequestError with a sentence for each wrong one."""
     values: dict[str, object] = {}
     problems: list[str] = []
+    wrong: dict[str, str] = {}
     for name, text in texts.items():
         try:
             values |= _value(name, text, site, today)
         except (ValueError, RequestError) as error:
             label = next(field.label for field in FIELDS if field.name == name)
-            problems.append(f"{label}: {str(error).rstrip('.')}.")
+            sentence = f"{str(error).rstrip('.')}."
+            problems.append(f"{label}: {sentence}")
+            wrong[name] = _capital(sentence)
     if problems:
-        raise RequestError("\n".join(problems))
+        raise RequestError("\n".join(problems), wrong)
     return SiteValues(**values)  # type: ignore[arg-type]
 
 
@@ -130,7 +133,7 @@ def _value(name: str, text: str, site: RegisteredSite, today: date) -> dict[str,
     if name == "list_url":
         return {"base_url" if site.oai is not None else "list_url": _needed(text, "give an address")}
     if name == "contacts":
-        return {name: tuple(split_parts(_needed(text, "give at least one address, or nobody gets the reports")))}
+        return {name: addresses_in(text)}
     if name == "groups":
         wanted, there = parsed_groups(text), site.groups
         return {
@@ -142,6 +145,14 @@ def _value(name: str, text: str, site: RegisteredSite, today: date) -> dict[str,
     if name in _PARSERS:
         return {name: _PARSERS[name](text)}
     return {name: text or None}
+
+
+def addresses_in(text: str) -> tuple[str, ...]:
+    """The email addresses in a text, one at least. Raises RequestError, or ValueError for a wrong address."""
+    addresses = split_parts(text)
+    if not addresses:
+        raise RequestError("give at least one address, or nobody gets the reports")
+    return tuple(map(check_email, addresses))
 
 
 def day_in(text: str, today: date) -> date:
@@ -211,12 +222,17 @@ _PARSERS: Mapping[str, Callable[[str], object]] = {
 }
 
 
-def value_of(label: str, parse: Callable[[str], _Value], text: str) -> _Value:
-    """The value in the text of the field with this label. Raises RequestError, whose sentence names the field."""
+def value_of(name: str, label: str, parse: Callable[[str], _Value], text: str) -> _Value:
+    """The value in the text of the field with this name and label. Raises RequestError about the field."""
     try:
         return parse(text)
-    except RequestError as error:
-        raise RequestError(f"{label}: {error}.") from None
+    except (ValueError, RequestError) as error:
+        sentence = f"{str(error).rstrip('.')}."
+        raise RequestError(f"{label}: {sentence}", {name: _capital(sentence)}) from None
+
+
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
 
 
 def _needed(text: str, sentence: str) -> str:

@@ -139,10 +139,10 @@ def _several_values(given: dict[str, str]) -> SiteValues:
         if given[name]:
             values[name] = parsed_groups(given[name])
     if given["every"]:
-        values["every"] = value_of("Every", number_from(1, 99), given["every"])
-        values["unit"] = value_of("Unit", choice_of(Unit), given["unit"])
+        values["every"] = value_of("every", "Every", number_from(1, 99), given["every"])
+        values["unit"] = value_of("unit", "Unit", choice_of(Unit), given["unit"])
     if given["notify"]:
-        values["notify"] = value_of("Contacts get a report", choice_of(Notify), given["notify"])
+        values["notify"] = value_of("notify", "Contacts get a report", choice_of(Notify), given["notify"])
     if given["enabled"]:
         values["enabled"] = given["enabled"] == "on"
     return SiteValues(**values)  # type: ignore[arg-type]
