@@ -23,9 +23,9 @@ from metaharvest.pipeline.cleaning.stage import STAGE as CLEANING
 from metaharvest.pipeline.extraction import references
 from metaharvest.pipeline.extraction.catalogue_works import matches
 from metaharvest.pipeline.extraction.citation import parsed
-from metaharvest.pipeline.extraction.language import _detector, detected
 from metaharvest.pipeline.extraction.reading import FileReader, Reading
 from metaharvest.pipeline.stage import Document, Result
+from metaharvest.pipeline.text_language import _detector, detected
 
 LANGUAGES = Path(__file__).with_name("data") / "languages.txt"
 _PAPERS = 132

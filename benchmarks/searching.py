@@ -72,7 +72,7 @@ def _with_sources(output: dict[str, Any]) -> Output:
         name: [{"text": "", "source": "", **each} for each in values] if isinstance(values, list) else values
         for name, values in output.items()
     }
-    return output_of(json.dumps({"format": "oai_dc", "language": "en", **sourced}))
+    return output_of(json.dumps({"format": "oai_dc", "language": "en", "likely_language": "en", **sourced}))
 
 
 def _document(number: int) -> Document:

@@ -294,3 +294,16 @@ def test_the_end_of_an_embargo_is_not_put_off_by_the_tries_before() -> None:
 
 def test_a_failure_without_a_pause_is_not_tried_again() -> None:
     assert next_try(Failure("rule", ""), 0, NOW) is None
+
+
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+def test_postgresql_takes_statistics_of_tables_that_have_grown(harvester: Harvester) -> None:
+    rows = "SELECT number, 'first', 'done', 1, 0 FROM generate_series(1, 1000) AS each (number)"
+    known = "SELECT reltuples FROM pg_class WHERE oid = 'pipeline_step'::regclass"
+    with harvester.engine.begin() as connection:
+        columns = "catalogue_document_id, stage, state, woken, attempts"
+        connection.exec_driver_sql(f"INSERT INTO pipeline_step ({columns}) {rows}")
+        connection.exec_driver_sql("SELECT pg_stat_force_next_flush()")
+    Pipeline(harvester, Recorder("first")).run()
+    assert harvester.rows(known) == [(1000,)]
+    assert harvester.rows("SHOW jit") == [("off",)]

@@ -136,8 +136,10 @@ class FileLink:
 class Output:
     """What one document describes. The first title, date and type are the main ones.
 
-    `format` is the format of the document, `language` the ISO 639-1 code (639-3 without one) of the output, `year` the
-    year of its publication, `embargo_until` the ISO date on which an embargo ends.
+    `format` is the format of the document, `language` the ISO 639-1 code (639-3 without one) that it declares, `year`
+    the year of its publication, `embargo_until` the ISO date on which an embargo ends. `likely_language` is `language`,
+    unless the abstract is clearly in another one; without `language`, the one of title and abstract, `und` if it is not
+    known. None: nobody has looked at them.
     """
 
     format: str
@@ -152,6 +154,7 @@ class Output:
     year: int | None = None
     languages: tuple[Text, ...] = ()
     language: str | None = None
+    likely_language: str | None = None
     identifiers: tuple[Identifier, ...] = ()
     relations: tuple[Relation, ...] = ()
     licences: tuple[Licence, ...] = ()

@@ -11,6 +11,7 @@ from datetime import timedelta
 from metaharvest.catalogue.stage_documents import Document, stage_documents
 from metaharvest.database.dialects import is_about_statement, may_be_about_statement
 from metaharvest.database.engine import database_errors, repeated, writers
+from metaharvest.database.hints import refresh_statistics
 from metaharvest.errors import MetaharvestError
 from metaharvest.model.stages import StepState
 from metaharvest.pipeline import steps
@@ -21,6 +22,8 @@ from metaharvest.text import one_line
 
 _LOG = logging.getLogger(__name__)
 _AFTER_A_SURPRISE = timedelta(days=1)
+_GROWTH = 500
+"""Documents after which the tables may have grown much; then twice as many, and so on."""
 
 Report = Callable[["StageTotals"], None]
 """Is called after each batch of a stage."""
@@ -68,9 +71,13 @@ def run_stage(context: Context, stage: Stage, report: Report = lambda totals: No
 
     Raises MetaharvestError if the folder of the pipeline cannot be used: the documents wait on.
     """
-    totals, began = StageTotals(stage.name), time.monotonic()
+    totals, began, due = StageTotals(stage.name), time.monotonic(), 0
     with folder_errors(context.folder):
         while not context.stops():
+            if totals.documents >= due:
+                with database_errors(context.engine):
+                    refresh_statistics(context.engine)
+                due = max(_GROWTH, 2 * totals.documents)
             ended = _run_batch(context, stage)
             if ended is None:
                 break

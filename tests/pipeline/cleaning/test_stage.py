@@ -93,3 +93,11 @@ def test_a_document_without_an_output_has_a_reason(content: str, rule: str, word
     assert result.failure is not None
     assert result.failure.rule == rule
     assert words in result.failure.message
+
+
+def test_an_output_has_the_language_of_its_words() -> None:
+    german = "Die Erholung der Buchenwälder nach Stürmen wurde über zehn Jahre auf vierzig Flächen untersucht."
+    for title, code in ((german, "de"), ("Beech", "und")):
+        content = OAI_DC.replace(' xml:lang="en">Water temperature', f">{title}")
+        result = cleaned(document(1), content.encode())
+        assert (result.value.language, result.value.likely_language) == (None, code)

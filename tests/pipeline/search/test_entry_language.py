@@ -26,3 +26,10 @@ def test_the_text_counts_most_then_what_is_declared_then_the_title(
 ) -> None:
     full_text = None if of_text is None else FullText("0" * 64, "text", of_text)
     assert _language(Output("oai_dc", (Text(title, "dc:title"),), language=declared), full_text) == code
+
+
+def test_the_language_that_cleaning_found_is_not_looked_for_again() -> None:
+    """Texts of other languages show where the value comes from."""
+    for likely, code in (("fr", "fr"), ("und", None)):
+        output = Output("oai_dc", (Text(GERMAN, "dc:title"),), language="en", likely_language=likely)
+        assert _language(output, None) == code

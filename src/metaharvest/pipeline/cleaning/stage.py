@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -18,6 +19,7 @@ from metaharvest.model.outputs import Output
 from metaharvest.pipeline.cleaning.cleaned import clean
 from metaharvest.pipeline.cleaning.json import json_of
 from metaharvest.pipeline.stage import Context, Document, Failure, Result, Stage, StageName
+from metaharvest.pipeline.text_language import language_of_output
 from metaharvest.pipeline.title_keys import keys_of_title
 from metaharvest.transform.embedding import NotEmbeddable, root_of
 
@@ -55,7 +57,7 @@ def cleaned(document: Document, content: bytes) -> Result:
     if not output.titles and not output.identifiers:
         message = f"{document.document_id} ({document.document_type}) has no title and no identifier."
         return Result(document, failure=Failure("cleaning.nothing-known", message))
-    return Result(document, output)
+    return Result(document, replace(output, likely_language=language_of_output(output)))
 
 
 def store(session: Session, results: Sequence[Result], _now: datetime) -> None:

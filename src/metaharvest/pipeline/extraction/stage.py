@@ -28,13 +28,13 @@ from metaharvest.pipeline import leftovers
 from metaharvest.pipeline.extraction import files, grobid, lookups, references
 from metaharvest.pipeline.extraction.catalogue_works import matches, with_dois
 from metaharvest.pipeline.extraction.citation import Reference, parsed
-from metaharvest.pipeline.extraction.language import Language, language_of
 from metaharvest.pipeline.extraction.lookups import Lookups
 from metaharvest.pipeline.extraction.matching import Match
 from metaharvest.pipeline.extraction.reading import FileReader, Reading, Unreadable, of_text
 from metaharvest.pipeline.extraction.services import ServiceAway, ServiceClient
 from metaharvest.pipeline.stage import Context, Document, Failure, Result, Stage, StageName
 from metaharvest.pipeline.stored_outputs import read_outputs
+from metaharvest.pipeline.text_language import Language, language_of
 
 VERSION = 1
 """Of the rules: another one has all files read again."""

@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import to_json
+
 from metaharvest.errors import IndexUnavailable, library_errors
 from metaharvest.model.actions import todo
 from metaharvest.pipeline.search.contract import (
@@ -159,7 +161,7 @@ def _values(entry: Entry) -> dict[str, Any]:
         **({"year_number": entry.year} if entry.year is not None else {}),
         **entry.words,
         **entry.facets,
-        "record": json.dumps(entry.record, ensure_ascii=False, separators=(",", ":")).encode(),
+        "record": to_json(entry.record),
     }
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from metaharvest.model.outputs import Agent, Licence, Output, Text
-from metaharvest.pipeline.extraction.language import UNKNOWN, language_of_output
 from metaharvest.pipeline.search.contract import Entry
 from metaharvest.pipeline.search.terms import indexed
 from metaharvest.pipeline.stage import Document
+from metaharvest.pipeline.text_language import UNKNOWN, language_of_output
 
 LONGEST_TEXT = 2_000_000
 """Characters of a full text that can be found: some 300,000 words."""
@@ -53,9 +53,13 @@ def entry_of(document: Document, output: Output, work: int, full_text: FullText 
 
 
 def _language(output: Output, full_text: FullText | None) -> str | None:
-    """The language of the text, which took the declared one into account; else of the title and the abstract."""
+    """The language of the text, which took the declared one into account; else of the title and the abstract.
+
+    An output that an older version of the program has cleaned has no likely language.
+    """
     of_text = full_text.language if full_text else None
-    code = of_text if of_text and of_text != UNKNOWN else language_of_output(output)
+    known = of_text if of_text and of_text != UNKNOWN else output.likely_language
+    code = known or language_of_output(output)
     return None if code == UNKNOWN else code
 
 

@@ -7,8 +7,8 @@ import socket
 import pytest
 
 from metaharvest.model.outputs import Output, Text
-from metaharvest.pipeline.extraction import language
-from metaharvest.pipeline.extraction.language import Language, detected, language_of, language_of_output
+from metaharvest.pipeline import text_language
+from metaharvest.pipeline.text_language import Language, detected, language_of, language_of_output
 
 ENGLISH = "The recovery of beech forests after storms was studied in forty plots over ten years."
 GERMAN = "Die Erholung der Buchenwälder nach Stürmen wurde über zehn Jahre auf vierzig Flächen untersucht."
@@ -78,5 +78,5 @@ def test_the_model_comes_from_the_package(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     monkeypatch.setattr(socket.socket, "connect", refuse)
-    language._detector.cache_clear()
+    text_language._detector.cache_clear()
     assert detected(GERMAN).code == "de"
