@@ -6,7 +6,7 @@ from alembic import context
 from alembic.ddl.mysql import MariaDBImpl, MySQLImpl
 from sqlalchemy import Column, Index, Table, inspect
 
-from metaharvest.database.models import Base
+from metaharvest.database.all_tables import Base
 
 
 class ResumableMySQL(MySQLImpl):

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, make_url, select, text
 
+from metaharvest.database.all_tables import Base
 from metaharvest.database.engine import open_url, run_lock, upgrade
-from metaharvest.database.models import Base
 from metaharvest.database.pipeline_models import PIPELINE_TABLES
 from support.databases import KINDS, Servers
 from support.harvester import PASSWORD, Harvester, eml, publish, rows_of

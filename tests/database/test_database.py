@@ -25,6 +25,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from metaharvest.config.paths import data_folder
 from metaharvest.config.settings import DatabaseSettings, Settings
 from metaharvest.database import ddl, dialects
+from metaharvest.database.all_tables import Base
 from metaharvest.database.engine import (
     SCHEMA_VERSION,
     database_errors,
@@ -37,7 +38,7 @@ from metaharvest.database.engine import (
     writers,
 )
 from metaharvest.database.locks import server_wide_name
-from metaharvest.database.models import Base, DocumentRevision, HarvestRun, HarvestSiteSchedule
+from metaharvest.database.models import DocumentRevision, HarvestRun, HarvestSiteSchedule
 from metaharvest.database.operations import OPERATIONS
 from metaharvest.database.rows import insert_numbered, insert_rows
 from metaharvest.errors import DatabaseUnavailable, LockHeld, MetaharvestError, SchemaMismatch, SettingsError

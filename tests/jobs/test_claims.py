@@ -11,7 +11,7 @@ from sqlalchemy import update
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from metaharvest.database.engine import writers
-from metaharvest.database.models import Job
+from metaharvest.database.worker_models import Job
 from metaharvest.harvest.worker_session import SliceEnd
 from metaharvest.jobs import claims, making
 from metaharvest.jobs.claims import Claim, HeldClaims, Used

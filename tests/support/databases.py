@@ -19,8 +19,8 @@ from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.exc import DBAPIError
 
+from metaharvest.database.all_tables import Base
 from metaharvest.database.engine import SCHEMA_VERSION, open_url, upgrade
-from metaharvest.database.models import Base
 from metaharvest.errors import SettingsError
 from support.gmn import MemberNode, is_installed
 

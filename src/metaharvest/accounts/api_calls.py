@@ -14,7 +14,7 @@ from sqlalchemy import delete, func, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import ApiCall
+from metaharvest.database.console_models import ApiCall
 
 _KEPT = timedelta(days=1)
 _LEASE = timedelta(minutes=10)

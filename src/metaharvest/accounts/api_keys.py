@@ -9,8 +9,8 @@ from datetime import datetime
 from sqlalchemy import or_, select, update
 from sqlalchemy.orm import Session
 
+from metaharvest.database.console_models import ApiKey
 from metaharvest.database.hashed_tokens import hash_of
-from metaharvest.database.models import ApiKey
 from metaharvest.model.roles import Role, role_of
 
 

@@ -8,8 +8,8 @@ from datetime import datetime
 from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
 
+from metaharvest.database.console_models import ConsoleLink
 from metaharvest.database.hashed_tokens import hash_of
-from metaharvest.database.models import ConsoleLink
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from datetime import datetime
 from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
+from metaharvest.database.console_models import ConsoleSession
 from metaharvest.database.hashed_tokens import hash_of
-from metaharvest.database.models import ConsoleSession
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from sqlalchemy import delete, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import ConsoleUser
+from metaharvest.database.console_models import ConsoleUser
 from metaharvest.model.roles import Role, role_of
 
 

@@ -36,26 +36,28 @@ from sqlalchemy.exc import DataError, IntegrityError, StatementError
 
 from metaharvest.config.files import require_folder
 from metaharvest.database import dialects
-from metaharvest.database.engine import create_file, database_errors, run_lock, shown_database, upgrade
-from metaharvest.database.models import (
+from metaharvest.database.all_tables import Base
+from metaharvest.database.console_models import (
     ApiCall,
     ApiKey,
-    AuditEntry,
-    Base,
     ConsoleLink,
     ConsoleSession,
     ConsoleUser,
+    SiteRegistration,
+)
+from metaharvest.database.engine import create_file, database_errors, run_lock, shown_database, upgrade
+from metaharvest.database.models import (
+    AuditEntry,
     DaemonState,
     HarvestOperation,
     HarvestRequest,
     HarvestSiteSchedule,
-    HostLease,
     SiteProgress,
-    SiteRegistration,
 )
 from metaharvest.database.numbers import last_number, set_last_number
 from metaharvest.database.pipeline_models import PIPELINE_TABLES
 from metaharvest.database.rows import insert_rows
+from metaharvest.database.worker_models import HostLease
 from metaharvest.errors import DatabaseUnavailable, LockHeld, MetaharvestError
 from metaharvest.model.actions import todo
 from metaharvest.text import one_line

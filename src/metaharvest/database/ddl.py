@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from metaharvest.database.models import Base
+from metaharvest.database.all_tables import Base
 from metaharvest.database.operations import OPERATIONS
 from metaharvest.model.actions import todo
 

@@ -21,7 +21,7 @@ from metaharvest.config.paths import data_folder
 from metaharvest.config.secret_references import resolve_secret
 from metaharvest.config.settings import Settings, where_looked
 from metaharvest.database import dialects, locks
-from metaharvest.database.models import Base, HarvestOperation, HarvestRun
+from metaharvest.database.models import HarvestOperation, HarvestRun
 from metaharvest.database.operations import OPERATIONS
 from metaharvest.errors import DatabaseError, DatabaseUnavailable, LockHeld, SchemaMismatch, SettingsError
 from metaharvest.model.actions import todo
@@ -138,6 +138,8 @@ def create_file(engine: Engine) -> None:
 
 def create_tables(engine: Engine) -> None:
     """Create the tables without migrations, for a database that is thrown away afterwards."""
+    from metaharvest.database.all_tables import Base
+
     with engine.begin() as connection:
         Base.metadata.create_all(connection)
         connection.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"))

@@ -21,7 +21,7 @@ from metaharvest.database.batches import batches
 from metaharvest.database.clock import database_now
 from metaharvest.database.dialects import is_raced
 from metaharvest.database.engine import database_errors, writers
-from metaharvest.database.models import HostLease
+from metaharvest.database.worker_models import HostLease
 from metaharvest.errors import DatabaseUnavailable
 from metaharvest.model.servers import ServerTrouble
 

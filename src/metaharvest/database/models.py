@@ -5,17 +5,16 @@ harvest_site_schedule may hold any value, as other people change it with SQL of 
 `metaharvest.sites.registry`, which checks it.
 """
 
-from __future__ import annotations
+# No `from __future__ import annotations`: SQLAlchemy would compile each annotation, 10 ms in each command.
 
 from datetime import date, datetime
 
-from sqlalchemy import ForeignKey, Index, UniqueConstraint, false, text, true
+from sqlalchemy import ForeignKey, Index, UniqueConstraint, false, true
 from sqlalchemy.orm import Mapped, mapped_column
 from sqlalchemy.types import BigInteger, String
 
 from metaharvest.database.base import BYTES, DOUBLE, KEY, TABLE, TEXT, TEXTS, Identifier
 from metaharvest.database.base import Base as Base
-from metaharvest.database.pipeline_models import PipelineStep as PipelineStep  # brings the tables of the pipeline
 
 
 class HarvestSiteSchedule(Base):
@@ -265,13 +264,6 @@ class HarvestDocument(Base):
         Index("ix_harvest_document_look", "site_schedule_id", "looked_at"),
         Index("ix_harvest_document_document", "document_id", "site_schedule_id"),
         Index("ix_harvest_document_state", "state", "site_schedule_id"),
-        Index(
-            "ix_harvest_document_failing",
-            "site_schedule_id",
-            "failing_since",
-            sqlite_where=text("failing_since IS NOT NULL"),
-            postgresql_where=text("failing_since IS NOT NULL"),
-        ),
         TABLE,
     )
 
@@ -662,23 +654,6 @@ class SiteProgress(Base):
     updated_at: Mapped[datetime]
 
 
-class HostLease(Base):
-    """A host to which the process `holder` sends requests, if several processes harvest: no other process does.
-
-    The lease ends at `lease_until` by the clock of the database; `holder` is null after the host was given back.
-    Another process waits since `wanted_at`. `servers` is JSON: servers that want to be left alone, or are not reached.
-    """
-
-    __tablename__ = "host_lease"
-    __table_args__ = TEXTS
-
-    host: Mapped[str] = mapped_column(Identifier, primary_key=True)
-    holder: Mapped[str | None] = mapped_column(String(255))
-    lease_until: Mapped[datetime]
-    wanted_at: Mapped[datetime | None]
-    servers: Mapped[str | None] = mapped_column(TEXT)
-
-
 class DaemonState(Base):
     """The daemon that was seen last, in one row: its next run, and when it was seen.
 
@@ -694,212 +669,3 @@ class DaemonState(Base):
     next_run_at: Mapped[datetime | None]
     zone: Mapped[str] = mapped_column(String(64))
     seen_at: Mapped[datetime]
-
-
-class ConsoleUser(Base):
-    """A person with a role in the console: viewer, steward or operator. A contact of a site needs no row.
-
-    `address` is in lower case. `issuer` and `subject` come from OpenID Connect, at the first sign-in that way.
-    """
-
-    __tablename__ = "console_user"
-    __table_args__ = (UniqueConstraint("issuer", "subject", name="uq_console_user_subject"), TABLE)
-
-    user_id: Mapped[int] = mapped_column(KEY, primary_key=True)
-    address: Mapped[str] = mapped_column(String(320), unique=True)
-    name: Mapped[str] = mapped_column(String(200))
-    role: Mapped[str] = mapped_column(String(16))
-    created_at: Mapped[datetime]
-    disabled_at: Mapped[datetime | None]
-    issuer: Mapped[str | None] = mapped_column(String(255))
-    subject: Mapped[str | None] = mapped_column(String(255))
-
-
-class ConsoleSession(Base):
-    """A browser that is signed in with an address, until `expires_at`. The hash of its cookie is stored.
-
-    The role of the address is read at each request.
-    """
-
-    __tablename__ = "console_session"
-
-    session_id: Mapped[int] = mapped_column(KEY, primary_key=True)
-    token_hash: Mapped[str] = mapped_column(String(64), unique=True)
-    address: Mapped[str] = mapped_column(String(320), index=True)
-    created_at: Mapped[datetime]
-    last_seen_at: Mapped[datetime]
-    expires_at: Mapped[datetime] = mapped_column(index=True)
-    user_agent: Mapped[str] = mapped_column(String(300))
-
-
-class ConsoleLink(Base):
-    """A link that signs in the person with this address, once. Its hash is stored."""
-
-    __tablename__ = "console_link"
-    __table_args__ = (Index("ix_console_link_address", "address", "created_at"), TABLE)
-
-    link_id: Mapped[int] = mapped_column(KEY, primary_key=True)
-    token_hash: Mapped[str] = mapped_column(String(64), unique=True)
-    address: Mapped[str] = mapped_column(String(320))
-    created_at: Mapped[datetime]
-    expires_at: Mapped[datetime] = mapped_column(index=True)
-    spent_at: Mapped[datetime | None]
-
-
-class ApiKey(Base):
-    """A key with which a program calls the API, in a role. Its hash is stored."""
-
-    __tablename__ = "api_key"
-
-    api_key_id: Mapped[int] = mapped_column(KEY, primary_key=True)
-    name: Mapped[str] = mapped_column(String(100))
-    key_hash: Mapped[str] = mapped_column(String(64), unique=True)
-    role: Mapped[str] = mapped_column(String(16))
-    created_by: Mapped[str] = mapped_column(String(320))
-    created_at: Mapped[datetime]
-    expires_at: Mapped[datetime | None]
-    last_used_at: Mapped[datetime | None]
-    revoked_at: Mapped[datetime | None]
-
-
-class ApiCall(Base):
-    """A call of the API with an Idempotency-Key, and its answer. It is kept for a day."""
-
-    __tablename__ = "api_call"
-    __table_args__ = (UniqueConstraint("api_key_id", "idempotency_key", name="uq_api_call"), TABLE)
-
-    api_call_id: Mapped[int] = mapped_column(KEY, primary_key=True)
-    api_key_id: Mapped[int] = mapped_column(KEY)
-    idempotency_key: Mapped[str] = mapped_column(String(255))
-    fingerprint: Mapped[str] = mapped_column(String(64))
-    called_at: Mapped[datetime] = mapped_column(index=True)
-    status: Mapped[int | None]
-    answer: Mapped[str | None] = mapped_column(TEXT)
-
-
-class SiteRegistration(Base):
-    """A request of a person outside: a new site, or a change of a site that needs a proof or a steward's decision.
-
-    sites/registrations/policy.py has kinds and states. `url` and `host` are the requested ones, `summary` is the
-    result of the rehearsal. `address_token` was mailed to `address`, `source_token` to `source_mailed_to`: only their
-    SHA-256 is stored. `list_token` is for a comment in the list, which everybody may read. `mailbox` is the address as
-    it is counted. `address_mails` and `source_mails` count the mails with links, `mail_problem` says why the last mail
-    was not sent. `source_contacts` are the addresses that the source names, as JSON. `list_looks` counts the requests
-    for the comment. `reason` is the reason of a refusal, or the former
-    address if the address changes.
-    """
-
-    __tablename__ = "site_registration"
-
-    registration_id: Mapped[int] = mapped_column(KEY, primary_key=True)
-    kind: Mapped[str] = mapped_column(String(16))
-    state: Mapped[str] = mapped_column(String(24), index=True)
-    site_schedule_id: Mapped[int | None] = mapped_column(KEY, index=True)
-    name: Mapped[str] = mapped_column(String(100))
-    source_kind: Mapped[str] = mapped_column(String(32))
-    url: Mapped[str] = mapped_column(TEXT)
-    prefix: Mapped[str | None] = mapped_column(String(255))
-    set_spec: Mapped[str | None] = mapped_column(TEXT)
-    address: Mapped[str] = mapped_column(String(255))
-    mailbox: Mapped[str] = mapped_column(String(255), index=True)
-    frequency: Mapped[int]
-    unit: Mapped[str] = mapped_column(String(16))
-    host: Mapped[str] = mapped_column(String(255), index=True)
-    asked_at: Mapped[datetime] = mapped_column(index=True)
-    summary: Mapped[str | None] = mapped_column(TEXT)
-    address_token: Mapped[str | None] = mapped_column(String(64), index=True)
-    address_mails: Mapped[int] = mapped_column(default=0, server_default="0")
-    address_proved_at: Mapped[datetime | None]
-    list_token: Mapped[str | None] = mapped_column(String(64))
-    list_looks: Mapped[int] = mapped_column(default=0, server_default="0")
-    source_contacts: Mapped[str | None] = mapped_column(TEXT)
-    source_token: Mapped[str | None] = mapped_column(String(64), index=True)
-    source_mailed_to: Mapped[str | None] = mapped_column(String(255), index=True)
-    source_mailed_at: Mapped[datetime | None]
-    source_mails: Mapped[int] = mapped_column(default=0, server_default="0")
-    source_proved_at: Mapped[datetime | None]
-    source_proof: Mapped[str | None] = mapped_column(String(16))
-    mail_problem: Mapped[str | None] = mapped_column(TEXT)
-    decided_at: Mapped[datetime | None]
-    decided_by: Mapped[str | None] = mapped_column(String(255))
-    reason: Mapped[str | None] = mapped_column(TEXT)
-
-
-class Job(Base):
-    """A unit of work that a worker claims: the harvest of the sites of one origin, the end of a run, a delivery.
-
-    `work` is JSON, as the kind needs it. `open_key` names the job while it is open, `host_key` its host while a worker
-    has it, and both are null afterwards: their unique indices prevent a second job for the same thing, and a second
-    worker for the same host. A worker has the job until `lease_until` by the clock of the database; `fence` grows with
-    each claim, and a worker whose number is older may write nothing. `worker` has it, or had it last. `is_to_end`: the
-    worker ends at its next checkpoint. `slices` counts the claims that ended by themselves, `attempts` the claims since
-    the last one of them.
-    """
-
-    __tablename__ = "job"
-    __table_args__ = (Index("ix_job_run", "run_id", "state"), TABLE)
-
-    job_id: Mapped[int] = mapped_column(KEY, primary_key=True)
-    kind: Mapped[str] = mapped_column(String(32))
-    run_id: Mapped[int | None] = mapped_column(KEY)
-    subject: Mapped[str] = mapped_column(String(255))
-    work: Mapped[str] = mapped_column(TEXT)
-    host: Mapped[str] = mapped_column(String(255))
-    priority: Mapped[int]
-    state: Mapped[str] = mapped_column(String(16))
-    not_before: Mapped[datetime]
-    open_key: Mapped[str | None] = mapped_column(String(255), unique=True)
-    host_key: Mapped[str | None] = mapped_column(String(255), unique=True)
-    worker: Mapped[str | None] = mapped_column(String(255))
-    fence: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
-    lease_until: Mapped[datetime | None]
-    is_to_end: Mapped[bool] = mapped_column(default=False, server_default=false())
-    attempts: Mapped[int] = mapped_column(default=0, server_default="0")
-    slices: Mapped[int] = mapped_column(default=0, server_default="0")
-    made_at: Mapped[datetime]
-    began_at: Mapped[datetime | None]
-    ended_at: Mapped[datetime | None] = mapped_column(index=True)
-    seconds: Mapped[float] = mapped_column(DOUBLE, default=0, server_default="0")
-    cpu_seconds: Mapped[float] = mapped_column(DOUBLE, default=0, server_default="0")
-    memory_bytes: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
-    sentence: Mapped[str | None] = mapped_column(TEXT)
-
-
-Index("ix_job_next", Job.state, Job.priority.desc(), Job.job_id)
-"""Jobs in the order in which workers claim them."""
-
-
-class JobEvent(Base):
-    """A step in the life of a job: the claim (`fence`) that it belongs to, its worker, and a sentence if it has one."""
-
-    __tablename__ = "job_event"
-    __table_args__ = TABLE
-
-    job_event_id: Mapped[int] = mapped_column(KEY, primary_key=True)
-    job_id: Mapped[int] = mapped_column(KEY, index=True)
-    fence: Mapped[int] = mapped_column(BigInteger)
-    step: Mapped[str] = mapped_column(String(16))
-    worker: Mapped[str] = mapped_column(String(255))
-    at: Mapped[datetime]
-    sentence: Mapped[str | None] = mapped_column(TEXT)
-
-
-class Worker(Base):
-    """A worker process: seen every few seconds. `jobs` is the number of its jobs, `job_id` the oldest of them.
-
-    `is_ending`: it finishes its slices, and takes no further job.
-    """
-
-    __tablename__ = "worker"
-    __table_args__ = TABLE
-
-    worker_id: Mapped[int] = mapped_column(KEY, primary_key=True)
-    name: Mapped[str] = mapped_column(String(255), unique=True)
-    host: Mapped[str] = mapped_column(String(255))
-    pid: Mapped[int]
-    version: Mapped[str] = mapped_column(String(32))
-    began_at: Mapped[datetime]
-    seen_at: Mapped[datetime]
-    job_id: Mapped[int | None] = mapped_column(KEY)
-    jobs: Mapped[int] = mapped_column(default=0, server_default="0")
-    is_ending: Mapped[bool] = mapped_column(default=False, server_default=false())

@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, Row, Select, and_, case, func, or_, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.clock import database_now, now_by_database
-from metaharvest.database.models import Job
+from metaharvest.database.worker_models import Job
 from metaharvest.model.jobs import OPEN, JobState
 
 LEASE = timedelta(seconds=60)

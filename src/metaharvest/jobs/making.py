@@ -11,8 +11,9 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.batches import batches
 from metaharvest.database.clock import database_now
-from metaharvest.database.models import Base, Job, JobEvent
+from metaharvest.database.models import Base
 from metaharvest.database.rows import insert_numbered
+from metaharvest.database.worker_models import Job, JobEvent
 from metaharvest.model.jobs import JobKind, JobState
 
 _JOBS = Base.metadata.tables[Job.__tablename__]

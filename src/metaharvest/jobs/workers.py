@@ -11,7 +11,7 @@ from sqlalchemy import delete, func, insert, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.clock import database_now
-from metaharvest.database.models import Job, JobEvent, Worker
+from metaharvest.database.worker_models import Job, JobEvent, Worker
 from metaharvest.jobs.claims import Claim
 from metaharvest.model.jobs import JobState, Step
 

@@ -12,8 +12,8 @@ from sqlalchemy import ColumnElement, func, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from metaharvest.database.batches import batches
+from metaharvest.database.console_models import ApiKey, SiteRegistration
 from metaharvest.database.models import (
-    ApiKey,
     AuditEntry,
     Base,
     DocumentTransfer,
@@ -25,7 +25,6 @@ from metaharvest.database.models import (
     HarvestSiteSchedule,
     ReportDelivery,
     ReportOutbox,
-    SiteRegistration,
 )
 from metaharvest.errors import ScheduleError
 from metaharvest.mail.redaction import REMOVED, address_pattern, without_address, without_document

@@ -1,4 +1,4 @@
-"""The right of a process to write for a run: by the run lock, or by the lease of a job. It is asked in each commit."""
+"""The right of a run alone to write, by the run lock. Each commit asks for it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from metaharvest.database.engine import database_errors
 from metaharvest.database.locks import HeldLock
 from metaharvest.database.models import Base, HarvestRun
 from metaharvest.errors import DatabaseError, RunLost
-from metaharvest.jobs import claims
-from metaharvest.jobs.claims import HeldClaims
 from metaharvest.journal.writer import LOST, MayWrite
 from metaharvest.model import RunStatus
 
@@ -36,19 +34,5 @@ def by_lock(engine: Engine, lock: HeldLock, run_id: int, clock: Callable[[], dat
                 return lock.still_held()
         except DatabaseError as error:
             raise RunLost(f"{LOST} {error}") from error
-
-    return may_write
-
-
-def by_leases(held: HeldClaims) -> MayWrite:
-    """The right of a worker: it still has all jobs that it holds. Each commit renews their leases.
-
-    The row of the run is left alone: all workers would wait for it.
-    """
-
-    def may_write(session: Session) -> bool:
-        lost = claims.renew(session, held.all())
-        # A job that ends at this moment is no longer held, and nothing more is written for it.
-        return not any(held.has(claim) for claim in lost)
 
     return may_write

@@ -10,14 +10,15 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import Settings
+from metaharvest.jobs import claims
 from metaharvest.jobs.claims import HeldClaims
-from metaharvest.journal import live, rights, runs, taken_requests
+from metaharvest.journal import live, runs, taken_requests
 from metaharvest.journal.journal import Clock, Journal
 from metaharvest.journal.named_targets import named_targets
 from metaharvest.journal.outcomes import OutcomeNote
 from metaharvest.journal.site_runs import Closing
 from metaharvest.journal.taken_requests import TakenStops
-from metaharvest.journal.writer import GroupLimits, Writer
+from metaharvest.journal.writer import GroupLimits, MayWrite, Writer
 from metaharvest.model import Finding, OutcomeKind, RunStatus, SiteRun
 from metaharvest.targets.lookup import Targets
 
@@ -52,7 +53,7 @@ class WorkersJournal(Journal):
         self.left_unfinished = {}
         self._is_over = is_over
         self._cut_short: set[int] = set()
-        self._writer = Writer(engine, rights.by_leases(held), self._write_notes, limits)
+        self._writer = Writer(engine, by_leases(held), self._write_notes, limits)
 
     async def begin_slice(self, site_ids: Collection[int]) -> None:
         """Leave the site runs open that a worker before left when it died, and forget the sites' live numbers."""
@@ -108,3 +109,17 @@ class WorkersJournal(Journal):
             self._open_sites.discard(site_run.site_run_id)
             return
         await super()._end(closing)
+
+
+def by_leases(held: HeldClaims) -> MayWrite:
+    """The right of a worker: it still has all jobs that it holds. Each commit renews their leases.
+
+    The row of the run is left alone: all workers would wait for it.
+    """
+
+    def may_write(session: Session) -> bool:
+        lost = claims.renew(session, held.all())
+        # A job that ends at this moment is no longer held, and nothing more is written for it.
+        return not any(held.has(claim) for claim in lost)
+
+    return may_write

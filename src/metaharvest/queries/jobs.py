@@ -10,7 +10,8 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.clock import database_now
-from metaharvest.database.models import HarvestRun, Job, JobEvent, Worker
+from metaharvest.database.models import HarvestRun
+from metaharvest.database.worker_models import Job, JobEvent, Worker
 from metaharvest.model import RunStatus
 from metaharvest.model.jobs import OPEN, JobState
 from metaharvest.queries.records import record_of

@@ -10,8 +10,9 @@ from enum import StrEnum
 from sqlalchemy import ColumnElement, case, func, select
 from sqlalchemy.orm import Session
 
+from metaharvest.database.console_models import SiteRegistration
 from metaharvest.database.hints import without_index
-from metaharvest.database.models import HarvestSiteRun, SiteProblem, SiteRegistration
+from metaharvest.database.models import HarvestSiteRun, SiteProblem
 from metaharvest.ledger.deletions import deletions_unconfirmed
 from metaharvest.model import RunStatus
 from metaharvest.model.actions import Todo, todo

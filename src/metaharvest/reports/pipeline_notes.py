@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
-from metaharvest.catalogue.stage_counts import failed_titles, failure_counts, site_counts, stage_counts
 from metaharvest.config.settings import PipelineSettings
 from metaharvest.model.stages import StageName, StepState
 from metaharvest.rules import RULES
@@ -55,6 +54,8 @@ def progress_note(session: Session, settings: PipelineSettings, now: datetime, l
     """How far the pipeline is; None if it is not enabled. If nothing failed and nothing waits, it is one sentence."""
     if not settings.enabled:
         return None
+    from metaharvest.catalogue.stage_counts import failure_counts, stage_counts
+
     counts, names = stage_counts(session), settings.stage_names()
     waiting = sum(counts.get((name, StepState.WAITING), 0) for name in names)
     failed = sum(counts.get((name, StepState.FAILED), 0) for name in names)
@@ -73,6 +74,8 @@ def files_note(session: Session, site_id: int, settings: PipelineSettings, now: 
     """The records of a site that lead to no file; None if there are none, or nobody looks for files."""
     if not settings.enabled or not settings.full_text:
         return None
+    from metaharvest.catalogue.stage_counts import failed_titles, site_counts
+
     counts = site_counts(session, site_id, StageName.FULL_TEXT)
     failed = sum(counts.failed.values())
     if not failed:

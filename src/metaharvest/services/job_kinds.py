@@ -17,7 +17,8 @@ from sqlalchemy import select
 from metaharvest import reports
 from metaharvest.config.kinds import JOBS
 from metaharvest.database.engine import database_errors, writers
-from metaharvest.database.models import HarvestRun, Job
+from metaharvest.database.models import HarvestRun
+from metaharvest.database.worker_models import Job
 from metaharvest.harvest.coordination import WHY_ENDED, deliver_job
 from metaharvest.harvest.deadlines import STOPPED
 from metaharvest.harvest.worker_session import SliceEnd

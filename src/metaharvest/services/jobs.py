@@ -8,7 +8,7 @@ from dataclasses import replace
 from sqlalchemy.orm import Session
 
 from metaharvest.accounts.audit import Decision
-from metaharvest.database.models import Job
+from metaharvest.database.worker_models import Job
 from metaharvest.errors import LockHeld, MetaharvestError, RequestError, SettingsError
 from metaharvest.harvest import coordination
 from metaharvest.harvest.coordination import Tick

@@ -20,8 +20,8 @@ from sqlalchemy import Engine, insert, select
 from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import PipelineSettings, Settings
+from metaharvest.database.all_tables import Base
 from metaharvest.database.engine import writers
-from metaharvest.database.models import Base
 from metaharvest.database.pipeline_models import OutputFile, OutputReference, OutputText
 from metaharvest.errors import MetaharvestError
 from metaharvest.model.outputs import Agent, Identifier, Output, Text

@@ -8,8 +8,8 @@ import pytest
 import requests
 from sqlalchemy import select
 
+from metaharvest.database.console_models import ApiCall
 from metaharvest.database.engine import readers, writers
-from metaharvest.database.models import ApiCall
 from metaharvest.services import accounts
 from support.console import served_console
 from support.harvester import Harvester

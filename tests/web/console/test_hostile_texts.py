@@ -17,8 +17,10 @@ from lxml import html
 from sqlalchemy import String, select, update
 from sqlalchemy.orm import Session
 
+from metaharvest.database.all_tables import Base
+from metaharvest.database.console_models import SiteRegistration
 from metaharvest.database.engine import writers
-from metaharvest.database.models import AuditEntry, Base, HarvestRequest, SiteRegistration
+from metaharvest.database.models import AuditEntry, HarvestRequest
 from metaharvest.model.roles import Role
 from metaharvest.services import accounts, registrations
 from metaharvest.web.console.access import PAGES

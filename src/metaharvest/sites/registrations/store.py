@@ -10,8 +10,8 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, delete, func, select, update
 from sqlalchemy.orm import Session
 
+from metaharvest.database.console_models import SiteRegistration
 from metaharvest.database.hashed_tokens import hash_of
-from metaharvest.database.models import SiteRegistration
 from metaharvest.errors import RequestError
 from metaharvest.model import Unit
 from metaharvest.sites.registrations.policy import DAY, HOUR, LIFETIME, Counts, Kind, Proof, State, mailbox

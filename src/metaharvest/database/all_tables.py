@@ -1,0 +1,23 @@
+"""All tables, for whatever creates, migrates, copies or shows them: the modules of all models, and an index.
+
+A run imports only the models that it needs: 53 mapped classes take 0.15 s, which each command would wait for.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Index, text
+
+from metaharvest.database.base import Base as Base
+from metaharvest.database.console_models import ConsoleUser as ConsoleUser
+from metaharvest.database.models import HarvestDocument
+from metaharvest.database.pipeline_models import PipelineStep as PipelineStep
+from metaharvest.database.worker_models import Job as Job
+
+# The options would load the dialect of PostgreSQL, 30 ms, whatever database is used.
+Index(
+    "ix_harvest_document_failing",
+    HarvestDocument.site_schedule_id,
+    HarvestDocument.failing_since,
+    sqlite_where=text("failing_since IS NOT NULL"),
+    postgresql_where=text("failing_since IS NOT NULL"),
+)
