@@ -358,3 +358,19 @@ def test_every_sample_has_a_title_a_creator_and_a_type() -> None:
             assert output.title, file
             assert output.creators, file
             assert output.types[0].coar, file
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "<resource xmlns='http://datacite.org/schema/kernel-4'><titles><title titleType='Subtitle'>Of the creek</title>"
+        "<title>Frogs</title></titles><descriptions><description descriptionType='Methods'>By eye</description>"
+        "<description descriptionType='Abstract'>Counts</description></descriptions></resource>",
+        "<mods xmlns='http://www.loc.gov/mods/v3'><titleInfo type='alternative'><title>Of the creek</title></titleInfo>"
+        "<titleInfo><title>Frogs</title></titleInfo><abstract>Counts</abstract><abstract>By eye</abstract></mods>",
+    ],
+)
+def test_the_main_title_and_the_abstract_are_first_wherever_they_stand(document: str) -> None:
+    output = read(document)
+    assert [each.text for each in output.titles] == ["Frogs", "Of the creek"]
+    assert [each.text for each in output.abstracts] == ["Counts", "By eye"]

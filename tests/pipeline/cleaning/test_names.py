@@ -19,6 +19,11 @@ def one(text: str) -> Agent:
     ("name", "family", "given_name"),
     [
         ("Smith, John", "Smith", "John"),
+        ("Álvar Núñez Cabeza de Vaca", "Núñez Cabeza de Vaca", "Álvar"),
+        ("José Luis García de Paredes", "García de Paredes", "José Luis"),
+        ("María José de la Cruz", "de la Cruz", "María José"),
+        ("Prof. Dr. h.c. mult. Hans Meier", "Meier", "Hans"),
+        ("Meier, Hans, Prof. Dr.", "Meier", "Hans"),
         ("John Smith", "Smith", "John"),
         ("J. R. R. Tolkien", "Tolkien", "J. R. R."),
         ("Tolkien, J.R.R.", "Tolkien", "J.R.R."),
@@ -132,6 +137,8 @@ def test_a_person(name: str, family: str, given_name: str) -> None:
     "name",
     [
         "University of California, Berkeley",
+        "US EPA",
+        "GBIF.org User",
         "University of X",
         "ATLAS Collaboration",
         "The ATLAS Collaboration",
@@ -171,6 +178,7 @@ def test_an_organisation(name: str) -> None:
     "name",
     [
         "NASA",
+        "Núñez Cabeza de Vaca",
         "Plato",
         "World Bank",
         "Anonymous",

@@ -44,6 +44,8 @@ from metaharvest.pipeline.cleaning.types import BROADER, LABELS, type_of
         ("ast", "ast"),
         ("http://id.loc.gov/vocabulary/iso639-2/fre", "fr"),
         ("https://lexvo.org/id/iso639-3/por", "pt"),
+        ("cz", "cs"),
+        ("iw", "he"),
         ("und", None),
         ("mul", None),
         ("xx", None),

@@ -30,7 +30,15 @@ _DATES = {
 
 
 def _title(draft: Draft, element: etree._Element, source: str) -> None:
-    draft.title(plain(element), source, element.get(XML_LANG))
+    """The main title has no type."""
+    if not element.get("titleType"):
+        draft.title(plain(element), source, element.get(XML_LANG))
+
+
+def _other_title(draft: Draft, element: etree._Element, source: str) -> None:
+    """A subtitle, a translation or another title of the output: it may precede the main title."""
+    if element.get("titleType"):
+        draft.title(plain(element), source, element.get(XML_LANG))
 
 
 def _agents(element: etree._Element, source: str, role: str | None = None) -> Iterator[Agent]:
@@ -61,8 +69,14 @@ def _subject(draft: Draft, element: etree._Element, source: str) -> None:
     draft.subject(plain(element), source, element.get(XML_LANG))
 
 
-def _description(draft: Draft, element: etree._Element, source: str) -> None:
-    if element.get("descriptionType", "Abstract") in ("Abstract", "Other", "Methods", ""):
+def _abstract(draft: Draft, element: etree._Element, source: str) -> None:
+    if element.get("descriptionType", "") in ("Abstract", ""):
+        draft.abstract(plain(element), source, element.get(XML_LANG))
+
+
+def _other_description(draft: Draft, element: etree._Element, source: str) -> None:
+    """A description that follows the abstract, whatever the order of the document is."""
+    if element.get("descriptionType") in ("Other", "Methods"):
         draft.abstract(plain(element), source, element.get(XML_LANG))
 
 
@@ -99,11 +113,13 @@ def _rights(draft: Draft, element: etree._Element, source: str) -> None:
 
 ROWS = (
     Row("m:titles/m:title", _title),
+    Row("m:titles/m:title", _other_title),
     Row("m:creators/m:creator", _creator),
     Row("m:contributors/m:contributor", _contributor),
     Row("m:publisher", _publisher),
     Row("m:subjects/m:subject", _subject),
-    Row("m:descriptions/m:description", _description),
+    Row("m:descriptions/m:description", _abstract),
+    Row("m:descriptions/m:description", _other_description),
     Row("m:publicationYear", _year),
     Row("m:dates/m:date", _date),
     Row("m:date", _date),

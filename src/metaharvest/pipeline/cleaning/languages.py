@@ -117,6 +117,9 @@ _SHORT = {
     "esp": "es",
     "jp": "ja",
     "cn": "zh",
+    "cz": "cs",
+    "iw": "he",
+    "ji": "yi",
     "gr": "el",
 }
 

@@ -45,6 +45,18 @@ _USED = frozenset(("", "content", "original", "download", "master", "default", "
 """The uses of file groups that have the output itself; others have images of pages, licences and the like."""
 
 
+def _main_title(draft: Draft, element: etree._Element, source: str) -> None:
+    """The main title has no type."""
+    if not element.get("type"):
+        _title(draft, element, source)
+
+
+def _other_title(draft: Draft, element: etree._Element, source: str) -> None:
+    """An abbreviated, translated, alternative or uniform title: it may precede the main title."""
+    if element.get("type"):
+        _title(draft, element, source)
+
+
 def _title(draft: Draft, element: etree._Element, source: str) -> None:
     main = " ".join(filter(None, (plain(element.find(f"{{*}}{part}")) for part in ("nonSort", "title"))))
     # 245 of MARC ends its parts with the punctuation of catalogues.
@@ -136,7 +148,8 @@ def _rights(draft: Draft, element: etree._Element, source: str) -> None:
 
 
 _ROWS = (
-    Row("m:titleInfo", _title),
+    Row("m:titleInfo", _main_title),
+    Row("m:titleInfo", _other_title),
     Row("m:name", _name),
     Row("m:originInfo/m:publisher", _publisher),
     Row("m:abstract", _abstract),

@@ -63,7 +63,7 @@ _DEGREE = re.compile(
 )
 _TITLE = re.compile(
     r"(?:(?:Dr|Prof|Professor|Mr|Mrs|Ms|Miss|Sir|Dame|Rev|Fr|Dipl\.?-?\s?Ing|Ing|PD|Priv\.?-?\s?Doz|Herr|Frau|Dott|Dottssa|"
-    r"Dra|Dr\.?-?Ing|Mag|Hon|Capt|Col|Lt|Assoc|Asst|Doc|Lic|Sra?|Mme|Mlle|Drs|Ir|Univ|apl|em|emer|habil|rer|nat|med|phil)"
+    r"Dra|Dr\.?-?Ing|Mag|Hon|Capt|Col|Lt|Assoc|Asst|Doc|Lic|Sra?|Mme|Mlle|Drs|Ir|Univ|apl|em|emer|habil|rer|nat|med|phil|h\.?\s?c|mult)"
     r"(?:\.|(?=\s))\s{0,2}){1,6}"
 )
 _NOTE = re.compile(
@@ -243,7 +243,7 @@ def _family_first(name: str) -> Parts:
     """`Family, Given`, with suffixes and degrees in any place behind a comma."""
     family, *rest = (part.strip() for part in name.split(","))
     suffixes = [part for part in rest if _is_suffix(part)]
-    others = [part for part in rest if part and not _is_suffix(part) and not _DEGREE.fullmatch(part)]
+    others = [part for part in rest if part and not _is_suffix(part) and not _is_title(part)]
     family = _TITLE.sub("", family, count=1) if _TITLE.match(family) else family
     if not others:
         # John Smith, Jr. or John Smith, PhD
@@ -265,6 +265,11 @@ def _family_first(name: str) -> Parts:
 def _is_suffix(part: str) -> bool:
     """True for Jr. and III; JR may be initials."""
     return _SUFFIX.fullmatch(part) is not None and (not part.isupper() or _ROMAN.fullmatch(part) is not None)
+
+
+def _is_title(part: str) -> bool:
+    """True for PhD and Prof. Dr."""
+    return _DEGREE.fullmatch(part) is not None or _TITLE.fullmatch(f"{part} ") is not None
 
 
 def _without_suffix(text: str) -> tuple[str, str]:
@@ -408,6 +413,11 @@ def _start_of_family(words: Sequence[str]) -> int:
         place -= 1
         while place > 1 and words[place - 1] in PARTICLES:
             place -= 1
+    if place < len(words) - 1 and words[place] in ("de", "del"):
+        # Álvar Núñez Cabeza de Vaca. Without a given name, it is a family name alone.
+        place = next((each for each in range(place - 1, 0, -1) if words[each].lower() in _SPANISH), place)
+        first = words[0].lower()
+        place = 0 if first in _SPANISH and first.endswith("ez") else place
     return place
 
 

@@ -96,6 +96,7 @@ _COMPOUND = re.compile(
     r"akademie|bibliothek|museum|forschung|konsortium"
 )
 _STATES = frozenset(("US", "U.S.", "USA", "UK", "U.K.", "EU", "UN", "UAE", "NSW"))
+_DOMAIN = re.compile(r"[\w-]{2,40}\.(?:com|edu|gov|int|net|org)", re.IGNORECASE)
 _INITIAL = re.compile(r"(?:[^\W\d_]\.[\s-]?){1,4}|[A-Z]{1,3}")
 
 
@@ -111,6 +112,8 @@ def is_organisation(name: str) -> bool:
         return False
     plain = [each.strip(".") for each in words]
     if any(each in _STRONG for each in plain) or words[-1] in _FORMS or any(map(_is_compound, plain)):
+        return True
+    if any(map(_DOMAIN.fullmatch, words)) or (name.isupper() and name.partition(" ")[0] in _STATES):
         return True
     if len(words) > 2 and not _has_initials(name) and any(each in _WEAK for each in plain):
         return True
