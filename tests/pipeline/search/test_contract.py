@@ -44,7 +44,7 @@ ENTRIES = [
     ),
     entry(2, output("Oak growth in dry years", creators=["Müller, Jörg"], abstract="Oak, not beech.", year=2015)),
     entry(3, output("Soil moisture data", kind="dataset", year=2021, licence="CC0-1.0"), site="elm", site_id=2),
-    entry(4, output("森林における機械学習", language="ja", year=2021, creators=["王 小明"]), site="elm", site_id=2),
+    entry(4, output("森林における機械学習", language="ja", year=2021, creators=["王, 小明"]), site="elm", site_id=2),
     entry(5, output("Über die Größe der Straße", language="de", year=None, kind="", licence="")),
     entry(6, output("Area of the leaf", abstract="beech", year=2019), work=1),
 ]
@@ -139,6 +139,9 @@ def numbers(found: Found) -> list[int]:
         ("licence:CC-BY", {1, 2, 4, 6}),
         ("doi:10.5063/F1ABC", {1}),
         ("10.5063/f1abc", {1}),
+        ("https://doi.org/10.5063/F1ABC", {1}),
+        ("author:(rivera OR müller) -title:oak", {1}),
+        ("author:王小明", {4}),
         ("id:doc.5", {5}),
         ("機械学習", {4}),
         ("学習", {4}),

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from metaharvest.model.outputs import Agent, Licence, Output, Text
+from metaharvest.model.outputs import Agent, Identifier, Licence, Output, Text
+from metaharvest.pipeline import east_asian
 from metaharvest.pipeline.search.contract import Entry
 from metaharvest.pipeline.search.terms import indexed
 from metaharvest.pipeline.stage import Document
@@ -73,7 +74,7 @@ def _words(document: Document, output: Output, language: str | None, full_text: 
         "identifier": [
             document.document_id,
             document.item_identifier,
-            *[each.value for each in output.identifiers],
+            *map(_identifier, output.identifiers),
         ],
         "site_words": [document.site, document.origin],
         "type_words": [part for each in output.types for part in (each.label, each.text)],
@@ -91,10 +92,18 @@ def _joined(parts: Sequence[str | None]) -> str:
     return "\n".join(dict.fromkeys([each for each in parts if each]))
 
 
+def _identifier(identifier: Identifier) -> str:
+    """An identifier as it is found: a DOI also by its address, which people paste."""
+    return f"https://doi.org/{identifier.value}" if identifier.scheme == "doi" else identifier.value
+
+
 def _names(agent: Agent) -> Sequence[str | None]:
-    """The name as given; also with the given name first, so that both are phrases."""
-    reversed_name = f"{agent.given} {agent.family}" if agent.family and agent.given else None
-    return agent.name, reversed_name, agent.orcid, agent.ror
+    """The name as given; also with the given name first, so that both are phrases. A name in Han has no blank."""
+    if not (agent.family and agent.given):
+        return agent.name, agent.orcid, agent.ror
+    if east_asian.LETTER.match(agent.family):
+        return agent.name, f"{agent.family}{agent.given}", agent.orcid
+    return agent.name, f"{agent.given} {agent.family}", agent.orcid
 
 
 def _licence(output: Output) -> Licence | None:

@@ -33,8 +33,12 @@ _SHOWN_FIELDS = "title, author, abstract, subject, fulltext, site, type, languag
 _SCHEMES = ("http", "https", "urn", "oai", "hdl", "handle", "info", "arxiv", "pmid", "pmcid", "isbn", "issn", "orcid")
 """Words of this kind begin an identifier, which a person pastes; they are no fields."""
 
+_DOI = r'(?:https?://(?:dx\.)?doi\.org/|doi:)?10\.\d{4,9}/(?:\([^\s()]*\)|[^\s()"“”„])++'
+"""A DOI: brackets in it are a part of it."""
+
 _TOKEN = re.compile(
-    r'\s+|(?P<mark>[()])|(?P<minus>-)(?=[^\s\-)])|(?P<phrase>["“”„])|(?P<word>[^\s()"“”„]+)|.', re.DOTALL
+    rf'\s+|(?P<mark>[()])|(?P<minus>-)(?=[^\s\-)])|(?P<phrase>["“”„])|(?P<word>{_DOI}|[^\s()"“”„]+)|.',
+    re.DOTALL | re.IGNORECASE,
 )
 _FIELD = re.compile(r"([A-Za-z_]+):(.*)", re.DOTALL)
 _WILDCARD = re.compile(r"\w\w\*")
@@ -223,6 +227,9 @@ class _Reader:
         name, value, start = found[1].lower(), found[2], self._at
         if not value:
             following = self._text[start : start + 1]
+            if following == "(" and (name in FIELDS or name in _YEARS):
+                self._at = start + 1
+                return _in_field(self._in_brackets(start), name)
             if not following or following not in _QUOTES:
                 # The colon of a title that a person pasted.
                 return self._words(word, None)
@@ -250,3 +257,18 @@ class _Reader:
 
 def _together(parts: Sequence[Query]) -> Query:
     return parts[0] if len(parts) == 1 else All(tuple(parts))
+
+
+def _in_field(query: Query, name: str) -> Query:
+    """The query with the field of this name for its words that have none. Raises QueryError if they are no years."""
+    match query:
+        case Words(terms, text, None):
+            return read_years(text) if name in _YEARS else Words(terms, text, FIELDS[name])
+        case All(parts):
+            return All(tuple(_in_field(part, name) for part in parts))
+        case AnyOf(parts):
+            return AnyOf(tuple(_in_field(part, name) for part in parts))
+        case Without(part):
+            return Without(_in_field(part, name))
+        case _:
+            return query
