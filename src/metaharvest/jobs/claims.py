@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, and_, case, func, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, case, func, or_, select, tuple_, update
 from sqlalchemy.orm import Session
 
+from metaharvest.database.base import Base
 from metaharvest.database.clock import database_now, now_by_database
 from metaharvest.database.worker_models import Job
 from metaharvest.model.jobs import OPEN, JobState
@@ -258,17 +259,30 @@ def _claim_of(job: Row[*tuple[Any, ...]], worker: str) -> Claim:
 
 
 def _end_claim(session: Session, claim: Claim, used: Used, values: dict[str, object]) -> bool:
-    values = {
-        **values,
-        "host_key": None,
-        "lease_until": None,
-        "is_to_end": False,
-        "seconds": Job.seconds + used.seconds,
-        "cpu_seconds": Job.cpu_seconds + used.cpu_seconds,
-        "memory_bytes": case((Job.memory_bytes < used.memory_bytes, used.memory_bytes), else_=Job.memory_bytes),
-    }
-    statement = update(Job).where(*_is(claim)).values(values).execution_options(synchronize_session=False)
-    return bool(session.execute(statement).rowcount == 1)  # type: ignore[attr-defined]
+    its = {"its_job": claim.job_id, "its_fence": claim.fence}
+    numbers = {"used": used.seconds, "used_cpu": used.cpu_seconds, "used_memory": used.memory_bytes}
+    return session.connection().execute(_ENDS.values(values), its | numbers).rowcount == 1
+
+
+_JOBS = Base.metadata.tables[Job.__tablename__]
+_MEMORY = bindparam("used_memory", type_=_JOBS.c.memory_bytes.type)
+_ENDS = (
+    update(_JOBS)
+    .where(
+        _JOBS.c.job_id == bindparam("its_job"),
+        _JOBS.c.fence == bindparam("its_fence"),
+        _JOBS.c.state == JobState.TAKEN.value,
+    )
+    .values(
+        host_key=None,
+        lease_until=None,
+        is_to_end=False,
+        seconds=_JOBS.c.seconds + bindparam("used"),
+        cpu_seconds=_JOBS.c.cpu_seconds + bindparam("used_cpu"),
+        memory_bytes=case((_JOBS.c.memory_bytes < _MEMORY, _MEMORY), else_=_JOBS.c.memory_bytes),
+    )
+)
+"""The end of a claim, built once: jobs end one by one."""
 
 
 def _is(claim: Claim) -> tuple[ColumnElement[bool], ...]:

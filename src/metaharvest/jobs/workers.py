@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from sqlalchemy import delete, func, insert, select
+from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
+from metaharvest.database.base import Base
 from metaharvest.database.clock import database_now
+from metaharvest.database.rows import insert_rows
 from metaharvest.database.worker_models import Job, JobEvent, Worker
 from metaharvest.jobs.claims import Claim
 from metaharvest.model.jobs import JobState, Step
 
+_EVENTS = Base.metadata.tables[JobEvent.__tablename__]
 _SEEN_WITHIN = timedelta(seconds=30)
 _MOST_COUNTED = 10_000
 
@@ -66,19 +69,17 @@ def forget_lost(session: Session) -> None:
     session.execute(delete(Worker).where(Worker.seen_at < database_now(session) - GONE_AFTER))
 
 
-def note_steps(session: Session, steps: Sequence[tuple[Claim, Step, str]]) -> None:
+def note_steps(session: Session, steps: Sequence[tuple[Claim, Step, str]], now: datetime) -> None:
     """Note steps in the life of jobs, each with a sentence or an empty one, in one statement."""
-    now = database_now(session)
     rows = [
         {
             "job_id": claim.job_id,
             "fence": claim.fence,
             "step": step.value,
             "worker": claim.worker,
-            "at": now,
             "sentence": sentence or None,
         }
         for claim, step, sentence in steps
     ]
     if rows:
-        session.execute(insert(JobEvent), rows)
+        insert_rows(session.connection(), _EVENTS, rows, {"at": now})

@@ -134,7 +134,7 @@ def _performed(context: JobContext, is_alone: Callable[[], bool]) -> Performed:
 
 def _note_collected(harvester: Harvester, claim: Claim) -> None:
     with _writing, harvester.writing() as session:
-        workers.note_steps(session, [(claim, Step.COLLECTED, "")])
+        workers.note_steps(session, [(claim, Step.COLLECTED, "")], harvester.now())
 
 
 def _end(harvester: Harvester, claim: Claim, used: Used, assessed: Assessment, performed: Performed) -> bool:
@@ -157,7 +157,7 @@ def _end(harvester: Harvester, claim: Claim, used: Used, assessed: Assessment, p
                 (Step.ASSESSED, assessed.value),
                 (Step.ENDED, ""),
             )
-            workers.note_steps(session, [(claim, *each) for each in steps])
+            workers.note_steps(session, [(claim, *each) for each in steps], harvester.now())
         return is_ours
 
 

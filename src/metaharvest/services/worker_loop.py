@@ -117,7 +117,7 @@ class WorkerLoop:
             require_current(self._harvester.engine)
             self._give_back_left()
             room = 1 if self._is_careful else self._places
-            claimed, self._next = self._next or self._claim_suspect() or self._claim(room), []
+            claimed, self._next = self._next or self._claim_first(room), []
             if not claimed:
                 return self._tick()
             try:
@@ -277,19 +277,27 @@ class WorkerLoop:
         """True after sessions in a row with an outage: the next one has one job, which may be the reason."""
         return self._outages >= _CAREFUL_AFTER
 
+    def _claim_first(self, room: int) -> list[Claim]:
+        """Claim a job with which workers have died; without one, this worker's share of the jobs, at most `room`.
+
+        This worker has no other job, but some may still end.
+        """
+        name, kinds, held = self._process.name, JOBS.names(), self._held.numbers()
+        return self._claim_by(
+            lambda session: (
+                claims.claim_suspect(session, name, kinds, held) or self._claim_share(session, room, kinds, held)
+            )
+        )
+
     def _claim(self, room: int) -> list[Claim]:
         """Claim this worker's share of the jobs that wait, at most `room`."""
         if room <= 0:
             return []
-        name, kinds, held = self._process.name, JOBS.names(), self._held.numbers()
-        return self._claim_by(
-            lambda session: claims.claim(session, name, kinds, min(room, workers.share(session)), held)
-        )
+        kinds, held = JOBS.names(), self._held.numbers()
+        return self._claim_by(lambda session: self._claim_share(session, room, kinds, held))
 
-    def _claim_suspect(self) -> list[Claim]:
-        """Claim a job with which workers have died; this worker has no other job, but some may still end."""
-        name, kinds, held = self._process.name, JOBS.names(), self._held.numbers()
-        return self._claim_by(lambda session: claims.claim_suspect(session, name, kinds, held))
+    def _claim_share(self, session: Session, room: int, kinds: Collection[str], held: Collection[int]) -> list[Claim]:
+        return claims.claim(session, self._process.name, kinds, min(room, workers.share(session)), held)
 
     def _claim_by(self, choose: Callable[[Session], list[Claim]]) -> list[Claim]:
         """Claim the jobs that `choose` claims: they have started."""
@@ -297,7 +305,7 @@ class WorkerLoop:
             try:
                 with self._harvester.writing() as session:
                     found = choose(session)
-                    workers.note_steps(session, [(each, Step.STARTED, "") for each in found])
+                    workers.note_steps(session, [(each, Step.STARTED, "") for each in found], self._harvester.now())
             except DatabaseError as error:
                 # Another worker took a job of the same host at this moment.
                 if not is_raced(error):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -162,7 +163,7 @@ def make_jobs(harvester: Harvester) -> None:
         jobs = [NewJob("harvest_site", f"key {each}", priority=each % 2, run_id=1) for each in (2, 1, 0)]
         making.make(session, jobs)
         [claim] = claims.claim(session, process.name, ["harvest_site"])
-        workers.note_steps(session, [(claim, Step.STARTED, "")])
+        workers.note_steps(session, [(claim, Step.STARTED, "")], datetime.now(UTC))
         claims.end(session, claim, Used(), JobState.DONE)
         workers.note(session, process, [])
 
