@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.console_models import ApiKey
 from metaharvest.database.hashed_tokens import hash_of
+from metaharvest.model.mappings import record_of
 from metaharvest.model.roles import Role, role_of
 
 
@@ -45,13 +46,7 @@ def find_key(session: Session, secret: str, now: datetime) -> Key | None:
 
 
 def add_key(
-    session: Session,
-    name: str,
-    secret: str,
-    role: Role,
-    created_by: str,
-    now: datetime,
-    expires_at: datetime | None,
+    session: Session, name: str, secret: str, role: Role, created_by: str, now: datetime, expires_at: datetime | None
 ) -> None:
     """Store a key with this secret."""
     row = ApiKey(
@@ -88,13 +83,4 @@ def note_used(session: Session, key_id: int, now: datetime) -> None:
 
 
 def _key(row: ApiKey) -> Key:
-    return Key(
-        row.api_key_id,
-        row.name,
-        role_of(row.role) or Role.PUBLIC,
-        row.created_by,
-        row.created_at,
-        row.expires_at,
-        row.last_used_at,
-        row.revoked_at,
-    )
+    return record_of(Key, row, key_id=row.api_key_id, role=role_of(row.role) or Role.PUBLIC)

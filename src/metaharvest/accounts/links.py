@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.console_models import ConsoleLink
 from metaharvest.database.hashed_tokens import hash_of
+from metaharvest.model.mappings import record_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,22 +21,10 @@ class Link:
     address: str
 
 
-def add_link(
-    session: Session,
-    token: str,
-    address: str,
-    now: datetime,
-    expires_at: datetime,
-) -> None:
+def add_link(session: Session, token: str, address: str, now: datetime, expires_at: datetime) -> None:
     """Store a link; delete expired links."""
     session.execute(delete(ConsoleLink).where(ConsoleLink.expires_at <= now))
-    row = ConsoleLink(
-        token_hash=hash_of(token),
-        address=address,
-        created_at=now,
-        expires_at=expires_at,
-    )
-    session.add(row)
+    session.add(ConsoleLink(token_hash=hash_of(token), address=address, created_at=now, expires_at=expires_at))
     session.flush()
 
 
@@ -45,7 +34,7 @@ def find_link(session: Session, token: str, now: datetime) -> Link | None:
         ConsoleLink.token_hash == hash_of(token), ConsoleLink.spent_at.is_(None), ConsoleLink.expires_at > now
     )
     row = session.scalars(query).one_or_none()
-    return Link(row.link_id, row.address) if row else None
+    return record_of(Link, row) if row else None
 
 
 def spend(session: Session, link: Link, now: datetime) -> bool:

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.console_models import ConsoleSession
 from metaharvest.database.hashed_tokens import hash_of
+from metaharvest.model.mappings import record_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +27,7 @@ class SignedIn:
 
 
 def open_session(
-    session: Session,
-    token: str,
-    address: str,
-    now: datetime,
-    expires_at: datetime,
-    *,
-    user_agent: str = "",
+    session: Session, token: str, address: str, now: datetime, expires_at: datetime, *, user_agent: str = ""
 ) -> None:
     """Open a session for this address; the browser gets the token. Delete the sessions that have expired."""
     session.execute(delete(ConsoleSession).where(ConsoleSession.expires_at <= now))
@@ -52,13 +47,13 @@ def find_session(session: Session, token: str, now: datetime) -> SignedIn | None
     """The session of this token; None if there is none, or it has expired."""
     query = select(ConsoleSession).where(ConsoleSession.token_hash == hash_of(token), ConsoleSession.expires_at > now)
     row = session.scalars(query).one_or_none()
-    return _signed_in(row) if row else None
+    return record_of(SignedIn, row) if row else None
 
 
 def sessions_of(session: Session, address: str, now: datetime) -> Sequence[SignedIn]:
     """The sessions of this address, the last seen first."""
     query = select(ConsoleSession).where(ConsoleSession.address == address, ConsoleSession.expires_at > now)
-    return [_signed_in(row) for row in session.scalars(query.order_by(ConsoleSession.last_seen_at.desc()))]
+    return [record_of(SignedIn, row) for row in session.scalars(query.order_by(ConsoleSession.last_seen_at.desc()))]
 
 
 def note_seen(session: Session, session_id: int, now: datetime) -> None:
@@ -76,14 +71,3 @@ def close_sessions_of(session: Session, address: str) -> int:
     """End all sessions of this address; returns their number."""
     query = delete(ConsoleSession).where(ConsoleSession.address == address)
     return session.connection().execute(query).rowcount
-
-
-def _signed_in(row: ConsoleSession) -> SignedIn:
-    return SignedIn(
-        row.session_id,
-        row.address,
-        row.created_at,
-        row.last_seen_at,
-        row.expires_at,
-        row.user_agent,
-    )

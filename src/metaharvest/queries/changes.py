@@ -22,6 +22,7 @@ from metaharvest.database.models import HarvestLog, HarvestRun, HarvestSiteRun
 from metaharvest.errors import MetaharvestError
 from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, SiteRunKind, SiteRunStatus
 from metaharvest.model.actions import todo
+from metaharvest.model.mappings import record_of
 from metaharvest.queries.records import StoredFinding, columns, docid, findings_under, would_be
 from metaharvest.queries.runs import no_such_run, site_number
 from metaharvest.queries.sites import last_names, site_names
@@ -312,15 +313,10 @@ def _logged(session: Session, ends: Iterable[_SiteEnd], between: Iterable[Sequen
 def _failing(before: Mapping[str, _End], after: Mapping[str, _End]) -> Iterator[ChangedDocument]:
     for document_id, now in after.items():
         then = before.get(document_id)
-        yield ChangedDocument(
+        yield record_of(
+            ChangedDocument,
+            now,
             change="newly_failing" if then is None else "still_failing",
-            docid=now.docid,
-            document_id=document_id,
-            revision=now.revision,
-            outcome=now.outcome,
-            rule=now.rule,
-            message=now.message,
-            line=now.line,
             outcome_before=then.outcome if then else None,
             rule_before=then.rule if then else None,
         )
@@ -387,13 +383,9 @@ def _done(rows: Sequence[_Row]) -> list[ChangedDocument]:
     taken = {key[:2] for key in done}
     return [
         ChangedDocument(
-            change=outcome,
-            docid=docid(document_id, revision),
-            document_id=document_id,
-            revision=revision,
-            outcome=outcome,
+            change=kind, docid=docid(document_id, revision), document_id=document_id, revision=revision, outcome=kind
         )
-        for document_id, revision, outcome in (*(key for key in rehearsed if key[:2] not in taken), *done)
+        for document_id, revision, kind in (*(key for key in rehearsed if key[:2] not in taken), *done)
     ]
 
 

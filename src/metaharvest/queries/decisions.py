@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.models import AuditEntry
 from metaharvest.errors import MetaharvestError
-from metaharvest.queries.records import record_of
+from metaharvest.model.mappings import record_of
 from metaharvest.queries.runs import site_number
 
 

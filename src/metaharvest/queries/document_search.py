@@ -19,6 +19,7 @@ from metaharvest.database.batches import batches
 from metaharvest.database.document_order import place_of
 from metaharvest.database.models import CatalogueDocument, HarvestDocument, SiteProblem
 from metaharvest.ledger.records import MISSING_SINCE
+from metaharvest.model.mappings import record_of
 from metaharvest.problems.follow import OPEN
 from metaharvest.queries.documents import (
     MOST_COUNTED,
@@ -59,15 +60,15 @@ class FoundDocument:
     document_id: str
     docid: str
     title: str | None
-    url: str | None
-    site: str | None
-    site_id: int | None
+    url: str | None = None
+    site: str | None = None
+    site_id: int | None = None
     outcome: str | None
     repository_revision: int | None
-    failing_since: date | None
-    nights: int | None
-    missing_since: date | None
-    findings: tuple[StoredFinding, ...]
+    failing_since: date | None = None
+    nights: int | None = None
+    missing_since: date | None = None
+    findings: tuple[StoredFinding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,15 +285,8 @@ def _only_held(session: Session, words: str, listed: Iterable[_Row]) -> list[Fou
             document_id=row.document_id,
             docid=docid(row.document_id, row.revision) or "",
             title=row.title or None,
-            url=None,
-            site=None,
-            site_id=None,
             outcome="deleted" if row.deleted else None,
             repository_revision=None if row.deleted else row.revision,
-            failing_since=None,
-            nights=None,
-            missing_since=None,
-            findings=(),
         )
         for row in rows
         if row.document_id in names
@@ -310,17 +304,14 @@ def _documents(
     for row in rows:
         known = last.get((row.site_schedule_id, row.document_id, row.revision))
         revision = shown_revision(row.revision, row.outcome, row.datestamp)
-        yield FoundDocument(
-            document_id=row.document_id,
+        yield record_of(
+            FoundDocument,
+            row,
             docid=docid(row.document_id, revision) or row.document_id,
-            title=row.title,
             url=shown_url(row.document_url),
             site=names.get(row.site_schedule_id),
             site_id=row.site_schedule_id,
-            outcome=row.outcome,
             repository_revision=row.target_revision,
-            failing_since=row.failing_since,
             nights=nights_failing(row.failing_since, today),
-            missing_since=row.missing_since,
             findings=known.findings if known and known.explains(row.outcome) else (),
         )

@@ -17,6 +17,7 @@ from metaharvest.database.models import IS_HARVEST, HarvestDocument, HarvestRun
 from metaharvest.ledger.entries import nights
 from metaharvest.ledger.records import MISSING_SINCE
 from metaharvest.model import ERROR_OUTCOMES, DocumentState, OutcomeKind
+from metaharvest.model.mappings import record_of
 from metaharvest.problems.attention import MISSING
 from metaharvest.queries.last_findings import (
     DOCUMENTS_AT_ONCE,
@@ -25,7 +26,7 @@ from metaharvest.queries.last_findings import (
     last_outcomes,
 )
 from metaharvest.queries.log import require_rule
-from metaharvest.queries.records import StoredFinding, columns, docid, record_of, shown_revision
+from metaharvest.queries.records import StoredFinding, columns, docid, shown_revision
 from metaharvest.queries.runs import site_number
 from metaharvest.queries.sites import last_names
 from metaharvest.sites.registry import read_sites

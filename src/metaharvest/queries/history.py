@@ -23,6 +23,7 @@ from metaharvest.errors import MetaharvestError, UnknownDocument
 from metaharvest.ledger.records import MISSING_SINCE
 from metaharvest.model import OutcomeKind
 from metaharvest.model.actions import todo
+from metaharvest.model.mappings import record_of
 from metaharvest.queries.documents import as_of, nights_failing
 from metaharvest.queries.last_findings import reasons_put_off
 from metaharvest.queries.records import (
@@ -31,7 +32,6 @@ from metaharvest.queries.records import (
     docid,
     findings_under,
     parts_of_docid,
-    record_of,
     shown_revision,
     would_be,
 )
@@ -378,13 +378,12 @@ def _revisions(
     found: dict[int, UploadedRevision] = {}
     for row in _rows(session, DocumentRevision, document_id, _HELD, revision):
         event = came_in.pop(row.revision, None)
-        found[row.revision] = UploadedRevision(
+        found[row.revision] = record_of(
+            UploadedRevision,
+            row,
             repository="embedded",
             docid=docid(document_id, row.revision),
-            revision=row.revision,
             bytes=row.size,
-            sha256=row.sha256,
-            inserted_at=row.inserted_at,
             url=row.source_url,
             site=names.get(row.site_schedule_id or 0),
             site_id=row.site_schedule_id,
@@ -392,17 +391,7 @@ def _revisions(
             harvest_date=event.harvest_date if event else None,
         )
     for number, event in came_in.items():
-        found[number or 0] = UploadedRevision(
-            repository="other",
-            docid=event.docid,
-            revision=number,
-            bytes=event.bytes,
-            sha256=None,
-            inserted_at=event.logged_at,
-            url=event.url,
-            site=event.site,
-            site_id=event.site_id,
-            run_id=event.run_id,
-            harvest_date=event.harvest_date,
+        found[number or 0] = record_of(
+            UploadedRevision, event, repository="other", sha256=None, inserted_at=event.logged_at
         )
     return [found[number] for number in sorted(found, reverse=True)]

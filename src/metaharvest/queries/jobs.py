@@ -14,7 +14,7 @@ from metaharvest.database.models import HarvestRun
 from metaharvest.database.worker_models import Job, JobEvent, Worker
 from metaharvest.model import RunStatus
 from metaharvest.model.jobs import OPEN, JobState
-from metaharvest.queries.records import record_of
+from metaharvest.model.mappings import record_of
 from metaharvest.text import LARGEST_ID
 
 

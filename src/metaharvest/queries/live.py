@@ -13,8 +13,8 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.models import IS_REAL, HarvestRequest, HarvestRun, HarvestSiteRun, SiteProgress
 from metaharvest.model import HARVESTED, RunStatus, Site
+from metaharvest.model.mappings import record_of
 from metaharvest.model.requests import OPEN, LivePhase, RequestKind, RequestState
-from metaharvest.queries.records import record_of
 from metaharvest.queries.requests import daemon
 from metaharvest.sites.due import is_due
 from metaharvest.sites.registry import read_sites
@@ -135,13 +135,9 @@ def live_run(session: Session, now: datetime) -> LiveRun | None:
     )
     seconds = _since(run.started_at, now)
     done = sum(site.done for site in sites)
-    return LiveRun(
-        run_id=run.run_id,
-        harvest_date=run.harvest_date,
-        started_at=run.started_at,
-        heartbeat_at=run.heartbeat_at,
-        host=run.host,
-        pid=run.pid,
+    return record_of(
+        LiveRun,
+        run,
         seconds=seconds,
         is_silent=now - run.heartbeat_at > _SILENT_AFTER,
         stops=None in stops,

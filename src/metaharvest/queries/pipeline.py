@@ -15,6 +15,7 @@ from metaharvest.database.models import IS_HARVEST, CatalogueDocument, HarvestLo
 from metaharvest.database.operations import PIPELINE_ERROR
 from metaharvest.database.pipeline_models import PipelineFeed, PipelineStep
 from metaharvest.model import RunStatus
+from metaharvest.model.mappings import record_of
 from metaharvest.model.stages import StepState
 
 _RATE_OVER = timedelta(minutes=10)
@@ -118,15 +119,14 @@ def failed_documents(
     found.sort(key=lambda row: (row[0].catalogue_document_id, row[0].stage))
     last = found[limit - 1][0].catalogue_document_id if len(found) >= limit else None
     return [
-        FailedDocument(
+        record_of(
+            FailedDocument,
+            step,
             document_id=document_id,
             title=title,
             site=site_name,
-            stage=step.stage,
             rule=step.rule or "",
             message=step.message or "",
-            attempts=step.attempts,
-            retry_at=step.retry_at,
         )
         for step, document_id, title, site_name in found
         if last is None or step.catalogue_document_id <= last

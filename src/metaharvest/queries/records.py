@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from functools import cache
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import InstrumentedAttribute, Session
@@ -14,8 +13,6 @@ from metaharvest.database.batches import batches
 from metaharvest.database.models import Base, HarvestDetailLog
 from metaharvest.model import WOULD_BE, OutcomeKind
 from metaharvest.text import whole_number
-
-_Record = TypeVar("_Record")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,16 +63,6 @@ def findings_under(session: Session, log_ids: Sequence[int]) -> dict[int, list[S
 def columns(table: type[Base], names: str) -> list[InstrumentedAttribute[Any]]:
     """The columns of these names, in their order."""
     return [getattr(table, name) for name in names.split()]
-
-
-def record_of(model: type[_Record], row: object, /, **values: object) -> _Record:
-    """A record of this dataclass: with these values, and the others from the row, by name."""
-    return model(**{name: getattr(row, name) for name in _names(model) if name not in values}, **values)  # type: ignore[arg-type]
-
-
-@cache
-def _names(model: type) -> tuple[str, ...]:
-    return tuple(each.name for each in fields(model))
 
 
 def docid(document_id: str | None, revision: int | None) -> str | None:

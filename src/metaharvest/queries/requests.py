@@ -11,8 +11,8 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.models import DaemonState, HarvestRequest, HarvestRun
 from metaharvest.model import RunStatus
+from metaharvest.model.mappings import record_of
 from metaharvest.model.requests import OPEN, RequestKind, RequestState
-from metaharvest.queries.records import record_of
 from metaharvest.text import LARGEST_ID
 
 _DAEMON_SILENT_AFTER = timedelta(minutes=2)

@@ -9,6 +9,7 @@ from sqlalchemy import and_, exists, func, or_, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import HarvestDetailLog, HarvestDocument, HarvestSiteSchedule, SiteProblem
+from metaharvest.model.mappings import record_of
 from metaharvest.problems.follow import OPEN
 from metaharvest.queries.problems import RuleTotal, open_problems
 from metaharvest.queries.records import columns
@@ -99,8 +100,8 @@ def documents_of_rule(
         select(
             *columns(problem, "site_problem_id site_schedule_id document_id first_seen nights needs_attention"),
             title.label("title"),
-            detail.error_message,
-            detail.line_number,
+            detail.error_message.label("message"),
+            detail.line_number.label("line"),
         )
         .outerjoin(detail, detail.detail_log_id == problem.detail_log_id)
         .where(*conditions, problem.site_schedule_id.in_(names))
@@ -108,17 +109,12 @@ def documents_of_rule(
         .limit(limit)
     )
     return [
-        ProblemDocument(
-            names[row.site_schedule_id],
-            row.site_schedule_id,
-            row.document_id,
-            row.title,
-            row.error_message,
-            row.line_number,
-            row.first_seen,
-            row.nights,
-            row.needs_attention,
-            ProblemCursor(row.site_schedule_id, row.site_problem_id),
+        record_of(
+            ProblemDocument,
+            row,
+            site=names[row.site_schedule_id],
+            site_id=row.site_schedule_id,
+            cursor=ProblemCursor(row.site_schedule_id, row.site_problem_id),
         )
         for row in session.execute(query)
     ]

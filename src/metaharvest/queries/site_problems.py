@@ -10,8 +10,9 @@ from sqlalchemy import ColumnElement, and_, case, func, or_, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import HarvestDetailLog, HarvestDocument, SiteProblem
+from metaharvest.model.mappings import record_of
 from metaharvest.problems.follow import OPEN
-from metaharvest.queries.records import columns, record_of
+from metaharvest.queries.records import columns
 from metaharvest.rules import RULES
 
 _PROBLEM = "site_problem_id document_id rule needs_attention detail_log_id first_seen last_seen nights"

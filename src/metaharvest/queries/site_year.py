@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.models import IS_HARVEST, IS_REAL, HarvestDocument, HarvestRun, HarvestSiteRun
 from metaharvest.model import NOT_HARVESTED, DocumentState, SiteRunKind
+from metaharvest.model.mappings import record_of
 from metaharvest.queries.records import columns, docid
 from metaharvest.queries.trends import READ_A_LIST, failing, seconds_between
 from metaharvest.text import shown_url
@@ -104,13 +105,12 @@ def missing_records(session: Session, site_id: int, limit: int = 100, after: int
     query = select(ledger.harvest_document_id, *columns(ledger, _MISSING)).where(*conditions)
     rows: Sequence[Any] = session.execute(query.order_by(ledger.harvest_document_id).limit(limit)).all()
     return [
-        MissingRecord(
-            row.harvest_document_id,
-            docid(row.document_id, row.revision),
-            row.document_id,
-            row.title,
-            shown_url(row.document_url),
-            row.missing_since,
+        record_of(
+            MissingRecord,
+            row,
+            entry_id=row.harvest_document_id,
+            docid=docid(row.document_id, row.revision),
+            url=shown_url(row.document_url),
         )
         for row in rows
     ]
