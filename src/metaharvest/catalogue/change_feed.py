@@ -14,45 +14,46 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from sqlalchemy import bindparam, event, insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, SessionTransaction
 
+from metaharvest.catalogue.current import DOCUMENTS
 from metaharvest.database.clock import database_now
-from metaharvest.database.models import Base, CatalogueCounter, CatalogueDocument, CatalogueFormerFormat
+from metaharvest.database.models import Base, CatalogueCounter, CatalogueFormerFormat
 
 COMMIT_LAG = timedelta(seconds=10)
 """The longest time from the time of a change to the end of its commit. Half of it is for the commit itself."""
+
+THIS_DOCUMENT = update(DOCUMENTS).where(DOCUMENTS.c.catalogue_document_id == bindparam("this"))
 
 _LONGEST_WRITE = COMMIT_LAG / 2
 _KEY_OF_NUMBERS = "metaharvest.catalogue.numbers"
 """The key in Session.info for the numbers that the present transaction took."""
 
-_DOCUMENTS = Base.metadata.tables[CatalogueDocument.__tablename__]
 _FORMER = Base.metadata.tables[CatalogueFormerFormat.__tablename__]
 _COUNTER = Base.metadata.tables[CatalogueCounter.__tablename__]
 _ROW = _COUNTER.c.counter_id == 1
 _TAKE = update(_COUNTER).where(_ROW).values(change_seq=_COUNTER.c.change_seq + bindparam("number"))
 _TAKEN = select(_COUNTER.c.change_seq, _COUNTER.c.changed_at).where(_ROW)
 _STAMP = update(_COUNTER).where(_ROW).values(changed_at=bindparam("now"))
-_STAMP_AGAIN = (
-    update(_DOCUMENTS).where(_DOCUMENTS.c.change_seq >= bindparam("first")).values(changed_at=bindparam("now"))
-)
+_STAMP_AGAIN = update(DOCUMENTS).where(DOCUMENTS.c.change_seq >= bindparam("first")).values(changed_at=bindparam("now"))
 _STAMP_FORMER_AGAIN = (
     update(_FORMER)
     .where(
         _FORMER.c.changed_at >= bindparam("taken_at"),
         _FORMER.c.catalogue_document_id.in_(
-            select(_DOCUMENTS.c.catalogue_document_id).where(_DOCUMENTS.c.change_seq >= bindparam("first"))
+            select(DOCUMENTS.c.catalogue_document_id).where(DOCUMENTS.c.change_seq >= bindparam("first"))
         ),
     )
     .values(changed_at=bindparam("now"))
 )
 _CHANGES = (
-    select(*_DOCUMENTS.c["change_seq", "document_id", "document_type", "revision", "deleted", "changed_at"])
-    .where(_DOCUMENTS.c.change_seq > bindparam("after"))
-    .order_by(_DOCUMENTS.c.change_seq)
+    select(*DOCUMENTS.c["change_seq", "document_id", "document_type", "revision", "deleted", "changed_at"])
+    .where(DOCUMENTS.c.change_seq > bindparam("after"))
+    .order_by(DOCUMENTS.c.change_seq)
     .limit(bindparam("limit"))
 )
 
@@ -114,6 +115,14 @@ def take_numbers(session: Session, number: int) -> TakenNumbers:
     return taken
 
 
+def move(session: Session, numbers: Sequence[int], **values: Any) -> None:
+    """Set these values of the documents with these numbers, and give each the next number of the change feed."""
+    taken = take_numbers(session, len(numbers))
+    same = {"changed_at": taken.at, **values}
+    rows = [{"this": number, "change_seq": seq, **same} for seq, number in enumerate(numbers, taken.first)]
+    session.connection().execute(THIS_DOCUMENT, rows)
+
+
 def _numbers_of(session: Session) -> TakenNumbers | None:
     """The first numbers that the session took in its present transaction; None if it took none."""
     kept: tuple[SessionTransaction | None, TakenNumbers | None] = session.info.get(_KEY_OF_NUMBERS, (None, None))
@@ -143,7 +152,7 @@ def repair_times(session: Session, limit: datetime, now: datetime) -> int:
     second = now.replace(microsecond=0)
     session.execute(update(_COUNTER).where(_COUNTER.c.changed_at > limit).values(changed_at=second))
     session.execute(update(_FORMER).where(_FORMER.c.changed_at > limit).values(changed_at=second))
-    wrong = update(_DOCUMENTS).where(_DOCUMENTS.c.changed_at > limit)
+    wrong = update(DOCUMENTS).where(DOCUMENTS.c.changed_at > limit)
     return session.connection().execute(wrong.values(changed_at=second)).rowcount
 
 

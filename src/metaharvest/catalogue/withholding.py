@@ -11,9 +11,8 @@ from collections.abc import Collection, Mapping
 from sqlalchemy import ColumnElement, bindparam, delete, exists, select
 from sqlalchemy.orm import Session
 
-from metaharvest.catalogue.change_feed import take_numbers
+from metaharvest.catalogue.change_feed import move, take_numbers
 from metaharvest.catalogue.current import DOCUMENTS
-from metaharvest.catalogue.moving import move
 from metaharvest.catalogue.selection import SITES, WITHHELD, Position, later_than
 from metaharvest.database.rows import insert_rows
 

@@ -12,11 +12,10 @@ from sqlalchemy import ColumnElement, bindparam, delete, select, update
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue import provenance
-from metaharvest.catalogue.change_feed import take_numbers
+from metaharvest.catalogue.change_feed import THIS_DOCUMENT, move, take_numbers
 from metaharvest.catalogue.current import DOCUMENTS, Current, current_documents
 from metaharvest.catalogue.former_formats import note_formats
 from metaharvest.catalogue.held_revisions import revisions_of
-from metaharvest.catalogue.moving import THIS_DOCUMENT, move
 from metaharvest.catalogue.selection import LONGEST_SET
 from metaharvest.catalogue.withholding import settle
 from metaharvest.database.models import Base, CatalogueSet, DocumentRevision

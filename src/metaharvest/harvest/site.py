@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
+from metaharvest.config.settings import Settings
 from metaharvest.errors import (
     DatabaseError,
     FetchError,
@@ -21,7 +22,6 @@ from metaharvest.errors import (
     TargetError,
     TransformError,
 )
-from metaharvest.harvest.checks.processing_policy import processing_policy_of
 from metaharvest.harvest.context import READING_TURN_SECONDS, RunContext, SiteHarvest
 from metaharvest.harvest.documents import Tally
 from metaharvest.harvest.lists.listed_documents import harvest_documents, harvest_unchanged
@@ -35,6 +35,8 @@ from metaharvest.ledger import retries
 from metaharvest.model import ListedDocument, Site, SiteRun, SiteRunKind
 from metaharvest.sources.attempts import in_attempts
 from metaharvest.sources.base import Listing, PagedListing, PagedSource, Source
+from metaharvest.transform import read_filters, read_normalization
+from metaharvest.validation import ProcessingPolicy
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +52,7 @@ async def harvest_site(site: Site, kind: SiteRunKind, source: Source | PagedSour
     site_run = await ctx.journal.open_site_run(site, kind, source.original_columns)
     site_run = replace(site_run, same_origin=ctx.same_origin)
     try:
-        ctx = replace(ctx, policy=await in_thread(partial(processing_policy_of, site, ctx.settings)))
+        ctx = replace(ctx, policy=await in_thread(partial(_processing_policy, site, ctx.settings)))
         with Staging() as staged:
             try:
                 listing = await _listing(site_run, source, ctx)
@@ -107,6 +109,18 @@ async def harvest_site(site: Site, kind: SiteRunKind, source: Source | PagedSour
             log.exception("The harvest of %s failed", site.name)
         await ctx.journal.site_failed(site_run, error)
     return True
+
+
+def _processing_policy(site: Site, settings: Settings) -> ProcessingPolicy:
+    """The processing policy of this site. Reads its files; raises TransformError if one of them is unusable."""
+    options = settings.applied_to(site).options
+    return ProcessingPolicy(
+        options.package_id_mismatch or settings.validation.package_id_mismatch,
+        options.validation,
+        read_filters(options.filters) if options.filters else None,
+        read_normalization(options.normalize) if options.normalize else None,
+        settings.http.max_document_bytes,
+    )
 
 
 async def _harvest_listed(harvest: SiteHarvest, listing: Listing | PagedListing, staged: Staging) -> Tally:

@@ -15,9 +15,9 @@ from metaharvest.errors import RequestError
 from metaharvest.fetch.url import BadUrl, parse_url
 from metaharvest.model import Notify, Site, Unit
 from metaharvest.model.requests import Actor
+from metaharvest.reports.letters import DoorLetter
 from metaharvest.services import sites
 from metaharvest.services.harvester import Harvester
-from metaharvest.services.letters import DoorLetter
 from metaharvest.services.registrations import link, send_about
 from metaharvest.services.sites import AnySite, Edited, SiteValues, url_values
 from metaharvest.sites import page_link

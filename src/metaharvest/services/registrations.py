@@ -23,12 +23,15 @@ from metaharvest.database.hashed_tokens import hash_of, new_token
 from metaharvest.errors import DatabaseUnavailable, FetchError, ListError, RequestError, ScheduleError
 from metaharvest.fetch.client import Fetcher
 from metaharvest.harvest import adhoc_client
+from metaharvest.mail.message import RenderedText
+from metaharvest.mail.notices import send_now
 from metaharvest.model import OaiOptions, Site, SiteOptions, Unit
 from metaharvest.rehearsal.trial import bounded
+from metaharvest.reports.letters import DoorLetter
 from metaharvest.reports.phrasing import frequency
+from metaharvest.reports.render import render_page
 from metaharvest.services import sites, trials
 from metaharvest.services.harvester import Harvester
-from metaharvest.services.letters import DoorLetter, send
 from metaharvest.services.sites import AnySite, RepositoryAnswer, SiteValues
 from metaharvest.services.trials import TrialReport
 from metaharvest.sites.duplicates import same_source
@@ -214,7 +217,7 @@ def _letter(harvester: Harvester, found: Registration, **values: str) -> DoorLet
 def send_about(harvester: Harvester, found: Registration, template: str, recipient: str, letter: DoorLetter) -> str:
     """Send a mail about a request; the reason if it was not sent, which the request keeps, or an empty text."""
     try:
-        send(harvester, template, recipient, letter)
+        _send(harvester, template, recipient, letter)
     except RequestError as error:
         problem = str(error)
     else:
@@ -222,6 +225,19 @@ def send_about(harvester: Harvester, found: Registration, template: str, recipie
     with harvester.writing() as session:
         store.change(session, found.registration_id, tuple(State), mail_problem=problem or None)
     return problem
+
+
+def _send(harvester: Harvester, template: str, recipient: str, letter: DoorLetter) -> None:
+    """Send the mail of the templates `email/TEMPLATE/` at once: it is not stored, as its link is a secret.
+
+    Raises RequestError if it cannot be sent.
+    """
+    settings = harvester.settings
+    parts = ("subject.txt", "body.txt", "body.html")
+    subject, text, html = (render_page(f"email/{template}/{part}", letter, settings) for part in parts)
+    rendered = RenderedText(one_line(subject.strip()), text, html)
+    if not send_now(settings, template, recipient, rendered, harvester.now()):
+        raise RequestError(f"The mail to {one_line(recipient)} could not be sent. Try again in an hour.")
 
 
 # -- the proofs
