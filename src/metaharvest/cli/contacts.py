@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
-from metaharvest.cli.invocation import Invocation, usage_errors
+from metaharvest.cli.invocation import Invocation, require_yes, usage_errors
 from metaharvest.cli.printing import print_json, print_line
 from metaharvest.text import clean
 
@@ -36,9 +34,8 @@ def forget(invocation: Invocation, address: str, yes: bool, as_json: bool) -> No
     with usage_errors():
         address = installation.checked_address(address)
     if not yes:
-        if not sys.stdin.isatty():
-            raise click.UsageError(f"Nobody is here to ask: add --yes to forget {address}. It cannot be undone.")
-        click.confirm(f"Remove {address} from everything that is stored? It cannot be undone.", abort=True)
+        question = f"Remove {address} from everything that is stored? It cannot be undone."
+        require_yes(question, f"--yes to forget {address}. It cannot be undone.")
     done, stays = installation.forget_address(invocation.harvester, address, invocation.start)
     if as_json:
         print_json(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from metaharvest.cli.invocation import ROWS, Invocation
+from metaharvest.cli.invocation import ROWS, Invocation, file_errors
 from metaharvest.cli.signals import stop_on_signal
 from metaharvest.services.exit_codes import ExitCode
 from metaharvest.text import clean, counted
@@ -39,10 +39,8 @@ def workbook(invocation: Invocation, file: Path) -> None:
     """
     from metaharvest.services.export import write_workbook
 
-    try:
+    with file_errors(file):
         written = write_workbook(invocation.harvester, file)
-    except OSError as error:
-        raise click.FileError(str(file), error.strerror) from error
     counts = ", ".join(f"{number:,} {name}" for name, number in written.items())
     click.echo(clean(f"Wrote {file}. Rows: {counts}."))
 

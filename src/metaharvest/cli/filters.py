@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import click
 
+from metaharvest.cli.invocation import file_errors
 from metaharvest.cli.printing import print_json, print_line
 
 if TYPE_CHECKING:
@@ -74,23 +75,16 @@ def require_one_pipe(records: tuple[str, ...]) -> None:
 
 def read_record(record: str) -> tuple[str, bytes]:
     """A document with its name."""
+    from metaharvest.config.files import read_file
     from metaharvest.rehearsal.input.arguments import NO_PIPE
 
     if record != _PIPE:
-        return record, _content_of(Path(record))
+        with file_errors(path := Path(record)):
+            return record, read_file(path, _MOST_BYTES)
     pipe: BinaryIO | None = getattr(sys.stdin, "buffer", None)
     if pipe is None or pipe.isatty():
         raise click.UsageError(NO_PIPE)
     return record, pipe.read()
-
-
-def _content_of(path: Path) -> bytes:
-    from metaharvest.config.files import read_file
-
-    try:
-        return read_file(path, _MOST_BYTES)
-    except OSError as error:
-        raise click.FileError(str(path), error.strerror) from error
 
 
 def _mapping(tried: TriedRecord) -> dict[str, object]:

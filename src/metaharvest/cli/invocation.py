@@ -69,6 +69,22 @@ def usage_errors() -> Iterator[None]:
         raise click.UsageError(str(error)) from error
 
 
+@contextmanager
+def file_errors(path: Path) -> Iterator[None]:
+    """Raises click.FileError for an OSError about the file at `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise click.FileError(str(path), error.strerror) from error
+
+
+def require_yes(question: str, to_add: str) -> None:
+    """Ask the person at the terminal; only a yes lets the command go on. `to_add`: what to add if nobody is there."""
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"Nobody is here to ask: add {to_add}")
+    click.confirm(question, abort=True)
+
+
 def called_as() -> str:
     """The name of this program for command lines to paste: its bare name only if that finds this program."""
     called = Path(sys.argv[0])

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
-from metaharvest.cli.invocation import ROWS, Invocation, usage_errors
+from metaharvest.cli.invocation import ROWS, Invocation, require_yes, usage_errors
 from metaharvest.cli.printing import print_fields, print_json, print_line, stamp
 from metaharvest.cli.tables import Column, print_table, table_options, wide_option
 from metaharvest.model import OutcomeKind, RunStatus
@@ -120,10 +119,9 @@ def remove(invocation: Invocation, run_id: int, reason: str | None, yes: bool) -
     """Delete an old run: its log, its site runs, its reports. The documents stay."""
     from metaharvest.services import runs
 
-    if not yes and not sys.stdin.isatty():
-        raise click.UsageError(f"Nobody is here to ask: add --yes to delete run {run_id}. It cannot be undone.")
     if not yes:
-        click.confirm(f"Delete run {run_id} with its log and its reports? It cannot be undone.", abort=True)
+        question = f"Delete run {run_id} with its log and its reports? It cannot be undone."
+        require_yes(question, f"--yes to delete run {run_id}. It cannot be undone.")
     with usage_errors():
         done = runs.remove(invocation.harvester, run_id, reason or "")
     click.echo(done.sentence)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.invocation import Invocation, usage_errors
+from metaharvest.cli.invocation import Invocation, require_yes, usage_errors
 from metaharvest.cli.printing import print_fields, print_json, print_line
 from metaharvest.cli.site_options import (
     allow_duplicate_option,
@@ -296,10 +295,8 @@ def remove(invocation: Invocation, name: str, yes: bool) -> None:
     from metaharvest.services import sites
 
     sites.find(invocation.harvester, name)
-    if not yes and not sys.stdin.isatty():
-        raise click.UsageError(f"Nobody is here to ask: add --yes to remove {name}.")
     if not yes:
-        click.confirm(f"Take {name} off the schedule?", abort=True)
+        require_yes(f"Take {name} off the schedule?", f"--yes to remove {name}.")
     sites.remove(invocation.harvester, name)
     click.echo(f"Removed {name} from the schedule. Its history stays: runs, log, reports, and its documents.")
     click.echo(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from metaharvest.cli.invocation import Invocation
+from metaharvest.cli.invocation import Invocation, file_errors
 from metaharvest.cli.printing import print_json, print_line
 from metaharvest.cli.site_options import warn_of_far_date
 from metaharvest.text import clean, counted, one_line, shown_url
@@ -103,10 +103,8 @@ def _content(file: Path) -> bytes:
 
     if str(file) == "-":
         return sys.stdin.buffer.read()
-    try:
+    with file_errors(file):
         return read_file(file, MOST_BYTES)
-    except OSError as error:
-        raise click.FileError(str(file), error.strerror) from error
 
 
 def _as_mapping(change: SiteChange) -> dict[str, object]:

@@ -9,31 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.invocation import Invocation, trimmed
-from metaharvest.cli.printing import json_text, print_csv, print_fields, print_json, print_line, stamp
+from metaharvest.cli.doctor import print_checks
+from metaharvest.cli.invocation import Invocation, file_errors, trimmed
+from metaharvest.cli.printing import print_csv, print_fields, print_json, print_json_rows, print_line, stamp
 from metaharvest.cli.tables import Column, print_lines, print_table
-from metaharvest.cli.target_check import check
 from metaharvest.cli.target_copy import copy
 from metaharvest.cli.target_transfer import transfer
 from metaharvest.cli.target_withdraw import withdraw
 from metaharvest.text import clean, counted, one_line, shown_url
 
 if TYPE_CHECKING:
-    from metaharvest.services.targets import Held, HeldRevision
+    from metaharvest.services.targets import Held
 
 
 CSV_COLUMNS = (
-    "docid",
-    "document_id",
-    "revision",
-    "document_type",
-    "bytes",
-    "sha256",
-    "inserted_at_utc",
-    "url",
-    "site",
-    "title",
-)
+    "docid", "document_id", "revision", "document_type", "bytes", "sha256", "inserted_at_utc", "url", "site", "title",
+)  # fmt: skip
 
 _COLUMNS = (
     Column("document"),
@@ -57,10 +48,26 @@ def command() -> None:
     """Look into targets: their holdings, and their state. Copy documents from one to another."""
 
 
-command.add_command(check)
 command.add_command(copy)
 command.add_command(transfer)
 command.add_command(withdraw)
+
+
+@command.command("check")
+@click.option("--target", "name", metavar="NAME", help="`target`, `embedded`, or a section [targets.NAME].")
+@click.option("--site", metavar="NAME", help="As this site: its own target or login, where it has one.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.pass_obj
+def check(invocation: Invocation, name: str | None, site: str | None, as_json: bool) -> int:
+    """Check if the target answers, and show our identity and our rights there. Writes nothing.
+
+    Without options: the targets that the harvest uses, and the logins that sites have of their own.
+
+    Exit codes: 0 all well, or warnings only; 1 there is a problem; 2 settings or usage.
+    """
+    from metaharvest.services import targets
+
+    return print_checks(targets.check(invocation.harvester, name, site), as_json)
 
 
 @command.command("list")
@@ -78,17 +85,9 @@ def list_documents(invocation: Invocation, name: str, as_json: bool, as_csv: boo
     if as_csv:
         _print_csv(held)
     elif as_json:
-        _print_json(held)
+        print_json_rows(map(_as_mapping, held))
     else:
         print_lines(_COLUMNS, map(_cells, held), "The target holds no document yet.")
-
-
-def _print_json(held: Iterable[Held]) -> None:
-    number = 0
-    for number, each in enumerate(held, start=1):
-        start = "[" if number == 1 else ","
-        click.echo(f"{start}\n  {json_text(_as_mapping(each))}", nl=False)
-    click.echo("\n]" if number else "[]")
 
 
 def _print_csv(held: Iterable[Held]) -> None:
@@ -142,7 +141,7 @@ def show(invocation: Invocation, docid: str, name: str, as_json: bool) -> None:
             (
                 held.revision,
                 "" if held.size is None else held.size,
-                _stamp(held),
+                stamp(held.inserted_at),
                 held.document_type,
                 held.sha256 or "",
                 shown_url(held.source_url),
@@ -175,10 +174,8 @@ def get(invocation: Invocation, docid: str, name: str, output: Path | None) -> N
     if output is None:
         click.echo(content, nl=False)
         return
-    try:
+    with file_errors(output):
         output.write_bytes(content)
-    except OSError as error:
-        raise click.FileError(str(output), error.strerror) from error
     click.echo(f"Wrote {found.document_id}.{revision} to {output}: {len(content):,} bytes.", err=True)
 
 
@@ -208,14 +205,10 @@ def rebuild(invocation: Invocation, name: str, site: str | None) -> None:
 def _cells(held: Held) -> tuple[str, ...]:
     each = held.revision
     size = "" if each.size is None else f"{each.size:,} bytes"
-    return each.docid, size, _stamp(each), one_line(held.site), one_line(each.title)
+    return each.docid, size, stamp(each.inserted_at), one_line(held.site), one_line(each.title)
 
 
 def _as_mapping(held: Held) -> dict[str, Any]:
     each, url = held.revision, shown_url(held.revision.source_url)
     columns = {**asdict(each), "source_url": url, "bytes": each.size, "url": url, "title": each.title or None}
     return {**columns, "docid": each.docid, "site": held.site}
-
-
-def _stamp(held: HeldRevision) -> str:
-    return stamp(held.inserted_at) if held.inserted_at else ""

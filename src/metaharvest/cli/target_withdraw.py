@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
-from metaharvest.cli.invocation import Invocation, login, trimmed
+from metaharvest.cli.invocation import Invocation, login, require_yes, trimmed
 from metaharvest.cli.printing import print_json, print_line
 from metaharvest.text import clean, counted
 
@@ -56,9 +55,8 @@ def withdraw(
     if not undo and not (reason or "").strip():
         raise click.UsageError("Give --reason: the site's report, `target get` and the log say why it is gone.")
     if erase and not yes:
-        if not sys.stdin.isatty():
-            raise click.UsageError("Nobody is here to ask: add --yes to erase it. It cannot be undone.")
-        click.confirm(f"Erase all revisions of {clean(document)}? It cannot be undone.", abort=True)
+        question = f"Erase all revisions of {clean(document)}? It cannot be undone."
+        require_yes(question, "--yes to erase it. It cannot be undone.")
     request = documents.WithdrawalRequest(document, (reason or "").strip(), login(), erase, target_name)
     do = documents.take_back if undo else documents.withdraw
     done = do(invocation.harvester, request)
