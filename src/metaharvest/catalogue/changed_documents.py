@@ -6,8 +6,9 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import RowMapping, and_, func, select
+from sqlalchemy import Row, and_, func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.current import DOCUMENTS
@@ -21,6 +22,7 @@ from metaharvest.database.models import (
     HarvestSiteSchedule,
 )
 from metaharvest.fetch.url import without_login
+from metaharvest.model.mappings import record_of
 
 _REVISIONS = Base.metadata.tables[DocumentRevision.__tablename__]
 _ORIGINS = Base.metadata.tables[DocumentOrigin.__tablename__]
@@ -93,7 +95,7 @@ def changed_documents(session: Session, after_seq: int, limit: int, hidden: Hidd
     """The next documents after this number of a change, in commit order, at most `limit`; deleted ones, too."""
     later = (DOCUMENTS.c.change_seq > after_seq, *published(DOCUMENTS, hidden))
     query = _CHANGES.add_columns(is_gone(DOCUMENTS, hidden).label("deleted")).where(*later).limit(limit)
-    return [_document(row) for row in session.execute(query).mappings()]
+    return [_document(row) for row in session.execute(query)]
 
 
 def contents_of(session: Session, revision_ids: Collection[int]) -> Mapping[int, bytes]:
@@ -102,24 +104,18 @@ def contents_of(session: Session, revision_ids: Collection[int]) -> Mapping[int,
     return {row[0]: row[1] for row in session.execute(query.where(_REVISIONS.c.document_revision_id.in_(revision_ids)))}
 
 
-def _document(row: RowMapping) -> ChangedDocument:
-    is_deleted = bool(row["deleted"])
-    return ChangedDocument(
-        change_seq=row["change_seq"],
-        changed_at=row["changed_at"],
+def _document(row: Row[*tuple[Any, ...]]) -> ChangedDocument:
+    is_deleted = bool(row.deleted)
+    return record_of(
+        ChangedDocument,
+        row,
         is_deleted=is_deleted,
-        document_id=row["document_id"],
-        revision=row["revision"],
-        item_identifier=row["item_identifier"],
-        origin=row["origin"],
-        document_type=row["document_type"],
-        title=None if is_deleted else row["title"] or None,
-        site=row["site"],
-        sets=() if is_deleted or row["sets"] is None else tuple(json.loads(row["sets"])),
-        datestamp=(row["deletion_datestamp"] if is_deleted else row["datestamp"]) or None,
-        base_url=without_login(row["base_url"]) if row["base_url"] else None,
-        url=None if is_deleted or not row["source_url"] else without_login(row["source_url"]),
-        sha256=None if is_deleted else row["sha256"],
-        size=None if is_deleted else row["size"],
-        revision_id=None if is_deleted else row["document_revision_id"],
+        title=None if is_deleted else row.title or None,
+        sets=() if is_deleted or row.sets is None else tuple(json.loads(row.sets)),
+        datestamp=(row.deletion_datestamp if is_deleted else row.datestamp) or None,
+        base_url=without_login(row.base_url) if row.base_url else None,
+        url=None if is_deleted or not row.source_url else without_login(row.source_url),
+        sha256=None if is_deleted else row.sha256,
+        size=None if is_deleted else row.size,
+        revision_id=None if is_deleted else row.document_revision_id,
     )

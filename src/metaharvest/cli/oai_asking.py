@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metaharvest.cli.invocation import NETWORKS, Invocation, usage_errors
+from metaharvest.model.mappings import picked
 
 if TYPE_CHECKING:
     from metaharvest.model import Finding, Network
@@ -93,10 +94,5 @@ def repository_at(
 
 def oai_finding(finding: Finding) -> dict[str, Any]:
     """A finding for JSON."""
-    return {
-        "rule": finding.rule,
-        "level": finding.level.value,
-        "message": finding.message,
-        "remedy": finding.remedy,
-        "oai_identifier": finding.docid or None,
-    }
+    shown = picked(finding, "rule level=level.value message remedy")
+    return {**shown, "oai_identifier": finding.docid or None}

@@ -13,6 +13,7 @@ from metaharvest.cli.invocation import ROWS
 from metaharvest.cli.oai_asking import BASE_URL, PREFIX, SET, Question, asks_repository, datestamp, oai_finding
 from metaharvest.cli.printing import print_fields, print_json, print_line
 from metaharvest.cli.tables import print_table
+from metaharvest.model.mappings import picked
 
 if TYPE_CHECKING:
     from metaharvest.model import FetchedDocument, ListedDocument
@@ -30,10 +31,7 @@ def identify(question: Question) -> int:
     """
     identity, findings = question.repository.identify()
     answers: dict[str, Any] = {
-        "repository_name": identity.name,
-        "base_url": identity.base_url,
-        "protocol_version": identity.version,
-        "response_date": identity.response_date,
+        **picked(identity, "repository_name=name base_url protocol_version=version response_date"),
         "earliest_datestamp": identity.earliest or None,
         "deleted_record": identity.deleted_record or None,
         "granularity": identity.granularity or None,

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
-from metaharvest.cli.invocation import ROWS, Invocation
+from metaharvest.cli.invocation import ROWS, Invocation, file_errors
 from metaharvest.cli.printing import print_fields, print_json, print_line
 from metaharvest.cli.signals import stop_on_signal
 from metaharvest.model.mappings import picked
@@ -115,10 +115,8 @@ def _table(path: Path | None) -> Iterator[ReportNotCopied]:
     if path is None:
         yield lambda revision: None
         return
-    try:
+    with file_errors(path):
         file = path.open("wb")
-    except OSError as error:
-        raise click.FileError(str(path), error.strerror) from error
     with file:
         _write(file, CSV_COLUMNS)
 
@@ -148,15 +146,12 @@ def _as_mapping(request: CopyRequest, result: CopyResult, shown: list[NotCopied]
         for each in shown
     ]
     return {
-        "from": result.source,
-        "to": result.target,
+        **picked(result, "from=source to=target"),
         "site": request.site_name,
         "dry_run": request.is_dry_run,
-        "documents": result.documents,
-        "read": result.read,
+        **picked(result, "documents read"),
         **{ended.key: result.ended.get(ended, 0) for ended in CopyOutcome},
-        "bytes": result.size,
-        "reached_limit": result.reached_limit,
+        **picked(result, "bytes=size reached_limit"),
         "cut_short": result.cut_short or None,
         "problems": problems,
     }

@@ -17,6 +17,7 @@ from metaharvest.database.models import HarvestSiteRun
 from metaharvest.ledger.retries import numbers_failing
 from metaharvest.ledger.sweeps import full_lists
 from metaharvest.model import NOT_HARVESTED, OaiOptions, Site
+from metaharvest.model.mappings import picked, record_of
 from metaharvest.queries.failed_sites import failed_sites
 from metaharvest.queries.trends import HARVESTS, Harvest, last_real_harvests, newest_site_runs, trends
 from metaharvest.sites.due import is_due
@@ -100,11 +101,17 @@ class RegisteredSite:
 
 
 _REGISTERED = (
-    "state", "source_kind", "list_url", "contacts", "frequency", "every", "unit", "next_harvest", "last_harvest",
-    "notify", "enabled", "public", "package_id_mismatch", "allow_networks", "ca_file", "validation", "filters",
-    "normalize", "deletions", "max_loss", "full_text", "groups", "ldapdn", "ldappwd",
-)  # fmt: skip
+    "state source_kind list_url contacts frequency every unit next_harvest last_harvest notify enabled public "
+    "package_id_mismatch allow_networks ca_file validation filters normalize deletions max_loss full_text groups "
+    "ldapdn ldappwd"
+)
 """The values of a site's registration."""
+
+_OF_SITE = (
+    "site=name site_id source_kind contacts every=frequency unit=unit.value next_harvest last_harvest "
+    "notify=notify.value enabled public ldapdn=ldap_name ldappwd=ldap_password"
+)
+_OF_LAST_HARVEST = "last_status=status last_run_id=run_id last_site_run_id=site_run_id took_seconds"
 
 
 def site_names(session: Session) -> dict[int, str]:
@@ -189,7 +196,7 @@ def registration(session: Session, site: Site | BrokenSite, today: date) -> Regi
 
 def registered_values(site: RegisteredSite) -> Mapping[str, object]:
     """The values of a site's registration, by the names for people, with each option of its source repository."""
-    values: dict[str, object] = {"name": site.site, **{name: getattr(site, name) for name in _REGISTERED}}
+    values: dict[str, object] = {"name": site.site, **picked(site, _REGISTERED)}
     if site.is_broken:
         values["options"] = site.options
     values["last_full_list"] = site.last_full_list
@@ -221,15 +228,10 @@ def _registered(
         found.append(
             replace(
                 _broken(site, broken[site.site_id]) if isinstance(site, BrokenSite) else _usable(site, overdue, today),
-                last_status=last.status if last else None,
-                last_run_id=last.run_id if last else None,
-                last_site_run_id=last.site_run_id if last else None,
+                **(picked(last, _OF_LAST_HARVEST) if last else {}),
                 failing=number_failing,
                 failing_since=since,
-                failed_since=whole.failed_since if whole else None,
-                failed_nights=whole.failed_nights if whole else 0,
-                failure_reason=whole.failure_reason if whole else None,
-                took_seconds=last.took_seconds if last else None,
+                **(picked(whole, "failed_since failed_nights failure_reason") if whole else {}),
                 trend=trend_of.get(site.site_id, ()),
                 last_full_list=one_line(lists.last, 40) if lists and lists.last else None,
             )
@@ -240,39 +242,21 @@ def _registered(
 def _usable(site: Site, overdue: Mapping[str, date], today: date) -> RegisteredSite:
     options, oai = site.options, site.options.oai
     return RegisteredSite(
-        site=site.name,
-        site_id=site.site_id,
+        **picked(site, _OF_SITE),
+        **picked(options, "package_id_mismatch validation deletions max_loss full_text groups"),
         state=_state(site, overdue, today),
-        source_kind=site.source_kind,
         list_url=shown_url(site.list_url),
-        contacts=site.contacts,
         frequency=f"{site.frequency} {site.unit}",
-        every=site.frequency,
-        unit=site.unit.value,
-        next_harvest=site.next_harvest,
-        last_harvest=site.last_harvest,
-        notify=site.notify.value,
-        enabled=site.enabled,
-        public=site.public,
-        package_id_mismatch=options.package_id_mismatch,
         allow_networks=tuple(map(str, options.allow_networks)),
         ca_file=str(options.ca_file) if options.ca_file else None,
-        validation=options.validation,
         filters=str(options.filters) if options.filters else None,
         normalize=str(options.normalize) if options.normalize else None,
-        deletions=options.deletions,
-        max_loss=options.max_loss,
-        full_text=options.full_text,
-        groups=options.groups,
         oai=_requests(oai) if oai else None,
-        ldapdn=site.ldap_name,
-        ldappwd=site.ldap_password,
     )
 
 
 def _requests(oai: OaiOptions) -> RequestOptions:
-    sets = (oai.set_spec,) if oai.set_spec else ()
-    return RequestOptions(oai.origin, oai.prefix, sets, oai.begin, oai.until, oai.method, oai.full_every, oai.post)
+    return record_of(RequestOptions, oai, sets=(oai.set_spec,) if oai.set_spec else ())
 
 
 def _state(site: Site, overdue: Mapping[str, date], today: date) -> str:

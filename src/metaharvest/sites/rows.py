@@ -1,8 +1,8 @@
 """Rows of harvest_site_schedule as sites, and sites as rows: every check of a row is here.
 
 A row may hold any value, as other people change the table with SQL of their own. A row that cannot be used becomes a
-`BrokenSite` with a finding for each mistake. `registry.py` decides which rows are read and written; `allowed.py` checks
-them against the settings and this machine.
+`BrokenSite` with a finding for each mistake. `registry.py` decides which rows are read and written;
+`admin_policy.py` checks them against the settings and this machine.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from metaharvest.config.secret_references import check_reference
 from metaharvest.fetch.local_files import is_file_url
 from metaharvest.model import Finding, ListVersion, Notify, Site, SiteOptions, Unit
 from metaharvest.model.actions import Remedy, todo
+from metaharvest.model.mappings import picked
 from metaharvest.sites.options import options_text, read_options
 from metaharvest.text import one_line, shown_url
 
@@ -86,22 +87,15 @@ def checked_row(values: Mapping[str, object]) -> Site | BrokenSite:
 
 def row_values(site: Site) -> dict[str, Any]:
     """The columns that describe `site` to people; its key and the version of its list are not among them."""
+    columns = (
+        "name documentlisturl=list_url contact_email=contacts updatefrequency=frequency unit=unit.value "
+        "datenextharvest=next_harvest datelastharvest=last_harvest day_of_month source_kind notify=notify.value "
+        "enabled public options ldapdn=ldap_name ldappwd=ldap_password"
+    )
     return {
-        "name": site.name,
-        "documentlisturl": site.list_url,
+        **picked(site, columns),
         "contact_email": ", ".join(site.contacts),
-        "updatefrequency": site.frequency,
-        "unit": site.unit.value,
-        "datenextharvest": site.next_harvest,
-        "datelastharvest": site.last_harvest,
-        "day_of_month": site.day_of_month,
-        "source_kind": site.source_kind,
-        "notify": site.notify.value,
-        "enabled": site.enabled,
-        "public": site.public,
         "options": options_text(site.options),
-        "ldapdn": site.ldap_name,
-        "ldappwd": site.ldap_password,
     }
 
 

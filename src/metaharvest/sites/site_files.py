@@ -18,6 +18,7 @@ from metaharvest.config.secret_references import is_reference
 from metaharvest.errors import MetaharvestError
 from metaharvest.fetch.url import without_login
 from metaharvest.model import OaiOptions, Site, SiteOptions
+from metaharvest.model.mappings import picked
 from metaharvest.sites.options import options_shown, options_text
 from metaharvest.sites.rows import HARVEST_LIST, OAI
 from metaharvest.text import one_line
@@ -42,6 +43,11 @@ _COLUMNS = {
     "ldappwd": "ldappwd",
 }
 """The name of each value in a file, and in the schedule."""
+
+_OF_SITE = (
+    "name source_kind list_url contacts every=frequency unit=unit.value next_harvest last_harvest day_of_month "
+    "notify=notify.value enabled public ldapdn=ldap_name ldappwd=ldap_password"
+)
 
 _OWN = tuple(each.name for each in fields(SiteOptions) if each.name != "oai")
 _OAI = tuple("sets" if each.name == "set_spec" else each.name for each in fields(OaiOptions))
@@ -83,19 +89,11 @@ def as_mapping(site: Site, *, with_logins: bool = False) -> dict[str, Any]:
     """All registered values of a site. `with_logins`: with the login in its URL."""
     oai = site.options.oai
     return {
-        "name": site.name,
-        "source_kind": site.source_kind,
+        **picked(site, _OF_SITE),
         "list_url": site.list_url if with_logins or not has_login(site) else without_login(site.list_url),
         "contacts": list(site.contacts),
-        "every": site.frequency,
-        "unit": site.unit.value,
         "next_harvest": _day(site.next_harvest),
         "last_harvest": _day(site.last_harvest),
-        "day_of_month": site.day_of_month,
-        "notify": site.notify.value,
-        "enabled": site.enabled,
-        "public": site.public,
-        "ldapdn": site.ldap_name,
         "ldappwd": site.ldap_password if is_reference(site.ldap_password) else None,
         **{name: _plain(getattr(site.options, name)) for name in _OWN},
         "package_id_mismatch": site.options.package_id_mismatch or _AS_SETTINGS,

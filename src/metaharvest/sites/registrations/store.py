@@ -14,6 +14,7 @@ from metaharvest.database.console_models import SiteRegistration
 from metaharvest.database.hashed_tokens import hash_of
 from metaharvest.errors import RequestError
 from metaharvest.model import Unit
+from metaharvest.model.mappings import record_of
 from metaharvest.sites.registrations.policy import DAY, HOUR, LIFETIME, Counts, Kind, Proof, State, mailbox
 
 OPEN = (State.ASKED, State.WAITING_FOR_PROOFS, State.WAITING_FOR_DECISION)
@@ -202,34 +203,19 @@ def _found(session: Session, condition: ColumnElement[bool]) -> Registration | N
 
 
 def _registration(row: SiteRegistration) -> Registration:
-    return Registration(
-        row.registration_id,
-        Kind(row.kind),
-        State(row.state),
-        row.site_schedule_id,
-        row.name,
-        row.source_kind,
-        row.url,
-        row.prefix,
-        row.set_spec,
-        row.address,
-        row.frequency,
-        Unit(row.unit),
-        row.host,
-        row.asked_at,
-        row.summary or "",
-        row.address_mails,
-        row.address_proved_at,
-        tuple(json.loads(row.source_contacts or "[]")),
-        row.source_mailed_to,
-        row.source_mailed_at,
-        row.source_mails,
-        row.source_proved_at,
-        Proof(row.source_proof) if row.source_proof else None,
-        row.mail_problem or "",
-        row.list_looks,
-        row.list_token or "",
-        row.decided_at,
-        row.decided_by or "",
-        row.reason or "",
+    return record_of(
+        Registration,
+        row,
+        kind=Kind(row.kind),
+        state=State(row.state),
+        site_id=row.site_schedule_id,
+        every=row.frequency,
+        unit=Unit(row.unit),
+        summary=row.summary or "",
+        source_contacts=tuple(json.loads(row.source_contacts or "[]")),
+        source_proof=Proof(row.source_proof) if row.source_proof else None,
+        mail_problem=row.mail_problem or "",
+        list_token=row.list_token or "",
+        decided_by=row.decided_by or "",
+        reason=row.reason or "",
     )

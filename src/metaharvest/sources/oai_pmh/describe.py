@@ -18,6 +18,7 @@ from lxml import etree
 from metaharvest.errors import FetchError, ListError
 from metaharvest.model import Finding, Level
 from metaharvest.model.lengths import SET_SPEC
+from metaharvest.model.mappings import picked
 from metaharvest.sources.base import TimeBudget
 from metaharvest.sources.oai_pmh.bounds import ADDRESSES, FORMATS, FRIENDS, SETS, URI
 from metaharvest.sources.oai_pmh.datestamps import OVERLAP, ahead_of, has_zone, may_be_a_zone, moment
@@ -59,15 +60,10 @@ class Description:
 
     def remembered(self, before: Mapping[str, object]) -> dict[str, object]:
         """The values that the next harvest compares, as JSON; `before` is what was remembered until now."""
-        identity = self.identity
         formats = sorted([each.prefix, each.schema, each.namespace] for each in self.formats)
         specs = sorted(each.spec for each in self.sets)
         return {
-            "name": identity.name,
-            "base_url": identity.base_url,
-            "version": identity.version,
-            "granularity": identity.granularity,
-            "deleted_record": identity.deleted_record,
+            **picked(self.identity, "name base_url version granularity deleted_record"),
             "formats": _digest_of_many(list(map("/".join, formats)), "formats") or formats,
             "sets": _digest_of_many(specs, "sets") or specs if self.has_all_sets else before.get("sets"),
         }
