@@ -11,6 +11,14 @@ from metaharvest.sources.oai_pmh.repair import TOO_DEEP
 from metaharvest.text import one_line
 
 
+class _Number(int):
+    """A number in a sentence: `{0:,}` writes it, `{0:is|are}` writes the word that goes with it."""
+
+    def __format__(self, how: str) -> str:
+        for_one, bar, for_more = how.partition("|")
+        return (for_one if self == 1 else for_more) if bar else super().__format__(how)
+
+
 @dataclass(slots=True)
 class Oddities:
     """Counts the oddities of one list by their kind, each kind with its first example."""
@@ -46,7 +54,7 @@ class Oddities:
             return None
         rule, sentence, remedy, level = _KINDS[kind]
         example = self._counted[kind][1]
-        return Finding(rule, sentence.format(number, example), remedy or well_formed(example), level)
+        return Finding(rule, sentence.format(_Number(number), example), remedy or well_formed(example), level)
 
     def findings(self, *, is_whole: bool = True) -> tuple[Finding, ...]:
         """The findings about a list. If it is not whole, records that came twice do not count."""
@@ -71,13 +79,15 @@ _KINDS = {
     # https://github.com/omeka/Omeka/issues/610
     "notice": (
         "oai.protocol",
-        "The list has {0:,} elements of HTML between its records, such as {1}, in which programs write warnings.",
+        "The list has {0:,} {0:element|elements} of HTML between its records, such as {1}, in which programs write "
+        "warnings.",
         "The repository's keeper should find their reason, and let them go to the log. No record is lost by them.",
         Level.WARNING,
     ),
     "tokens": (
         "oai.token",
-        "{0:,} of the list's answers have several resumption tokens; the last that is not empty was followed ({1}).",
+        "{0:,} of the list's answers {0:has|have} several resumption tokens; the last that is not empty was followed "
+        "({1}).",
         "The repository's keeper should end each page with one resumption token, which is empty only on the last page.",
         Level.WARNING,
     ),
@@ -89,48 +99,50 @@ _KINDS = {
     ),
     "crowded": (
         "oai.too-large",
-        "{0:,} of the list's answers were read record by record, as they have too much in one place: {1}.",
+        "{0:,} of the list's answers {0:was|were} read record by record, as {0:it has|they have} too much in one "
+        "place: {1}.",
         "The repository's keeper should make the large parts of its answers smaller: no harvester needs as much.",
         Level.WARNING,
     ),
     "too-long": (
         "oai.too-long",
-        "{0:,} values of the list are too long, and were left out or cut: such as {1}.",
+        "{0:,} {0:value of the list is|values of the list are} too long, and {0:was|were} left out or cut: such as "
+        "{1}.",
         "The repository's keeper should shorten them: a setSpec has 1,024 characters at most, and the about "
         "containers of one record have 1 MB.",
         Level.WARNING,
     ),
     "no-format": (
         "oai.no-metadata",
-        "{0:,} of the list's records do not exist in this format, such as {1}.",
+        "{0:,} of the list's records {0:does|do} not exist in this format, such as {1}.",
         "No action is needed, unless they should exist.",
         Level.WARNING,
     ),
     # https://github.com/MarkVSullivan/SobekCM-Web-Application/issues/6
     "foreign": (
         "oai.protocol",
-        "{0:,} of the list's records are not in the set that was asked for, though others are: such as {1}. They "
-        "were accepted.",
+        "{0:,} of the list's records {0:is|are} not in the set that was asked for, though others are: such as {1}. "
+        "{0:It was|They were} accepted.",
         "The repository's keeper should check that all pages of a list are of its set: resumption tokens may lose it.",
         Level.WARNING,
     ),
     # https://github.com/TreeBASE/treebase/issues/194, https://github.com/infrae/pyoai/pull/30
     "datestamp": (
         "oai.datestamp",
-        "{0:,} of the list's records have a datestamp that OAI-PMH does not have, such as {1}.",
+        "{0:,} of the list's records {0:has|have} a datestamp that OAI-PMH does not have, such as {1}.",
         "The repository's keeper should write them in UTC, like 2026-11-20T03:00:00Z or 2026-11-20.",
         Level.WARNING,
     ),
     "days": (
         "oai.granularity",
-        "The repository says that its datestamps have seconds; {0:,} of the list's records have days. What "
+        "The repository says that its datestamps have seconds; {0:,} of the list's records {0:has|have} days. What "
         "changes later on such a day would not be listed, and whole days are asked for from now on.",
         "The repository's keeper corrects the granularity in Identify, or has the datestamps written with seconds.",
         Level.WARNING,
     ),
     "ill-formed": (
         "oai.ill-formed",
-        "{0:,} of the list's answers were not well-formed XML ({1}); what could be read was taken.",
+        "{0:,} of the list's answers {0:was|were} not well-formed XML ({1}); what could be read was taken.",
         "",
         Level.WARNING,
     ),
