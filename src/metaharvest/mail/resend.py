@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -33,8 +33,7 @@ def resend(session: Session, report_id: int, settings: Settings, to: Sequence[st
     of the first sending stays. Raises MetaharvestError if there is no such report, or it has no recipients now.
     """
     _require(session, report_id)
-    known = session.scalars(select(ReportDelivery).where(ReportDelivery.report_id == report_id)).all()
-    deliveries = {row.recipient.casefold(): row for row in known}
+    deliveries = _deliveries(session, report_id)
     recipients = tuple(dict.fromkeys(to or entitled(session, report_id, settings)))
     wanted = {address.casefold() for address in recipients}
     former = [] if to else [row for key, row in deliveries.items() if key not in wanted]
@@ -42,10 +41,7 @@ def resend(session: Session, report_id: int, settings: Settings, to: Sequence[st
         if row.status == "queued":
             row.status, row.last_attempt_at, row.last_error = "refused", None, NO_LONGER
     for address in recipients:
-        row = deliveries.get(address.casefold()) or ReportDelivery(report_id=report_id, recipient=address)
-        session.add(row)
-        row.status, row.attempts, row.last_error, row.last_attempt_at = "queued", 0, None, None
-        row.by_hand = bool(to)
+        _queue(session, report_id, address, deliveries).by_hand = bool(to)
     session.flush()
     return Resent(recipients, tuple(row.recipient for row in former))
 
@@ -87,18 +83,29 @@ def resend_refused(session: Session, settings: Settings, since: datetime | None)
 
 def _resend_missing(session: Session, report_id: int, refused: Sequence[ReportDelivery], to: Sequence[str]) -> int:
     """Queue a report for the addresses that do not have it; return their number. The other refusals are settled."""
-    known = session.scalars(select(ReportDelivery).where(ReportDelivery.report_id == report_id)).all()
-    deliveries = {row.recipient.casefold(): row for row in known}
+    deliveries = _deliveries(session, report_id)
     wanted = {address.casefold(): address for address in to}
     for row in refused:
         if row.recipient.casefold() not in wanted:
             row.last_attempt_at, row.last_error = None, NO_LONGER
     missing = [each for key, each in wanted.items() if key not in deliveries or deliveries[key].status == "refused"]
     for address in missing:
-        row = deliveries.get(address.casefold()) or ReportDelivery(report_id=report_id, recipient=address)
-        session.add(row)
-        row.status, row.attempts, row.last_error, row.last_attempt_at = "queued", 0, None, None
+        _queue(session, report_id, address, deliveries)
     return len(missing)
+
+
+def _deliveries(session: Session, report_id: int) -> dict[str, ReportDelivery]:
+    """The deliveries of a report by address, in lower case."""
+    known = session.scalars(select(ReportDelivery).where(ReportDelivery.report_id == report_id))
+    return {row.recipient.casefold(): row for row in known}
+
+
+def _queue(session: Session, report_id: int, address: str, deliveries: Mapping[str, ReportDelivery]) -> ReportDelivery:
+    """Put the delivery to this address back into the outbox; a new one if there was none."""
+    row = deliveries.get(address.casefold()) or ReportDelivery(report_id=report_id, recipient=address)
+    session.add(row)
+    row.status, row.attempts, row.last_error, row.last_attempt_at = "queued", 0, None, None
+    return row
 
 
 @dataclass(frozen=True, slots=True)

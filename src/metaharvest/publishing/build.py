@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from metaharvest.publishing.contents import FolderOptions, chosen, read_folder
-from metaharvest.publishing.entries import ListChange, NewEntries
+from metaharvest.publishing.entries import NewEntries
 from metaharvest.publishing.list_file import place_of
 from metaharvest.publishing.list_store import StoredList, open_list
 from metaharvest.publishing.naming import BaseUrl
@@ -56,7 +56,7 @@ def plan_build(request: BuildRequest) -> ListPlan:
     return ListPlan(
         stored,
         entries.list_file(keep_order=request.keep_order),
-        tuple(sorted(entries.changes, key=_place)),
+        tuple(sorted(entries.changes, key=lambda change: place_of(change.document))),
         tuple(entries.rewrites),
         tuple(sorted([*contents.findings, *left_out, *entries.findings], key=lambda found: found.file)),
         tuple(sorted([*contents.passed_over, *contents.lists])),
@@ -66,7 +66,3 @@ def plan_build(request: BuildRequest) -> ListPlan:
 def _listed_ids(stored: StoredList) -> dict[str, str]:
     """The document id of each URL in the last list."""
     return {entry.document.url: entry.document.document_id for entry in stored.list_file.entries}
-
-
-def _place(change: ListChange) -> tuple[str, int, int]:
-    return place_of(change.document)

@@ -14,7 +14,7 @@ from lxml import etree
 from metaharvest.publishing.documents import EmlDocument, HarvestListInstead, NotListable, read_document
 from metaharvest.publishing.package_id import NotReplaceable
 from metaharvest.text import one_line
-from metaharvest.validation import identity, parse_lock, wellformed
+from metaharvest.validation import identity, wellformed
 
 _DECLARATION = re.compile(r"\ufeff?\s*<\?xml\s[^<>]{0,300}\?>")
 _ENCODING = re.compile(r"(\sencoding\s*=\s*)(\"[^\"]*\"|'[^']*')")
@@ -92,8 +92,7 @@ def _decoded(content: bytes) -> tuple[str | None, str]:
 def _root(content: bytes) -> etree._Element | None:
     """The root element; None if the document is not well-formed."""
     try:
-        with parse_lock.parsing():
-            return wellformed.parse(content, wellformed.new_parser())
+        return wellformed.root_of(content)
     except wellformed.NotReadable:
         return None
 
@@ -101,8 +100,7 @@ def _root(content: bytes) -> etree._Element | None:
 def _rules(content: bytes) -> set[str]:
     """The rules of the first checks that the document does not pass: of its encoding and its root element."""
     try:
-        with parse_lock.parsing():
-            root = wellformed.parse(content, wellformed.new_parser())
+        root = wellformed.root_of(content)
     except wellformed.NotReadable as error:
         return {finding.rule for finding in error.findings}
     return set() if identity.version_of(root) else {"eml.not-eml"}

@@ -16,7 +16,7 @@ from metaharvest.publishing.naming import NamePattern
 from metaharvest.publishing.package_id import place_in, with_package_id
 from metaharvest.sources.harvest_list.values import BadValue, check_document_id, check_number, check_scope
 from metaharvest.text import one_line
-from metaharvest.validation import identity, parse_lock, places, wellformed
+from metaharvest.validation import identity, places, wellformed
 
 _DOCID = re.compile(r"(.+)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)", re.DOTALL)
 _OTHER_KINDS = (
@@ -75,8 +75,7 @@ class EmlDocument:
 def read_document(content: bytes) -> EmlDocument:
     """The EML document in `content`. Raises NotListable for anything else, HarvestListInstead for a harvest list."""
     try:
-        with parse_lock.parsing():
-            root = wellformed.parse(content, wellformed.new_parser())
+        root = wellformed.root_of(content)
     except wellformed.NotReadable as error:
         raise NotListable(*error.findings) from None
     name = etree.QName(root)

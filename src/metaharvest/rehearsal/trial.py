@@ -30,7 +30,7 @@ from metaharvest.sites.registry import add_site
 from metaharvest.sites.rows import usable_contacts
 from metaharvest.sources.base import Listing, PagedSource, Source
 from metaharvest.sources.lookup import source_for
-from metaharvest.validation import parse_lock, wellformed
+from metaharvest.validation import wellformed
 
 LIMITS = RunLimits(check=CheckLimits(few=0, small=0))
 """Worker processes check all documents of strangers: a worker can be ended."""
@@ -106,8 +106,8 @@ def contacts_in(files: Iterable[Path]) -> tuple[str, ...]:
     """The email addresses of the contacts of these documents, as far as they are EML: a few, of the first documents."""
     found: dict[str, None] = {}
     for path in islice(files, _DOCUMENTS_WITH_CONTACTS):
-        with suppress(OSError, wellformed.NotReadable), parse_lock.parsing():
-            root = wellformed.parse(read_file(path, _MB), wellformed.new_parser())
+        with suppress(OSError, wellformed.NotReadable):
+            root = wellformed.root_of(read_file(path, _MB))
             named = root.findall("*/contact/electronicMailAddress")[:_MOST_CONTACTS]
             found |= dict.fromkeys(usable_contacts(", ".join(each.text or "" for each in named)))
     return tuple(found)[:_MOST_CONTACTS]

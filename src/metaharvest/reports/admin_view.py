@@ -199,18 +199,11 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
     names = [row.site_name for row in site_runs]
     listing = [row.site_name for row in site_runs if row.listed]
     nowhere_at_all = bool(listing) and not any(context.named_targets.of(name).keeps for name in listing)
+    story = _story(status, statuses, counts, troubles, is_away, nowhere_at_all, doubtful.values(), noted)
     return AdminView(
         network=one_line(context.settings.harvester.name),
         date=run.harvest_date.isoformat(),
-        story="; ".join(
-            filter(
-                None,
-                (
-                    person.opening,
-                    _story(status, statuses, counts, troubles, is_away, nowhere_at_all, doubtful.values(), noted),
-                ),
-            )
-        ),
+        story="; ".join(filter(None, (person.opening, story))),
         tone=_tone(status, statuses, counts, bool(troubles or undelivered or waits or is_grave or person.steps)),
         sentence=_sentence(statuses, listed, counts, troubles, bool(undelivered), len(overdue), bool(clock), is_away),
         start_here=(*person.steps, *_of_the_run(troubles), *islice(to_repair.values(), 3)),

@@ -7,23 +7,19 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from metaharvest.errors import RequestError
-from metaharvest.model import Finding
 from metaharvest.publishing.corrections import Correction, corrected
 from metaharvest.publishing.list_check import checked_list
 from metaharvest.publishing.rows import file_name
-from metaharvest.reports.findings import title_of
-from metaharvest.reports.source_lines import source_line
 from metaharvest.services import trials
 from metaharvest.services.harvester import Harvester
-from metaharvest.services.trials import TrialFinding, TrialReport
+from metaharvest.services.trials import TrialFinding, TrialReport, trial_finding
 from metaharvest.sites.registrations import policy
 from metaharvest.sources.roots import root_of
-from metaharvest.text import counted, one_line
+from metaharvest.text import counted
 
 MOST_BYTES = 10_485_760
 """The largest file that may be sent."""
@@ -139,19 +135,9 @@ def _list_report(content: bytes, name: str) -> TrialReport:
         path = Path(folder) / "harvest-list.xml"
         path.write_bytes(content)
         found = checked_list(path, files_allowed=False)
-        findings = tuple(_of_list(found.findings[: trials.MOST_FINDINGS], path, name))
+        findings = tuple(trial_finding(each, path, name, each.docid) for each in found.findings[: trials.MOST_FINDINGS])
     story = f"{name} names {counted(len(found.documents), 'document')}." if found.is_valid else "The list is not valid."
     note = "The documents of the list were not fetched. Publish the list, and check its URL, to check them too."
     return TrialReport(
         story, (note,), findings, found.is_valid, more=max(0, len(found.findings) - trials.MOST_FINDINGS)
     )
-
-
-def _of_list(findings: Iterable[Finding], path: Path, name: str) -> Iterable[TrialFinding]:
-    for each in findings:
-        line = source_line(path, each)
-        yield TrialFinding(
-            each.rule, title_of(each.rule), each.level, one_line(each.message, 1000), one_line(str(each.remedy), 1000),
-            one_line(each.docid, 200), name, each.line, each.column,
-            line.text if line else one_line(each.excerpt, 200), line.before if line else None,
-        )  # fmt: skip

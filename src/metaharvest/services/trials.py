@@ -171,7 +171,7 @@ def trial_report(report: CheckReport) -> TrialReport:
             for finding in document.reported_findings:
                 number += 1
                 if number <= MOST_FINDINGS:
-                    findings.append(_finding(report, document, finding, in_list=part.name.is_list))
+                    findings.append(_checked_finding(report, document, finding, in_list=part.name.is_list))
     return TrialReport(
         story=report.story,
         sentences=tuple(report.summary),
@@ -182,21 +182,29 @@ def trial_report(report: CheckReport) -> TrialReport:
     )
 
 
-def _finding(report: CheckReport, document: CheckedDocument, finding: Finding, *, in_list: bool) -> TrialFinding:
+def _checked_finding(
+    report: CheckReport, document: CheckedDocument, finding: Finding, *, in_list: bool
+) -> TrialFinding:
     url = document.url_of(finding)
     shown = replace(UNREACHED, level=finding.level) if finding.rule in _UNREACHED else finding
-    line = source_line(report.places.file_of(url), shown)
+    docid = document.docid or finding.docid if in_list else ""
+    return trial_finding(shown, report.places.file_of(url), report.places.name(url), docid)
+
+
+def trial_finding(finding: Finding, file: Path | None, place: str, docid: str = "") -> TrialFinding:
+    """The finding about a document with this docid, with the line of `file` that it is about."""
+    line = source_line(file, finding)
     return TrialFinding(
-        rule=shown.rule,
-        title=title_of(shown.rule),
-        level=shown.level,
-        message=one_line(shown.message, 1000),
-        remedy=one_line(str(shown.remedy), 1000),
-        docid=one_line(document.docid or finding.docid, 200) if in_list else "",
-        place=report.places.name(url),
-        line=shown.line,
-        column=shown.column,
-        text=line.text if line else one_line(shown.excerpt, 200),
+        rule=finding.rule,
+        title=title_of(finding.rule),
+        level=finding.level,
+        message=one_line(finding.message, 1000),
+        remedy=one_line(str(finding.remedy), 1000),
+        docid=one_line(docid, 200),
+        place=place,
+        line=finding.line,
+        column=finding.column,
+        text=line.text if line else one_line(finding.excerpt, 200),
         before=line.before if line else None,
     )
 

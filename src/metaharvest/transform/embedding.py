@@ -101,7 +101,7 @@ def _root_tag(head: bytes) -> tuple[int, bytes | None] | None:
 
 def embedded(root: etree._Element) -> bytes:
     """The element as bytes of an answer in UTF-8, for a place where another default namespace is declared."""
-    content = _written(root)
+    content = written(root)
     if None in root.nsmap:
         return content
     found = _START.match(content)
@@ -109,5 +109,6 @@ def embedded(root: etree._Element) -> bytes:
     return found[0] + b' xmlns=""' + content[found.end() :]
 
 
-def _written(root: etree._Element) -> bytes:
+def written(root: etree._Element) -> bytes:
+    """The element as bytes in UTF-8, without a declaration."""
     return etree.tostring(root, encoding="UTF-8", xml_declaration=False, with_tail=False)

@@ -23,7 +23,7 @@ from metaharvest.model import Finding, limited
 from metaharvest.rules import RULES
 from metaharvest.text import compressed_as, one_line
 from metaharvest.transform.doctype import HasDeclarations, without_doctype
-from metaharvest.validation import html_text, tags
+from metaharvest.validation import html_text, parse_lock, tags
 from metaharvest.validation.parser_errors import parser_error_in_words
 
 _DECLARED_ENCODING = re.compile(rb"<\?xml(?=\s)[^<>]{0,200}?\sencoding\s*+=\s*+[\"']([A-Za-z0-9._:-]{1,40})[\"']")
@@ -111,6 +111,12 @@ def has_markup_only(content: bytes) -> bool:
     return b"\0" not in content and not any(
         content.find(sign, start) >= 0 and content.find(b"<" + sign, start) >= 0 for sign in (b"!", b"?")
     )
+
+
+def root_of(content: bytes) -> etree._Element:
+    """The root element of `content`, parsed while no schema is compiled. Raises NotReadable, and MemoryError."""
+    with parse_lock.parsing():
+        return parse(content, new_parser())
 
 
 def parse(content: bytes, parser: etree.XMLParser) -> etree._Element:

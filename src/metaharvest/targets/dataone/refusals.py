@@ -17,6 +17,7 @@ from metaharvest.targets.http import HttpAnswer
 from metaharvest.text import one_line, shown_url
 
 _ASK = "The words are the repository's own: the administrator should show them to the people who run it."
+_SHOW = "The administrator should show this to the people who run the repository."
 _REMEDIES = (
     (
         r"checksum ?algorithm",
@@ -136,15 +137,13 @@ def short_listing(url: str, listed: int, total: int) -> TargetError:
 def endless_listing(url: str, said: str) -> TargetError:
     """The error about a listing without an end; `said`: the reason to stop reading."""
     message = f"The listing of {shown_url(url)} was not read to its end: {said}."
-    remedy = "The administrator should show this to the people who run the repository."
-    return TargetError(Finding("target.answer", message, remedy))
+    return TargetError(Finding("target.answer", message, _SHOW))
 
 
 def endless_chain(url: str, pid: str, number: int) -> TargetError:
     """The error about a chain of superseding objects without an end."""
     message = f"{shown_url(url)} names more than {number:,} objects, each of which supersedes another, since {pid}."
-    remedy = "The administrator should show this to the people who run the repository."
-    return TargetError(Finding("target.answer", message, remedy))
+    return TargetError(Finding("target.answer", message, _SHOW))
 
 
 def restless_listing(url: str, listed: int, total: int) -> TargetError:

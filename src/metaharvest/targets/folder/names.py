@@ -42,12 +42,11 @@ _LONGEST_PATH = 600
 _LONGEST_CUT = 60
 
 _NUMBER = "(?:0|[1-9][0-9]*)"
-_LISTED = re.compile(rf"(.+)\.({_NUMBER})", re.DOTALL)
+_NUMBERED = re.compile(rf"(.+)\.({_NUMBER})", re.DOTALL)
 _RECORD = re.compile(r"([A-Za-z0-9._~-]+)/([^/]+)/([A-Za-z][A-Za-z0-9+.-]*:.*)", re.DOTALL)
 """The id of a source repository's record: the repository's name, the format, and an identifier, which is a URI."""
 
 _LAST_NUMBER = re.compile(r"\.([0-9]+)\Z")
-_WITH_REVISION = re.compile(rf"(.+)\.({_NUMBER})", re.DOTALL)
 _HASHED = re.compile(r".*=([0-9a-f]{32})", re.DOTALL)
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|\Z)", re.IGNORECASE)
 _STARTING_AT = re.compile(r"starting_at_([0-9]+)\Z", re.IGNORECASE)
@@ -110,7 +109,7 @@ def read(folders: Sequence[str], file_name: str) -> Named | None:
     stem, suffix = file_name[: -len(SUFFIX)], file_name[-len(SUFFIX) :]
     if suffix != SUFFIX:
         return None
-    numbered = _WITH_REVISION.fullmatch(stem)
+    numbered = _NUMBERED.fullmatch(stem)
     if numbered and int(numbered[2]) > _MOST_REVISION:
         return None
     if numbered and (hashed := _HASHED.fullmatch(numbered[1])):
@@ -144,7 +143,7 @@ def _written_out(document_id: str) -> Place:
         return replace(place, folders=(_folder(origin), f"{_folder(prefix)}=", *place.folders))
     if plain := _of_identifier(document_id):
         return plain
-    if listed := _LISTED.fullmatch(document_id):
+    if listed := _NUMBERED.fullmatch(document_id):
         scope = _folder(listed[1])
         return Place("tree", (scope, listed[2]), f"{scope}.{listed[2]}")
     return Place("tree", (_OTHER,), _escaped(document_id))
@@ -178,7 +177,7 @@ def _document_id(folders: Sequence[str], stem: str) -> str | None:
             return f"{_read(folders[0])}/{_read(folders[1][:-1])}/{identifier}"
         if list(folders) == [_OTHER]:
             return _read(stem)
-        if listed := _LISTED.fullmatch(stem):
+        if listed := _NUMBERED.fullmatch(stem):
             return f"{_read(listed[1])}.{listed[2]}"
         return ":".join(("oai", *map(_read, folders), _read(stem)))
     except UnicodeDecodeError:

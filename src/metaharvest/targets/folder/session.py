@@ -188,7 +188,9 @@ class FolderSession:
             if there != upload.fetched.sha256:
                 raise _other_content(same)
             return same, action
-        highest = max([*others, *([same] if same and same.state == "deleted" else [])], key=_number, default=None)
+        highest = max(
+            [*others, *([same] if same and same.state == "deleted" else [])], key=attrgetter("revision"), default=None
+        )
         if highest and highest.revision >= document.revision:
             raise _exists(highest)
         path = same.path if same else ""
@@ -334,10 +336,6 @@ class FolderSession:
                 self._listings.clear()
             self._listings[folder] = listing
         return listing
-
-
-def _number(row: Revision) -> int:
-    return row.revision
 
 
 def _exists(there: Revision) -> TargetError:

@@ -12,7 +12,7 @@ from lxml import etree
 
 from metaharvest.catalogue.provenance import Provenance
 from metaharvest.model.namespaces import XSI
-from metaharvest.transform.embedding import NotEmbeddable, embedded, root_of
+from metaharvest.transform.embedding import NotEmbeddable, embedded, root_of, written
 from metaharvest.web.provider.arguments import SECOND, read_date
 
 PROVENANCE = "http://www.openarchives.org/OAI/2.0/provenance"
@@ -57,7 +57,7 @@ def _provenance(provenance: Provenance, roots: Sequence[etree._Element], *, alte
     earlier = [
         each for root in roots if root.tag == f"{{{PROVENANCE}}}provenance" for each in root.iterchildren(_ORIGIN)
     ]
-    nested = next((_written(each) for each in earlier if _fits(each)), b"")
+    nested = next((written(each) for each in earlier if _fits(each)), b"")
     return start.encode() + nested + b"</originDescription></provenance>"
 
 
@@ -82,10 +82,6 @@ def _common(base_url: str, response_date: str, namespace: str, altered: bool) ->
         f"<baseURL>{escape(base_url)}</baseURL>",
         f"<metadataNamespace>{escape(namespace)}</metadataNamespace>",
     )
-
-
-def _written(origin: etree._Element) -> bytes:
-    return etree.tostring(origin, encoding="UTF-8", xml_declaration=False, with_tail=False)
 
 
 def _fits(origin: etree._Element | None) -> bool:
