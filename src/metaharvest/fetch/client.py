@@ -12,7 +12,7 @@ resolves names and connects, so only addresses that are written in a URL can be 
 others.
 
 `url` reads URLs, `limits` counts requests, `memory` bytes, `health` remembers the behaviour of servers, `transfer` and
-`multi` speak to libcurl, `sentences` puts failures into words. A server can cause no exception but FetchError.
+`multi` speak to libcurl, `error_messages` puts failures into words. A server can cause no exception but FetchError.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The values of one request and its answer: the request, its limits, and all observations.
 
-`transfer.py` fills an Exchange in while libcurl runs; `sentences.py` explains a failed one.
+`transfer.py` fills an Exchange in while libcurl runs; `error_messages.py` explains a failed one.
 """
 
 from __future__ import annotations

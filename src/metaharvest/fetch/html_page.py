@@ -39,23 +39,10 @@ _HTML = re.compile(
 
 _ELEMENTS = frozenset(
     (
-        "html",
-        "head",
-        "body",
-        "title",
-        "meta",
-        "div",
-        "p",
-        "h1",
-        "h2",
-        "center",
-        "script",
-        "style",
-        "table",
-        "form",
+        "html", "head", "body", "title", "meta", "div", "p", "h1", "h2", "center", "script", "style", "table", "form",
         "br",
     )
-)
+)  # fmt: skip
 """The first elements of web pages that lack their beginning."""
 
 _MOST = 65_536

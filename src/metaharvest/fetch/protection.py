@@ -1,7 +1,8 @@
 """Recognises the pages of protection services in a document's place: challenges for browsers, and refusals.
 
-Pure, for `sentences.py`. They are known by headers that only a challenge has, by the page's text, and by its title; a
-service's name in the `Server` header alone says little, for the refusals of the web server behind it carry that too.
+Pure, for `error_messages.py`. They are known by headers that only a challenge has, by the page's text, and by its
+title; a service's name in the `Server` header alone says little, for the refusals of the web server behind it carry
+that too.
 """
 
 from __future__ import annotations

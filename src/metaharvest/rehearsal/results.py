@@ -1,7 +1,7 @@
 """The results of a rehearsal, read from its temporary journal: the values behind the output of `check`.
 
-A *part* is one harvest list, or the documents without a list. checked_page.py (HTML), checked_sarif.py,
-checked_junit.py, and the command line show it.
+A *part* is one harvest list, or the documents without a list. page.py (HTML), sarif.py, junit.py, and the
+command line show it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The content of a site report, read from the journal: one frozen value, every text in it cleaned for display.
 
-wanted.py decides which site runs deserve a report at all; the templates make the layout.
+notify_policy.py decides which site runs deserve a report at all; the templates make the layout.
 """
 
 from __future__ import annotations
