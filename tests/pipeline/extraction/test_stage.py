@@ -22,7 +22,7 @@ from sqlalchemy.orm import Session
 from metaharvest.config.settings import PipelineSettings, Settings
 from metaharvest.database.all_tables import Base
 from metaharvest.database.engine import writers
-from metaharvest.database.pipeline_models import OutputFile, OutputReference, OutputText
+from metaharvest.database.pipeline_models import OutputFile, OutputReference, OutputText, PipelineStep
 from metaharvest.errors import MetaharvestError
 from metaharvest.model.outputs import Agent, Identifier, Output, Text
 from metaharvest.pipeline import steps
@@ -296,6 +296,20 @@ def test_a_file_that_another_document_keeps_stays(installation: Installation) ->
     installation.add_file(2, pdf_of_text(PAPER), kept=True)
     installation.run(1, 2)
     assert installation.files.has(digest)
+
+
+def test_the_next_run_fetches_a_damaged_file_again_and_no_missing_one(installation: Installation) -> None:
+    damaged, missing = installation.add_file(1, pdf_of_text(PAPER)), installation.add_file(2, pdf_of_text(BODY))
+    installation.files.path(damaged).write_bytes(b"%PDF")
+    installation.files.delete(missing)
+    with writers(installation.engine).begin() as session:
+        done = {"stage": "full-text", "state": "done", "woken": 1, "attempts": 0}
+        session.execute(insert(PipelineStep), [{"catalogue_document_id": number, **done} for number in (1, 2)])
+    results = installation.run(1, 2)
+    assert [each.failure and each.failure.rule for each in results] == ["extraction.file-missing"] * 2
+    with Session(installation.engine) as session:
+        waiting = select(PipelineStep.catalogue_document_id).where(PipelineStep.state == "waiting")
+        assert list(session.scalars(waiting)) == [1]
 
 
 def test_a_file_that_is_not_in_the_store_is_named(installation: Installation) -> None:

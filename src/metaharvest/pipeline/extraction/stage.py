@@ -24,7 +24,7 @@ from metaharvest.errors import MetaharvestError
 from metaharvest.model.actions import todo
 from metaharvest.model.mappings import picked
 from metaharvest.model.outputs import Output
-from metaharvest.pipeline import leftovers
+from metaharvest.pipeline import leftovers, steps
 from metaharvest.pipeline.extraction import files, grobid, lookups, references
 from metaharvest.pipeline.extraction.catalogue_works import matches, with_dois
 from metaharvest.pipeline.extraction.citation import Reference, parsed
@@ -32,6 +32,7 @@ from metaharvest.pipeline.extraction.lookups import Lookups
 from metaharvest.pipeline.extraction.matching import Match
 from metaharvest.pipeline.extraction.reading import FileReader, Reading, Unreadable, of_text
 from metaharvest.pipeline.extraction.services import ServiceAway, ServiceClient
+from metaharvest.pipeline.full_text.store import DamagedFile
 from metaharvest.pipeline.stage import Context, Document, Failure, Result, Stage, StageName
 from metaharvest.pipeline.stored_outputs import read_outputs
 from metaharvest.pipeline.text_language import Language, language_of
@@ -85,16 +86,25 @@ class Extracted:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """No file of an output can be read. `dropped` are its files that are not to be kept."""
+    """No file of an output can be read. `dropped` are its files that are not to be kept; see Unchanged."""
 
     dropped: Collection[str]
+    is_damaged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """The stored rows stay: these rules wrote them, or neither the file nor its text can be read at the moment."""
+    """The stored rows stay: these rules wrote them, or neither the file nor its text can be read at the moment.
+
+    `is_damaged`: the file or its text was damaged and is deleted, so that it must be fetched again.
+    """
 
     dropped: Collection[str] = ()
+    is_damaged: bool = False
+
+
+class _Damaged(Unreadable):
+    """The file or its text was damaged, and is deleted."""
 
 
 @dataclass(slots=True)
@@ -139,11 +149,13 @@ class _Work:
         """The result of a document: of its best file that can be read."""
         stored = known.files.get(document.number, ())
         failure: Failure | None = None
+        is_damaged = False
         for file in stored:
             try:
                 content, reading = self._read(file, known.texts.get(document.number))
             except Unreadable as error:
                 failure = failure or Failure(error.rule, str(error))
+                is_damaged = is_damaged or isinstance(error, _Damaged)
             except OSError as error:
                 message = f"The folder or store of files cannot be read: {error.strerror or error}."
                 return Result(document, Unchanged(), Failure("extraction.store-away", message, _STORE_FAILS))
@@ -156,8 +168,8 @@ class _Work:
         text = known.texts.get(document.number)
         if failure and failure.rule == _FILE_MISSING and text and text.file_sha256 in {each.sha256 for each in stored}:
             # The file is fetched again, or the text is on a disk that comes back.
-            return Result(document, Unchanged(), failure)
-        return Result(document, Unread(_dropped(stored)) if failure else None, failure)
+            return Result(document, Unchanged(is_damaged=is_damaged), failure)
+        return Result(document, Unread(_dropped(stored), is_damaged) if failure else None, failure)
 
     def _read(self, file: KnownFile, known: KnownText | None) -> tuple[bytes, Reading | None]:
         """The bytes of a file, and what they have. Raises Unreadable and OSError.
@@ -166,18 +178,23 @@ class _Work:
         """
         try:
             content = self._stores.files.read(file.sha256)
-        except FileNotFoundError:
-            return b"", self._known_text(file, known)
+        except FileNotFoundError as error:
+            return b"", self._known_text(file, known, isinstance(error, DamagedFile))
         return content, self._reader.read(content, file.media_type)
 
-    def _known_text(self, file: KnownFile, known: KnownText | None) -> Reading | None:
-        """The text of a file that is not in the store; None: the same rules have read it. Raises Unreadable."""
+    def _known_text(self, file: KnownFile, known: KnownText | None, is_damaged: bool) -> Reading | None:
+        """The text of a file that is not in the store; None: the same rules have read it. Raises Unreadable.
+
+        `is_damaged`: the file was there, and damaged.
+        """
         if known is None or known.file_sha256 != file.sha256 or not self._stores.texts.has(known.text_sha256):
-            raise Unreadable(_FILE_MISSING, _MISSING)
+            raise _Damaged(_FILE_MISSING, _WAS_DAMAGED) if is_damaged else Unreadable(_FILE_MISSING, _MISSING)
         if known.version == VERSION:
             return None
         try:
             return of_text(self._stores.texts.read(known.text_sha256).decode())
+        except DamagedFile:
+            raise _Damaged(_FILE_MISSING, _WAS_DAMAGED) from None
         except FileNotFoundError:
             raise Unreadable(_FILE_MISSING, _MISSING) from None
 
@@ -256,9 +273,10 @@ def _dropped(stored: Sequence[KnownFile]) -> Collection[str]:
 
 _FILE_MISSING = "extraction.file-missing"
 _MISSING = (
-    "The file is not in the store, or was damaged there, and no text of it is known. "
+    "The file is not in the store, and no text of it is known. "
     f"{todo('pipeline.retry', stage='extraction')} lets the next run fetch it again."
 )
+_WAS_DAMAGED = "The file or its text was damaged, and is deleted. The next run fetches the file again."
 
 
 def _known(context: Context, numbers: Sequence[int]) -> _Known:
@@ -286,6 +304,10 @@ def store(session: Session, results: Sequence[Result], now: datetime) -> None:
         insert_rows(session.connection(), _REFERENCES, rows)
     dropped = {digest for each in results if each.value is not None for digest in each.value.dropped}
     leftovers.note(session, files.READ_FILE, dropped)
+    damaged = [
+        each.document.number for each in results if isinstance(each.value, Unread | Unchanged) and each.value.is_damaged
+    ]
+    steps.wake_known(session, StageName.FULL_TEXT, damaged)
     lookups.store(session, {key: answer for _, value in values for key, answer in value.answers.items()}, now)
 
 
