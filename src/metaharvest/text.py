@@ -36,7 +36,7 @@ def clean(text: str) -> str:
 
     Line breaks and tabs stay, and the joiners and the soft hyphen that some languages are written with.
     """
-    if text.isascii() and text.isprintable():
+    if text.isprintable():
         return text
     return "".join(
         c if c in _KEPT or unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Zl", "Zp") else "\ufffd"
@@ -52,7 +52,7 @@ def one_line(text: str, limit: int = 300) -> str:
     if "://" in text and "@" in text:
         # A server's text may repeat the login of the request.
         text = without_credentials(text[:_LONGEST_SHOWN])
-    if len(text) <= limit and text.isascii() and text.isprintable() and "  " not in text and text == text.strip(" "):
+    if len(text) <= limit and text.isprintable() and "  " not in text and text == text.strip(" "):
         return text
     # A text may have megabytes, but only one line is shown: only the part that fills the line is checked.
     room = 8 * limit
@@ -79,7 +79,7 @@ def shown_url(url: str) -> str:
     return _shown_url(url)
 
 
-@lru_cache(maxsize=100)  # some rows in turn are about the same document
+@lru_cache(maxsize=500)  # a document under way shows its URL several times
 def _shown_url(url: str) -> str:
     return one_line(without_credentials(_USERINFO.sub("", url)) if "@" in url else url, 2000)
 

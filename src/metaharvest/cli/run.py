@@ -52,7 +52,7 @@ def command(
     75 another run is under way; 130 stopped by a signal.
     """
     from metaharvest.cli.progress import shown_progress
-    from metaharvest.services import requests, runs
+    from metaharvest.services import runs
 
     harvester = invocation.harvester
     if requested and dry_run:
@@ -67,7 +67,7 @@ def command(
             any_day=dry_run or force_date,
             requested=requested,
         )
-    if requested and not requests.is_harvest_waiting(harvester):
+    if requested and not _is_harvest_waiting(harvester):
         # Cron may ask each minute: it mails what a command prints.
         if as_json:
             print_json(None)
@@ -98,6 +98,12 @@ def harvest_now(harvester: Harvester, *, requested: bool = False) -> None:
         _print_event(harvester, done)
     if stop.by_signal:
         raise KeyboardInterrupt
+
+
+def _is_harvest_waiting(harvester: Harvester) -> bool:
+    from metaharvest.services import requests
+
+    return requests.is_harvest_waiting(harvester)
 
 
 def _print_json(done: FinishedRun) -> None:

@@ -6,6 +6,8 @@ A table that is too wide loses its least important columns, and one line says wh
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
@@ -78,16 +80,33 @@ def print_table(headings: Sequence[str | Column], rows: Sequence[Sequence[object
 
     Raises UsageError for a column that the table does not have.
     """
+    columns = [each if isinstance(each, Column) else Column(each, rank) for rank, each in enumerate(headings)]
+    cells = [[cell_text(value) for value in row] for row in rows]
+    chosen = _chosen(columns, _layout())
+    if os.environ.get("FORCE_COLOR") or (sys.stdout is not None and sys.stdout.isatty()):
+        _print_on_terminal(columns, cells, chosen)
+    else:
+        _print_into_pipe(columns, cells, chosen)
+
+
+def _print_into_pipe(columns: Sequence[Column], cells: Sequence[Sequence[str]], chosen: Sequence[int]) -> None:
+    """As on a terminal that is wide enough, without rich: it takes 0.4 s for the thousand sites of a run."""
+    from rich.cells import set_cell_size
+
+    fitted = fit(columns, cells, None, chosen)
+    places = [*zip(fitted.shown, fitted.widths, strict=True)]
+    for row in ([column.heading for column in columns], *cells):
+        click.echo((" " * _GAP).join(set_cell_size(row[place], width) for place, width in places))
+
+
+def _print_on_terminal(columns: Sequence[Column], cells: Sequence[Sequence[str]], chosen: Sequence[int]) -> None:
     from rich.console import Console
     from rich.table import Column as RichColumn
     from rich.table import Table
     from rich.text import Text
 
-    columns = [each if isinstance(each, Column) else Column(each, rank) for rank, each in enumerate(headings)]
-    cells = [[cell_text(value) for value in row] for row in rows]
     layout, console = _layout(), Console(highlight=False)
-    chosen = _chosen(columns, layout)
-    fits_all = not console.is_terminal or layout.wide or bool(layout.columns)
+    fits_all = layout.wide or bool(layout.columns)
     fitted = fit(columns, cells, None if fits_all else console.width, chosen)
     console.width = max(console.width, sum(fitted.widths) + _GAP * len(fitted.widths))
     table = Table(

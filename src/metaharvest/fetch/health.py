@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from metaharvest.config.settings import HttpSettings
@@ -184,6 +185,7 @@ class ServerHealth:
         return self._breakers.setdefault(server_of(url), CircuitBreaker(self._threshold, self._http))
 
 
+@lru_cache(maxsize=500)  # a document under way asks for it several times
 def server_of(url: str) -> str:
     """The server that `url` names: host and port; empty for a file: URL. A final dot of the host is left out."""
     usual = _SERVER.match(url)

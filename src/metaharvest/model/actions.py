@@ -205,8 +205,10 @@ def _named(command: str, words: list[str]) -> Todo | None:
     for action, (pattern, _) in ACTIONS.items():
         if len(names := pattern.split()) != len(words):
             continue
-        written = {name.lower(): word for name, word in zip(names, words, strict=True) if name != word}
-        named = Todo(action, {name: shlex.split(word)[0] for name, word in written.items()})
+        written = {name: word for name, word in zip(names, words, strict=True) if name != word}
+        if not all(map(str.isupper, written)):
+            continue
+        named = Todo(action, {name.lower(): shlex.split(word)[0] for name, word in written.items()})
         if str(named) == command:
             return named
     return None

@@ -59,7 +59,7 @@ _EVERY_FINDING = true()
 
 _Row = Row[*tuple[Any, ...]]
 _FORMULA_STARTS = tuple("=+-@\t\r＝＋－＠")
-_NOT_PLAIN = ("  ", "| ", " |", "|=", "|+", "|-", "|@")
+_NOT_PLAIN = ("  ", "| ", " |", *(f"|{sign}" for sign in _FORMULA_STARTS))
 """Texts joined by `|` can be cells as they are if none of these is in them: white space is folded, and no text begins
 or ends with a blank or begins like a formula.
 """
@@ -200,7 +200,7 @@ def _are_plain(column: Sequence[str | None]) -> bool:
     """True if these texts can be cells as they are; false if in doubt."""
     texts = set(filter(None, column))
     together = f"|{'|'.join(texts)}|"
-    if not together.isascii() or not together.isprintable() or any(sign in together for sign in _NOT_PLAIN):
+    if not together.isprintable() or any(sign in together for sign in _NOT_PLAIN):
         return False
     return max(map(len, texts), default=0) <= _MAX_CELL
 

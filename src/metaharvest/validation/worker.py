@@ -110,8 +110,9 @@ def _forget_peak() -> None:
 
 def _is_near_limit() -> bool:
     """True if the process has used more than half of its memory limit. Without /proc: False."""
-    if not _memory_bytes:
+    if not _memory_bytes or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 <= _memory_bytes / 2:
         return False
+    # The number of getrusage() may be from the process that started this one, or from an earlier document.
     try:
         peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:"))
     except (OSError, StopIteration):

@@ -80,7 +80,8 @@ class HarvestListSource:
     async def fetch(self, document: ListedDocument, patience: float = inf) -> FetchedDocument:
         """The document's bytes as received. Raises FetchError, also for an HTML page in the document's place."""
         fetched = await fetch_document(document, self._site, self._fetcher, patience)
-        return replace(fetched, findings=await self._forbidden(document.url))
+        findings = await self._forbidden(document.url)
+        return replace(fetched, findings=findings) if findings else fetched
 
     async def fetch_again(
         self, document: ListedDocument, known: ListVersion, patience: float = inf
