@@ -212,6 +212,14 @@ def test_hostile_pages_cost_little(content: bytes) -> None:
     assert time.perf_counter() - began < 5
 
 
+def test_the_pages_of_a_frameset_are_read_after_its_files() -> None:
+    page = b"<frameset><frame src='/menu'><frame src='/item/1234/text'><frame src='/a.pdf'></frameset>"
+    found = [
+        (each.url.removeprefix("https://repo.example.org"), each.expects) for each in read_page(page, HERE).candidates
+    ]
+    assert found == [("/a.pdf", Expects.FILE), ("/menu", Expects.PAGE), ("/item/1234/text", Expects.PAGE)]
+
+
 def test_another_charset_is_read() -> None:
     page = "<a href='/get/1234'>Скачать</a>".encode("cp1251")
     assert len(read_page(page, HERE, charset="windows-1251").candidates) == 1

@@ -113,6 +113,7 @@ def read_page(content: bytes, url: str, *, link: str = "", charset: str | None =
         *best_anchors(links, elements.base, title),
         *_guessed(url, software),
         *_refresh(elements),
+        *_framed_pages(elements),
     ]
     candidates = _few(found, url)
     return Page(candidates, software, licence, _asks_login(elements, url, candidates), elements.letters)
@@ -154,6 +155,7 @@ class _Elements:
         self.links: list[tuple[str, Mapping[str, str]]] = []
         self.anchors: list[Any] = []
         self.frames: list[str] = []
+        self.pages: list[str] = []
         self.scripts: list[str] = []
         self.title = ""
         self.has_password = False
@@ -179,6 +181,8 @@ class _Elements:
             self.base = web_address(each.get("href"), self.base) or self.base
         elif tag in ("iframe", "frame", "embed"):
             self.frames.append(each.get("src") or "")
+            if tag == "frame":
+                self.pages.append(each.get("src") or "")
         elif tag == "object":
             self.frames.append(each.get("data") or "")
         elif tag == "script" and "ld+json" in (each.get("type") or ""):
@@ -317,6 +321,13 @@ def _refresh(elements: _Elements) -> Iterator[Candidate]:
         target = target.partition("=")[2].strip() if target.lower().startswith("url") else target
         if name == "refresh" and target and (address := web_address(target.strip("'\""), elements.base)):
             yield Candidate(address, "meta refresh")
+
+
+def _framed_pages(elements: _Elements) -> Iterator[Candidate]:
+    """The pages of a frameset, which has no links of its own."""
+    for each in elements.pages:
+        if each and (address := web_address(each, elements.base)):
+            yield Candidate(address, "frame")
 
 
 def _guessed(url: str, software: str | None) -> Iterator[Candidate]:
