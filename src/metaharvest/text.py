@@ -29,6 +29,17 @@ _COMPRESSED = (
     (b"7z\xbc\xaf\x27\x1c", "7z"),
     (b"\x28\xb5\x2f\xfd", "zstd"),
 )
+_OFFICE = "a file of an office program, such as Excel or Word"
+_OFFICE_NAMES = (b"[Content_Types].xml", b"docProps/", b"vnd.oasis.opendocument")
+_BINARY = (
+    (b"\xd0\xcf\x11\xe0", _OFFICE),
+    (b"{\\rtf", _OFFICE),
+    (b"%PDF-", "a PDF file"),
+    (b"\x89PNG", "an image"),
+    (b"\xff\xd8\xff", "an image"),
+)
+HEAD_BYTES = 4096
+"""The bytes at the beginning of a file that show its kind."""
 
 
 def clean(text: str) -> str:
@@ -118,3 +129,10 @@ def whole_number(text: str, most: int = LARGEST_ID) -> int | None:
 def compressed_as(content: bytes) -> str:
     """The kind of compressed file that begins like this, such as `gzip`; "" for none."""
     return next((kind for start, kind in _COMPRESSED if content.startswith(start)), "")
+
+
+def binary_kind(content: bytes) -> str:
+    """The kind of a file that begins like this and is no text, such as `a PDF file`; "" for none that is known."""
+    if compressed_as(content) == "zip" and any(name in content[:HEAD_BYTES] for name in _OFFICE_NAMES):
+        return _OFFICE
+    return next((kind for start, kind in _BINARY if content.startswith(start)), "")

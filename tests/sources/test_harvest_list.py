@@ -493,6 +493,12 @@ def test_a_compressed_list_is_told_as_that() -> None:
     assert "unpacked" in found.remedy
 
 
+@pytest.mark.parametrize("name", [b"[Content_Types].xml", b"docProps/app.xml"])
+def test_a_workbook_in_place_of_a_list_is_named(name: bytes) -> None:
+    found = problem(b"PK\x03\x04" + bytes(26) + name)
+    assert found.message == "The list is a file of an office program, such as Excel or Word, not XML."
+
+
 def test_a_second_declaration_within_the_list_is_told_as_that() -> None:
     found = problem(harvest_list(entry(), '<?xml version="1.0"?>', entry(identifier="2")))
     assert "in the middle of the list" in found.message

@@ -78,7 +78,7 @@ def _right_root(local: str, namespace: str) -> str:
         return f"Did you mean the namespace {close[0]}?"
     if local == "eml":
         return f'Declare the namespace in the root element: <eml:eml xmlns:eml="{_NEWEST.namespace}" …>.'
-    return "Check that the URL leads to the EML document itself. If the file is no document, remove it from the list."
+    return "Put the EML document itself there, or its URL into the list. If there is none, remove the list entry."
 
 
 def nearest_docid(package_id: str) -> str:

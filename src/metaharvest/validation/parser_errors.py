@@ -57,7 +57,7 @@ _PARSER_ERRORS = (
      'Write <?xml version="1.0" encoding="UTF-8"?>, and save the document as UTF-8.'),
     (r"^Start tag expected, '<' not found|^Document is empty", "xml.not-xml",
      "The document does not begin with an XML element.",
-     "Check that the URL leads to the XML document itself, and delete what comes before its first tag."),
+     "Put the XML document itself there, and delete what comes before its first tag."),
     (r"^Unescaped '<' not allowed|^StartTag: invalid element name", "xml.less-than",
      "A < stands where no tag begins.",
      "Write &lt; in place of < where it means 'less than'; otherwise correct the tag."),

@@ -21,7 +21,7 @@ from lxml import etree
 
 from metaharvest.model import Finding, limited
 from metaharvest.rules import RULES
-from metaharvest.text import compressed_as, one_line
+from metaharvest.text import binary_kind, compressed_as, one_line
 from metaharvest.transform.doctype import HasDeclarations, without_doctype
 from metaharvest.validation import html_text, parse_lock, tags
 from metaharvest.validation.parser_errors import parser_error_in_words
@@ -260,8 +260,11 @@ def _fault_finding(fault: tags.TagFault, line: int, column: int, lines: list[str
 
 
 def _parser_findings(error: etree.XMLSyntaxError, log: Any, content: bytes) -> Iterable[Finding]:
-    compressed = compressed_as(content)
-    if compressed:
+    if kind := binary_kind(content):
+        remedy = "Put the document there as XML. The program that made this file may export it."
+        yield Finding("xml.not-xml", f"The document is {kind}, not XML.", remedy)
+        return
+    if compressed := compressed_as(content):
         message = f"The document is a compressed file ({compressed}), not XML."
         remedy = "Put the document itself there, unpacked; web servers compress it on its way by themselves."
         yield Finding("xml.not-xml", message, remedy)

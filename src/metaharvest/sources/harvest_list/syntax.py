@@ -13,7 +13,7 @@ from xml.parsers.expat import errors
 
 from metaharvest.model import MAX_EXCERPT, Finding
 from metaharvest.sources.harvest_list.elements import LIST_NAMESPACE, VALUES, Mistake
-from metaharvest.text import compressed_as, counted, one_line, shown_url, without_credentials
+from metaharvest.text import HEAD_BYTES, binary_kind, compressed_as, counted, one_line, shown_url, without_credentials
 
 _BYTES_BEFORE = 2 * MAX_EXCERPT
 _BYTES_AFTER = 4 * MAX_EXCERPT
@@ -34,10 +34,11 @@ class SourceText:
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        head = self._bytes(0, 8)
+        head = self._bytes(0, HEAD_BYTES)
         self.encoding = "utf-8"
         self.declared: str | None = None
         self.compressed = compressed_as(head)
+        self.binary_kind = binary_kind(head)
         self.has_two_marks = head.startswith(2 * codecs.BOM_UTF8)
         if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, b"<\0\0\0", b"\0\0\0<")):
             self.encoding = "utf-32"
@@ -115,6 +116,9 @@ def syntax_finding(error: expat.ExpatError, offset: int, source: SourceText, ins
     reason = expat.ErrorString(error.code)
     if reason == errors.XML_ERROR_INVALID_TOKEN and offset <= len(codecs.BOM_UTF8):
         reason = errors.XML_ERROR_SYNTAX
+    if source.binary_kind:
+        remedy = "Put the list there as XML."
+        return Finding("list.not-well-formed", f"The list is {source.binary_kind}, not XML.", remedy)
     if source.compressed:
         message = f"The list is a compressed file ({source.compressed}), not XML."
         remedy = "Put the list itself there, unpacked; web servers compress it on its way by themselves."
