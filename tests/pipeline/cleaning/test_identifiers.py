@@ -206,3 +206,19 @@ def test_an_orcid_has_the_right_check_digit(text: str, orcid: str | None) -> Non
 )
 def test_a_ror_identifier_has_the_right_check_digits(text: str, ror: str | None) -> None:
     assert ror_in(text) == ror
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("Available at: https://alder.example.org/1.", {("url", "https://alder.example.org/1")}),
+        ("URL:http://alder.example.org/a", {("url", "http://alder.example.org/a")}),
+        (
+            "https://alder.example.org/1/a.pdf ; https://doi.org/10.5063/f1",
+            {("url", "https://alder.example.org/1/a.pdf"), ("doi", "10.5063/f1")},
+        ),
+        ("https://alder.example.org/?u=https://x.org", {("url", "https://alder.example.org/?u=https://x.org")}),
+    ],
+)
+def test_addresses_with_a_label_and_in_a_list(text: str, values: set[tuple[str, str]]) -> None:
+    assert set(identifiers_in(text)) == values

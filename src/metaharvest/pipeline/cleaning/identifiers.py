@@ -347,8 +347,27 @@ def _digit(character: str) -> int:
     return 10 if character in "Xx" else int(character)
 
 
+_LABEL = re.compile(
+    r"(?:(?:also\s)?available\s(?:online\s)?(?:at|from)|disponible en|verfügbar unter|url|uri|link|full\s?text)\s?:?\s?"
+    r"(?=https?://)",
+    re.IGNORECASE,
+)
+"""Words before the address of the output."""
+
+_NEXT_ADDRESS = re.compile(r"\s?[;|,]\s?(?=https?://)")
+
+
 def identifiers_in(value: str, scheme: str = "") -> Iterator[tuple[str, str]]:
-    """The identifiers in a value: itself; with it, the DOI in the address of a page, or in a citation that has one."""
+    """The identifiers in a value: itself; with it, the DOI in the address of a page, or in a citation that has one.
+
+    Addresses may have a label in front, as in `Available at: https://example.org/1.`, or stand in a list.
+    """
+    if label := _LABEL.match(value):
+        value = value[label.end() :].rstrip(" .")
+    if value.startswith("http") and len(several := _NEXT_ADDRESS.split(value)) > 1:
+        for each in several:
+            yield from identifiers_in(each, scheme)
+        return
     name, plain = identified(value, scheme)
     if name == "doi" and (_PUBLISHER_PAGE.match(value) or _PARAMETER.match(value)) and not _RESOLVER.match(value):
         yield name, plain
