@@ -8,12 +8,9 @@ from dataclasses import replace
 from metaharvest.journal.log_rows import LogRow
 from metaharvest.model import MAX_FINDINGS, Finding, Level, Site
 from metaharvest.model.actions import Remedy, todo
-from metaharvest.problems.attention import EMPTY, FEWER, MANY_DELETIONS, MISSING, SHRANK
+from metaharvest.problems.attention import EMPTY, FEWER, MANY_DELETIONS, MISSING, REPOSITORY_CHANGED, SHRANK
 from metaharvest.reports.phrasing import joined
 from metaharvest.text import counted, one_line, shown_url
-
-CHANGED = "oai.repository-changed"
-"""The rule of findings about a source repository that has changed."""
 
 BROKEN_OFF = "oai.broken-off"
 """The rule of findings about an incomplete list: the number of its records, and the reason."""
@@ -26,11 +23,11 @@ LIST_SIZE = "oai.list-size"
 def begun(site: Site, findings: Sequence[Finding]) -> list[LogRow]:
     """The rows about a source repository that has described itself, and the doubts about that."""
     rows = [LogRow("IdentifySuccess", f"The repository {shown_url(site.list_url)} answers.")]
-    changed = tuple(finding for finding in findings if finding.rule == CHANGED)
+    changed = tuple(finding for finding in findings if finding.rule == REPOSITORY_CHANGED)
     if changed:
         message = "The repository is not as it was at the last harvest."
         rows.append(LogRow("RepositoryChanged", message, changed))
-    others = tuple(finding for finding in findings if finding.rule != CHANGED)
+    others = tuple(finding for finding in findings if finding.rule != REPOSITORY_CHANGED)
     return rows + doubtful(others)
 
 

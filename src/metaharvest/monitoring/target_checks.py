@@ -43,9 +43,9 @@ def check_targets(targets: Targets, sites: Sequence[Site | BrokenSite], limit: f
             yield from asked.checks(f"target as {site.name}", partial(targets.of, site.name), site)
 
 
-def check_target(name: str, find: Callable[[], Target], site: Site | None, limit: float = LIMIT) -> Iterator[Check]:
+def check_target(name: str, find: Callable[[], Target], site: Site | None) -> Iterator[Check]:
     """One target, logged in as this site or as its own settings say, under the name `name`."""
-    yield from _Asked(limit).checks(name, find, site)
+    yield from _Asked(LIMIT).checks(name, find, site)
 
 
 class _Asked:

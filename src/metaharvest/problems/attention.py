@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, func, or_
+from collections.abc import Mapping
 
-from metaharvest.database.models import HarvestDetailLog, HarvestLog
+from sqlalchemy import ColumnElement, distinct, func, or_, select
+from sqlalchemy.orm import Session
+
+from metaharvest.database.models import HarvestDetailLog, HarvestLog, SiteProblem
 from metaharvest.model import ATTENTION_OUTCOMES, Level
 
 _LOG, _DETAIL = HarvestLog, HarvestDetailLog
@@ -30,6 +33,9 @@ SPLIT = "oai.split"
 REPOSITORY_CHANGED = "oai.repository-changed"
 """The rule of warnings that a source repository describes itself differently than the last time."""
 
+OTHER_SITE = "target.other-site"
+"""The rule of documents that belong to another site than the one that lists them."""
+
 
 def is_attention() -> ColumnElement[bool]:
     """True if a detail row (joined to its log row) is about a fault that keeps documents, or the list, out.
@@ -43,3 +49,15 @@ def is_attention() -> ColumnElement[bool]:
         func.coalesce(_LOG.outcome, "").in_(_ATTENTION),
         _LOG.harvest_operation_code.in_(("DocDeferred", "DocDuplicate")),
     )
+
+
+def claimed_documents(session: Session) -> Mapping[int, tuple[int, str]]:
+    """By site, the number of its documents that belong to another site, and the first of them."""
+    problem = SiteProblem
+    query = (
+        select(problem.site_schedule_id, func.count(distinct(problem.document_id)), func.min(problem.document_id))
+        .where(problem.state == "open", problem.rule == OTHER_SITE, problem.document_id.is_not(None))
+        .group_by(problem.site_schedule_id)
+        .order_by(problem.site_schedule_id)
+    )
+    return {row[0]: (int(row[1]), str(row[2])) for row in session.execute(query)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
@@ -16,6 +16,7 @@ from metaharvest.database.models import HarvestSiteRun, SiteProblem
 from metaharvest.ledger.deletions import deletions_unconfirmed
 from metaharvest.model import RunStatus
 from metaharvest.model.actions import Todo, todo
+from metaharvest.problems.attention import OTHER_SITE, claimed_documents
 from metaharvest.problems.follow import FIXED, OPEN
 from metaharvest.queries.failed_sites import FailedSite
 from metaharvest.queries.outbox import number_refused
@@ -24,9 +25,6 @@ from metaharvest.queries.site_list import ListedSite, listed_sites
 from metaharvest.queries.sites import last_names
 from metaharvest.sites.registrations.policy import State as RegistrationState
 from metaharvest.text import counted
-
-OTHER_SITE = "target.other-site"
-"""The rule of documents that two sites list."""
 
 _IS_FIXED = without_index(SiteProblem.state) == FIXED
 
@@ -164,7 +162,7 @@ def _waiting(session: Session, sites: Sequence[ListedSite]) -> Iterator[Waiting]
     for site_name, number in deletions_unconfirmed(session).items():
         said = f"{site_name} would lose {counted(number, 'document')}: confirm the deletions, or ask the site."
         yield Waiting(Reason.DELETIONS, said, number, site_name, todo("sites.confirm", name=site_name))
-    for site_id, number in _conflicts(session).items():
+    for site_id, (number, _) in claimed_documents(session).items():
         if name := names.get(site_id):
             belong = "belongs" if number == 1 else "belong"
             said = f"{name} lists {counted(number, 'document')} that {belong} to another site."
@@ -181,18 +179,6 @@ def _waiting(session: Session, sites: Sequence[ListedSite]) -> Iterator[Waiting]
         verb = "was" if number == 1 else "were"
         said = f"{counted(number, 'mail')} {verb} refused: correct the addresses, then send them again."
         yield Waiting(Reason.REFUSED_MAIL, said, number, None, todo("reports.resend_refused"))
-
-
-def _conflicts(session: Session) -> Mapping[int, int]:
-    """The numbers of documents that belong to another site, by site."""
-    problem = SiteProblem
-    query = (
-        select(problem.site_schedule_id, func.count())
-        .where(problem.state == OPEN, problem.rule == OTHER_SITE)
-        .group_by(problem.site_schedule_id)
-        .order_by(problem.site_schedule_id)
-    )
-    return {row[0]: row[1] for row in session.execute(query)}
 
 
 def problem_numbers(session: Session, run_id: int) -> ProblemNumbers:

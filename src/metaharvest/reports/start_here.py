@@ -9,19 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import distinct, func, select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import SiteProblem
 from metaharvest.ledger.deletions import deletions_unconfirmed
 from metaharvest.model.actions import todo
+from metaharvest.problems.attention import OTHER_SITE, claimed_documents
 from metaharvest.reports.findings import FindingGroup
 from metaharvest.sites.overdue import Overdue
 from metaharvest.sites.registry import read_sites_of
 from metaharvest.text import counted, one_line
-
-OTHER_SITE = "target.other-site"
-"""The rule of documents that belong to another site than the one that lists them."""
 
 _MOST = 3
 """The number of steps of a report beside decisions that wait for a person."""
@@ -93,13 +89,7 @@ def _confirm(name: str, number: int) -> Step:
 
 def _claimed(session: Session) -> dict[str, tuple[int, str]]:
     """By site, the number of its documents that belong to another site, and the first of them."""
-    problem = SiteProblem
-    query = (
-        select(problem.site_schedule_id, func.count(distinct(problem.document_id)), func.min(problem.document_id))
-        .where(problem.state == "open", problem.rule == OTHER_SITE, problem.document_id.is_not(None))
-        .group_by(problem.site_schedule_id)
-    )
-    found = {row[0]: (int(row[1]), str(row[2])) for row in session.execute(query)}
+    found = claimed_documents(session)
     sites = read_sites_of(session, found)
     return {site.name: found[number] for number, site in sites.items() if site.enabled}
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from metaharvest.accounts.audit import Decision, Values, changed
+from metaharvest.config.secret_references import NOT_SHOWN
 from metaharvest.model import Site
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.sites.site_files import as_mapping, has_login
 from metaharvest.text import shown_url
 
-_HIDDEN = "(not shown)"
 _FLAGS = ("enabled", "public")
 
 
@@ -22,7 +22,7 @@ def edition(former: Site | BrokenSite, site: Site, action: str = "sites.edit") -
     before, after = changed(values_of(former), values_of(site))
     if _has_other_login(former, site):
         # The URLs look alike without it.
-        before, after = {**before, "login": _HIDDEN}, {**after, "login": f"another one {_HIDDEN}"}
+        before, after = {**before, "login": NOT_SHOWN}, {**after, "login": f"another one {NOT_SHOWN}"}
     return about(site, action, before, after)
 
 
@@ -39,7 +39,7 @@ def values_of(site: Site | BrokenSite) -> Values:
     oai = {f"oai_{name}": value for name, value in (stored.pop("oai") or {}).items()}
     values = {**stored, **oai, "list_url": shown_url(site.list_url)}
     if site.ldap_password and not values["ldappwd"]:
-        values["ldappwd"] = _HIDDEN
+        values["ldappwd"] = NOT_SHOWN
     return {name: value for name, value in values.items() if value not in (None, "", [], False) or name in _FLAGS}
 
 
