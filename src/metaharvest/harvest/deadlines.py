@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from math import inf
 
@@ -34,35 +34,42 @@ SITE_STOPPED = Finding(
 class StopSignal(threading.Event):
     """Set from any thread, or from a signal handler, when a run must begin nothing new.
 
-    `by_signal`: a signal to the process set it, not a person's request.
+    `by_signal`: a signal to the process set it, not a person's request. `calls` are called when it is set.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.by_signal = False
-        self._calls: list[Callable[[], object]] = []
+        self.calls: list[Callable[[], object]] = []
 
     def set(self) -> None:
         """Let the run begin nothing new."""
         super().set()
-        for call in list(self._calls):
+        for call in list(self.calls):
             call()
 
-    @contextmanager
-    def calling(self, call: Callable[[], object]) -> Iterator[None]:
-        """Call `call` in the present event loop as soon as this is set, even if it is set already."""
-        loop = asyncio.get_running_loop()
+    def calling(self, call: Callable[[], object]) -> AbstractContextManager[None]:
+        """A context in which `call` is called in the event loop as soon as this is set, even if it is set already."""
+        return _calling((self,), call)
 
-        def call_soon() -> None:
-            loop.call_soon_threadsafe(call)
 
-        self._calls.append(call_soon)
-        if self.is_set():
+@contextmanager
+def _calling(stops: Sequence[StopSignal], call: Callable[[], object]) -> Iterator[None]:
+    """For all of these signals: each request of a night has such a context."""
+    loop = asyncio.get_running_loop()
+
+    def call_soon() -> None:
+        loop.call_soon_threadsafe(call)
+
+    for stop in stops:
+        stop.calls.append(call_soon)
+        if stop.is_set():
             call_soon()
-        try:
-            yield
-        finally:
-            self._calls.remove(call_soon)
+    try:
+        yield
+    finally:
+        for stop in stops:
+            stop.calls.remove(call_soon)
 
 
 @contextmanager
@@ -162,11 +169,9 @@ class Deadlines:
         """Seconds until the nearest deadline, infinite if there is none."""
         return min((each.at for each in self.moments), default=inf) - time.monotonic()
 
-    @contextmanager
-    def calling(self, call: Callable[[], object]) -> Iterator[None]:
-        """Call `call` in the present event loop as soon as the run or the site is stopped."""
-        with self.stop.calling(call), self.site_stop.calling(call):
-            yield
+    def calling(self, call: Callable[[], object]) -> AbstractContextManager[None]:
+        """A context in which `call` is called in the event loop as soon as the run or the site is stopped."""
+        return _calling((self.stop, self.site_stop), call)
 
     async def sleep(self, seconds: float) -> None:
         """Wait for this time, but not beyond the nearest deadline; a signal ends the wait."""
