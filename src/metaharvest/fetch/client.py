@@ -21,8 +21,8 @@ import asyncio
 import io
 import time
 import unicodedata
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from math import inf
@@ -297,8 +297,7 @@ class Fetcher:
                 form=question.query.form if question.query else "",
                 plain=is_again or here.host in self._plain,
             )
-            async with self._until_stopped(given.spent):
-                await self._exchange(exchange, question, given)
+            await self._exchange_until_stopped(exchange, question, given)
             location = exchange.location
             if location is None and exchange.is_lost_in_coding and self._may_help(exchange):
                 is_again = True
@@ -317,12 +316,11 @@ class Fetcher:
                 await question.on_redirect(here.url)
         raise FetchError(error_messages.too_many_redirects(here.url, given), seconds=spent)
 
-    @asynccontextmanager
-    async def _until_stopped(self, spent: float) -> AsyncIterator[None]:
-        """The body ends a few seconds after the stop, so that most answers under way still come."""
+    async def _exchange_until_stopped(self, exchange: Exchange, question: _Question, given: Circumstances) -> None:
+        """Perform the exchange; it ends a few seconds after the stop, so that most answers under way still come."""
         stops = self._stops
         if stops is None:
-            yield
+            await self._exchange(exchange, question, given)
             return
         loop = asyncio.get_running_loop()
         try:
@@ -333,11 +331,11 @@ class Fetcher:
                         timeout.reschedule(loop.time() + SECONDS_AFTER_STOP)
 
                 with stops.calling(end):
-                    yield
+                    await self._exchange(exchange, question, given)
         except TimeoutError as error:
             if (why := stops.stop_reason()) is None:
                 raise
-            raise RequestEnded(why, "", seconds=spent) from error
+            raise RequestEnded(why, "", seconds=given.spent) from error
 
     def _may_help(self, exchange: Exchange) -> bool:
         """True if a request without compression may help.

@@ -21,6 +21,7 @@ from metaharvest.text import shown_url
 log = logging.getLogger(__name__)
 
 _PATIENCE = 30.0
+_SCHEMES = ("http", "https")
 
 Fetch = Callable[..., Awaitable[tuple[object, bytes]]]
 """The type of Fetcher.fetch."""
@@ -59,13 +60,13 @@ class Robots:
 
     async def forbids(self, url: str, reach: Reach) -> Finding | None:
         """The finding if `url` should not be requested; an error if the settings make it binding. None: it may be."""
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https"):
+        scheme = url.partition(":")[0]
+        if scheme not in _SCHEMES and (scheme := urlsplit(url).scheme) not in _SCHEMES:
             return None
         host = server_of(url)
 
         async def fetch() -> bytes:
-            address = f"{parts.scheme}://{host}/robots.txt"
+            address = f"{scheme}://{host}/robots.txt"
             _, content = await self._fetch(address, reach=reach, patience=_PATIENCE, is_aside=True)
             return content
 
