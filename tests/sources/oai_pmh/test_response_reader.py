@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 from collections.abc import Iterator
 from contextlib import closing
 from io import BytesIO
+from pathlib import Path
 from tempfile import TemporaryFile
 
 import pytest
@@ -45,7 +45,8 @@ def read(reader: ResponseReader, content: bytes) -> tuple[list[ListedRecord], Re
 
 
 def processes() -> list[int]:
-    return [each.pid or 0 for each in multiprocessing.active_children() if each.name == "metaharvest-oai"]
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    return [int(each) for each in children if b"response_reader" in Path(f"/proc/{each}/cmdline").read_bytes()]
 
 
 def test_a_damaged_answer_is_read_elsewhere_as_it_is_read_here(reader: ResponseReader) -> None:

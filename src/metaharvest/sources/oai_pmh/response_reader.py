@@ -10,6 +10,9 @@ import logging
 import os
 import resource
 import signal
+import socket
+import subprocess
+import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -38,7 +41,6 @@ from metaharvest.sources.oai_pmh.responses import (
 )
 from metaharvest.text import one_line
 from metaharvest.validation.parse_lock import parsing
-from metaharvest.validation.worker_processes import WorkerContext, WorkerProcess
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +62,14 @@ _USUAL_BYTES = 8_388_608
 
 _OUT_OF_MEMORY = 77
 """The exit code of a process that has reached its memory limit."""
+
+_PROGRAM = """
+import sys
+number, memory, *sys.path = sys.argv[1:]
+from metaharvest.sources.oai_pmh.response_reader import serve
+serve(int(number), int(memory))
+"""
+"""The program of the process. multiprocessing would start another process of 12 MB beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +144,7 @@ class ResponseReader:
     """Reads one answer after the other. All methods but close() belong to one thread."""
 
     def __init__(self) -> None:
-        self._started: tuple[WorkerProcess, Connection] | None = None
+        self._started: tuple[subprocess.Popen[bytes], Connection] | None = None
 
     def parts(self, file: BinaryIO, answer: Response, records: Records) -> Iterator[list[ListedRecord]]:
         """The records of the answer in `file`, part by part; see listed(). No part is empty.
@@ -171,7 +181,7 @@ class ResponseReader:
             here = max(0, here - len(part))
 
     def _parts_elsewhere(
-        self, file: BinaryIO, answer: Response, records: Records, process: WorkerProcess, channel: Connection
+        self, file: BinaryIO, answer: Response, records: Records, process: subprocess.Popen[bytes], channel: Connection
     ) -> Iterator[list[ListedRecord]]:
         """The parts that the process reads. Raises NotOaiResponse; and OSError if the disk has no room for the file."""
         file.flush()
@@ -183,8 +193,9 @@ class ResponseReader:
             while isinstance(what := _received(channel, answer.verb), list):
                 yield what
         except (EOFError, ConnectionError) as error:
-            process.join(SECONDS)
-            is_memory = process.exitcode in (_OUT_OF_MEMORY, -signal.SIGABRT)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(SECONDS)
+            is_memory = process.returncode in (_OUT_OF_MEMORY, -signal.SIGABRT)
             raise NotOaiResponse(
                 _too_costly(answer.verb, "the memory that it may take" if is_memory else "")
             ) from error
@@ -208,17 +219,17 @@ class ResponseReader:
         if started is not None:
             process, _ = started
             process.kill()
-            process.join()
+            process.wait()
 
-    def _process(self) -> tuple[WorkerProcess, Connection]:
+    def _process(self) -> tuple[subprocess.Popen[bytes], Connection]:
         """The process, started if there is none, and the channel to it. Raises OSError."""
         if self._started is None:
-            context = WorkerContext()
-            ours, theirs = context.Pipe()
-            process = context.Process(target=_serve, args=(theirs, MEMORY), daemon=True, name="metaharvest-oai")
-            process.start()
-            theirs.close()
-            self._started = process, ours
+            ours, theirs = socket.socketpair()
+            with ours, theirs:
+                number = theirs.fileno()
+                command = [sys.executable, "-P", "-c", _PROGRAM, str(number), str(MEMORY), *sys.path]
+                process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[number])
+                self._started = process, Connection(ours.detach())
         return self._started
 
 
@@ -253,17 +264,17 @@ def _too_costly(verb: str, limit: str) -> Finding:
     )
 
 
-def _serve(channel: Connection, memory: int) -> None:
-    """Read the answers that come through the channel, until it is closed. This runs in the process.
+def serve(number: int, memory: int) -> None:
+    """Read the answers that come through the socket of this number, until it is closed. This runs in the process.
 
     The process ignores signals that go to all processes of a terminal or of a service: the run handles them.
     """
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)
     _, highest = resource.getrlimit(resource.RLIMIT_DATA)
     most = memory if highest == resource.RLIM_INFINITY else min(memory, highest)
     resource.setrlimit(resource.RLIMIT_DATA, (most, highest))
-    with suppress(EOFError, ConnectionError):
+    with Connection(number) as channel, suppress(EOFError, ConnectionError):
         while True:
             verb, records = channel.recv()
             with os.fdopen(recv_handle(channel), "rb") as file:
