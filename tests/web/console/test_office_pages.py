@@ -145,6 +145,7 @@ def test_decisions_are_filtered_shown_before_and_after_and_downloaded(console: S
     assert len(viewer.open(f"/console/decisions?until={console.harvester.today()}").table()) >= 2
     wrong = viewer.open("/console/decisions?since=yesterday")
     assert (wrong.status, "'yesterday' is not a day" in wrong.text) == (422, True)
+    assert wrong.root.get_element_by_id("field-since").get("aria-invalid") == "true"
     table = viewer.open("/console/decisions.csv?action=sites.disable")
     lines = table.content.decode("utf-8-sig").splitlines()
     assert lines[0].startswith("decision_id,at_utc" if "at_utc" in lines[0] else "decision_id,at")

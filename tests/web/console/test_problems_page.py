@@ -118,7 +118,9 @@ def test_the_year_is_a_page(viewer: Browser) -> None:
     assert "half of them within 3 days, the last one after 3 days" in page.text
     assert "1 site that is switched on had no harvest that succeeded: fern" in page.text
     for query, status in (("from=2050-02-01&to=2050-01-01", 422), ("from=nonsense", 422), ("to=99999-01-01", 422)):
-        assert viewer.open(f"/console/year?{query}").status == status
+        wrong = viewer.open(f"/console/year?{query}")
+        assert wrong.status == status
+        assert wrong.root.get_element_by_id(f"field-{query.partition('=')[0]}").get("aria-invalid") == "true"
     empty = viewer.open("/console/year?from=2001-01-01&to=2001-12-31")
     assert "No site was harvested from 2001-01-01 to 2001-12-31." in empty.text
 

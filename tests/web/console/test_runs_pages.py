@@ -90,6 +90,7 @@ def test_tonight_says_what_failed_and_what_changed(console: Served) -> None:
     assert failed[2] == "2026-11-24"
     assert "✕ New 2" in page.text
     assert "✓ Fixed 1" in page.text
+    assert "net.2" in page.follow("Documents that are fixed").text
     assert "No run is under way." in page.text
     page = page.submit("Harvest now birch")
     assert page.notice.startswith("Request 1: It waits for the next run")
@@ -105,6 +106,9 @@ def test_a_run_has_the_numbers_of_its_mail(console: Served, nights: Harvester) -
     assert "Since 2026-11-24, 1 night." in table["birch"][1]
     assert "Delete this run" not in page.links()
     assert [row["site"] for row in rows_of_csv(page.follow("Sites (CSV)"))] == ["alder", "birch"]
+    nights.rows("UPDATE harvest_site_run SET listed = listed + 5, deleted = 2, filtered = 1 WHERE run_id = 2")
+    [totals] = console.signed_in("viewer").open("/console/runs/2").root.find_class("totals")
+    assert [each.text_content() for each in totals.findall("div")][-2:] == ["deleted4", "left out2"]
 
 
 def test_what_changed_between_two_runs(unchanged: Served) -> None:

@@ -34,15 +34,15 @@ _UTF_8 = (b"utf-8", b"utf8")
 _FIRST_DAY, _LAST_DAY = date(1900, 1, 1), date(9000, 1, 1)
 
 
-def day_of(text: str) -> date | None:
-    """The day that a person wrote; None if the text is empty. Raises RequestError."""
+def day_of(text: str, field: str) -> date | None:
+    """The day that a person wrote in this field; None if the text is empty. Raises RequestError."""
     text = text.strip()
     try:
         day = date.fromisoformat(text) if text else None
     except ValueError:
-        raise RequestError(f"'{one_line(text, 40)}' is not a day: write it as 2026-11-20.") from None
+        raise RequestError.about(field, f"'{one_line(text, 40)}' is not a day: write it as 2026-11-20.") from None
     if day is not None and not _FIRST_DAY <= day <= _LAST_DAY:
-        raise RequestError(f"{day} is too far away: it must be from {_FIRST_DAY} to {_LAST_DAY}.")
+        raise RequestError.about(field, f"{day} is too far away: it must be from {_FIRST_DAY} to {_LAST_DAY}.")
     return day
 
 

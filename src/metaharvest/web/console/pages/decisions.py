@@ -85,7 +85,7 @@ def words(decision: DecisionRecord) -> str:
 
 
 def _filter(visit: Visit, chosen: Mapping[str, str]) -> DecisionFilter:
-    site, until = chosen["site"], day_of(chosen["until"])
+    site, until = chosen["site"], day_of(chosen["until"], "until")
     number = None
     if site:
         with visit.harvester.reading() as session:
@@ -94,7 +94,7 @@ def _filter(visit: Visit, chosen: Mapping[str, str]) -> DecisionFilter:
         site_id=number,
         actor=chosen["actor"] or None,
         action=chosen["action"] or None,
-        since=_midnight(visit, day_of(chosen["since"])),
+        since=_midnight(visit, day_of(chosen["since"], "since")),
         until=_midnight(visit, until + timedelta(days=1) if until else None),
     )
 

@@ -77,8 +77,8 @@ def _filter(visit: Visit) -> LogFilter:
         level=level,
         rule=given["rule"] or None,
         document=given["document"] or None,
-        since=day_of(given["since"]),
-        until=day_of(given["until"]),
+        since=day_of(given["since"], "since"),
+        until=day_of(given["until"], "until"),
         after=_number(visit.query.get("after", ""), "row"),
     )
 

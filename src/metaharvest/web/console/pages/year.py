@@ -13,7 +13,7 @@ from metaharvest.queries.year import YearFigures, YearOfSite, state_of_figures, 
 from metaharvest.services.export import year_workbook
 from metaharvest.services.harvester import Harvester
 from metaharvest.web.console.forms import day_of
-from metaharvest.web.console.visit import Visit
+from metaharvest.web.console.visit import Problem, Visit
 
 _WORKBOOK = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
@@ -33,13 +33,20 @@ ORDERS: Mapping[str, Callable[[YearOfSite], Any]] = {
 
 
 def show(visit: Visit) -> Response:
-    """The figures of the period; by default from 1 January to today."""
-    first_day, last_day = _period(visit)
+    """The figures of the period; by default, and beside the sentence about a wrong one, from 1 January to today."""
+    error: Problem = ""
+    try:
+        first_day, last_day = _period(visit)
+    except RequestError as problem:
+        error, last_day = problem, visit.harvester.today()
+        first_day = _new_year(last_day)
     order = visit.query.get("sort", "site")
     order = order if order in ORDERS else "site"
     figures = _figures(visit.harvester, first_day, last_day)
     sites = sorted(figures.sites, key=ORDERS[order])
-    return visit.render("year.html", figures=figures, sites=sites, order=order)
+    return visit.render(
+        "year.html", 422 if error else 200, figures=figures, sites=sites, order=order, error=error, asked=visit.query
+    )
 
 
 def show_workbook(visit: Visit) -> Response:
@@ -67,8 +74,12 @@ def _figures(harvester: Harvester, first_day: date, last_day: date) -> YearFigur
 
 def _period(visit: Visit) -> tuple[date, date]:
     """The first and the last day in the address. Raises RequestError."""
-    last_day = day_of(visit.query.get("to", "")) or visit.harvester.today()
-    first_day = day_of(visit.query.get("from", "")) or last_day.replace(month=1, day=1)
+    last_day = day_of(visit.query.get("to", ""), "to") or visit.harvester.today()
+    first_day = day_of(visit.query.get("from", ""), "from") or _new_year(last_day)
     if first_day > last_day:
-        raise RequestError(f"The first day, {first_day}, is after the last day, {last_day}.")
+        raise RequestError.about("from", f"The first day, {first_day}, is after the last day, {last_day}.")
     return first_day, last_day
+
+
+def _new_year(day: date) -> date:
+    return day.replace(month=1, day=1)
