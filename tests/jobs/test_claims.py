@@ -3,20 +3,20 @@
 import errno
 import threading
 from collections import Counter
-from datetime import timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import text, update
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from metaharvest.database.engine import writers
 from metaharvest.database.worker_models import Job
 from metaharvest.harvest.worker_session import SliceEnd
-from metaharvest.jobs import claims, making
+from metaharvest.jobs import claims, making, workers
 from metaharvest.jobs.claims import Claim, HeldClaims, Used
 from metaharvest.jobs.making import NewJob
-from metaharvest.model.jobs import JobState
+from metaharvest.model.jobs import JobState, Step
 from metaharvest.pipeline.folder import unusable
 from metaharvest.services import job_kinds
 from metaharvest.services.job_kinds import JobContext, Kind
@@ -195,3 +195,20 @@ def test_a_job_that_finds_the_disk_full_is_tried_again_after_a_minute(
     )
     assert (attempts, round(seconds)) == (1, 60)
     assert sentence.endswith("Nothing is lost: the next run goes on.")
+
+
+@pytest.mark.parametrize("database", ["mariadb"], indirect=True)
+def test_old_jobs_are_purged_while_a_worker_writes_for_its_job(harvester: Harvester) -> None:
+    make(harvester, job(1), job(2))
+    [old] = claim(harvester)
+    with writers(harvester.engine).begin() as session:
+        claims.end(session, old, Used(), JobState.DONE)
+    harvester.rows("UPDATE job SET ended_at = '2020-01-01 00:00:00' WHERE state = 'done'")
+    [mine] = claim(harvester)
+    with writers(harvester.engine).begin() as session:
+        workers.note_steps(session, [(mine, Step.STARTED, "")], datetime.now(UTC))
+    with writers(harvester.engine).begin() as writing, writers(harvester.engine).begin() as session:
+        assert claims.renew(writing, [mine]) == []
+        session.execute(text("SET SESSION innodb_lock_wait_timeout = 1"))
+        making.purge(session, date(2021, 1, 1))
+    assert harvester.rows("SELECT job_id, state FROM job") == [(mine.job_id, "taken")]

@@ -1,14 +1,14 @@
 """The coordinator: opens a run whose sites workers harvest, makes a job for each origin, and ends the run.
 
-A tick may be repeated at any time, by several machines at once: the run lock lets one of them work. Whatever it does is
-in one transaction, so that a coordinator that dies leaves nothing half done.
+A tick may be repeated at any time, by several machines at once: the run lock lets one of them work. It changes the run
+and its jobs in one transaction, so that a coordinator that dies leaves nothing half done.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 
 from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
@@ -81,16 +81,22 @@ def tick(settings: Settings, engine: Engine, targets: Targets, clock: Clock) -> 
     """Do what is to do now. Raises LockHeld if a run alone, or another coordinator, is at work; DatabaseError."""
     require_current(engine)
     with run_lock(engine, beside_workers=True):
-        return repeated(lambda: _tick_once(settings, engine, targets, clock))
+        done = repeated(lambda: _tick_once(settings, engine, targets, clock))
+        oldest = clock().astimezone(settings.harvester.zone).date() - timedelta(days=settings.harvester.log_period_days)
+        repeated(lambda: _forget_old(engine, oldest))
+        return done
 
 
 def _tick_once(settings: Settings, engine: Engine, targets: Targets, clock: Clock) -> Tick:
     with database_errors(engine), writers(engine).begin() as session:
-        coordinator = _Coordinator(settings, targets, session, clock())
-        done = coordinator.tick()
+        return _Coordinator(settings, targets, session, clock()).tick()
+
+
+def _forget_old(engine: Engine, oldest: date) -> None:
+    """Forget lost workers, and jobs that ended before this day. Meanwhile no worker waits for the row of the run."""
+    with database_errors(engine), writers(engine).begin() as session:
         workers.forget_lost(session)
-        making.purge(session, coordinator.today - timedelta(days=settings.harvester.log_period_days))
-        return done
+        making.purge(session, oldest)
 
 
 class _Coordinator:
@@ -101,14 +107,14 @@ class _Coordinator:
         self._targets = targets
         self._session = session
         self._now = now
-        self.today = now.astimezone(settings.harvester.zone).date()
+        self._today = now.astimezone(settings.harvester.zone).date()
 
     def tick(self) -> Tick:
         """Do what is to do now."""
         run = self._session.scalar(
             select(HarvestRun)
             .where(HarvestRun.status == RunStatus.RUNNING.value, HarvestRun.distributed.is_(True))
-            .with_for_update()  # it is not closed meanwhile
+            .with_for_update(key_share=True)  # it is not closed meanwhile, and workers go on
         )
         opened = run is None
         if run is None:
@@ -127,7 +133,7 @@ class _Coordinator:
 
     def _open(self) -> HarvestRun:
         named = named_targets(self._targets)
-        opened = runs.open_run_in(self._session, self._settings, named, self._now, self.today, distributed=True)
+        opened = runs.open_run_in(self._session, self._settings, named, self._now, self._today, distributed=True)
         return self._session.get_one(HarvestRun, opened.run_id)
 
     def _stamp(self, run: HarvestRun) -> Stamp:
@@ -137,7 +143,7 @@ class _Coordinator:
 
     def _add_jobs(self, run: HarvestRun) -> int:
         """Make jobs for the sites that are due, once a day, and for the sites that people asked for."""
-        if run.harvest_date != self.today or self._why_ended(run) or self._is_closing(run):
+        if run.harvest_date != self._today or self._why_ended(run) or self._is_closing(run):
             return 0
         with_due = self._is_time()
         if not (with_due or taking.is_waiting(self._session)):
@@ -149,7 +155,7 @@ class _Coordinator:
         asked = taken_requests.take(self._session, self._stamp(run), enabled, named, leaves_out=with_due)
         chosen = self._chosen(run, sites, asked, with_due=with_due)
         if with_due:
-            run.due_sites_of = self.today
+            run.due_sites_of = self._today
         return making.make(self._session, self._new_jobs(run, sites, chosen, asked), _merged)
 
     def _busy_sites(self, run: HarvestRun) -> set[int]:
@@ -170,13 +176,13 @@ class _Coordinator:
     def _chosen(
         self, run: HarvestRun, sites: Collection[Site | BrokenSite], asked: TakenRequests, *, with_due: bool
     ) -> list[tuple[Site | BrokenSite, SiteRunKind]]:
-        request = RunRequest(self.today, requested=not with_due)
-        to_retry = retries.sites_to_retry(self._session, self.today)
+        request = RunRequest(self._today, requested=not with_due)
+        to_retry = retries.sites_to_retry(self._session, self._today)
         left = select(HarvestSiteRun.site_schedule_id, HarvestSiteRun.kind).where(
             HarvestSiteRun.status == SiteRunStatus.INTERRUPTED.value
         )
         unfinished = {site_id: SiteRunKind(kind) for site_id, kind in self._session.execute(left)}
-        finished = finished_before(self._session, run.run_id, self.today)
+        finished = finished_before(self._session, run.run_id, self._today)
         return list(choose(sites, request, to_retry, unfinished, finished, asked))
 
     def _new_jobs(
@@ -205,7 +211,7 @@ class _Coordinator:
                     work=work.text(),
                     run_id=run.run_id,
                     host=host_of(first),
-                    priority=max(priority_of(self._waiting(site, kind, asked), self.today) for site, kind in group),
+                    priority=max(priority_of(self._waiting(site, kind, asked), self._today) for site, kind in group),
                 )
             )
         return found
@@ -221,6 +227,8 @@ class _Coordinator:
 
         Returns the number of new jobs that close the run; None: sites are left.
         """
+        if self._is_closing(run):
+            return 0
         if why := self._why_ended(run):
             making.cancel_ready(self._session, why.message, run.run_id)
             if why is not STOPPED:  # workers see a stop by themselves, and defer documents as a run alone does
@@ -244,7 +252,7 @@ class _Coordinator:
             return STOPPED
         if runs_too_long(self._now, run.started_at, self._settings.harvester.run_deadline):
             return RUN_DEADLINE
-        if run.harvest_date < self.today and (self._is_time() or run.due_sites_of is None):
+        if run.harvest_date < self._today and (self._is_time() or run.due_sites_of is None):
             return NEXT_DAY
         return None
 

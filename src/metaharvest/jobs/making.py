@@ -102,9 +102,11 @@ def set_priority(job: Job, priority: int) -> None:
 def purge(session: Session, before: date) -> None:
     """Delete jobs that ended before this day, with their events."""
     limit = datetime.combine(before, time(), UTC)
-    old = select(Job.job_id).where(Job.open_key.is_(None), Job.ended_at < limit)
-    session.execute(delete(JobEvent).where(JobEvent.job_id.in_(old)))
-    session.execute(delete(Job).where(Job.open_key.is_(None), Job.ended_at < limit))
+    old = session.scalars(select(Job.job_id).where(Job.open_key.is_(None), Job.ended_at < limit)).all()
+    # By their numbers: MariaDB would lock the rows of all jobs that it looks at, and wait for their workers.
+    for some in batches(old):
+        session.execute(delete(JobEvent).where(JobEvent.job_id.in_(some)))
+        session.execute(delete(Job).where(Job.job_id.in_(some)))
 
 
 def _open_jobs(session: Session, keys: Sequence[str]) -> dict[str, Job]:
