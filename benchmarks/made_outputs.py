@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from metaharvest.database.models import Base
+from metaharvest.database.all_tables import Base
 from metaharvest.database.rows import insert_rows
 
 _SYLLABLES = "ba ce di fo gu ha je ki lo mu na pe ri so tu va we xi yo zu bra cle dri flo gru ple sta tri".split()  # noqa: SIM905

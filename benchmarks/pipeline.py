@@ -23,7 +23,7 @@ from benchmarks.made_outputs import made_outputs
 from benchmarks.provider_catalogue import OAI_DC
 from benchmarks.states import THIS, State
 from benchmarks.table import Line
-from metaharvest.database.models import Base
+from metaharvest.database.all_tables import Base
 from metaharvest.database.rows import insert_rows
 
 SIZES = (1_000, 10_000, 100_000)
