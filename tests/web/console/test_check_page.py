@@ -87,6 +87,13 @@ def test_a_file_counts_before_the_kept_address_and_text(console: Served) -> None
     )
 
 
+def test_the_name_of_a_list_is_shown_as_it_is(console: Served) -> None:
+    content = harvest_list([("a.1.1", "https://www.example.org/a.xml")])
+    page = console.visitor().open("/console/check")
+    assert "list.xml names 1 document." in page.submit("Check", files={"file": ("list.xml", content)}).text
+    assert "The pasted text names 1 document." in page.submit("Check", {"text": content.decode()}).text
+
+
 def test_what_a_file_says_is_text(console: Served) -> None:
     content = b"<eml><script>alert(1)</script>"
     page = console.visitor().open("/console/check").submit("Check", files={"file": ("<img src=x>.xml", content)})

@@ -156,7 +156,8 @@ async def _answer(console: Console, request: Request) -> Response:
         try:
             form = await read_form(request, page.most_bytes if page else FORM_BYTES)
         except TooLarge as error:
-            most = f"{error.most_bytes // 1024:,} KiB"
+            kib = error.most_bytes // 1024
+            most = f"{kib:,} KiB" if kib < 1024 else f"{kib // 1024:,} MiB"
             status, form = 413, f"This is too large: this page takes {most} at most. Send a smaller file, or fewer."
         except Busy:
             status, form = 503, "Others are sending large files at this moment. Please try again in a minute."
