@@ -188,6 +188,7 @@ def test_the_form_of_a_site_shows_both_values_before_it_changes_them(console: Se
 def test_a_wrong_value_is_said_and_the_form_keeps_it(console: Served, values: dict[str, str], said: str) -> None:
     page = console.signed_in("steward").open(f"{ALDER}/edit").submit("Show the changes", values)
     assert said in page.text
+    assert "`" not in page.text
     beside = page.root.find_class("error")
     assert len(beside) == len(values.keys() - {"name", "list_url", "ldap_password"})
     kept = dict(page.form("Show the changes").form_values())
