@@ -273,7 +273,7 @@ class Sweeper:
 
     async def _all_but_last(self, answer: _Answer, window: Window, counts: Counts) -> AsyncGenerator[Page, None]:
         """Request an answer. A page for each part of it but the last, which becomes its `rest`."""
-        counts.on_page.clear()
+        counts.begin_answer()
         async with aclosing(self._prefetcher.answer(answer.response, self._arguments(window))) as parts:
             async for part in parts:
                 if answer.rest:
@@ -579,8 +579,9 @@ class Sweeper:
                 self._note_newest(record)
             elif not counts.broken:
                 self._records.odd.note("twice")
-                counts.moved += is_other or key not in counts.on_page
-            counts.on_page.add(key)
+                counts.moved += is_other or not counts.is_on_page(key)
+            if not counts.is_first:
+                counts.on_page.add(key)
             self._to_come_again.discard(key)
             if counts.named is not self._seen:
                 counts.named[key] = version
