@@ -212,3 +212,18 @@ def test_old_jobs_are_purged_while_a_worker_writes_for_its_job(harvester: Harves
         session.execute(text("SET SESSION innodb_lock_wait_timeout = 1"))
         making.purge(session, date(2021, 1, 1))
     assert harvester.rows("SELECT job_id, state FROM job") == [(mine.job_id, "taken")]
+
+
+@on_one_database
+def test_the_steps_of_a_job_that_a_person_cancels_say_so(harvester: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
+    def perform(context: JobContext, collected: object) -> bool:
+        assert harvester("jobs", "cancel", "1").code == 0
+        return False
+
+    monkeypatch.setitem(job_kinds._BUILT_IN, KIND, Kind(lambda context: None, perform))
+    make(harvester, job(1))
+    [mine] = claim(harvester)
+    with harvester.opened() as opened:
+        live(JobContext(opened, mine, SliceEnd(60)), HeldClaims(), lambda: True)
+    assert harvester.rows("SELECT state FROM job") == [("cancelled",)]
+    assert harvester.rows("SELECT sentence FROM job_event WHERE step = 'assessed'") == [("cancelled",)]

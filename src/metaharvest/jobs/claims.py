@@ -161,10 +161,10 @@ def to_end(session: Session, held: Sequence[Claim]) -> set[int]:
     return set(session.scalars(select(Job.job_id).where(*its))) if held else set()
 
 
-def end_slice(session: Session, claim: Claim, used: Used) -> bool:
+def end_slice(session: Session, claim: Claim, used: Used) -> JobState | None:
     """Let the job be claimed again: its slice ended by itself. It is counted, and the attempts begin at zero.
 
-    A job that is to end is cancelled. Returns False if the claim is no longer valid.
+    A job that is to end is cancelled. Returns the new state of the job; None if the claim is no longer valid.
     """
     return _give_back(session, claim, used, timedelta(), {"slices": Job.slices + 1, "attempts": 0})
 
@@ -177,7 +177,7 @@ def fail_slice(
     wait: timedelta = timedelta(),
     *,
     is_blameless: bool = False,
-) -> bool:
+) -> JobState | None:
     """Let the job be claimed again after this time, with the sentence why its slice failed.
 
     If the job `is_blameless`, this attempt does not count. The rest is as in end_slice().
@@ -186,14 +186,17 @@ def fail_slice(
     return _give_back(session, claim, used, wait, {"sentence": sentence, "attempts": attempts})
 
 
-def _give_back(session: Session, claim: Claim, used: Used, wait: timedelta, values: dict[str, object]) -> bool:
+def _give_back(
+    session: Session, claim: Claim, used: Used, wait: timedelta, values: dict[str, object]
+) -> JobState | None:
     asked = session.execute(select(Job.is_to_end, Job.sentence).where(*_is(claim)).with_for_update()).first()
     if asked is None:
-        return False
+        return None
     if asked.is_to_end:
-        return end(session, claim, used, JobState.CANCELLED, asked.sentence or "")
-    now = database_now(session)
-    return _end_claim(session, claim, used, {"state": JobState.READY.value, "not_before": now + wait, **values})
+        return JobState.CANCELLED if end(session, claim, used, JobState.CANCELLED, asked.sentence or "") else None
+    not_before = database_now(session) + wait
+    ready = {"state": JobState.READY.value, "not_before": not_before, **values}
+    return JobState.READY if _end_claim(session, claim, used, ready) else None
 
 
 def end(session: Session, claim: Claim, used: Used, state: JobState, sentence: str = "") -> bool:

@@ -144,21 +144,24 @@ def _end(harvester: Harvester, claim: Claim, used: Used, assessed: Assessment, p
     with _writing, harvester.writing() as session:
         if assessed is Assessment.AGAIN and error:
             pause, blameless = _pause(claim, performed), performed.is_blameless
-            is_ours = claims.fail_slice(session, claim, used, error, pause, is_blameless=blameless)
+            state = claims.fail_slice(session, claim, used, error, pause, is_blameless=blameless)
         elif assessed is Assessment.AGAIN:
-            is_ours = claims.end_slice(session, claim, used)
+            state = claims.end_slice(session, claim, used)
         else:
             why = error or (GIVEN_UP if assessed is Assessment.FAILED else "")
-            is_ours = claims.end(session, claim, used, JobState(assessed.value), why)
-        if is_ours:
+            ended = JobState(assessed.value)
+            state = ended if claims.end(session, claim, used, ended, why) else None
+        if state is not None:
+            # A person, or the end of the run, may have cancelled a job that would go on.
+            becomes = assessed.value if state is JobState.READY else state.value
             steps = (
                 (Step.PERFORMED, error),
                 (Step.FINALISED, numbers),
-                (Step.ASSESSED, assessed.value),
+                (Step.ASSESSED, becomes),
                 (Step.ENDED, ""),
             )
             workers.note_steps(session, [(claim, *each) for each in steps], harvester.now())
-        return is_ours
+        return state is not None
 
 
 @dataclass(frozen=True, slots=True)
