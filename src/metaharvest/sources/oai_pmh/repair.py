@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from html import unescape
 from itertools import islice
 from typing import BinaryIO, Generic, TypeVar
-from xml.sax.saxutils import quoteattr
 
 from lxml import etree
 
@@ -394,8 +393,14 @@ def _declared(head: bytes, root: ResponseRoot, verb: str) -> dict[str | None, st
     return {None: root.namespace} | dict(next(tree.iter(f"{{*}}{verb}"), tree).nsmap)
 
 
+_IN_QUOTES = str.maketrans(
+    {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\t": "&#9;", "\n": "&#10;", "\r": "&#13;"}
+)
+"""xml.sax.saxutils imports an HTTP client with it: 2 MB of the process that reads answers."""
+
+
 def _declaration(prefix: str | None, uri: str) -> bytes:
-    return f" xmlns{':' if prefix else ''}{prefix or ''}={quoteattr(uri)}".encode()
+    return f' xmlns{":" if prefix else ""}{prefix or ""}="{uri.translate(_IN_QUOTES)}"'.encode()
 
 
 def repaired(data: bytes, encoding: str = "utf-8") -> bytes:
