@@ -54,6 +54,25 @@ def test_a_token_is_sent_with_the_prefix_if_it_is_refused_alone_and_0_ends_the_l
         assert sent[:4] == [None, "11", "11", "21"]
 
 
+@pytest.mark.parametrize("code", ["badArgument", "badResumptionToken"])
+def test_a_repository_that_refuses_a_token_once_gets_no_prefix_with_the_others(code: str) -> None:
+    refused: list[str] = []
+
+    def strict(asked: Asked) -> bytes | None:
+        token = asked.arguments.get("resumptionToken")
+        if token and "metadataPrefix" in asked.arguments:
+            return error("badArgument", "resumptionToken is an exclusive argument, without metadataPrefix")
+        if token and not refused:
+            refused.append(token)
+            return error(code, "Invalid resumptionToken: metadataPrefix=oai_dc")
+        return None
+
+    with repository(strict) as server:
+        found = harvest(server.base_url)
+        assert (sorted(found.good), found.broken) == (sorted(ALL), None)
+        assert "oai.token" not in [each.rule for each in found.findings]
+
+
 # Pages without records, each with a token: https://github.com/infrae/pyoai/pull/8
 def test_pages_without_records_end_the_list() -> None:
     with OaiServer(30) as server:

@@ -52,6 +52,27 @@ def test_another_version_compiles_again(templates: Path, tmp_path: Path, monkeyp
     assert kept.read_bytes() != before
 
 
+@pytest.mark.parametrize("size", [0, 15, 30, 60, 200])
+def test_a_damaged_file_is_compiled_again(templates: Path, tmp_path: Path, size: int) -> None:
+    rendered(templates, tmp_path)
+    [kept] = tmp_path.glob("template-*")
+    whole = kept.read_bytes()
+    kept.write_bytes(whole[:size] + bytes(len(whole) - size))
+    assert rendered(templates, tmp_path) == "2 documents"
+    assert kept.read_bytes() == whole
+
+
+def test_another_version_of_jinja_compiles_again(
+    templates: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rendered(templates, tmp_path)
+    [kept] = tmp_path.glob("template-*")
+    before = kept.read_bytes()
+    monkeypatch.setattr("jinja2.compiler.__file__", __file__)
+    assert rendered(templates, tmp_path) == "2 documents"
+    assert kept.read_bytes() != before
+
+
 def test_a_template_that_cannot_be_kept_is_rendered(templates: Path, tmp_path: Path) -> None:
     assert rendered(templates, tmp_path / "missing") == "2 documents"
 

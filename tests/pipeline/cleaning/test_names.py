@@ -24,6 +24,7 @@ def one(text: str) -> Agent:
         ("María José de la Cruz", "de la Cruz", "María José"),
         ("Prof. Dr. h.c. mult. Hans Meier", "Meier", "Hans"),
         ("Meier, Hans, Prof. Dr.", "Meier", "Hans"),
+        ("Ruffman, Mag", "Ruffman", "Mag"),
         ("John Smith", "Smith", "John"),
         ("J. R. R. Tolkien", "Tolkien", "J. R. R."),
         ("Tolkien, J.R.R.", "Tolkien", "J.R.R."),

@@ -268,8 +268,8 @@ def _is_suffix(part: str) -> bool:
 
 
 def _is_title(part: str) -> bool:
-    """True for PhD and Prof. Dr."""
-    return _DEGREE.fullmatch(part) is not None or _TITLE.fullmatch(f"{part} ") is not None
+    """True for PhD and Prof. Dr.; Mag and Hon may be given names."""
+    return _DEGREE.fullmatch(part) is not None or _TITLE.fullmatch(part) is not None or part in ("Dr", "Prof")
 
 
 def _without_suffix(text: str) -> tuple[str, str]:

@@ -113,7 +113,9 @@ def is_organisation(name: str) -> bool:
     plain = [each.strip(".") for each in words]
     if any(each in _STRONG for each in plain) or words[-1] in _FORMS or any(map(_is_compound, plain)):
         return True
-    if any(map(_DOMAIN.fullmatch, words)) or (name.isupper() and name.partition(" ")[0] in _STATES):
+    # US EPA; EU JIN LEE is a person.
+    is_office = len(words) == 2 and name.isupper() and name.partition(" ")[0] in _STATES
+    if is_office or any(map(_DOMAIN.fullmatch, words)):
         return True
     if len(words) > 2 and not _has_initials(name) and any(each in _WEAK for each in plain):
         return True

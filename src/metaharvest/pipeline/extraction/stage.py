@@ -20,7 +20,7 @@ from metaharvest.database.batches import batches
 from metaharvest.database.models import Base
 from metaharvest.database.pipeline_models import OutputFile, OutputReference, OutputText
 from metaharvest.database.rows import insert_rows
-from metaharvest.errors import MetaharvestError
+from metaharvest.errors import StoreUnavailable
 from metaharvest.model.actions import todo
 from metaharvest.model.mappings import picked
 from metaharvest.model.outputs import Output
@@ -207,7 +207,7 @@ class _Work:
         try:
             self._stores.texts.put(digest, text)
         except OSError as error:
-            raise MetaharvestError(f"A text of the pipeline cannot be written: {error}.") from error
+            raise StoreUnavailable(f"A text of the pipeline cannot be written: {error}.") from error
         declared = (output.language if output else None) or reading.language
         found, away = self._references(reading, content if file.media_type == "application/pdf" else b"")
         with self._context.reading() as session:

@@ -142,8 +142,10 @@ class Sweeper:
         self._counted: int | None = None
         # True until the first answer, if the first request has a token of an earlier harvest.
         self._token_is_old = bool(sweep.token)
-        # Arguments that are sent with each token; the protocol has none.
+        # Arguments that are sent with each token, though the protocol has none; the warning about them, until one is
+        # answered.
         self._with_token: dict[str, str] = {}
+        self._prefix_note: Finding | None = None
         # True after a refused token, and after a request that succeeded.
         self._token_was_refused = self._has_answered = False
         # False while the source repository is known not to do so.
@@ -253,6 +255,9 @@ class Sweeper:
                 return
         elif response.is_whole and not response.errors:
             self._accept()
+            if answer.sent and self._prefix_note is not None:
+                self._notes.append(self._prefix_note)
+                self._prefix_note = None
             wrong = counts.follow(response, answer.sent, answer.number, answer.new)
         else:
             if answer.rest:
@@ -374,6 +379,8 @@ class Sweeper:
         self._count_failure(failed, window, is_smallest=halves is None)
         is_first_refusal = failed.token_refused and not self._token_was_refused
         self._token_was_refused = self._token_was_refused or failed.token_refused
+        if failed.token_refused:
+            self._with_token, self._prefix_note = {}, None
         # Tokens expire, and do so more often while records are fetched individually: that is no warning.
         is_expiry = is_first_refusal or (failed.token_refused and is_one_by_one)
         if not is_expiry:
@@ -489,7 +496,7 @@ class Sweeper:
             counts.has_ended = True
             if has_token:
                 counts.end_in_error(answer)
-        elif has_token and not self._with_token and "metadataprefix" in why.message.lower():
+        elif has_token and not self._with_token and _lacks_prefix(answer):
             self._try_prefix(why)
         elif has_token:
             raise PageFailed(why, token_refused=True)
@@ -535,7 +542,7 @@ class Sweeper:
         """
         message = f"The repository refuses a resumption token without metadataPrefix, and both were sent: {why.message}"
         remedy = "The repository should accept a resumption token alone, as the protocol demands."
-        self._tried = Finding("oai.token", message, remedy, Level.WARNING), False
+        self._prefix_note = Finding("oai.token", message, remedy, Level.WARNING)
         self._with_token = {"metadataPrefix": self._options.prefix}
 
     def _accept(self) -> None:
@@ -638,6 +645,11 @@ class Sweeper:
         finding = Finding("oai.broken-off", message, why.remedy or IN_THE_LOG)
         findings = (finding, *self._findings(), *self._records.odd.findings(is_whole=False))
         return ListIncomplete(*findings, transient=transient, has_ended=has_ended)
+
+
+def _lacks_prefix(answer: Response) -> bool:
+    """True if the error of the answer is a missing metadataPrefix."""
+    return all(each.code == "badArgument" and "metadataprefix" in each.words.lower() for each in answer.errors)
 
 
 def _refuses_token(error: FetchError | NotOaiResponse, token_was_old: bool) -> bool:
