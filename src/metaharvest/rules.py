@@ -1049,7 +1049,7 @@ RULES: dict[str, Rule] = {
         "The settings or the site keep no files, and the text of the file is not known. Or somebody deleted the file. "
         "Or it was damaged: then the stage deleted it, and the log of the program has a line about it.",
         "The administrator should check the folder of [pipeline]. The next run fetches damaged files again. "
-        f"{todo('pipeline.retry', stage='extraction')} lets it fetch the other ones.",
+        f"{todo('pipeline.retry', stage='extraction')} lets the next run fetch missing files.",
         for_contact=_OURS,
         is_ours=True,
     ),

@@ -90,7 +90,7 @@ def print_table(headings: Sequence[str | Column], rows: Sequence[Sequence[object
 
 
 def _print_into_pipe(columns: Sequence[Column], cells: Sequence[Sequence[str]], chosen: Sequence[int]) -> None:
-    """As on a terminal that is wide enough, without rich: it takes 0.4 s for the thousand sites of a run."""
+    """As on a terminal that is wide enough. A table of rich takes 0.4 s for the thousand sites of a run."""
     from rich.cells import set_cell_size
 
     fitted = fit(columns, cells, None, chosen)

@@ -139,7 +139,7 @@ class Output:
     `format` is the format of the document, `language` the ISO 639-1 code (639-3 without one) that it declares, `year`
     the year of its publication, `embargo_until` the ISO date on which an embargo ends. `likely_language` is `language`,
     unless the abstract is clearly in another one; without `language`, the one of title and abstract, `und` if it is not
-    known. None: nobody has looked at them.
+    known. None: the language was not determined.
     """
 
     format: str

@@ -95,19 +95,19 @@ class CompiledTemplates(FileSystemBytecodeCache):
         super().__init__(str(folder), f"template-%s.{sys.implementation.cache_tag}.bin")
 
     def get_source_checksum(self, source: str) -> str:
-        """Of the template's text, of this version, and of Jinja's compiler, by the date of its file."""
+        """The checksum of the template's text, this version, and the date of Jinja's compiler."""
         compiler_date = Path(compiler.__file__).stat().st_mtime_ns
         return super().get_source_checksum(f"{__version__} {compiler_date} {source}")
 
     def load_bytecode(self, bucket: Bucket) -> None:
-        """Load a kept template. A damaged file raises any exception, as it is unpickled."""
+        """Load a kept template. Unpickling a damaged file may raise any exception."""
         try:
             super().load_bytecode(bucket)
         except Exception:  # noqa: BLE001
             bucket.reset()
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        """Keep a template where Python keeps compiled modules, unless Python is not to keep them, or cannot."""
+        """Keep a template, unless Python keeps no compiled modules. An error of the folder is ignored."""
         if not sys.dont_write_bytecode:
             with suppress(OSError):
                 super().dump_bytecode(bucket)

@@ -350,7 +350,7 @@ class WorkerLoop:
             repeated(lambda: self._note_runs({each.run_id for each in held}))
 
     def _renew(self, held: Sequence[Claim]) -> set[int]:
-        """Renew the leases of these jobs; return the numbers of the jobs that are to end."""
+        """Renew the leases of these jobs; return the numbers of the jobs that are to end or are lost."""
         with self._harvester.writing() as session:
             lost = {each.job_id for each in claims.renew(session, held)}
             workers.note(session, self._process, [each.job_id for each in held], is_ending=self._ends)

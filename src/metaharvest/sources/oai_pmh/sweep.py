@@ -142,8 +142,8 @@ class Sweeper:
         self._counted: int | None = None
         # True until the first answer, if the first request has a token of an earlier harvest.
         self._token_is_old = bool(sweep.token)
-        # Arguments that are sent with each token, though the protocol has none; the warning about them, until one is
-        # answered.
+        # Arguments that are sent with each token, for servers that demand them against the protocol; the warning about
+        # them, until such a request succeeds.
         self._with_token: dict[str, str] = {}
         self._prefix_note: Finding | None = None
         # True after a refused token, and after a request that succeeded.
@@ -540,7 +540,9 @@ class Sweeper:
 
         Seen at https://github.com/geopython/pycsw/issues/317.
         """
-        message = f"The repository refuses a resumption token without metadataPrefix, and both were sent: {why.message}"
+        message = (
+            f"The repository refuses a resumption token without metadataPrefix; both were sent then. {why.message}"
+        )
         remedy = "The repository should accept a resumption token alone, as the protocol demands."
         self._prefix_note = Finding("oai.token", message, remedy, Level.WARNING)
         self._with_token = {"metadataPrefix": self._options.prefix}
