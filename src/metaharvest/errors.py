@@ -65,7 +65,8 @@ class ScheduleError(MetaharvestError):
 class RequestError(MetaharvestError):
     """A person's request lacks something, or does not fit together; nothing was done.
 
-    `fields` has a sentence about each wrong value, by the name of its field in a form, if the fault is in one value.
+    `fields` has a sentence about each wrong value, by the name of its field in a form. It is empty if no single value
+    is wrong.
     """
 
     def __init__(self, text: str, fields: Mapping[str, str] | None = None) -> None:

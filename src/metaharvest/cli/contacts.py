@@ -33,9 +33,8 @@ def forget(invocation: Invocation, address: str, yes: bool, as_json: bool) -> No
 
     with usage_errors():
         address = installation.checked_address(address)
-    if not yes:
-        question = f"Remove {address} from everything that is stored? It cannot be undone."
-        require_yes(question, f"--yes to forget {address}. It cannot be undone.")
+    question = f"Remove {address} from everything that is stored? It cannot be undone."
+    require_yes(yes, question, f"--yes to forget {address}. It cannot be undone.")
     done, stays = installation.forget_address(invocation.harvester, address, invocation.start)
     if as_json:
         print_json(

@@ -78,8 +78,13 @@ def file_errors(path: Path) -> Iterator[None]:
         raise click.FileError(str(path), error.strerror) from error
 
 
-def require_yes(question: str, to_add: str) -> None:
-    """Ask the person at the terminal; only a yes lets the command go on. `to_add`: what to add if nobody is there."""
+def require_yes(yes: bool, question: str, to_add: str) -> None:
+    """Ask the person at the terminal, unless the option `yes` says yes already; only a yes lets the command go on.
+
+    `to_add` says what to add to the command if nobody is there.
+    """
+    if yes:
+        return
     if not sys.stdin.isatty():
         raise click.UsageError(f"Nobody is here to ask: add {to_add}")
     click.confirm(question, abort=True)

@@ -63,7 +63,9 @@ def build(
     from metaharvest.publishing.naming import base_url
 
     path = output or folder / _FILE_NAME
-    request = BuildRequest(folder, base_url(base, "--base-url"), path, options, writes, keep_order)
+    request = BuildRequest(
+        folder, base_url(base, "--base-url https://www.example.org/eml/"), path, options, writes, keep_order
+    )
     try:
         with list_errors(path):
             plan = plan_build(request)

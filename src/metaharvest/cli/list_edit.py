@@ -58,7 +58,9 @@ def add(
     from metaharvest.publishing.editing import plan_addition
     from metaharvest.publishing.naming import base_url
 
-    given = Given(documents, base_url(base, "--base-url") if base else None, url, docid, networks)
+    given = Given(
+        documents, base_url(base, "--base-url https://www.example.org/eml/") if base else None, url, docid, networks
+    )
 
     def plan(stored: StoredList) -> ListPlan:
         found, problems = read_given(given, stored.list_file, invocation.harvester.settings)

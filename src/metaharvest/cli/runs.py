@@ -119,9 +119,8 @@ def remove(invocation: Invocation, run_id: int, reason: str | None, yes: bool) -
     """Delete an old run: its log, its site runs, its reports. The documents stay."""
     from metaharvest.services import runs
 
-    if not yes:
-        question = f"Delete run {run_id} with its log and its reports? It cannot be undone."
-        require_yes(question, f"--yes to delete run {run_id}. It cannot be undone.")
+    question = f"Delete run {run_id} with its log and its reports? It cannot be undone."
+    require_yes(yes, question, f"--yes to delete run {run_id}. It cannot be undone.")
     with usage_errors():
         done = runs.remove(invocation.harvester, run_id, reason or "")
     click.echo(done.sentence)

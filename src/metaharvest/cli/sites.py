@@ -295,8 +295,7 @@ def remove(invocation: Invocation, name: str, yes: bool) -> None:
     from metaharvest.services import sites
 
     sites.find(invocation.harvester, name)
-    if not yes:
-        require_yes(f"Take {name} off the schedule?", f"--yes to remove {name}.")
+    require_yes(yes, f"Take {name} off the schedule?", f"--yes to remove {name}.")
     sites.remove(invocation.harvester, name)
     click.echo(f"Removed {name} from the schedule. Its history stays: runs, log, reports, and its documents.")
     click.echo(

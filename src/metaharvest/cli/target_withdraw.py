@@ -54,9 +54,9 @@ def withdraw(
         raise click.UsageError("--undo takes a withdrawal back: it has no --reason and no --erase.")
     if not undo and not (reason or "").strip():
         raise click.UsageError("Give --reason: the site's report, `target get` and the log say why it is gone.")
-    if erase and not yes:
+    if erase:
         question = f"Erase all revisions of {clean(document)}? It cannot be undone."
-        require_yes(question, "--yes to erase it. It cannot be undone.")
+        require_yes(yes, question, "--yes to erase it. It cannot be undone.")
     request = documents.WithdrawalRequest(document, (reason or "").strip(), login(), erase, target_name)
     do = documents.take_back if undo else documents.withdraw
     done = do(invocation.harvester, request)

@@ -56,7 +56,7 @@ _SQLITE_PRAGMAS = (
 _POSTGRESQL_SETTINGS = (
     f"SET TIME ZONE 'UTC'; SET DateStyle = 'ISO'; SET lock_timeout = '{_WAIT_SECONDS}s'; SET jit = off"
 )
-"""Without `jit`, PostgreSQL compiles no statement: this takes 300 ms, and most statements a few."""
+"""`jit` is off: to compile a statement takes 300 ms, and most statements run for a few."""
 
 _MYSQL_SETTINGS = (
     "SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'"

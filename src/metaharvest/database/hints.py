@@ -25,7 +25,7 @@ def without_index(column: InstrumentedAttribute[str] | ColumnElement[Any]) -> Co
 
 
 def refresh_statistics(engine: Engine) -> None:
-    """Let PostgreSQL take statistics of the tables in which more than one row of 50 has changed.
+    """Let PostgreSQL take statistics of the tables in which more rows than 500, and one of 50, have changed.
 
     autovacuum does so once a minute, or never if it is off. It takes some milliseconds a table.
     """

@@ -55,7 +55,7 @@ class StopSignal(threading.Event):
 
 @contextmanager
 def _calling(stops: Sequence[StopSignal], call: Callable[[], object]) -> Iterator[None]:
-    """For all of these signals: each request of a night has such a context."""
+    """Call `call` in the event loop as soon as one of `stops` is set. One context serves all: each request has one."""
     loop = asyncio.get_running_loop()
 
     def call_soon() -> None:

@@ -16,7 +16,7 @@ _MORE_TRIES = 3
 """Further claims that give a job up, if the database is away at the first one: its sites get their finding later."""
 
 LONGER_AFTER_OUTAGE = 12
-"""The factor of the pauses after outages that count: a job is given up after half an hour of them, not two minutes."""
+"""The factor of the pauses after outages that count: five of them take half an hour, and 2.5 minutes without it."""
 
 GIVEN_UP = f"It was begun {MOST_ATTEMPTS} times, and did not come to its end."
 """The sentence of a job that is given up, and whose sites get a finding."""

@@ -23,7 +23,7 @@ from metaharvest.text import one_line
 _LOG = logging.getLogger(__name__)
 _AFTER_A_SURPRISE = timedelta(days=1)
 _GROWTH = 500
-"""Documents after which the tables may have grown much; then twice as many, and so on."""
+"""The number of documents after which statistics are taken; each further time waits for twice as many."""
 
 Report = Callable[["StageTotals"], None]
 """Is called after each batch of a stage."""

@@ -42,8 +42,8 @@ class BaseUrl:
         return self.text + quote(os.fsencode(relative))
 
 
-def base_url(text: str, option: str = "") -> BaseUrl:
-    """`text` as a base URL. `option` is the command's option with it, for the error. Raises PublishingError."""
+def base_url(text: str, example: str = "https://www.example.org/eml/") -> BaseUrl:
+    """`text` as a base URL. Raises PublishingError, whose sentence ends with the `example`."""
     stripped = text.strip()
     if is_file_url(stripped):
         return BaseUrl(stripped if stripped.endswith("/") else f"{stripped}/")
@@ -51,21 +51,21 @@ def base_url(text: str, option: str = "") -> BaseUrl:
         address = parse_url(stripped)
     except UnsupportedScheme as error:
         problem = f"it begins with '{one_line(str(error), 20)}:', and only http and https URLs are harvested"
-        raise _bad_base(option, stripped, problem) from None
+        raise _bad_base(example, stripped, problem) from None
     except BadUrl as error:
-        raise _bad_base(option, stripped, str(error)) from None
+        raise _bad_base(example, stripped, str(error)) from None
     if address.username is not None:
-        raise _bad_base(option, stripped, "it has a user name, and everybody can read a harvest list")
+        raise _bad_base(example, stripped, "it has a user name, and everybody can read a harvest list")
     parts = urlsplit(stripped)
     if parts.fragment or any(character.isspace() for character in stripped):
-        raise _bad_base(option, stripped, "it contains a space, or a part after #")
+        raise _bad_base(example, stripped, "it contains a space, or a part after #")
     return BaseUrl(stripped if parts.query or stripped.endswith(("/", "?")) else f"{stripped}/")
 
 
-def _bad_base(option: str, text: str, problem: str) -> PublishingError:
+def _bad_base(example: str, text: str, problem: str) -> PublishingError:
     return PublishingError(
         f"The base URL '{one_line(shown(text), 200)}' cannot be used: {problem}. "
-        f"Write where the folder is on the web, as in {option and option + ' '}https://www.example.org/eml/."
+        f"Write where the folder is on the web, as in {example}."
     )
 
 

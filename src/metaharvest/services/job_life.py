@@ -33,7 +33,7 @@ _writing = threading.BoundedSemaphore(6)
 """The threads of jobs leave connections to the journal and to the leases: a pool has 15."""
 
 _LONGEST = 1000
-"""Characters of a job's sentence: it ends with what to do."""
+"""The most characters of a job's sentence, whose end says what to do."""
 
 _LOST = "The worker lost one of its jobs, and gave the others back."
 

@@ -37,7 +37,7 @@ def rows_of_list(content: bytes) -> tuple[Row, ...]:
 def with_documents(rows: Sequence[Row], files: Sequence[tuple[str, bytes]], base_url: str) -> MadeRows:
     """The rows with these documents, each a name and its bytes; `base_url` is their folder on the web.
 
-    Raises RequestError if they are too many or too large, or for the address.
+    Raises RequestError if they are too many or too large, or if the address cannot be used.
     """
     base = base_url.strip()
     if not base or base.lower().startswith("file:"):

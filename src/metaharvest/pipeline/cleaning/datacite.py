@@ -29,7 +29,7 @@ _DATES = {
 }
 
 
-def _title(draft: Draft, element: etree._Element, source: str) -> None:
+def _main_title(draft: Draft, element: etree._Element, source: str) -> None:
     """The main title has no type."""
     if not element.get("titleType"):
         draft.title(plain(element), source, element.get(XML_LANG))
@@ -112,7 +112,7 @@ def _rights(draft: Draft, element: etree._Element, source: str) -> None:
 
 
 ROWS = (
-    Row("m:titles/m:title", _title),
+    Row("m:titles/m:title", _main_title),
     Row("m:titles/m:title", _other_title),
     Row("m:creators/m:creator", _creator),
     Row("m:contributors/m:contributor", _contributor),

@@ -414,7 +414,7 @@ def _start_of_family(words: Sequence[str]) -> int:
         while place > 1 and words[place - 1] in PARTICLES:
             place -= 1
     if place < len(words) - 1 and words[place] in ("de", "del"):
-        # Álvar Núñez Cabeza de Vaca. Without a given name, it is a family name alone.
+        # Álvar Núñez Cabeza de Vaca. If the first word is a family name in -ez, there is no given name.
         place = next((each for each in range(place - 1, 0, -1) if words[each].lower() in _SPANISH), place)
         first = words[0].lower()
         place = 0 if first in _SPANISH and first.endswith("ez") else place

@@ -142,10 +142,8 @@ class Sweeper:
         self._counted: int | None = None
         # True until the first answer, if the first request has a token of an earlier harvest.
         self._token_is_old = bool(sweep.token)
-        # Arguments that are sent with each token, for servers that demand them against the protocol; the warning about
-        # them, until such a request succeeds.
-        self._with_token: dict[str, str] = {}
-        self._prefix_note: Finding | None = None
+        # The warning that the source repository demands the prefix with each token, which is then sent.
+        self._needs_prefix: Finding | None = None
         # True after a refused token, and after a request that succeeded.
         self._token_was_refused = self._has_answered = False
         # False while the source repository is known not to do so.
@@ -255,9 +253,8 @@ class Sweeper:
                 return
         elif response.is_whole and not response.errors:
             self._accept()
-            if answer.sent and self._prefix_note is not None:
-                self._notes.append(self._prefix_note)
-                self._prefix_note = None
+            if answer.sent and self._needs_prefix and self._needs_prefix not in self._notes:
+                self._notes.append(self._needs_prefix)
             wrong = counts.follow(response, answer.sent, answer.number, answer.new)
         else:
             if answer.rest:
@@ -380,7 +377,7 @@ class Sweeper:
         is_first_refusal = failed.token_refused and not self._token_was_refused
         self._token_was_refused = self._token_was_refused or failed.token_refused
         if failed.token_refused:
-            self._with_token, self._prefix_note = {}, None
+            self._needs_prefix = None
         # Tokens expire, and do so more often while records are fetched individually: that is no warning.
         is_expiry = is_first_refusal or (failed.token_refused and is_one_by_one)
         if not is_expiry:
@@ -496,7 +493,7 @@ class Sweeper:
             counts.has_ended = True
             if has_token:
                 counts.end_in_error(answer)
-        elif has_token and not self._with_token and _lacks_prefix(answer):
+        elif has_token and not self._needs_prefix and _lacks_prefix(answer):
             self._try_prefix(why)
         elif has_token:
             raise PageFailed(why, token_refused=True)
@@ -544,8 +541,7 @@ class Sweeper:
             f"The repository refuses a resumption token without metadataPrefix; both were sent then. {why.message}"
         )
         remedy = "The repository should accept a resumption token alone, as the protocol demands."
-        self._prefix_note = Finding("oai.token", message, remedy, Level.WARNING)
-        self._with_token = {"metadataPrefix": self._options.prefix}
+        self._needs_prefix = Finding("oai.token", message, remedy, Level.WARNING)
 
     def _accept(self) -> None:
         """Note a successful request: it confirms the warning about the refused one before it."""
@@ -562,7 +558,8 @@ class Sweeper:
 
     def _arguments(self, window: Window) -> dict[str, str]:
         if token := self.sweep.token:
-            return {**self._with_token, "resumptionToken": token}
+            prefix = {"metadataPrefix": self._options.prefix} if self._needs_prefix else {}
+            return {**prefix, "resumptionToken": token}
         return self._first_arguments(window)
 
     def _first_arguments(self, window: Window) -> dict[str, str]:

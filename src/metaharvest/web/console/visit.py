@@ -42,12 +42,12 @@ class NotFound(MetaharvestError):
     """There is nothing at this address; the text says what is missing."""
 
 
-Problem = MetaharvestError | str
-"""The sentences above a form that a person can correct; the error also names the wrong fields. Empty: none."""
+FormError = MetaharvestError | str
+"""The error above a form, for the person who can correct it: an error may name the wrong fields. Empty: none."""
 
 
-def correction(error: MetaharvestError) -> Problem:
-    """The problem of a form that the person can correct. Raises the error if the database is the cause."""
+def correction(error: MetaharvestError) -> FormError:
+    """The error of a form, for the person who can correct it. Raises it if the database is the cause."""
     if isinstance(error, DatabaseError):
         raise error
     return error
@@ -153,7 +153,7 @@ class Visit:
         `given`, the form that was sent, `error`, which is empty unless it is among the values, and `wrong`: the
         sentences about the wrong fields of that error, by name.
         """
-        error: Problem = values.pop("error", "")
+        error: FormError = values.pop("error", "")
         shown = {
             "notice": self.cookies.notice(),
             "navigation": self.console.navigation(self.visitor),

@@ -22,7 +22,7 @@ from metaharvest.web.console.pages.site_form import (
     split_parts,
     value_of,
 )
-from metaharvest.web.console.visit import Problem, Visit, correction
+from metaharvest.web.console.visit import FormError, Visit, correction
 
 FILE_BYTES = 10_000_000
 MOST_SHOWN = 1000
@@ -101,12 +101,12 @@ def add_several(visit: Visit) -> Response:
     return visit.redirect("/console/sites", state="off", notice=notice)
 
 
-def _begin(visit: Visit, status: int = 200, error: Problem = "") -> Response:
+def _begin(visit: Visit, status: int = 200, error: FormError = "") -> Response:
     return visit.render("add_site.html", status, kinds=KINDS, error=error)
 
 
 def _proposal(
-    visit: Visit, source: NewSource, texts: dict[str, str], status: int = 200, error: Problem = ""
+    visit: Visit, source: NewSource, texts: dict[str, str], status: int = 200, error: FormError = ""
 ) -> Response:
     return visit.render(
         "add_proposal.html",
@@ -120,7 +120,7 @@ def _proposal(
     )
 
 
-def _registry(visit: Visit, named: NamedRepositories, status: int = 200, error: Problem = "") -> Response:
+def _registry(visit: Visit, named: NamedRepositories, status: int = 200, error: FormError = "") -> Response:
     shown = named.base_urls[:MOST_SHOWN]
     return visit.render(
         "add_registry.html",

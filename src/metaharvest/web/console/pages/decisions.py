@@ -13,7 +13,7 @@ from metaharvest.queries.decisions import DecisionFilter, DecisionRecord, decisi
 from metaharvest.services.decision_tables import decisions_csv, value_in_words
 from metaharvest.text import one_line
 from metaharvest.web.console.forms import day_of
-from metaharvest.web.console.visit import Problem, Visit, correction
+from metaharvest.web.console.visit import FormError, Visit, correction
 
 _PATH = "/console/decisions"
 _ROWS = 50
@@ -24,7 +24,7 @@ def show(visit: Visit) -> Response:
     """The decisions, the newest first."""
     chosen = {name: visit.query.get(name, "").strip() for name in _NAMES}
     found: list[DecisionRecord] = []
-    error: Problem = ""
+    error: FormError = ""
     try:
         with visit.harvester.reading() as session:
             found = list(decisions(session, _filter(visit, chosen), _ROWS + 1, visit.after))

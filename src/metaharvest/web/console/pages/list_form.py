@@ -15,7 +15,7 @@ from metaharvest.errors import ListError, RequestError
 from metaharvest.services import list_making
 from metaharvest.services.list_making import COLUMNS, CellProblem, Finding, Row
 from metaharvest.text import counted
-from metaharvest.web.console.visit import Problem, Visit
+from metaharvest.web.console.visit import FormError, Visit
 
 MOST_BYTES = list_making.MOST_BYTES + 8 * 1_048_576
 """The files of one upload, and the table beside them."""
@@ -117,7 +117,7 @@ def _page(
     rows: Sequence[Row],
     status: int = 200,
     *,
-    error: Problem = "",
+    error: FormError = "",
     said: str = "",
     problems: Iterable[CellProblem] = (),
     findings: Sequence[tuple[str, Finding]] = (),

@@ -13,7 +13,7 @@ from metaharvest.queries.runs import newest_run_id
 from metaharvest.services import tables
 from metaharvest.text import whole_number
 from metaharvest.web.console.forms import day_of
-from metaharvest.web.console.visit import Problem, Visit, correction
+from metaharvest.web.console.visit import FormError, Visit, correction
 
 _SHOWN = 100
 
@@ -43,7 +43,7 @@ def send(visit: Visit) -> Response:
 
 
 def _page(
-    visit: Visit, entries: list[LogEntry], next_page: str, error: Problem = "", *, run_id: int | None = None
+    visit: Visit, entries: list[LogEntry], next_page: str, error: FormError = "", *, run_id: int | None = None
 ) -> Response:
     given = _given(visit)
     return visit.render(

@@ -20,7 +20,7 @@ from metaharvest.services import my_site, reports, requests, sites
 from metaharvest.services.my_site import Schedule
 from metaharvest.text import whole_number
 from metaharvest.web.console.defence import path_of
-from metaharvest.web.console.visit import Problem, Visit
+from metaharvest.web.console.visit import FormError, Visit
 
 _MOST_EVERY = 99
 _SHOWN = 50
@@ -159,7 +159,7 @@ def _back(visit: Visit, notice: str) -> Response:
     return visit.redirect("/console/my", visit.site.name, notice=notice)
 
 
-def _page(visit: Visit, name: str, status: int = 200, *, by_link: bool = False, error: Problem = "") -> Response:
+def _page(visit: Visit, name: str, status: int = 200, *, by_link: bool = False, error: FormError = "") -> Response:
     harvester = visit.harvester
     site = sites.find(harvester, name)
     with harvester.reading() as session:

@@ -23,7 +23,7 @@ from metaharvest.queries.outbox import (
 from metaharvest.services import reports
 from metaharvest.text import counted, whole_number
 from metaharvest.web.console.rendering import delivery_state
-from metaharvest.web.console.visit import NotFound, Problem, Visit, correction
+from metaharvest.web.console.visit import FormError, NotFound, Visit, correction
 
 _PATH = "/console/outbox"
 _ROWS = 50
@@ -60,7 +60,7 @@ def show(visit: Visit) -> Response:
         state=state if state and state != "undelivered" else None,
         document=chosen["document"] or None,
     )
-    error: Problem = ""
+    error: FormError = ""
     with visit.harvester.reading() as session:
         try:
             found = newest_reports(session, _ROWS + 1, which, visit.after)

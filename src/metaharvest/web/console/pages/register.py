@@ -13,7 +13,7 @@ from metaharvest.services import registrations
 from metaharvest.services.registrations import HARVEST_LIST, Question, Registration
 from metaharvest.services.trials import TrialReport
 from metaharvest.text import whole_number
-from metaharvest.web.console.visit import Problem, Visit
+from metaharvest.web.console.visit import FormError, Visit
 
 _MOST_EVERY = 99
 _UNITS = {unit.value: unit for unit in Unit}
@@ -113,7 +113,7 @@ def _question(visit: Visit) -> Question:
     )
 
 
-def _form(visit: Visit, status: int = 200, *, error: Problem = "", report: TrialReport | None = None) -> Response:
+def _form(visit: Visit, status: int = 200, *, error: FormError = "", report: TrialReport | None = None) -> Response:
     url = visit.form.text("url") or visit.query.get("url", "")
     return visit.render("register.html", status, error=error, report=report, units=list(_UNITS), url=url)
 

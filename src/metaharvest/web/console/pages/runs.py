@@ -17,7 +17,7 @@ from metaharvest.reports.phrasing import GRAVITY, PHASES, phases, run_story
 from metaharvest.services import tables
 from metaharvest.text import whole_number
 from metaharvest.web.console.pages.jobs import live_values
-from metaharvest.web.console.visit import NotFound, Problem, Visit, correction
+from metaharvest.web.console.visit import FormError, NotFound, Visit, correction
 
 _RUNS_SHOWN = 50
 _SITES_SHOWN = 100
@@ -125,7 +125,7 @@ def show_changes(visit: Visit) -> Response:
     run_id = _run_id(visit)
     start = whole_number(visit.query.get("start", "")) or 0
     found, site_ids = None, list[int]()
-    error: Problem = ""
+    error: FormError = ""
     with visit.harvester.reading() as session:
         _run(session, run_id)
         first, second = _pair(visit, run_id, [each.run_id for each in run_summaries(session, 1, run_id)])

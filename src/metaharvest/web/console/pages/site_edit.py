@@ -9,7 +9,7 @@ from metaharvest.queries.sites import RegisteredSite, registered_site
 from metaharvest.services import sites
 from metaharvest.services.sites import Edited
 from metaharvest.web.console.pages.site_form import changed_texts, fields_of, texts_of, values_from
-from metaharvest.web.console.visit import Problem, Visit, correction
+from metaharvest.web.console.visit import FormError, Visit, correction
 
 
 def show(visit: Visit) -> Response:
@@ -48,7 +48,7 @@ def _preview(visit: Visit, edited: Edited, changed: dict[str, str]) -> Response:
 
 
 def _form(
-    visit: Visit, site: RegisteredSite, texts: dict[str, str], error: Problem = "", status: int = 200
+    visit: Visit, site: RegisteredSite, texts: dict[str, str], error: FormError = "", status: int = 200
 ) -> Response:
     parts: dict[str, list[object]] = {}
     for field in fields_of(site):

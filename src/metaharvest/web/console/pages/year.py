@@ -13,7 +13,7 @@ from metaharvest.queries.year import YearFigures, YearOfSite, state_of_figures, 
 from metaharvest.services.export import year_workbook
 from metaharvest.services.harvester import Harvester
 from metaharvest.web.console.forms import day_of
-from metaharvest.web.console.visit import Problem, Visit
+from metaharvest.web.console.visit import FormError, Visit
 
 _WORKBOOK = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
@@ -34,7 +34,7 @@ ORDERS: Mapping[str, Callable[[YearOfSite], Any]] = {
 
 def show(visit: Visit) -> Response:
     """The figures of the period; by default, and beside the sentence about a wrong one, from 1 January to today."""
-    error: Problem = ""
+    error: FormError = ""
     try:
         first_day, last_day = _period(visit)
     except RequestError as problem:
