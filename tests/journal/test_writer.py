@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 from metaharvest.database.engine import readers, run_lock, writers
 from metaharvest.database.models import HarvestRun, HarvestSiteSchedule
 from metaharvest.errors import DatabaseError, RunLost
-from metaharvest.journal import rights
+from metaharvest.journal import writer as rights
 from metaharvest.journal.writer import GroupLimits, Writer
 from support.databases import open_sqlite_file
 

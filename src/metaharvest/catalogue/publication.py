@@ -84,7 +84,7 @@ class PublishedDocument(NamedTuple):
     revision: StoredRevision | None
 
 
-def listed_documents(
+def published_documents(
     session: Session, selection: Selection, limit: int, after: Position | None, most_bytes: int | None = None
 ) -> Sequence[PublishedDocument]:
     """The next documents of a list, as list_entries() has them.
@@ -96,7 +96,7 @@ def listed_documents(
     return _listed(session, [(CatalogueEntry._make(row[:_WIDTH]), row[_WIDTH:]) for row in rows])
 
 
-def listed_document(session: Session, entry: CatalogueEntry) -> PublishedDocument:
+def published_document(session: Session, entry: CatalogueEntry) -> PublishedDocument:
     """This document with its current revision, without the bytes."""
     query = _with_revision(select().select_from(DOCUMENTS)).where(DOCUMENTS.c.catalogue_document_id == entry.number)
     row = session.execute(query, {"most_bytes": 0}).one()

@@ -49,7 +49,7 @@ def command(
       metaharvest decisions --since 2026-11-01 --csv
     """
     from metaharvest.queries.decisions import DecisionFilter, decisions, number_of_site
-    from metaharvest.services.decision_tables import decisions_csv
+    from metaharvest.services.tables import decisions_csv
 
     if as_json and as_csv:
         raise click.UsageError("Use one of --json and --csv.")
@@ -73,7 +73,7 @@ def command(
 
 
 def _print(found: list[DecisionRecord], limit: int | None) -> None:
-    from metaharvest.services.decision_tables import value_in_words
+    from metaharvest.services.tables import value_in_words
 
     if not found:
         click.echo("There is no such decision.")

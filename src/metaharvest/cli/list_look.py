@@ -83,10 +83,10 @@ def diff(old: Path, new: Path, as_json: bool) -> int:
 
 def _documents(path: Path) -> list[ListedDocument]:
     """The documents of a list. Raises InvalidList."""
-    from metaharvest.publishing.list_store import listed_documents
+    from metaharvest.publishing.list_store import documents_of_list
 
     with list_errors(path):
-        return list(listed_documents(path, files_allowed=True))
+        return list(documents_of_list(path, files_allowed=True))
 
 
 def _as_mapping(

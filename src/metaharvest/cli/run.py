@@ -72,11 +72,14 @@ def command(
             any_day=dry_run or force_date,
             requested=requested,
         )
-    if requested and not _is_harvest_waiting(harvester):
-        # Cron may ask each minute: it mails what a command prints.
-        if as_json:
-            print_json(None)
-        return 0
+    if requested:
+        from metaharvest.services.requests import is_harvest_waiting
+
+        if not is_harvest_waiting(harvester):
+            # Cron may ask each minute: it mails what a command prints.
+            if as_json:
+                print_json(None)
+            return 0
     if dry_run:
         return _rehearse(harvester, request, as_json, strict)
     with stop_on_signal() as stop:
@@ -103,12 +106,6 @@ def harvest_now(harvester: Harvester, *, requested: bool = False) -> None:
         _print_event(harvester, done)
     if stop.by_signal:
         raise KeyboardInterrupt
-
-
-def _is_harvest_waiting(harvester: Harvester) -> bool:
-    from metaharvest.services import requests
-
-    return requests.is_harvest_waiting(harvester)
 
 
 def _print_json(done: FinishedRun) -> None:

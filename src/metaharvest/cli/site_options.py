@@ -12,6 +12,7 @@ import click
 from metaharvest.cli.invocation import day
 from metaharvest.cli.printing import print_line
 from metaharvest.model import Deletions, FullText, Level, ListMethod, Notify, Site, Unit, ValidationLevel
+from metaharvest.model.kinds import AS_SETTINGS
 
 if TYPE_CHECKING:
     from datetime import date
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from metaharvest.services.sites import SiteValues
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-AS_SETTINGS = "as-settings"
 _NONE = "none"
 _REMOVABLE = (
     "ldap_name", "ldap_password", "ca_file", "validation", "filters", "normalize", "prefix", "set_spec", "begin",

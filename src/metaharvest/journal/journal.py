@@ -26,7 +26,6 @@ from metaharvest.journal import (
     live,
     outcomes,
     purge,
-    rights,
     runs,
     site_runs,
     spot_check_notes,
@@ -40,7 +39,7 @@ from metaharvest.journal.outcomes import OutcomeNote, Settled, settled_rows
 from metaharvest.journal.phases import Phases
 from metaharvest.journal.site_runs import Closing, Opening
 from metaharvest.journal.taken_requests import TakenRequests, TakenStops
-from metaharvest.journal.writer import GroupLimits, Writer
+from metaharvest.journal.writer import GroupLimits, Writer, by_lock
 from metaharvest.ledger.entries import LedgerEntry
 from metaharvest.ledger.rows import delete_entries, note_pending, write_ledger
 from metaharvest.model import (
@@ -105,7 +104,7 @@ class Journal:
         opened = runs.open_run(engine, settings, named, clock(), today)
         self._prepare(settings, named, clock, today, opened.run_id)
         self.left_unfinished, self.reports_not_made = opened.unfinished, opened.reports_not_made
-        self._writer = Writer(engine, rights.by_lock(engine, lock, self.run_id, clock), self._write_notes, limits)
+        self._writer = Writer(engine, by_lock(engine, lock, self.run_id, clock), self._write_notes, limits)
 
     def _prepare(self, settings: Settings, named: NamedTargets, clock: Clock, today: date, run_id: int) -> None:
         self._settings = settings

@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Protocol, Self, TypeVar
 
-from sqlalchemy import Engine
+from sqlalchemy import Engine, bindparam, update
 from sqlalchemy.orm import Session
 
 from metaharvest.database.dialects import (
@@ -27,7 +28,10 @@ from metaharvest.database.dialects import (
     reason_of,
 )
 from metaharvest.database.engine import database_errors, writers
+from metaharvest.database.locks import HeldLock
+from metaharvest.database.models import Base, HarvestRun
 from metaharvest.errors import DatabaseError, NotWritten, RunLost
+from metaharvest.model import RunStatus
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +39,13 @@ GATHER_SECONDS = 0.005
 """The time that a request waits for others that could be written in the same transaction."""
 
 _FURTHER_TRIES = 3
+
+_RUNS = Base.metadata.tables[HarvestRun.__tablename__]
+_HEARTBEAT = (
+    update(_RUNS)
+    .where(_RUNS.c.run_id == bindparam("run"), _RUNS.c.status == RunStatus.RUNNING.value)
+    .values(heartbeat_at=bindparam("now"))
+)
 
 _Value = TypeVar("_Value")
 _Answer = TypeVar("_Answer")
@@ -318,3 +329,18 @@ def _behind(error: Exception) -> BaseException:
 
 
 LOST = "This run has lost its lock, or another run has taken over; the next run goes on with what is left."
+
+
+def by_lock(engine: Engine, lock: HeldLock, run_id: int, clock: Callable[[], datetime]) -> MayWrite:
+    """The right of a run alone: it is still running, and its process still holds the run lock."""
+
+    def may_write(session: Session) -> bool:
+        if session.connection().execute(_HEARTBEAT, {"run": run_id, "now": clock()}).rowcount != 1:
+            return False
+        try:
+            with database_errors(engine):
+                return lock.still_held()
+        except DatabaseError as error:
+            raise RunLost(f"{LOST} {error}") from error
+
+    return may_write

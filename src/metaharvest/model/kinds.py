@@ -48,6 +48,10 @@ class Deletions(StrEnum):
     KEEP = "note"
 
 
+AS_SETTINGS = "as-settings"
+"""The value of a site's option that is taken from the settings."""
+
+
 class FullText(StrEnum):
     """What the pipeline does with the files of a site: it keeps them, or their text only, or looks for none."""
 

@@ -9,7 +9,7 @@ from metaharvest.errors import ListError
 from metaharvest.harvest.decide import decide
 from metaharvest.model import Finding, ListedDocument
 from metaharvest.publishing.list_file import place_of
-from metaharvest.publishing.list_store import listed_documents
+from metaharvest.publishing.list_store import documents_of_list
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class CheckedList:
 def checked_list(path: Path, *, files_allowed: bool) -> CheckedList:
     """The list in this file; `files_allowed`: it may name file: URLs. Raises PublishingError."""
     try:
-        documents = tuple(listed_documents(path, files_allowed=files_allowed))
+        documents = tuple(documents_of_list(path, files_allowed=files_allowed))
     except ListError as error:
         return CheckedList((), error.findings)
     in_order = sorted(documents, key=lambda each: (*place_of(each)[:2], each.document_id, each.revision))

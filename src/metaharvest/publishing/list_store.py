@@ -37,7 +37,7 @@ def open_list(path: Path) -> StoredList:
     return StoredList(path, content, ListFile() if content is None else read_list_file(content))
 
 
-def listed_documents(path: Path, *, files_allowed: bool) -> Iterator[ListedDocument]:
+def documents_of_list(path: Path, *, files_allowed: bool) -> Iterator[ListedDocument]:
     """The documents of the list in this file, as its harvest reads them. Raises PublishingError, ListError."""
     try:
         with open_file(path) as file:

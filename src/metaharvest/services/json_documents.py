@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy.orm import Session
 
 from metaharvest.model import Unit
+from metaharvest.model.kinds import AS_SETTINGS
 from metaharvest.model.mappings import picked
 from metaharvest.queries.json_keys import as_mapping
 from metaharvest.queries.runs import RunRecord, RunSummary, with_trends
@@ -16,9 +17,6 @@ from metaharvest.reports.phrasing import duration, frequency
 
 if TYPE_CHECKING:
     from metaharvest.sites.registrations.store import Registration
-
-AS_SETTINGS = "as-settings"
-"""The value of an option that a site takes from the settings."""
 
 
 def site_in_form(site: RegisteredSite) -> RegisteredSite:

@@ -254,7 +254,7 @@ def import_metacat(
         totals = metacat_import.totals(rows)
         numbers = {site.name: site.site_id for site in sites}
         # In a dry run new sites have no number; any number will do.
-        numbers |= {row.site: 0 for row in rows if row.values} if dry_run else metacat_import.register(session, rows)
+        numbers |= {row.site: 0 for row in rows if row.values} if dry_run else metacat_import.add_rows(session, rows)
         if not dry_run:
             known = {each.name for each in sites}
             new = [site for site in read_sites(session) if site.name not in known]

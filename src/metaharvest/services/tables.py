@@ -1,15 +1,17 @@
-"""Tables for spreadsheets, as CSV in chunks: log, documents, runs, changes between two runs, problems.
+"""Tables for spreadsheets, as CSV in chunks: log, documents, runs, changes between two runs, problems, decisions.
 
 A table is read in a session of its own, while a caller takes its chunks. A caller that stops early closes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+import json
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, fields
 
 from metaharvest.queries.changes import CHANGE_COLUMNS, Changes, changes
+from metaharvest.queries.decisions import DecisionRecord
 from metaharvest.queries.documents import DocumentFilter, DocumentRow, document_rows
 from metaharvest.queries.log import LogFilter, log_selection
 from metaharvest.queries.problems import RuleTotal
@@ -17,6 +19,7 @@ from metaharvest.queries.rule_trends import ProblemDocument
 from metaharvest.queries.runs import RunSummary, run_record, run_summaries
 from metaharvest.reports import documents_csv, selected_log_csv, table_csv
 from metaharvest.services.harvester import Harvester
+from metaharvest.text import one_line
 
 _RUN = ("run_id", "harvest_date", "status", "started_at", "ended_at", "took_seconds")
 _TOTALS = ("sites", "failed", "listed", "inserted", "updated", "unchanged", "attention", "errors")
@@ -126,3 +129,24 @@ def _changed(found: Changes) -> Iterator[list[object]]:
     for site in found.sites:
         for document in site.documents:
             yield [site.site, site.site_id, *(getattr(document, column) for column in CHANGE_COLUMNS)]
+
+
+def decisions_csv(found: Iterable[DecisionRecord]) -> Generator[str, None, None]:
+    """The decisions as a table, a line for each; `before` and `after` are JSON objects."""
+    names = [each.name for each in fields(DecisionRecord)]
+    return table_csv(names, ([_cell(getattr(each, name)) for name in names] for each in found))
+
+
+def value_in_words(value: object, longest: int = 500) -> str:
+    """A value of the audit in one line of at most `longest` characters."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        value = ", ".join(map(str, value))
+    if isinstance(value, Mapping):
+        value = json.dumps(value, ensure_ascii=False)
+    return one_line(str(value), longest) if value not in (None, "") else "none"
+
+
+def _cell(value: object) -> object:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value

@@ -18,6 +18,7 @@ from metaharvest.config.secret_references import is_reference
 from metaharvest.errors import MetaharvestError
 from metaharvest.fetch.url import without_login
 from metaharvest.model import OaiOptions, Site, SiteOptions
+from metaharvest.model.kinds import AS_SETTINGS
 from metaharvest.model.mappings import picked
 from metaharvest.sites.options import options_shown, options_text
 from metaharvest.sites.rows import HARVEST_LIST, OAI
@@ -60,7 +61,6 @@ _FLAGS = {"enabled": True, "public": True, "post": False}
 
 CSV_COLUMNS = (*_COLUMNS, *_OWN, *(f"oai_{name}" for name in _OAI))
 
-_AS_SETTINGS = "as-settings"
 """The value of package_id_mismatch in a file for a site that follows the settings."""
 
 _FORMULA = re.compile(r"'*[=+\-@\t\r＝＋－＠]")
@@ -96,7 +96,7 @@ def as_mapping(site: Site, *, with_logins: bool = False) -> dict[str, Any]:
         "last_harvest": _day(site.last_harvest),
         "ldappwd": site.ldap_password if is_reference(site.ldap_password) else None,
         **{name: _plain(getattr(site.options, name)) for name in _OWN},
-        "package_id_mismatch": site.options.package_id_mismatch or _AS_SETTINGS,
+        "package_id_mismatch": site.options.package_id_mismatch or AS_SETTINGS,
         "oai": {name: _plain(value) for name, value in options_shown(oai).items()} if oai else None,
     }
 
@@ -259,7 +259,7 @@ def stored_options(row: FileRow, before: SiteOptions) -> str | None:
         if name == "oai":
             continue
         stored.pop(name, None)
-        if value not in (None, "", [], _AS_SETTINGS):
+        if value not in (None, "", [], AS_SETTINGS):
             stored[name] = value
     if "oai" in row.options:
         oai = {**stored.pop("oai", {}), **_as_stored(row.options["oai"])} if row.options["oai"] else {}

@@ -75,7 +75,7 @@ def decide(
     return [plan.decided(row) for row in rows]
 
 
-def register(session: Session, rows: Iterable[ImportedRow]) -> dict[str, int]:
+def add_rows(session: Session, rows: Iterable[ImportedRow]) -> dict[str, int]:
     """Register the accepted sites; return their numbers by name."""
     return {row.site: add_site(session, row.values).site_id for row in rows if row.values is not None}
 

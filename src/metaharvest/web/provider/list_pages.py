@@ -59,7 +59,7 @@ def list_page(view: View, request: Request, now: datetime) -> bytes:
 
 def record_of(view: View, entry: CatalogueEntry, of: Format) -> bytes:
     """One record, as an element. Raises Refused if it cannot be given out in this format."""
-    written_records = list(_records(view, [publication.listed_document(view.session, entry)], of))
+    written_records = list(_records(view, [publication.published_document(view.session, entry)], of))
     if not written_records:
         raise Refused(ProtocolError("cannotDisseminateFormat", "The document cannot stand inside of an answer."))
     return written_records[0]
@@ -150,7 +150,7 @@ def _page(view: View, list_: Token, selection: Selection, of: Format) -> _Page:
     most_bytes = None if is_of_headers else view.public.page_bytes // most
     after = Position(moment(list_.last_at), list_.last_number) if list_.last_number else None
     while True:
-        found = publication.listed_documents(view.session, selection, most + 1, after, most_bytes)
+        found = publication.published_documents(view.session, selection, most + 1, after, most_bytes)
         listed = _cut(found[:most], view.public.page_bytes)
         if is_of_headers:
             written_records = [answers.header(each) for each in view.headers(listed)]

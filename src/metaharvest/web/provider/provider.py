@@ -83,7 +83,7 @@ class Provider:
 def _identify(view: View, now: datetime) -> bytes:
     public = view.public
     earliest = list_entries(view.session, Selection(hidden=view.hidden), 1)
-    headers = view.headers([publication.listed_document(view.session, each) for each in earliest])
+    headers = view.headers([publication.published_document(view.session, each) for each in earliest])
     return "".join(
         (
             "<Identify>",

@@ -8,9 +8,9 @@ from starlette.responses import Response
 
 from metaharvest.errors import MetaharvestError, RequestError
 from metaharvest.model import Notify, Unit
-from metaharvest.services import new_sources, sites, source_repositories
-from metaharvest.services.new_sources import KINDS, OAI, NewSource
+from metaharvest.services import sites, source_preview, source_repositories
 from metaharvest.services.sites import SiteValues
+from metaharvest.services.source_preview import KINDS, OAI, SourcePreview
 from metaharvest.services.source_repositories import NamedRepositories
 from metaharvest.text import counted
 from metaharvest.web.console.pages.site_form import (
@@ -37,7 +37,7 @@ def ask(visit: Visit) -> Response:
     """Ask the source, and propose its registration."""
     form = visit.form
     try:
-        source = new_sources.look_at(visit.harvester, form.text("url"), form.text("kind") or KINDS[0])
+        source = source_preview.look_at(visit.harvester, form.text("url"), form.text("kind") or KINDS[0])
     except MetaharvestError as error:
         return _begin(visit, 422, correction(error))
     return _proposal(visit, source, _proposed(visit, source))
@@ -46,7 +46,7 @@ def ask(visit: Visit) -> Response:
 def add(visit: Visit) -> Response:
     """Register the site."""
     form = visit.form
-    texts = {name: form.text(name) for name in _proposed(visit, NewSource("", ""))}
+    texts = {name: form.text(name) for name in _proposed(visit, SourcePreview("", ""))}
     try:
         done = sites.register(
             visit.harvester,
@@ -56,7 +56,7 @@ def add(visit: Visit) -> Response:
             allow_duplicate=form.is_set("allow_duplicate"),
         )
     except MetaharvestError as error:
-        source = NewSource(form.text("url"), form.text("kind"), formats=(), sets=())
+        source = SourcePreview(form.text("url"), form.text("kind"), formats=(), sets=())
         return _proposal(visit, source, texts, 422, correction(error))
     if len(done.sites) == 1:
         site = done.sites[0]
@@ -72,7 +72,7 @@ def read_registry(visit: Visit) -> Response:
         if files:
             named = source_repositories.usable(source_repositories.base_urls_of(files[0].content))
         else:
-            named = new_sources.friends_of(visit.harvester, visit.form.text("friends_of"))
+            named = source_preview.friends_of(visit.harvester, visit.form.text("friends_of"))
     except MetaharvestError as error:
         return _begin(visit, 422, correction(error))
     if not named.base_urls and not named.left_out:
@@ -106,7 +106,7 @@ def _begin(visit: Visit, status: int = 200, error: FormError = "") -> Response:
 
 
 def _proposal(
-    visit: Visit, source: NewSource, texts: dict[str, str], status: int = 200, error: FormError = ""
+    visit: Visit, source: SourcePreview, texts: dict[str, str], status: int = 200, error: FormError = ""
 ) -> Response:
     return visit.render(
         "add_proposal.html",
@@ -135,7 +135,7 @@ def _registry(visit: Visit, named: NamedRepositories, status: int = 200, error: 
     )
 
 
-def _proposed(visit: Visit, source: NewSource) -> dict[str, str]:
+def _proposed(visit: Visit, source: SourcePreview) -> dict[str, str]:
     """The texts of the form for a new source."""
     prefixes = [each.prefix for each in source.formats]
     return {

@@ -25,8 +25,8 @@ from metaharvest.queries.trends import harvests
 from metaharvest.reports.phrasing import frequency
 from metaharvest.services import requests as asking
 from metaharvest.services import sites
-from metaharvest.services.decision_tables import value_in_words
 from metaharvest.services.requests import HarvestScope
+from metaharvest.services.tables import value_in_words
 from metaharvest.text import whole_number
 from metaharvest.web.console.charts import chart
 from metaharvest.web.console.pages.decisions import words

@@ -13,6 +13,7 @@ from typing import TypeVar
 from metaharvest.config.field_types import check_email, check_network
 from metaharvest.errors import RequestError
 from metaharvest.model import Deletions, FullText, Level, ListMethod, Notify, Unit, ValidationLevel
+from metaharvest.model.kinds import AS_SETTINGS
 from metaharvest.model.mappings import picked
 from metaharvest.queries.sites import RegisteredSite
 from metaharvest.services.sites import SiteValues, check_group
@@ -21,7 +22,6 @@ from metaharvest.web.console.forms import Form
 _Value = TypeVar("_Value")
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
-AS_SETTINGS = "as-settings"
 YES_NO = ("yes", "no")
 
 

@@ -37,7 +37,7 @@ _NOT_OAI = "oai.not-oai"
 
 
 @dataclass(frozen=True, slots=True)
-class NewSource:
+class SourcePreview:
     """A source that was asked. `kind` is oai-pmh or harvest-list; `title` is the name that it has for people.
 
     `problems` are the reasons for which it cannot be harvested, `notes` are oddities, as sentences. `name` and
@@ -58,7 +58,7 @@ class NewSource:
     registered: tuple[str, ...] = ()
 
 
-def look_at(harvester: Harvester, url: str, kind: str = KINDS[0]) -> NewSource:
+def look_at(harvester: Harvester, url: str, kind: str = KINDS[0]) -> SourcePreview:
     """Ask the source at this URL. Raises RequestError for a URL that cannot be used."""
     if kind not in KINDS:
         raise RequestError(f"Choose one of: {', '.join(KINDS)}.")
@@ -77,7 +77,7 @@ def friends_of(harvester: Harvester, url: str) -> NamedRepositories:
         return usable(asked.friends())
 
 
-def _repository(harvester: Harvester, url: str) -> NewSource:
+def _repository(harvester: Harvester, url: str) -> SourcePreview:
     """The answer of a source repository; of the kind `harvest-list` if no repository answers there."""
     asked = SourceRepository(bounded(harvester.settings), url, OaiOptions(""))
     try:
@@ -85,13 +85,13 @@ def _repository(harvester: Harvester, url: str) -> NewSource:
             return _described(url, asked.describe())
     except (FetchError, ListError) as error:
         is_repository = any(each.rule.startswith("oai.") and each.rule != _NOT_OAI for each in error.findings)
-        return NewSource(url, OAI if is_repository else HARVEST_LIST, problems=_sentences(error.findings))
+        return SourcePreview(url, OAI if is_repository else HARVEST_LIST, problems=_sentences(error.findings))
 
 
-def _described(url: str, found: Inspection) -> NewSource:
+def _described(url: str, found: Inspection) -> SourcePreview:
     identity = found.identity
     emails = ", ".join(re.sub("(?i)mailto:", "", each) for each in identity.emails)
-    return NewSource(
+    return SourcePreview(
         url,
         OAI,
         one_line(identity.name, 200),
@@ -104,15 +104,15 @@ def _described(url: str, found: Inspection) -> NewSource:
     )
 
 
-def _list(harvester: Harvester, url: str) -> NewSource:
+def _list(harvester: Harvester, url: str) -> SourcePreview:
     report = trials.try_source(harvester, {"name": "asked", "documentlisturl": url}).report
     problems = () if report.is_readable else ("The list cannot be read.",)
     if report.is_document:
         problems = ("This is a document, not a harvest list. Give the address of the list that names it.",)
-    return NewSource(url, HARVEST_LIST, contacts=report.contacts, problems=problems, report=report)
+    return SourcePreview(url, HARVEST_LIST, contacts=report.contacts, problems=problems, report=report)
 
 
-def _proposed(harvester: Harvester, source: NewSource) -> NewSource:
+def _proposed(harvester: Harvester, source: SourcePreview) -> SourcePreview:
     """The source with a free name, and with the sites that have its address already."""
     with harvester.reading() as session:
         sites = read_sites(session)
@@ -122,7 +122,7 @@ def _proposed(harvester: Harvester, source: NewSource) -> NewSource:
     return replace(source, name=proposed_name(source, {each.name for each in sites}), registered=same)
 
 
-def proposed_name(source: NewSource, taken: set[str]) -> str:
+def proposed_name(source: SourcePreview, taken: set[str]) -> str:
     """A name that no site has: of the words of its title, or of the host. Pure."""
     words = re.sub(r"[^a-z0-9]+", "-", source.title.lower()).strip("-")[:60].strip("-")
     host = (urlsplit(source.url).hostname or "site").removeprefix("www.")
