@@ -57,7 +57,9 @@ def command(
     from metaharvest.cli.progress import shown_progress
     from metaharvest.services import runs
 
-    gc.freeze()
+    # Once a process: a process that makes many runs, as tests do, would keep what the earlier ones left.
+    if not gc.get_freeze_count():
+        gc.freeze()
     gc.enable()
     harvester = invocation.harvester
     if requested and dry_run:
