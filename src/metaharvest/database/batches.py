@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TypeVar
 
 Value = TypeVar("Value")
 
 
-def batches(values: Sequence[Value], size: int = 500) -> Iterator[Sequence[Value]]:
+def batches(values: Iterable[Value], size: int = 500) -> Iterator[Sequence[Value]]:
     """The values in order, in batches of at most `size`."""
-    return (values[start : start + size] for start in range(0, len(values), size))
+    rest = iter(values)
+    while batch := list(islice(rest, size)):
+        yield batch

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import date
 from typing import Any
@@ -169,7 +169,7 @@ def note_versions(
         session.execute(_BY_ID.values(settled), {"this": known.entry.entry_id})
 
 
-def keep_progress(session: Session, site_run: SiteRun, progress: Progress, document_ids: Sequence[str]) -> None:
+def keep_progress(session: Session, site_run: SiteRun, progress: Progress, document_ids: Iterable[str]) -> None:
     """Keep the progress after the pages that named these documents. Raises NotWritten.
 
     Their outcomes are in the same transaction, or in one before it. The documents are missing at no other site of the

@@ -7,7 +7,7 @@ if that is not in the target. The caller asks the target before, as for listed d
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from metaharvest.harvest.decide import other_site_owns
@@ -47,7 +47,7 @@ class AccountedFor:
     """The first sweep that began in this site run; the sweeps from this one until `sweep_id` broke off."""
     rechecks: bool = False
     """True if unchanged records are checked as well."""
-    before: Collection[str] = ()
+    before: Container[str] = ()
     """Document ids of the pages since the last checkpoint."""
     logged: Collection[str] = ()
     """Document ids whose outcomes an interrupted run has logged in this site run."""

@@ -15,6 +15,7 @@ from metaharvest.errors import ListIncomplete
 from metaharvest.harvest.context import SiteHarvest
 from metaharvest.harvest.documents import Tally
 from metaharvest.harvest.oai.deletions import other_owners
+from metaharvest.harvest.oai.named_ids import NamedIds
 from metaharvest.harvest.oai.plan import AccountedFor, PagePlan
 from metaharvest.harvest.tasks import in_thread
 from metaharvest.journal import oai_notes, splits
@@ -46,7 +47,7 @@ class SweepSoFar:
     """The number of its records."""
     announced: int | None = None
     """The number of records that the source repository announced."""
-    ids: set[str] = field(default_factory=set)
+    ids: NamedIds = field(default_factory=NamedIds)
     """Document ids of the pages since the last checkpoint."""
 
     def count(self, page: Page, plan: PagePlan) -> None:
@@ -55,7 +56,7 @@ class SweepSoFar:
         tally.listed, tally.unchanged = tally.listed + plan.listed, tally.unchanged + plan.unchanged
         tally.duplicates += plan.duplicate
         self.pages, self.received = self.pages + 1, self.received + len(page.records)
-        self.ids.update(record.document.document_id for record in page.records)
+        self.ids.add_page({record.document.document_id for record in page.records})
         self.progress = replace(
             self.progress,
             checkpoint=page.checkpoint,
@@ -76,12 +77,12 @@ class SweepSoFar:
         sweeps.note_deletions(session, site_run, plan.to_delete)
         sweeps.note_versions(session, plan.outdated, plan.deleted_again, today)
         if page.checkpoint is not None:
-            sweeps.keep_progress(session, site_run, self.progress, sorted(self.ids))
+            sweeps.keep_progress(session, site_run, self.progress, self.ids)
 
     def forget_before(self, page: Page) -> None:
         """Forget the ids before a checkpoint: the ledger has them."""
         if page.checkpoint is not None:
-            self.ids = set()
+            self.ids = NamedIds()
 
 
 async def keep_end_of_list(harvest: SiteHarvest, page: Page, plan: PagePlan, so_far: SweepSoFar) -> None:

@@ -1,0 +1,38 @@
+"""The document ids of a long answer in little memory."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+_BUCKETS = 4096
+
+
+class NamedIds:
+    """The document ids that an answer has named: 140,000 of them take 3 MB; a set of texts takes 20 MB.
+
+    `in` compares hashes of 64 bits: by chance, it finds one unnamed id of some 10^14 in them.
+    """
+
+    def __init__(self) -> None:
+        self._pages: list[bytes] = []
+        self._hashes: defaultdict[int, array[int]] = defaultdict(lambda: array("q"))
+
+    def add_page(self, document_ids: Iterable[str]) -> None:
+        """Add the ids of a page."""
+        ids = sorted(document_ids)
+        self._pages.append(zlib.compress(json.dumps(ids).encode(), 1))
+        for each in map(hash, ids):
+            self._hashes[each % _BUCKETS].append(each)
+
+    def __contains__(self, document_id: object) -> bool:
+        number = hash(document_id)
+        return number in self._hashes.get(number % _BUCKETS, ())
+
+    def __iter__(self) -> Iterator[str]:
+        """The ids, page by page; an id that two pages have named comes twice."""
+        for page in self._pages:
+            yield from json.loads(zlib.decompress(page))
