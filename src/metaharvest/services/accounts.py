@@ -26,7 +26,7 @@ from metaharvest.services.harvester import Harvester
 from metaharvest.sites.registry import sites_of_contact
 from metaharvest.text import one_line
 
-__all__ = ["Call", "Key", "SignedIn", "User", "new_token"]
+__all__ = ["Key", "User", "new_token"]
 
 LINK_LIFE = timedelta(hours=24)
 _MOST_LINKS = 5

@@ -31,7 +31,7 @@ from metaharvest.reports import workbook
 from metaharvest.reports.workbook import Sheet
 from metaharvest.services.harvester import Harvester
 
-__all__ = ["DatasetRequest", "Manifest"]
+__all__ = ["DatasetRequest"]
 
 _SITES = (
     "state", "groups", "source_kind", "list_url", "contacts", "every", "unit", "notify", "enabled",

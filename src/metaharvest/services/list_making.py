@@ -12,7 +12,7 @@ from metaharvest.publishing.rows import COLUMNS, CellProblem, MadeRows, Row
 from metaharvest.services import trials
 from metaharvest.validation.schemas import VERSIONS
 
-__all__ = ["COLUMNS", "CellProblem", "Finding", "MadeRows", "Row", "problems_in"]
+__all__ = ["COLUMNS", "CellProblem", "Finding", "Row", "problems_in"]
 
 MOST_ROWS = 500
 MOST_FILES = 500

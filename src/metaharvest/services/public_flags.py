@@ -6,7 +6,7 @@ from metaharvest.catalogue import withholding
 from metaharvest.catalogue.selection import Position
 from metaharvest.model import Site
 from metaharvest.services.harvester import Harvester
-from metaharvest.sites.registry import find_site, publish_site, read_sites_of
+from metaharvest.sites.registry import find_site, hide_site, read_sites_of
 from metaharvest.sites.rows import BrokenSite
 
 _AT_ONCE = 500
@@ -35,7 +35,7 @@ def keep_hidden(harvester: Harvester, name: str) -> None:
     """Make a site that the settings hide not public, before it loses its name. Raises ScheduleError."""
     with harvester.writing() as session:
         if _is_named(harvester, find_site(session, name)):
-            publish_site(session, name, False)
+            hide_site(session, name)
     align(harvester)
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from metaharvest.sources.oai_pmh.inspection import Inspection
     from metaharvest.sources.oai_pmh.protocol import MetadataFormat, Set
 
-__all__ = ["HARVEST_LIST", "OAI"]
+__all__ = ["OAI"]
 
 KINDS = ("find out", OAI, HARVEST_LIST)
 MOST_SETS = 2000

@@ -25,8 +25,6 @@ from metaharvest.targets.folder.target import FolderTarget
 from metaharvest.targets.naming import find_document, possible_ids
 from metaharvest.targets.owners import with_owners
 
-__all__ = ["HeldRevision"]
-
 _AT_ONCE = 500
 
 

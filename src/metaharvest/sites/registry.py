@@ -217,9 +217,9 @@ def switch_site(session: Session, name: str, enabled: bool) -> None:
     session.execute(_UPDATE.values(enabled=enabled), {"site_id": find_site(session, name).site_id})
 
 
-def publish_site(session: Session, name: str, public: bool) -> None:
-    """Let the documents of a site, broken or not, be published, or not."""
-    session.execute(_UPDATE.values(public=public), {"site_id": find_site(session, name).site_id})
+def hide_site(session: Session, name: str) -> None:
+    """Publish the documents of a site, broken or not, no longer."""
+    session.execute(_UPDATE.values(public=False), {"site_id": find_site(session, name).site_id})
 
 
 def remove_site(session: Session, name: str) -> None:

@@ -250,14 +250,12 @@ def state_from(checkpoint: Checkpoint | None, asked: tuple[object, ...]) -> Stat
         given = {name: value for name, value in _upgraded(checkpoint).items() if name in _STATE}
         sweep, holes = given.pop("sweep", None), given.pop("holes", ())
         state = State(**{**given, "asked": asked}, holes=_windows_from(holes))
-        return replace(state, sweep=_sweep_from(sweep)) if sweep else state
+        if not sweep:
+            return state
+        windows = {name: _windows_from(sweep[name]) for name in ("todo", "holes")}
+        return replace(state, sweep=Sweep(**{**sweep, **windows}))
     except (TypeError, KeyError):
         return State(asked)
-
-
-def _sweep_from(given: Mapping[str, Any]) -> Sweep:
-    """Raises TypeError or KeyError if it is no sweep."""
-    return Sweep(**{**given, "todo": _windows_from(given["todo"]), "holes": _windows_from(given["holes"])})
 
 
 def _windows_from(given: Sequence[Mapping[str, Any]]) -> tuple[Window, ...]:

@@ -29,7 +29,7 @@ from metaharvest.model import (
 )
 from metaharvest.sources.base import Page, PagedListing, TimeBudget
 from metaharvest.sources.oai_pmh.datestamps import from_watermark, moment
-from metaharvest.sources.oai_pmh.describe import ALL_PAGES, CLOCK_RIGHT, Description, changes, described, missing
+from metaharvest.sources.oai_pmh.describe import ALL_PAGES, CLOCK_RIGHT, changes, described, missing
 from metaharvest.sources.oai_pmh.probes import Probed, Probes, is_due
 from metaharvest.sources.oai_pmh.progress import (
     State,
@@ -75,7 +75,9 @@ class OaiSource:
         identity = description.identity
 
         def compared() -> tuple[dict[str, object], tuple[Finding, ...]]:
-            _require_offered(description, options)
+            set_specs = (options.set_spec,) if options.set_spec else ()
+            if lacking := tuple(missing(description, options.prefix, set_specs)):
+                raise ListError(*lacking)
             remembered = description.remembered(state.identity)
             return remembered, tuple(changes(state.identity, remembered))
 
@@ -168,12 +170,6 @@ def _ahead(state: State, identity: Identity) -> Iterator[Finding]:
             )
             yield Finding("oai.clock", message, CLOCK_RIGHT, Level.WARNING)
             return
-
-
-def _require_offered(description: Description, options: OaiOptions) -> None:
-    """Raises ListError if the source repository does not have the format, or the set; FetchError if its sets fail."""
-    if lacking := tuple(missing(description, options.prefix, (options.set_spec,) if options.set_spec else ())):
-        raise ListError(*lacking)
 
 
 async def _first(pages: AsyncIterator[Page]) -> Page:

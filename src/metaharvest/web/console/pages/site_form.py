@@ -177,11 +177,6 @@ def number_from(least: int, most: int) -> Callable[[str], int]:
     return number
 
 
-def _number_or_none(least: int, most: int) -> Callable[[str], int | None]:
-    number = number_from(least, most)
-    return lambda text: number(text) if text else None
-
-
 def _yes(text: str) -> bool:
     if text not in YES_NO:
         raise RequestError("choose yes or no")
@@ -210,7 +205,7 @@ _PARSERS: Mapping[str, Callable[[str], object]] = {
     "public": _yes,
     "post": _yes,
     "max_loss": number_from(0, 100),
-    "full_every": _number_or_none(1, 9999),
+    "full_every": lambda text: number_from(1, 9999)(text) if text else None,
     "validation": lambda text: ValidationLevel(text) if text else None,
     "deletions": lambda text: Deletions(text) if text else Deletions.DELETE,
     "full_text": lambda text: None if text in ("", AS_SETTINGS) else FullText(text),
