@@ -88,7 +88,9 @@ def _ready(dialect: Dialect, table: Table, rows: Sequence[Columns], same: Column
         if name in same:
             values[name] = repeat(convert(same[name]) if convert else same[name], len(rows))
         elif convert and not _are_as_stored(table.c[name], values[name]):
-            values[name] = map(convert, values[name])
+            # Most columns to convert have few different values, such as the day.
+            converted = {value: convert(value) for value in set(values[name])}
+            values[name] = map(converted.__getitem__, values[name])
     ready: list[Any] = list(zip(*(values[name] for name in conversions), strict=True))
     if not dialect.positional:
         ready = [dict(zip(conversions, row, strict=True)) for row in ready]

@@ -26,6 +26,9 @@ _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
 
 _CHECKPOINTS = Base.metadata.tables[SiteCheckpoint.__tablename__]
 
+_OF_SITE = update(_CHECKPOINTS).where(_CHECKPOINTS.c.site_schedule_id == bindparam("site"))
+"""Updates the columns that are given as parameters."""
+
 _NAMED = (
     update(_LEDGER)
     .where(
@@ -210,7 +213,6 @@ def note_full_wanted(session: Session, site_id: int) -> None:
 
 def keep_columns(session: Session, site_id: int, values: Mapping[str, Any]) -> None:
     """Write these columns of the site's row, which may not exist yet."""
-    here = _CHECKPOINTS.c.site_schedule_id == site_id
     connection = session.connection()
-    if not connection.execute(update(_CHECKPOINTS).where(here).values(**values)).rowcount:
+    if not connection.execute(_OF_SITE, {"site": site_id, **values}).rowcount:
         connection.execute(insert(_CHECKPOINTS).values(site_schedule_id=site_id, **values))
