@@ -91,13 +91,18 @@ _HIDING_ENDS = {
 }
 """The first match ends it; if that is no end, the end is missing, and nothing is hidden."""
 
-_SHORT_ONES = rb"(?P<run>(?:<!--[^<-]{0,200}+-->|<\?[^<?]{0,200}+\?>){1,300}+)"
-"""Short comments and instructions in a row, which are skipped together: a record may have millions."""
+_SHORT_ONE = r"!--[^<-]{0,200}+-->|\?[^<?]{0,200}+\?>"
+_SHORT_ONES = rf"(?P<run>(?:{_SHORT_ONE})(?:<(?:{_SHORT_ONE})){{0,299}}+)"
+"""Short comments and instructions in a row, without the first <. They are skipped together: a record may have millions.
+"""
 
 
 def _seen(pattern: str) -> re.Pattern[bytes]:
-    """A pattern as in _compiled, and whatever may hide it."""
-    return _compiled(rf"{_SHORT_ONES.decode()}|{_HIDING.decode()}|(?P<seen>{pattern})")
+    """A pattern as in _compiled, which begins with <, and whatever may hide it.
+
+    Python's re looks for the one < that all of them begin with in a tenth of the time of several alternatives.
+    """
+    return _compiled(rf"<(?:{_SHORT_ONES}|!--|!\[CDATA\[|\?|(?P<seen>{pattern.removeprefix('<')}))")
 
 
 _NOT_BLANK = re.compile(rb"\S")
