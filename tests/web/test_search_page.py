@@ -105,6 +105,10 @@ def test_a_mistake_in_a_query_is_a_sentence(published: str) -> None:
     assert "is not a year" in page(f"{published}/search?year=x", 400).text_content()
     assert "another search" in page(f"{published}/search?q=beech&cursor=nonsense", 400).text_content()
     assert "0 outputs" in page(f"{published}/search?q=nowhere&unknown=1").text_content()
+    assert "Check their spelling" in page(f"{published}/search?q=nowhere").text_content()
+    assert titles(page(f"{published}/search?q=title:%20autumn")) == ["Beech leaves in autumn"]
+    assert "There are no wildcards in be*ch" in page(f"{published}/search?q=be*ch", 400).text_content()
+    assert "There are no wildcards in be*ch" in problem(f"{published}/api/v1/search?q=be*ch", 400)
 
 
 def test_pages_follow_one_another(harvester: Harvester) -> None:

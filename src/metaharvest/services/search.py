@@ -58,6 +58,12 @@ class Question:
     cursor: str | None = None
 
 
+NOTHING_FOUND = (
+    "Nothing was found. All words have to be found, each in the same form. Check their spelling, leave some out, or "
+    "write OR in capital letters between words of which one is enough."
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The answer: the number of all outputs that were found, a page of them, and the values of the facets."""

@@ -140,6 +140,8 @@ def numbers(found: Found) -> list[int]:
         ("doi:10.5063/F1ABC", {1}),
         ("10.5063/f1abc", {1}),
         ("https://doi.org/10.5063/F1ABC", {1}),
+        ("https://dx.doi.org/10.5063/F1ABC", {1}),
+        ("title: beech", {1}),
         ("author:(rivera OR müller) -title:oak", {1}),
         ("author:王小明", {4}),
         ("id:doc.5", {5}),

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from metaharvest.errors import QueryError
+from metaharvest.pipeline.cleaning.identifiers import identified
 from metaharvest.pipeline.search.terms import searched
 from metaharvest.text import one_line
 
@@ -21,16 +22,18 @@ _MOST_WORDS = 60
 _DEEPEST = 20
 
 FIELDS: Mapping[str, str] = {
-    "title": "title", "author": "author", "creator": "author", "abstract": "abstract", "subject": "subject",
-    "keyword": "subject", "fulltext": "text", "text": "text", "site": "site_words", "type": "type_words",
-    "language": "language_words", "licence": "licence_words", "license": "licence_words", "doi": "identifier",
-    "id": "identifier",
+    "title": "title", "author": "author", "creator": "author", "orcid": "author", "abstract": "abstract",
+    "subject": "subject", "keyword": "subject", "fulltext": "text", "text": "text", "site": "site_words",
+    "type": "type_words", "language": "language_words", "licence": "licence_words", "license": "licence_words",
+    "doi": "identifier", "id": "identifier",
 }  # fmt: skip
 """The fields of the query language, with the fields of the index."""
 
 _YEARS = ("year", "date")
 _SHOWN_FIELDS = "title, author, abstract, subject, fulltext, site, type, language, licence, doi, id, year"
-_SCHEMES = ("http", "https", "urn", "oai", "hdl", "handle", "info", "arxiv", "pmid", "pmcid", "isbn", "issn", "orcid")
+_SCHEMES = (
+    "http", "https", "ftp", "mailto", "urn", "oai", "hdl", "handle", "info", "arxiv", "pmid", "pmcid", "isbn", "issn",
+)  # fmt: skip
 """Words of this kind begin an identifier, which a person pastes; they are no fields."""
 
 _DOI = r'(?:https?://(?:dx\.)?doi\.org/|doi:)?10\.\d{4,9}/(?:\([^\s()]*\)|[^\s()"“”„])++'
@@ -41,7 +44,23 @@ _TOKEN = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _FIELD = re.compile(r"([A-Za-z_]+):(.*)", re.DOTALL)
-_WILDCARD = re.compile(r"\w\w\*")
+_COLON = re.compile(r"\s+:\s*(?=\S)")
+_WRONG_COLON = re.compile(r"([A-Za-z_]+)(?:=|[<>]=?)(.+)", re.DOTALL)
+_WILDCARD = re.compile(r"\w\w\*$|[^\W\d_]{2}\*\w|\*[^\W\d_]{2}|^[^\W\d_/]+\?[^\W\d_/]+$")
+_WEIGHT = re.compile(r"\w{3}[\^~][\d.]{0,9}$|[^\W\d_]{3}~\w{0,9}$")
+"""The marks of other search engines for the weight of a word, and for similar words. `km^2` is a unit."""
+
+_PHRASE_WEIGHT = re.compile(r"[~^]\d")
+_ANY = ("OR", "|", "||")
+_YEARS_AHEAD = re.compile(r"\s*(\d{4})\s*(?:\.\.|–|-|to\b)\s*(\d{4})(?!\w)", re.ASCII | re.IGNORECASE)
+_YEAR_AHEAD = re.compile(r"\s*\d{4}(?!\w)|\s*\.\.\d{4}|\s*\(|\s*$", re.ASCII)
+_BARE_YEARS = re.compile(r"\d{4}\.\.(?:\d{4})?|\.\.\d{4}", re.ASCII)
+_NOT_INDEXED = re.compile(r"mailto:|(?:https?://)?(?:www\.)?orcid\.org/(?=\d{4}-)", re.ASCII | re.IGNORECASE)
+_IN_ADDRESS = re.compile(
+    r"(?:https?|info|hdl|handle|arxiv|pmid|pmcid|isbn|issn|urn):|(?:dx|www)\.doi\.org/|\d[\d-]{7,15}[\dXx]$",
+    re.IGNORECASE,
+)
+"""What an identifier begins with that documents may have in another form."""
 _QUOTES = '"“”„'
 _YEAR = re.compile(r"(?:(\d{4})|(\d{4})?(?:\.\.|–|-)(\d{4})?)", re.ASCII)
 
@@ -134,19 +153,21 @@ class _Reader:
     def query(self) -> Query:
         found = self._any_of()
         if self._at < len(self._text):
-            _refuse(f"A bracket is closed at character {self._at + 1} that was never opened")
+            _refuse(f"A bracket is closed at character {self._at + 1} that was never opened: leave it out, or open one")
         if found == EVERYTHING and self._text.strip() not in ("", "*"):
-            _refuse("It has no word to search for")
+            _refuse("It has no word to search for: write at least one word, name or number")
+        if years := next((each.text for each in words_of(found) if _BARE_YEARS.fullmatch(each.text)), None):
+            _refuse(f"The years have no field: write year:{years}")
         return found
 
     def _any_of(self) -> Query:
         parts = [self._all()]
         while self._takes_or():
             if parts[-1] == EVERYTHING:
-                _refuse("Nothing stands before OR")
+                _refuse("Nothing stands before OR: write a word on each side of it")
             parts.append(self._all())
             if parts[-1] == EVERYTHING:
-                _refuse("Nothing stands after OR")
+                _refuse("Nothing stands after OR: write a word on each side of it")
         return parts[0] if len(parts) == 1 else AnyOf(tuple(parts))
 
     def _all(self) -> Query:
@@ -159,7 +180,7 @@ class _Reader:
     def _part(self) -> Query | None:
         """The next part; EVERYTHING for characters without a meaning; None at the end, at OR and at a bracket."""
         token = self._peek()
-        if token is None or token[0] == ")" or token[0] == "OR":
+        if token is None or token[0] == ")" or token[0] in _ANY:
             return None
         self._at = token.end()
         if token["minus"] or token[0] == "NOT":
@@ -180,7 +201,7 @@ class _Reader:
 
     def _takes_or(self) -> bool:
         token = self._peek()
-        if token is None or token[0] != "OR":
+        if token is None or token[0] not in _ANY:
             return False
         self._at = token.end()
         return True
@@ -190,7 +211,7 @@ class _Reader:
         part = self._part()
         self._depth -= 1
         if part is None:
-            _refuse(f"Nothing stands after {sign}")
+            _refuse(f"Nothing stands after {sign}: write the word that outputs must not have")
         return EVERYTHING if part == EVERYTHING else Without(part)
 
     def _in_brackets(self, start: int) -> Query:
@@ -198,7 +219,7 @@ class _Reader:
         found = self._any_of()
         self._depth -= 1
         if self._at >= len(self._text):
-            _refuse(f"The bracket that opens at character {start + 1} is not closed")
+            _refuse(f"The bracket that opens at character {start + 1} is not closed: close it, or leave it out")
         self._at += 1
         return found
 
@@ -211,30 +232,26 @@ class _Reader:
         """The text up to the closing quotation mark."""
         end = next((at for at in range(self._at, len(self._text)) if self._text[at] in _QUOTES), None)
         if end is None:
-            _refuse(f"The quotation mark at character {start + 1} has no second one")
+            _refuse(f"The quotation mark at character {start + 1} has no second one: write it, or leave this one out")
         phrase, self._at = self._text[self._at : end], end + 1
+        if _PHRASE_WEIGHT.match(self._text, self._at):
+            _refuse(f"A phrase has no {self._text[self._at]} behind it: end it with its quotation mark")
         return phrase
 
     def _word(self, word: str) -> Query:
         """A word, or a field with its value."""
-        if word.count("*") == 1 and _WILDCARD.fullmatch(word[-3:]):
-            _refuse(
-                f"There are no wildcards in {one_line(word, 60)}: write the whole word, or several with OR between them"
-            )
+        _refuse_foreign_marks(word)
+        if word.lower() in (*FIELDS, *_YEARS) and (colon := _COLON.match(self._text, self._at)):
+            self._at, word = colon.end(), f"{word}:"
         found = _FIELD.fullmatch(word)
         if found is None or found[1].lower() in _SCHEMES:
             return self._words(word, None)
-        name, value, start = found[1].lower(), found[2], self._at
+        name, value = found[1].lower(), found[2]
+        if name in _YEARS and (years := _YEARS_AHEAD.match(self._text, self._at - len(value))):
+            self._at = years.end()
+            return read_years("..".join(years.groups()))
         if not value:
-            following = self._text[start : start + 1]
-            if following == "(" and (name in FIELDS or name in _YEARS):
-                self._at = start + 1
-                return _in_field(self._in_brackets(start), name)
-            if not following or following not in _QUOTES:
-                # The colon of a title that a person pasted.
-                return self._words(word, None)
-            self._at = start + 1
-            value = self._phrase(start)
+            return self._value_after(name, word)
         if name in _YEARS:
             return read_years(value)
         if name not in FIELDS:
@@ -242,17 +259,66 @@ class _Reader:
                 f"There is no field {one_line(name, 40)}. The fields are {_SHOWN_FIELDS}. If you search for the words "
                 f'with the colon, put them in quotation marks: "{one_line(word, 60)}"'
             )
-        return self._words(value, FIELDS[name], f"{found[1]}:{value}")
+        if value.startswith("-"):
+            _refuse(f"The minus stands before the field: write -{name}:{one_line(value[1:], 60)}")
+        return self._words(value, FIELDS[name], word)
+
+    def _value_after(self, name: str, word: str) -> Query:
+        """What stands behind the colon of a field: brackets, a phrase, or a word, also after blanks."""
+        if name not in FIELDS and not (name in _YEARS and _YEAR_AHEAD.match(self._text, self._at)):
+            # The colon of a title that a person pasted.
+            return self._words(word, None)
+        token = self._peek()
+        if token is None or token[0] == ")" or token[0] in (*_ANY, "AND", "NOT"):
+            _refuse(f"The field {name} has no value: write it after the colon, as in title:beech")
+        self._at = token.end()
+        if token[0] == "(":
+            return _in_field(self._in_brackets(token.start()), name)
+        value = self._phrase(token.start()) if token["phrase"] else token[0]
+        if name in _YEARS:
+            return read_years(value)
+        if not token["phrase"]:
+            _refuse_foreign_marks(value)
+        return self._words(value, FIELDS[name], f"{word}{value}")
 
     def _words(self, text: str, field: str | None, shown: str = "") -> Query:
         """The words of a text, which stand one after another."""
+        text = _NOT_INDEXED.sub("", text)
         phrases = searched(text)
         self._number += sum(map(len, phrases))
         if self._number > _MOST_WORDS:
             raise QueryError(f"The query has more than {_MOST_WORDS} words: leave some out.")
         if not phrases and field is not None:
             _refuse(f"{one_line(shown, 60)} has no letter and no digit to search for")
-        return _together([Words(tuple(phrase), text, field) for phrase in phrases])
+        found = _together([Words(tuple(phrase), text, field) for phrase in phrases])
+        plain = _plain_identifier(text) if field in (None, "identifier") else None
+        if plain is None:
+            return found
+        # A text may have the identifier as it was written, the metadata have its plain form.
+        return AnyOf((found, *(Words(tuple(phrase), plain, "identifier") for phrase in searched(plain))))
+
+
+def _refuse_foreign_marks(word: str) -> None:
+    """Raises QueryError for the marks of other search engines, which would find nothing here."""
+    shown = one_line(word, 60)
+    if _WILDCARD.search(word):
+        _refuse(f"There are no wildcards in {shown}: write the whole word, or several with OR between them")
+    if _WEIGHT.search(word):
+        _refuse(f"There are no weights and no similar words in {shown}: write the word without ^ and ~")
+    if word.startswith("!") and word[1:2].isalpha():
+        _refuse(f'Write NOT {shown[1:]} to leave outputs out. If you search for {shown}, write "{shown}"')
+    if (found := _WRONG_COLON.fullmatch(word)) and found[1].lower() in (*FIELDS, *_YEARS):
+        shape = "year:2019, year:2010.. or year:..2020" if found[1].lower() in _YEARS else f"{found[1]}:{found[2]}"
+        _refuse(f"A field has a colon: write {one_line(shape, 80)}")
+
+
+def _plain_identifier(text: str) -> str | None:
+    """An identifier in the form that the index has; None if the text is none, or has this form."""
+    if _IN_ADDRESS.match(text) is None:
+        return None
+    scheme, plain = identified(text)
+    known = (text.lower(), text.lower().removeprefix("https://doi.org/"))
+    return None if scheme in ("other", "url", "urn") or plain.lower() in known else plain
 
 
 def _together(parts: Sequence[Query]) -> Query:
