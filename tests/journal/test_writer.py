@@ -17,8 +17,7 @@ from sqlalchemy.orm import Session
 from metaharvest.database.engine import readers, run_lock, writers
 from metaharvest.database.models import HarvestRun, HarvestSiteSchedule
 from metaharvest.errors import DatabaseError, RunLost
-from metaharvest.journal import writer as rights
-from metaharvest.journal.writer import GroupLimits, Writer
+from metaharvest.journal.writer import GroupLimits, Writer, by_lock
 from support.databases import open_sqlite_file
 
 NOW = datetime(2026, 11, 20, 2, 30, tzinfo=UTC)
@@ -69,7 +68,7 @@ def writer_on(engine: Engine, limits: GroupLimits = FOR_EVER) -> Iterator[Writer
         add(session, [note.name for note in notes])
 
     with run_lock(engine) as lock:
-        made = Writer(engine, rights.by_lock(engine, lock, run_id, lambda: NOW), write_notes, limits)
+        made = Writer(engine, by_lock(engine, lock, run_id, lambda: NOW), write_notes, limits)
         try:
             yield made
         finally:

@@ -25,12 +25,12 @@ _FLAGS = select(SITES.c.site_schedule_id, _IS_PUBLIC).where(
     SITES.c.site_schedule_id.in_(bindparam("sites", expanding=True))
 )
 
-_HIDDEN = (
+_HIDDEN_SITES = (
     select(DOCUMENTS.c.site_schedule_id)
     .where(DOCUMENTS.c.site_schedule_id.in_(bindparam("sites", expanding=True)), _IS_WITHHELD)
     .distinct()
 )
-_THESE = select(WITHHELD.c.catalogue_document_id).where(
+_WITHHELD_AMONG = select(WITHHELD.c.catalogue_document_id).where(
     WITHHELD.c.catalogue_document_id.in_(bindparam("documents", expanding=True))
 )
 
@@ -80,7 +80,7 @@ def settle(session: Session, sites: Mapping[int, int], first_new: int | None = N
     """
     private = _private(session, set(sites.values()))
     known = [number for number in sites if first_new is None or number < first_new]
-    withheld = set(session.scalars(_THESE, {"documents": known}) if known else ())
+    withheld = set(session.scalars(_WITHHELD_AMONG, {"documents": known}) if known else ())
     if back := [number for number in withheld if sites[number] not in private]:
         _remove(session, back)
     gone = [number for number, site in sites.items() if site in private and number not in withheld]
@@ -92,7 +92,7 @@ def _private(session: Session, sites: Collection[int]) -> Collection[int]:
     """The sites among these that are not public; for a removed site, its documents decide."""
     rows = session.connection().execute(_FLAGS, {"sites": list(sites)}).all()
     removed = set(sites) - {row[0] for row in rows}
-    hidden = session.scalars(_HIDDEN, {"sites": list(removed)}) if removed else ()
+    hidden = session.scalars(_HIDDEN_SITES, {"sites": list(removed)}) if removed else ()
     return {*(row[0] for row in rows if not row[1]), *hidden}
 
 

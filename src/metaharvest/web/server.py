@@ -100,9 +100,8 @@ def serve(
             notes = [*notes, f"url of [web] is not set: harvesters read {public.base_url} as the base URL."]
         server = uvicorn.Server(config)
         # What is there now stays until the end: the garbage collector then leaves it alone, and pages take 6% less.
-        if not gc.get_freeze_count():
-            gc.collect()
-            gc.freeze()
+        gc.collect()
+        gc.freeze()
         with _ended_by_signals(server):
             report(_served(harvester, url, public.base_url, notes, with_console))
             server.run(sockets=[listening])

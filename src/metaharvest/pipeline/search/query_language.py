@@ -30,6 +30,7 @@ FIELDS: Mapping[str, str] = {
 """The fields of the query language, with the fields of the index."""
 
 _YEARS = ("year", "date")
+_NAMES = (*FIELDS, *_YEARS)
 _SHOWN_FIELDS = "title, author, abstract, subject, fulltext, site, type, language, licence, doi, id, year"
 _SCHEMES = (
     "http", "https", "ftp", "mailto", "urn", "oai", "hdl", "handle", "info", "arxiv", "pmid", "pmcid", "isbn", "issn",
@@ -45,6 +46,8 @@ _TOKEN = re.compile(
 )
 _FIELD = re.compile(r"([A-Za-z_]+):(.*)", re.DOTALL)
 _COLON = re.compile(r"\s+:\s*(?=\S)")
+"""A colon after blanks."""
+
 _WRONG_COLON = re.compile(r"([A-Za-z_]+)(?:=|[<>]=?)(.+)", re.DOTALL)
 _WILDCARD = re.compile(r"\w\w\*$|[^\W\d_]{2}\*\w|\*[^\W\d_]{2}|^[^\W\d_/]+\?[^\W\d_/]+$")
 _WEIGHT = re.compile(r"\w{3}[\^~][\d.]{0,9}$|[^\W\d_]{3}~\w{0,9}$")
@@ -60,7 +63,7 @@ _IN_ADDRESS = re.compile(
     r"(?:https?|info|hdl|handle|arxiv|pmid|pmcid|isbn|issn|urn):|(?:dx|www)\.doi\.org/|\d[\d-]{7,15}[\dXx]$",
     re.IGNORECASE,
 )
-"""What an identifier begins with that documents may have in another form."""
+"""The beginning of an identifier that documents may have in another form."""
 _QUOTES = '"“”„'
 _YEAR = re.compile(r"(?:(\d{4})|(\d{4})?(?:\.\.|–|-)(\d{4})?)", re.ASCII)
 
@@ -241,7 +244,7 @@ class _Reader:
     def _word(self, word: str) -> Query:
         """A word, or a field with its value."""
         _refuse_foreign_marks(word)
-        if word.lower() in (*FIELDS, *_YEARS) and (colon := _COLON.match(self._text, self._at)):
+        if word.lower() in _NAMES and (colon := _COLON.match(self._text, self._at)):
             self._at, word = colon.end(), f"{word}:"
         found = _FIELD.fullmatch(word)
         if found is None or found[1].lower() in _SCHEMES:
@@ -260,11 +263,11 @@ class _Reader:
                 f'with the colon, put them in quotation marks: "{one_line(word, 60)}"'
             )
         if value.startswith("-"):
-            _refuse(f"The minus stands before the field: write -{name}:{one_line(value[1:], 60)}")
+            _refuse(f"The minus belongs before the field: write -{name}:{one_line(value[1:], 60)}")
         return self._words(value, FIELDS[name], word)
 
     def _value_after(self, name: str, word: str) -> Query:
-        """What stands behind the colon of a field: brackets, a phrase, or a word, also after blanks."""
+        """The value of a field: brackets, a phrase, or a word. Blanks may stand before it."""
         if name not in FIELDS and not (name in _YEARS and _YEAR_AHEAD.match(self._text, self._at)):
             # The colon of a title that a person pasted.
             return self._words(word, None)
@@ -294,7 +297,7 @@ class _Reader:
         plain = _plain_identifier(text) if field in (None, "identifier") else None
         if plain is None:
             return found
-        # A text may have the identifier as it was written, the metadata have its plain form.
+        # A full text may have the identifier as the person wrote it. The metadata have its plain form.
         return AnyOf((found, *(Words(tuple(phrase), plain, "identifier") for phrase in searched(plain))))
 
 
@@ -307,7 +310,7 @@ def _refuse_foreign_marks(word: str) -> None:
         _refuse(f"There are no weights and no similar words in {shown}: write the word without ^ and ~")
     if word.startswith("!") and word[1:2].isalpha():
         _refuse(f'Write NOT {shown[1:]} to leave outputs out. If you search for {shown}, write "{shown}"')
-    if (found := _WRONG_COLON.fullmatch(word)) and found[1].lower() in (*FIELDS, *_YEARS):
+    if (found := _WRONG_COLON.fullmatch(word)) and found[1].lower() in _NAMES:
         shape = "year:2019, year:2010.. or year:..2020" if found[1].lower() in _YEARS else f"{found[1]}:{found[2]}"
         _refuse(f"A field has a colon: write {one_line(shape, 80)}")
 

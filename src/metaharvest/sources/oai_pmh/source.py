@@ -192,10 +192,9 @@ async def _with_first(
     async with aclosing(pages):
         if begin is not None:
             begin()
-        page: Page | None = first
-        while page is not None:
+        yield first
+        async for page in pages:
             yield page
-            page = await anext(pages, None)
 
 
 def _gone(identifier: str, *, is_there: bool) -> Finding:

@@ -266,8 +266,9 @@ class Sweeper:
         if counts.has_ended and wrong is None:
             wrong = self._end_window(counts)
         if wrong:
-            incomplete = self._incomplete(wrong, len(answer.rest))
-            yield self._page(answer.rest, counts, self.checkpoint())
+            page = self._page(answer.rest, counts, self.checkpoint())
+            incomplete = self._incomplete(wrong)
+            yield page
             raise incomplete
         if not response.errors:
             lacks_token = bool(answer.sent) and response.token is None
@@ -630,13 +631,11 @@ class Sweeper:
             return _too_many_records(self._most_records, self._http.max_list_records)
         return _too_many_bytes(self._bytes) if self._bytes > self._http.max_run_bytes else None
 
-    def _incomplete(
-        self, why: Finding, more: int = 0, *, transient: bool = False, has_ended: bool = False
-    ) -> ListIncomplete:
-        """The error of a list after all yielded records and `more` others: it breaks off, or `has_ended` with holes."""
+    def _incomplete(self, why: Finding, *, transient: bool = False, has_ended: bool = False) -> ListIncomplete:
+        """The error of a list after the records of all its pages: it breaks off, or `has_ended` with holes."""
         set_spec = self._options.set_spec or ""
         of_set = f" of the set {one_line(set_spec, 60)}" if set_spec else ""
-        number, announced = self._came_earlier + self._yielded + more, self.sweep.announced
+        number, announced = self._came_earlier + self._yielded, self.sweep.announced
         came = f"{number:,} of {counted(announced, 'record')}" if announced else counted(number, "record")
         message = f"The list{of_set} broke off after {came}: {why.message}"
         if has_ended:
