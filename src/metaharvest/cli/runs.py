@@ -131,16 +131,16 @@ def _print_live(run: LiveRun) -> None:
     from metaharvest.reports.phrasing import duration, rate
 
     left = "" if run.seconds_left is None else f", about {duration(run.seconds_left)} left"
-    print_line(
-        f"Run {run.run_id} ({run.harvest_date}) is under way for {duration(run.seconds)}{left}: "
-        f"{run.done:,} of {counted(run.listed, 'document')}, {counted(run.errors, 'error')}."
-    )
+    began = f"Run {run.run_id} ({run.harvest_date}) is under way for {duration(run.seconds)}{left}"
+    errors = f", {counted(run.errors, 'error')}" if run.listed else ""
+    print_line(f"{began}: {run.so_far}{errors}.")
     if run.is_silent:
         print_line(f"It has not written since {stamp(run.heartbeat_at)} UTC: its process {run.pid} may have ended.")
     if run.stops:
         print_line("It stops: documents under way are finished.")
     ended, waiting = run.number(LivePhase.ENDED), run.number(LivePhase.WAITING)
-    print_line(f"Sites: {len(run.sites) - ended - waiting} under way, {waiting} waiting, {ended} ended.")
+    if run.sites:
+        print_line(f"Sites: {len(run.sites) - ended - waiting} under way, {waiting} waiting, {ended} ended.")
     rows = [
         [
             *(site.site, "stops" if site.stops else site.phase, site.listed, site.done, site.errors or ""),

@@ -18,6 +18,7 @@ from metaharvest.model.requests import OPEN, LivePhase, RequestKind, RequestStat
 from metaharvest.queries.requests import daemon
 from metaharvest.sites.due import is_due
 from metaharvest.sites.registry import read_sites
+from metaharvest.text import counted
 
 _SILENT_AFTER = timedelta(minutes=2)
 _RUNS_COMPARED = 5
@@ -48,6 +49,11 @@ class LiveSite:
     seconds_left: float | None
     stops: bool = False
 
+    @property
+    def so_far(self) -> str:
+        """The number of documents done, in words."""
+        return _so_far(self.done, self.listed)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveRun:
@@ -73,6 +79,11 @@ class LiveRun:
     errors: int
     documents_per_second: float | None
     seconds_left: float | None
+
+    @property
+    def so_far(self) -> str:
+        """The number of documents done, in words."""
+        return _so_far(self.done, self.listed)
 
     def number(self, *phases: LivePhase) -> int:
         """The number of sites in these phases."""
@@ -219,6 +230,10 @@ def _left_of_run(session: Session, sites: Sequence[LiveSite], seconds: float) ->
     if took and (left := _later(median(took) - seconds)) is not None:
         return max([left, *known])
     return _later(max(known, default=0.0)) if len(known) == len(sites) else None
+
+
+def _so_far(done: int, listed: int) -> str:
+    return f"{done:,} of {counted(listed, 'document')}" if listed else "no document is listed yet"
 
 
 def _later(seconds: float) -> float | None:

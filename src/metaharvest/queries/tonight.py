@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
+from zoneinfo import ZoneInfo
 
 from sqlalchemy import ColumnElement, case, func, select
 from sqlalchemy.orm import Session
@@ -26,6 +27,7 @@ from metaharvest.queries.sites import last_names
 from metaharvest.sites.registrations.policy import State as RegistrationState
 from metaharvest.text import counted
 
+_UTC = ZoneInfo("UTC")
 _IS_FIXED = without_index(SiteProblem.state) == FIXED
 
 
@@ -90,8 +92,11 @@ class Tonight:
     number_next: int
 
 
-def tonight(session: Session, today: date, number_of_others: int = 0) -> Tonight:
-    """The newest run, and what it left behind. `number_of_others`: matters of other pages that the reader decides."""
+def tonight(session: Session, today: date, number_of_others: int = 0, zone: ZoneInfo = _UTC) -> Tonight:
+    """The newest run, and what it left behind. `number_of_others`: matters of other pages that the reader decides.
+
+    Its sentence has moments in `zone`.
+    """
     runs = run_summaries(session, 1)
     run = runs[0] if runs else None
     sites = listed_sites(session, today)
@@ -101,7 +106,7 @@ def tonight(session: Session, today: date, number_of_others: int = 0) -> Tonight
     days = [site.next_harvest for site in sites if site.enabled and site.next_harvest]
     return Tonight(
         state,
-        sentence(state, run, len(waiting) + number_of_others, _number_before(session, run, failed)),
+        sentence(state, run, len(waiting) + number_of_others, _number_before(session, run, failed), zone),
         run,
         waiting,
         tuple(failed),
@@ -127,12 +132,14 @@ def _number_before(session: Session, run: RunSummary | None, failed: Sequence[Fa
     return len(failed) - (session.scalar(select(func.count()).where(*its)) or 0)
 
 
-def sentence(state: State, run: RunSummary | None, number_waiting: int, number_before: int) -> str:
+def sentence(
+    state: State, run: RunSummary | None, number_waiting: int, number_before: int, zone: ZoneInfo = _UTC
+) -> str:
     """The state of the night in one sentence; `number_before` is the number of sites that failed in earlier runs."""
     if run is None:
         return "There has been no run yet."
     if state is State.RUNNING:
-        return f"Run {run.run_id} is under way since {run.started_at:%Y-%m-%d %H:%M} UTC."
+        return f"Run {run.run_id} is under way since {run.started_at.astimezone(zone):%Y-%m-%d %H:%M} {zone.key}."
     totals, sites = run.totals, counted(run.totals.sites, "site")
     if state is State.WELL:
         well = f"All is well: run {run.run_id} harvested {sites} on {run.harvest_date}."

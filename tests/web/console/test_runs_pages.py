@@ -272,6 +272,27 @@ def test_an_estimate_is_shown_if_there_is_one(
     assert ("left:" in shown.splitlines()[0]) == (left != "–")
 
 
+def test_a_run_that_was_killed_before_it_wrote_numbers_shows_none(console: Served, nights: Harvester) -> None:
+    start_a_run(nights, 300)
+    nights.rows("DELETE FROM site_progress")
+    for said in (console.signed_in("viewer").open("/console/jobs/live").text, nights("runs", "now").out):
+        assert "no document is listed yet" in said
+        assert "may have ended" in said
+        assert "0 of 0" not in said
+        assert "Sites: " not in said
+
+
+def test_tonight_shows_the_start_of_a_run_in_the_time_zone_of_the_installation(
+    nights: Harvester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start_a_run(nights)
+    nights.rows("UPDATE harvest_run SET started_at = '2026-11-25 20:30:00' WHERE run_id = 3")
+    monkeypatch.setenv("METAHARVEST_HARVESTER__TIME_ZONE", "Asia/Kathmandu")
+    with served_console(nights) as console:
+        page = console.signed_in("viewer").open("/console/tonight")
+    assert "Run 3 is under way since 2026-11-26 02:15 Asia/Kathmandu." in page.text
+
+
 def test_a_request_to_a_run_that_was_killed_says_so(console: Served, nights: Harvester) -> None:
     start_a_run(nights, 300)
     steward = console.signed_in("steward")

@@ -27,7 +27,8 @@ def show(visit: Visit) -> Response:
     with harvester.reading() as session:
         registrations = registrations_waiting(session) if visit.may_open("/console/registrations") else {}
         pairs = number_to_look_at(session) if harvester.settings.pipeline.enabled else 0
-        night = tonight(session, harvester.today(), len(registrations) + bool(pairs))
+        number_of_others, zone = len(registrations) + bool(pairs), harvester.settings.harvester.zone
+        night = tonight(session, harvester.today(), number_of_others, zone)
         groups = problem_groups(session, night.run.run_id, _SHOWN) if night.run else ProblemGroups((), (), ())
         coming = upcoming_run(session, harvester.now(), harvester.today())
     return visit.render(
