@@ -96,6 +96,19 @@ def test_the_first_step_has_the_remedy_of_the_problem_that_it_names(
 
 
 @on_one_database
+def test_the_first_step_names_the_line_of_the_problem(session: Session, rows: JournalRows, tmp_path: Path) -> None:
+    run = rows.run(status="failed")
+    reason = "A comment contains two hyphens. There is 1 more problem."
+    bad_list = rows.site_run(run, rows.site("cedar-bog"), "list-failed", failure_reason=reason)
+    hyphens = Finding("list.not-well-formed", "A comment contains two hyphens.", "Delete one.", line=3)
+    rows.log(run, "ValidateHarvestListError", "x", bad_list, (hyphens,))
+
+    shown = words_of(report_of(session, run, settings_for(tmp_path)))
+
+    assert "cedar-bog: A comment contains two hyphens (line 3). There is 1 more problem. Delete one." in shown
+
+
+@on_one_database
 def test_a_night_on_which_no_site_was_due_says_so(session: Session, rows: JournalRows, tmp_path: Path) -> None:
     report = report_of(session, rows.run(), settings_for(tmp_path))
 

@@ -183,6 +183,7 @@ def test_duplicates_and_several_revisions_are_left_to_others() -> None:
         ("١٢", "revision '١٢' is not a whole number"),
         ("1 2", "revision '1 2' is not a whole number"),
         ("+", "revision '+' is not a whole number"),
+        ("1\u00a0", "revision '1' contains the character U+00A0 (NO-BREAK SPACE)"),
         ("", "revision is empty"),
         (" \n ", "revision is empty"),
         ("-3", "revision '-3' is negative"),
@@ -253,6 +254,12 @@ def test_a_url_that_cannot_be_fetched_is_refused_with_the_reason(url: str, said:
     assert (found.rule, found.line, found.docid) == ("list.url", 10, "alder.12.2")
     assert said in found.message
     assert "http" in found.message + found.remedy or "%20" in found.remedy
+
+
+def test_an_invisible_character_in_a_url_is_to_be_deleted() -> None:
+    found = problem(harvest_list(entry(url="https://example.org/12.xml\u200b")))
+    assert "contains the character U+200B (ZERO WIDTH SPACE)" in found.message
+    assert found.remedy.startswith("Delete this character")
 
 
 def test_credentials_in_a_url_are_not_shown() -> None:
@@ -351,6 +358,14 @@ def test_text_between_the_elements_is_named() -> None:
     assert problem(harvest_list(entry(), "oops")).rule == "list.text"
 
 
+def test_text_in_an_entry_is_named_with_the_entry() -> None:
+    text = harvest_list(entry(), entry(identifier="13").replace("</docid>", "</docid>\nNotice: Undefined index"))
+    found = problem(text)
+    assert found.message == "The text 'Notice: Undefined index' stands between the elements of this entry."
+    assert (found.line, found.column, found.docid) == (12, None, "alder.13.2")
+    assert found.excerpt.startswith("<document>")
+
+
 def test_an_attribute_is_named_unless_it_is_harmless() -> None:
     found = problem(harvest_list(entry().replace("<docid>", '<docid id="x">')))
     assert (found.rule, found.line) == ("list.attribute", 4)
@@ -398,6 +413,7 @@ def test_a_prefix_that_nothing_declares_is_named() -> None:
         ('<eml:eml xmlns:eml="https://eml.ecoinformatics.org/eml-2.2.0" packageId="a.1.1"/>', "an EML document"),
         ('<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"/>', "a sitemap"),
         ("<catalog/>", "Its root element is `catalog`"),
+        ("<br />\n<b>Warning</b>: mysqli_connect(): Access denied", "a message of a program, such as an error of PHP"),
     ],
 )
 def test_another_kind_of_document_is_recognised(content: str, said: str) -> None:
@@ -509,6 +525,13 @@ def test_what_follows_the_list_is_told() -> None:
     found = problem(harvest_list(entry()) + "<br/>")
     assert (found.rule, found.line) == ("list.not-well-formed", 13)
     assert "Something follows" in found.message
+
+
+@pytest.mark.parametrize("comment", ["<!-- one -- two -->", "<!-- <document/> <!-- inner --> -->"])
+def test_two_hyphens_in_a_comment_are_named(comment: str) -> None:
+    found = problem(harvest_list(entry(), f"<!--\n-->\n{comment}\n"))
+    assert (found.rule, found.line) == ("list.not-well-formed", 14)
+    assert found.message == "A comment contains two hyphens in a row, or another comment."
 
 
 def test_characters_that_xml_does_not_allow_are_told() -> None:

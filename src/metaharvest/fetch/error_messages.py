@@ -364,8 +364,8 @@ def _readable(given: Circumstances) -> str:
 
 def _ask_for_access(given: Circumstances) -> str:
     return (
-        f"Make the {_readable(given)} readable for everybody, or ask your web administrator to let the harvester in: "
-        f'its User-Agent is "{given.user_agent}".{_who_to_ask(given)}'
+        f"Make the {_readable(given)} readable for everybody, or ask your web administrator to admit requests whose "
+        f'User-Agent is "{given.user_agent}".{_who_to_ask(given)}'
     )
 
 

@@ -428,15 +428,16 @@ def _of_the_run(troubles: Sequence[str]) -> Iterator[Step]:
 
 def _step(failure: FailedSite) -> Step:
     """The next step about a site that failed as a whole: the remedy of the finding that its reason names."""
-    known = [
-        (line.message or group.message, line.remedy or group.remedy) for group in failure.groups for line in group.lines
-    ]
-    named = [remedy for message, remedy in known if message and message in failure.reason]
-    others = [*(remedy for _, remedy in known), *(group.remedy for group in failure.groups)]
-    return Step(
-        f"{failure.name}: {failure.reason.removeprefix(failure.name + ': ')}",
-        next(filter(None, (*named, *others)), show_site(failure.name)),
-    )
+    lines = [(line, group) for group in failure.groups for line in group.lines]
+    remedies = [line.remedy or group.remedy for line, group in lines] + [group.remedy for group in failure.groups]
+    reason = failure.reason.removeprefix(failure.name + ": ")
+    for line, group in lines:
+        if (message := line.message or group.message) and message in reason:
+            remedies.insert(0, line.remedy or group.remedy)
+            if place := line.place.partition(", /")[0]:
+                reason = reason.replace(message, f"{message.removesuffix('.')} ({place}).", 1)
+            break
+    return Step(f"{failure.name}: {reason}", next(filter(None, remedies), show_site(failure.name)))
 
 
 def _refused(session: Session, run: HarvestRun) -> ColumnElement[bool]:

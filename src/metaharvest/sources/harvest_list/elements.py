@@ -49,6 +49,7 @@ _OTHER_ROOTS = {
     "rss": "a news feed",
     "feed": "a news feed",
     "html": "an HTML page",
+    "br": "a message of a program, such as an error of PHP",
 }
 
 

@@ -319,8 +319,15 @@ class ListParser:
     def _refuse_stray_text(self) -> None:
         text = "".join(self._texts).strip(XML_SPACE)
         self._texts.clear()
-        if text:
-            self._report("list.text", f"The text '{one_line(text, 60)}' stands between the elements.", "Take it out.")
+        if not text:
+            return
+        message, remedy = f"The text '{one_line(text, 60)}' stands between the elements", "Take it out."
+        if (entry := self._entry) is None:
+            self._report("list.text", f"{message}.", remedy)
+        else:
+            # The text is somewhere in the entry, the parser at its end.
+            excerpt = self._source.entry(entry.offset, self._parser.CurrentByteIndex)
+            self._keep(Finding("list.text", f"{message} of this entry.", remedy, line=entry.line, excerpt=excerpt))
 
     def _trim_text(self) -> None:
         """Keep only as much of an unfinished text as is needed to judge it."""

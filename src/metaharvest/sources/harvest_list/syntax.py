@@ -226,6 +226,9 @@ def _invalid_token(source: SourceText, offset: int, before: str, after: str, ins
         remedy = "Take the character out."
     elif before.endswith("<"):
         message, remedy = "`<` in a text must be written `&lt;`.", "Write `&lt;`."
+    elif before.endswith("--"):
+        message = "A comment contains two hyphens in a row, or another comment."
+        remedy = "Write a single hyphen there, or delete the inner comment."
     return Mistake("list.not-well-formed", message, remedy)
 
 

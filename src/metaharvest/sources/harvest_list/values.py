@@ -70,7 +70,9 @@ def check_number(name: str, text: str) -> int:
     if not number:
         raise BadValue(rule, f"The {name} is empty.", remedy)
     if not _LONG.fullmatch(number):
-        raise BadValue(rule, f"The {name} {quoted(number)} is not a whole number.", remedy)
+        odd = next((c for c in number if not c.isprintable()), None)
+        mistake = f"contains {_character(odd)}" if odd else "is not a whole number"
+        raise BadValue(rule, f"The {name} {quoted(number)} {mistake}.", remedy)
     digits = number.lstrip("+-").lstrip("0") or "0"
     if number.startswith("-") and digits != "0":
         raise BadValue(rule, f"The {name} {quoted(number)} is negative.", remedy)
@@ -116,7 +118,10 @@ def check_url(text: str, files_allowed: bool = False, base: str = "") -> str:
     odd = next((c for c in suspects if c.isspace() or unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp")), None)
     if odd is not None:
         message = f"The documentURL {_quoted_url(url)} contains {_character(odd)}."
-        raise BadValue("list.url", message, "Write a space in a URL as %20, and keep the URL on one line.")
+        remedy = "Write a space in a URL as %20, and keep the URL on one line."
+        if odd not in XML_SPACE:
+            remedy = "Delete this character, which editors may not show; write a space in a URL as %20."
+        raise BadValue("list.url", message, remedy)
     if files_allowed and is_file_url(url):
         return url
     if base and _is_relative(url):
