@@ -1343,7 +1343,7 @@ RULES: dict[str, Rule] = {
     "harvest.clock": Rule(
         "The clock of the harvester may be wrong",
         "More than 31 days lie between a run and the run before it. Either no run was started for so long, or the "
-        "clock of the machine was set wrong.",
+        "clock was wrong.",
         "The administrator should compare the clock with the time. Old log rows and reports are kept until the next "
         f"run. If dates in the future are left behind, {todo('dates.repair')} repairs them.",
         is_ours=True,

@@ -1,11 +1,15 @@
 """A wrong clock or a mistyped date purges nothing, and one command repairs the dates."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from typing import Self
 
 import pytest
 
+from metaharvest.database import clock
 from metaharvest.harvest.run import RunRequest
-from support.databases import on_one_database
+from metaharvest.monitoring import database_checks
+from metaharvest.services import harvester as services
+from support.databases import KINDS, on_one_database
 from support.harvester import Harvester, publish
 from support.http_server import HttpServer
 from support.mails import words_of
@@ -159,3 +163,29 @@ def test_sites_are_due_once_their_dates_are_repaired(harvester: Harvester, serve
     assert harvester("run", "--json").out.count('"site_name"') == 2
     [(kept,)] = harvester.rows("SELECT datenextharvest FROM harvest_site_schedule WHERE name = 'later'")
     assert kept == str(far)
+
+
+@pytest.mark.parametrize("database", KINDS[1:], indirect=True)
+@pytest.mark.parametrize("hours", [24, -24])
+def test_commands_go_by_the_clock_of_the_database_and_not_by_the_clock_of_their_machine(
+    harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch, hours: int
+) -> None:
+    class MachineClock(datetime):
+        @classmethod
+        def now(cls, zone: tzinfo | None = None) -> Self:
+            return cls.fromtimestamp((datetime.now(zone) + timedelta(hours=hours)).timestamp(), zone)
+
+    for module in (clock, services, database_checks):
+        monkeypatch.setattr(module, "datetime", MachineClock)
+    today = datetime.now(UTC).date()
+    url = publish(server, "a.1.1")
+    assert harvester("sites", "add", "alder", "--list-url", url, "--contact", "a@example.org").code == 0
+    assert harvester.rows("SELECT datenextharvest FROM harvest_site_schedule") == [(str(today),)]
+    assert harvester("run").code == 0
+    [(day, began, ended)] = harvester.rows("SELECT harvest_date, started_at, ended_at FROM harvest_run")
+    assert {day, began[:10], ended[:10]} <= {str(today), str(today + timedelta(days=1))}
+    harvester.rows("UPDATE harvest_run SET status = 'running'")
+    assert "has not written" not in harvester("runs", "now").out
+    word = "ahead of" if hours > 0 else "behind"
+    said = " ".join(harvester("doctor").out.split())
+    assert f"WARNING clock of this machine: It is 1,440 minutes {word} the clock of the database" in said

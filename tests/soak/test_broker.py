@@ -83,6 +83,27 @@ def test_a_message_wakes_each_worker(harvester: Harvester, broker: RabbitNode) -
         assert all(queue.get(no_ack=True) is not None for queue in waiting)
 
 
+def test_messages_expire_by_the_broker_and_not_by_the_clock_of_a_worker(harvester: Harvester, broker: RabbitNode) -> None:
+    """A worker whose clock is some minutes ahead receives messages, too."""
+    from kombu.connection import Connection
+
+    use_workers(harvester, broker.url, 600)
+    opened = harvester.opened()
+    app = application(opened)
+    opened.close()
+    with Connection(broker.url) as connection:  # type: ignore[no-untyped-call]
+        queues = [app.amqp.queues[name](connection.channel()) for name in ("metaharvest.wake.1", "metaharvest.tick.1")]
+        for queue in queues:
+            queue.declare()
+        wake(app)
+        [(tick, schedule)] = app.conf.beat_schedule.items()
+        app.send_task(tick, **schedule["options"], connection=connection)
+        for queue in queues:
+            message = queue.get(no_ack=True)
+            assert message.headers["expires"] is None
+            assert message.properties["expiration"] == "60000"
+
+
 def test_a_broker_that_refuses_the_user_or_the_virtual_host_is_a_sentence(
     harvester: Harvester, broker: RabbitNode
 ) -> None:

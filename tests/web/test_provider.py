@@ -488,7 +488,7 @@ def test_the_response_date_is_before_every_change_that_is_not_committed(
     ask: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     present = datetime(2026, 11, 20, 2, 30, tzinfo=UTC)
-    monkeypatch.setattr(ask.provider._harvester, "time_of_changes", lambda: present)
+    monkeypatch.setattr(ask.provider._harvester, "now", lambda: present)
     [said] = texts(ask("Identify"), "responseDate")
     assert datetime.fromisoformat(said) == present - COMMIT_LAG
 

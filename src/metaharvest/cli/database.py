@@ -84,9 +84,9 @@ def repair_dates(invocation: Invocation) -> None:
     repaired = installation.repair_dates(invocation.harvester)
     today = invocation.harvester.today()
     if not repaired:
-        click.echo(f"No date lies in the future: today is {today} by the clock of this machine.")
+        click.echo(f"No date lies in the future: today is {today} by the harvester's clock.")
         return
     counts = ", ".join(f"{number:,} {what}" for what, number in repaired.items())
-    click.echo(f"Moved to {today}, which is today by the clock of this machine: {counts}.")
+    click.echo(f"Moved to {today}, which is today by the harvester's clock: {counts}.")
     if "sites" in repaired:
         click.echo("The next run harvests these sites.")

@@ -40,10 +40,10 @@ def now_by_database(session: Session) -> datetime | TextClause:
 
 
 class DatabaseClock:
-    """The clock of the database for one process, which reads it once a minute while its `engine` is open.
+    """The clock of the database for one process, which reads it once a minute; `engine` returns None without a database.
 
-    In between, and while the database is away, the time goes on from the last answer. Before the first one it is the
-    time of this machine. All callers wait for the first answer; a thread reads the clock later on.
+    In between, and while the database is away, the time goes on from the last answer. Before the first one, and with
+    SQLite, it is the time of this machine. All callers wait for the first answer; a thread reads the clock later on.
     """
 
     def __init__(self, engine: Callable[[], Engine | None]) -> None:
@@ -55,7 +55,7 @@ class DatabaseClock:
     def __call__(self) -> datetime:
         """The time, in UTC."""
         engine = self._engine()
-        if engine is not None and time.monotonic() >= self._next:
+        if engine is not None and engine.dialect.name in _EXPRESSIONS and time.monotonic() >= self._next:
             if self._answer is None:
                 with self._reading:
                     if time.monotonic() >= self._next:

@@ -242,7 +242,7 @@ class Journal:
     def _may_purge(self, session: Session) -> bool:
         """True if runs took place for a month without a long pause; a pause just before this run is logged."""
         if why := long_pause(session, self.run_id, self.today):
-            remedy = Remedy("Compare the clock of this machine with the time. If it was wrong: {}", REPAIR)
+            remedy = Remedy("Compare the harvester's clock with the time. If it was wrong: {}", REPAIR)
             finding = Finding("harvest.clock", why, remedy, Level.WARNING)
             self._log(session, LogRow("LogNotPurged", why, (finding,)))
             return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, func, select, update
@@ -67,9 +67,9 @@ def check_database(settings: Settings, now: datetime) -> Iterator[Check]:
             with database_errors(engine), engine.connect() as connection:
                 yield from _server(connection, settings.http.max_document_bytes)
             with database_errors(engine), readers(engine)() as session:
-                if settings.workers.broker:
-                    yield from check_clock(now, shared := database_now(session))
-                    now = shared
+                if engine.dialect.name != "sqlite":
+                    now = database_now(session)
+                    yield from check_clock(datetime.now(UTC), now)
                 yield from _runs(session, engine, now)
                 settings = settings.with_split_sites(split_sites(session))
                 yield from check_targets(Targets(settings, engine), read_sites(session))
@@ -219,7 +219,7 @@ def _clock(session: Session, now: datetime, today: date) -> Iterator[Check]:
     elif newest is not None and today - newest.harvest_date > LONGEST_PAUSE:
         yield warning(
             "clock",
-            f"It is {today} by the clock of this machine, and the newest run was on {newest.harvest_date}. "
+            f"It is {today} by the harvester's clock, and the newest run was on {newest.harvest_date}. "
             "If the clock is wrong, correct it before the next run.",
         )
     sites = [site for site in read_sites(session) if isinstance(site, Site) and site.enabled]

@@ -57,14 +57,14 @@ def check_workers(session: Session, settings: Settings) -> Iterator[Check]:
 
 
 def check_clock(machine: datetime, database: datetime) -> Iterator[Check]:
-    """A warning if the clock of this machine differs from the clock of the database, by which workers go."""
+    """A warning if the clock of this machine differs from the clock of the database, which all machines go by."""
     ahead = machine - database
     if abs(ahead) > _CLOCKS_DIFFER:
         word = "ahead of" if ahead > timedelta() else "behind"
         yield warning(
             "clock of this machine",
             f"It is {counted(round(abs(ahead) / timedelta(minutes=1)), 'minute')} {word} the clock of the database, "
-            "by which workers go. Set one of them right, for example by NTP.",
+            "which all machines go by. Set one of them right, for example by NTP.",
         )
 
 

@@ -8,14 +8,14 @@ starts at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from metaharvest.errors import DatabaseError, MetaharvestError, ScheduleError
+from metaharvest.errors import DatabaseError, MetaharvestError, ScheduleError, SettingsError
 from metaharvest.model.requests import Actor
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def utc_now() -> datetime:
 class Harvester:
     """One installation, as its settings describe it; to be closed, or used as a context manager.
 
+    The time is the time of the database, unless a `clock` is given.
     `engine`, `targets` and `source` come from the settings and the sites, unless others are given; `target` replaces
     all targets. A given engine is left open. `limits` are for tests. `actor` is the person who decides, for the audit.
     """
@@ -65,8 +66,7 @@ class Harvester:
     ) -> None:
         self._settings = settings
         self.actor = actor
-        self.now = self._clock_of_database() if settings.workers.broker and clock is utc_now else clock
-        self._is_clock_given = clock is not utc_now
+        self.now = self._clock_of_database() if clock is utc_now else clock
         self._given_engine = engine
         self._given_target = target
         self._given_targets = targets
@@ -97,20 +97,16 @@ class Harvester:
         if self._given_engine is None and "engine" in vars(self):
             self.engine.dispose()
 
-    @cached_property
-    def time_of_changes(self) -> Callable[[], datetime]:
-        """The clock by which changes of the catalogue get their times: of the database, unless another is given.
-
-        Raises DatabaseError.
-        """
-        is_own = self._is_clock_given or self.engine.dialect.name == "sqlite"
-        return self.now if is_own else self._clock_of_database()
-
     def _clock_of_database(self) -> Callable[[], datetime]:
-        """The clock that all machines with workers share: their own clocks may differ."""
+        """The clock that all machines share: their own clocks may differ."""
         from metaharvest.database.clock import DatabaseClock
 
-        return DatabaseClock(lambda: vars(self).get("engine"))
+        def engine() -> Engine | None:
+            with suppress(SettingsError):
+                return vars(self).get("engine") or (None if self.database_error else self.engine)
+            return None
+
+        return DatabaseClock(engine)
 
     def today(self) -> date:
         """The date in the harvester's time zone."""

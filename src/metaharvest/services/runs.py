@@ -63,8 +63,8 @@ def request(
     today = harvester.today()
     if day is not None and not any_day and abs(day - today) > _NEAR:
         raise RequestError(
-            f"--date {day} is {abs((day - today).days):,} days from today, which is {today} by the clock of this "
-            "machine. All sites that are harvested would get this date. If that is meant, add --force-date."
+            f"--date {day} is {abs((day - today).days):,} days from today, which is {today} by the harvester's "
+            "clock. All sites that are harvested would get this date. If that is meant, add --force-date."
         )
     return RunRequest(day or today, tuple(names), force, full, requested)
 

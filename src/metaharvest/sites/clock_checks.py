@@ -43,7 +43,7 @@ def long_pause(session: Session, run_id: int, day: date) -> str:
         return ""
     return (
         f"The run {run_id} is of {day}, and the run before it was on {before}, {(day - before).days:,} days earlier. "
-        "If the harvester was not started in between, all is well. If not, the clock of this machine is wrong: "
+        "If the harvester was not started in between, all is well. If not, the harvester's clock is wrong: "
         f"correct it, then run {REPAIR}. Old log rows and reports were not deleted; they are deleted once runs "
         "have taken place for a month without such a pause."
     )
@@ -94,7 +94,7 @@ def wrong_clock(session: Session, run_id: int | None, now: datetime, today: date
         yield f"The dates of the last and next harvest are in the future: {some_of(names)}. They are not harvested."
     if runs or names:
         yield (
-            f"The clock of this machine was wrong, or `run --date` was given a wrong day; or the clock is wrong now: "
+            f"The harvester's clock was wrong, or `run --date` was given a wrong day; or the clock is wrong now: "
             f"it shows {now:%Y-%m-%d %H:%M} UTC. If that is right, {REPAIR} moves all dates that lie in the future to "
             "today. If it is wrong, correct the clock first."
         )

@@ -20,8 +20,11 @@ _TICK_QUEUE = "metaharvest.tick.1"
 """Names of queues carry a version: RabbitMQ refuses a queue with other properties than it has."""
 
 _TICK_SECONDS = 60.0
-_LOST_AFTER = 60
-"""Seconds after which a message that no worker has received is dropped: idle workers look for jobs by themselves."""
+_EXPIRATION = {"expiration": 60}
+"""Seconds after which the broker drops a message that no worker has received: idle workers look for jobs by themselves.
+
+With `expires`, a worker whose clock is ahead of the sender's clock would drop each message.
+"""
 
 
 def application(harvester: Harvester) -> Celery:
@@ -46,7 +49,7 @@ def application(harvester: Harvester) -> Celery:
         task_default_exchange=_TICK_QUEUE,
         task_default_routing_key=_TICK_QUEUE,
         task_routes={WAKE: {"exchange": _WAKE_QUEUE, "exchange_type": "fanout"}},
-        beat_schedule={TICK: {"task": TICK, "schedule": _TICK_SECONDS, "options": {"expires": _TICK_SECONDS}}},
+        beat_schedule={TICK: {"task": TICK, "schedule": _TICK_SECONDS, "options": _EXPIRATION}},
         broker_transport_options={"confirm_publish": True},
         broker_connection_timeout=broker.SECONDS,
         broker_connection_retry_on_startup=True,
@@ -82,7 +85,7 @@ def wake(app: Celery) -> None:
     address = str(app.conf.broker_url)
     try:
         with broker.connected(address) as connection:
-            app.send_task(WAKE, expires=_LOST_AFTER, retry=False, connection=connection)
+            app.send_task(WAKE, **_EXPIRATION, retry=False, connection=connection)
     except NotFound:
         return  # no worker has made the exchange, so that nobody waits
     except (OperationalError, AMQPError, MessageNacked, OSError) as error:

@@ -299,7 +299,7 @@ class Pages:
 
     def _time_of_lists(self) -> datetime:
         """The time until which every change is committed: see docs/provider.md."""
-        return (self._harvester.time_of_changes() - self._public.lag).replace(microsecond=0)
+        return (self._harvester.now() - self._public.lag).replace(microsecond=0)
 
     def _robots(self, _request: Request) -> Response:
         text = f"User-agent: *\nAllow: /\nDisallow: /search\nDisallow: /api/\nSitemap: {self._root_url}/sitemap.xml\n"

@@ -44,7 +44,7 @@ class Provider:
 
     def answer(self, pairs: Sequence[tuple[str, str]]) -> bytes:
         """The answer to a request with these arguments; a list or a record needs a turn. Raises DatabaseError."""
-        now = self._harvester.time_of_changes()
+        now = self._harvester.now()
         echoed: dict[str, str] = {}
         try:
             request = read_request(pairs)
