@@ -83,7 +83,7 @@ def test_a_message_wakes_each_worker(harvester: Harvester, broker: RabbitNode) -
         assert all(queue.get(no_ack=True) is not None for queue in waiting)
 
 
-def test_messages_expire_by_the_broker_and_not_by_the_clock_of_a_worker(harvester: Harvester, broker: RabbitNode) -> None:
+def test_messages_expire_by_the_broker_not_by_the_clock_of_a_worker(harvester: Harvester, broker: RabbitNode) -> None:
     """A worker whose clock is some minutes ahead receives messages, too."""
     from kombu.connection import Connection
 

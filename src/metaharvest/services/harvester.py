@@ -47,9 +47,9 @@ def utc_now() -> datetime:
 class Harvester:
     """One installation, as its settings describe it; to be closed, or used as a context manager.
 
-    The time is the time of the database, unless a `clock` is given.
     `engine`, `targets` and `source` come from the settings and the sites, unless others are given; `target` replaces
-    all targets. A given engine is left open. `limits` are for tests. `actor` is the person who decides, for the audit.
+    all targets. A given engine is left open. The `clock` is the clock of the database, unless another is given.
+    `limits` are for tests. `actor` is the person who decides, for the audit.
     """
 
     def __init__(

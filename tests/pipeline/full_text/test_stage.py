@@ -8,9 +8,10 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from sqlalchemy import insert, select
@@ -20,6 +21,8 @@ from metaharvest.config.settings import load
 from metaharvest.database.pipeline_models import OutputFile, OutputRecord, OutputText
 from metaharvest.model.outputs import Access, FileLink, FileRole, Identifier, Licence, Output, ResourceType, Text
 from metaharvest.pipeline.cleaning.json import json_of
+from metaharvest.pipeline.extraction.files import stores
+from metaharvest.pipeline.full_text import store
 from metaharvest.pipeline.full_text.stage import STAGE, tidy
 from metaharvest.pipeline.full_text.store import FolderStore
 from metaharvest.pipeline.stage import Context, Document, Result, StepState
@@ -438,6 +441,26 @@ def test_a_file_of_a_dead_process_goes(installation: Harvester) -> None:
         os.utime(note, (time.time() - age,) * 2)
     tidy(context(installation))
     assert stored(installation) == ["b"]
+
+
+@pytest.mark.parametrize("url", ["", "memory://elm"])
+def test_a_file_of_this_moment_stays_whatever_the_clock_of_the_machine(
+    installation: Harvester, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    class MachineClock(datetime):
+        @classmethod
+        def now(cls, zone: tzinfo | None = None) -> Self:
+            return cls.fromtimestamp(time.time(), zone)
+
+    where = context(installation)
+    pipeline = where.settings.pipeline.model_copy(update={"files": url})
+    where = replace(where, settings=where.settings.model_copy(update={"pipeline": pipeline}))
+    stores(where).files.put("a" * 64, pdf("a"))
+    with monkeypatch.context() as machine:
+        machine.setattr(store, "datetime", MachineClock)
+        machine.setattr(time, "time", partial(sum, (time.time(), 10_800)))
+        tidy(where)
+    assert stores(where).files.has("a" * 64)
 
 
 def test_after_a_kill_the_tables_are_the_same(installation: Harvester, web: Web) -> None:

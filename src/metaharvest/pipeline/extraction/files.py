@@ -32,7 +32,8 @@ class Stores:
 
 def stores(context: Context) -> Stores:
     """The stores of an installation. Raises SettingsError."""
-    return Stores(open_store(context.folder, context.settings.pipeline.files), FolderStore(context.folder / "texts"))
+    files = open_store(context.folder, context.settings.pipeline.files, context.now)
+    return Stores(files, FolderStore(context.folder / "texts"))
 
 
 def tidy(context: Context) -> None:

@@ -79,7 +79,7 @@ def perform(context: Context, documents: Sequence[Document]) -> Iterator[Result]
     if not context.settings.pipeline.full_text:
         yield from map(Result, documents)
         return
-    files = open_store(context.folder, context.settings.pipeline.files)
+    files = open_store(context.folder, context.settings.pipeline.files, context.now)
     searches, others = _searches(context, documents, files)
     yield from map(Result, others)
     if searches:
@@ -103,7 +103,7 @@ def remove(session: Session, numbers: Collection[int]) -> None:
 
 def tidy(context: Context) -> None:
     """Delete the bytes that no row names any more, also if a process was killed before it wrote the row."""
-    files = open_store(context.folder, context.settings.pipeline.files)
+    files = open_store(context.folder, context.settings.pipeline.files, context.now)
     settle(files, partial(leftovers.read_used, context, rows.used))
     leftovers.delete_unused(context, rows.KIND, rows.used, lambda each: delete_settled(files, each, UNCONFIRMED_FOR))
 

@@ -12,7 +12,6 @@ import logging
 import os
 import re
 import tempfile
-import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -67,9 +66,12 @@ class FileStore(Protocol):
         """The database knows the file, or it was deleted."""
 
 
-def open_store(folder: Path, url: str = "") -> FileStore:
-    """The store in this folder, or at this URL of fsspec, such as `s3://bucket/files`. Raises SettingsError."""
-    return _ObjectStore(url) if url else FolderStore(folder / "files")
+def open_store(folder: Path, url: str = "", now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> FileStore:
+    """The store in this folder, or at this URL of fsspec, such as `s3://bucket/files`. Raises SettingsError.
+
+    `now` is the clock for the notes of an object store: all machines need the same one.
+    """
+    return _ObjectStore(url, now) if url else FolderStore(folder / "files")
 
 
 def delete_settled(files: FileStore, sha256: str, after: timedelta = timedelta.max) -> bool:
@@ -107,7 +109,7 @@ def place_of(sha256: str) -> str:
 
 
 class FolderStore:
-    """Files in a folder of this machine, or of a file server that all workers share."""
+    """Files in a folder of this machine, or of a file server that all workers share, whose clock dates the notes."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -158,9 +160,10 @@ class FolderStore:
     def unconfirmed(self) -> Iterator[tuple[str, timedelta]]:
         """See FileStore."""
         with suppress(FileNotFoundError):
+            now = self._now()
             for each in os.scandir(self._folder / _NEW):
                 with suppress(FileNotFoundError):
-                    age = timedelta(seconds=time.time() - each.stat().st_mtime)
+                    age = timedelta(seconds=now - each.stat().st_mtime)
                     if _DIGEST.fullmatch(each.name):
                         yield each.name, age
                     elif each.name.startswith(_PART) and age > UNCONFIRMED_FOR:
@@ -169,12 +172,17 @@ class FolderStore:
     def unconfirmed_for(self, sha256: str) -> timedelta | None:
         """See FileStore."""
         with suppress(FileNotFoundError):
-            return timedelta(seconds=time.time() - self._note(sha256).stat().st_mtime)
+            return timedelta(seconds=self._now() - self._note(sha256).stat().st_mtime)
         return None
 
     def confirm(self, sha256: str) -> None:
         """See FileStore."""
         self._note(sha256).unlink(missing_ok=True)
+
+    def _now(self) -> float:
+        """The time of the file server: the clock of this machine may differ."""
+        with tempfile.TemporaryFile(dir=self._folder / _NEW) as file:
+            return os.fstat(file.fileno()).st_mtime
 
     def _note(self, sha256: str) -> Path:
         place_of(sha256)
@@ -184,8 +192,9 @@ class FolderStore:
 class _ObjectStore:
     """Files in an object store. The content of a note is its time: not all stores report times."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, now: Callable[[], datetime]) -> None:
         self.place = url
+        self._now = now
         try:
             import fsspec
 
@@ -204,7 +213,7 @@ class _ObjectStore:
     def put(self, sha256: str, content: bytes) -> None:
         """See FileStore. Object stores write a file whole or not at all."""
         with _store_errors(self.place):
-            self._write(f"{_NEW}/{sha256}", datetime.now(UTC).isoformat().encode())
+            self._write(f"{_NEW}/{sha256}", self._now().isoformat().encode())
             self._write(place_of(sha256), content)
 
     def read(self, sha256: str) -> bytes:
@@ -249,7 +258,7 @@ class _ObjectStore:
         noted = None
         with suppress(FileNotFoundError), _store_errors(self.place, may_be_missing=True):
             noted = self._system.cat_file(self._path(f"{_NEW}/{sha256}"))
-        return None if noted is None else datetime.now(UTC) - datetime.fromisoformat(noted.decode())
+        return None if noted is None else self._now() - datetime.fromisoformat(noted.decode())
 
     def confirm(self, sha256: str) -> None:
         """See FileStore."""
