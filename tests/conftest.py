@@ -10,12 +10,16 @@ from hypothesis import HealthCheck, settings
 
 from metaharvest.config import secret_references
 from support import quick
+from support.compiled_schemas import share_compiled_schemas
 from support.databases import KINDS, Servers, TestDatabase, share_compiled_statements
 from support.gmn import MemberNode
 from support.harvester import Harvester
 from support.http_server import HttpServer
+from support.temporary_files import keep_files_in_memory
 
+keep_files_in_memory()
 share_compiled_statements()
+share_compiled_schemas()
 
 # The same examples each time, however busy the machine is; `make fuzz` looks for others.
 settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])

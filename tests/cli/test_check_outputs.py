@@ -273,7 +273,8 @@ def test_what_is_given_is_compared_with_a_target(harvester: Harvester, server: H
     assert sorted(harvester.held()) == ["b.1.1", "b.2.1", "b.3.5"]
 
 
-def test_a_folder_is_compared_with_and_needs_no_database(folder: Path) -> None:
+def test_compared_with_a_folder(folder: Path) -> None:
+    """It needs no database. The program shortens a path of more than 80 letters."""
     put(folder, {"metaharvest.toml": b'[targets.mirror]\nkind = "folder"\nfolder = "mirror"\n'})
     said = check("site/eml/a b.xml", "--against", "mirror")
     assert (said.code, said.err) == (0, "")

@@ -180,7 +180,11 @@ def _import_everything() -> None:
         importlib.import_module(name)
     from sqlalchemy.orm import configure_mappers
 
+    from support.compiled_schemas import compile_before, share_compiled_schemas
+
     configure_mappers()
+    compile_before()
+    share_compiled_schemas()
     assert threading.active_count() == 1
     gc.collect()
     gc.freeze()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from contextlib import ExitStack, suppress
 from datetime import date
+from functools import cache
 from typing import TYPE_CHECKING
 
 import click
@@ -57,9 +58,7 @@ def command(
     from metaharvest.cli.progress import shown_progress
     from metaharvest.services import runs
 
-    # Once a process: a process that makes many runs, as tests do, would keep what the earlier ones left.
-    if not gc.get_freeze_count():
-        gc.freeze()
+    _freeze_once()
     gc.enable()
     harvester = invocation.harvester
     if requested and dry_run:
@@ -92,6 +91,15 @@ def command(
         else:
             _print_table(harvester, done)
     return done.exit_code
+
+
+@cache
+def _freeze_once() -> None:
+    """Leave what the process holds now out of collections.
+
+    A second time, in a process that makes many runs, would keep what the earlier runs left.
+    """
+    gc.freeze()
 
 
 def harvest_now(harvester: Harvester, *, requested: bool = False) -> None:
