@@ -541,6 +541,15 @@ def test_the_doctor_says_which_server_it_is(harvester: Harvester) -> None:
     assert told["message"].split()[0] in ("SQLite", "PostgreSQL", "MariaDB", "MySQL")
 
 
+def test_the_doctor_says_that_it_does_not_look_at_the_disk_of_a_server(
+    harvester: Harvester, database: TestDatabase
+) -> None:
+    checks = json.loads(harvester("doctor", "--json").out)["checks"]
+    [told] = [check["message"] for check in checks if check["check"] == "database"]
+    assert "is there and up to date, and this user may write to it." in told
+    assert told.endswith("disk of its server is not checked.") == (database.kind != "sqlite")
+
+
 @pytest.mark.parametrize("database", ["postgresql"], indirect=True)
 def test_a_postgresql_database_in_another_encoding_is_refused(database: TestDatabase, servers: Servers) -> None:
     options = "ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"

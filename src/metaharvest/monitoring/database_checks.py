@@ -85,12 +85,17 @@ def check_database(settings: Settings, now: datetime) -> Iterator[Check]:
 
 
 def _database(engine: Engine) -> Iterator[Check]:
-    """Try a write, and roll it back; the caller has checked that the database is current."""
+    """Try a write, and roll it back; the caller has checked that the database is current.
+
+    A server whose disk is full may accept such a write, as it has room in a page of the table.
+    """
     with database_errors(engine), writers(engine)() as session:
         session.execute(update(HarvestOperation).values(explanation=HarvestOperation.explanation))
         session.rollback()
-    yield ok("database", f"{shown_database(engine)} is there, up to date, and can be written.")
-    if engine.dialect.name == "sqlite":
+    is_file = engine.dialect.name == "sqlite"
+    room = "" if is_file else " The free space on the disk of its server is not checked."
+    yield ok("database", f"{shown_database(engine)} is there and up to date, and this user may write to it.{room}")
+    if is_file:
         lock = Path(f"{engine.url.database}.lock")
         if not os.access(lock.parent, os.W_OK):
             yield problem("run lock", f"The folder {lock.parent} cannot be written, so no run can take its lock.")
