@@ -119,6 +119,19 @@ def test_a_default_namespace_in_place_of_a_prefix_is_explained() -> None:
 
 
 @every_version
+@pytest.mark.parametrize(
+    ("unit", "said"),
+    [("Celsius", "Did you mean celsius? "), ("grams", "Did you mean gram? "), ("PSU", "Allowed are: ")],
+)
+def test_the_remedy_for_a_wrong_unit_knows_the_units_of_all_kinds(number: str, unit: str, said: str) -> None:
+    table = TABLE.format("1").replace(">meter<", f">{unit}<")
+    [finding] = check(number, eml(number, last=table)).findings
+    assert finding.rule == "schema.not-in-list"
+    assert finding.remedy.startswith(said)
+    assert finding.remedy.endswith("more. Write any other unit as customUnit.")
+
+
+@every_version
 def test_all_schema_findings_are_given_in_the_order_of_the_document_and_no_eml_finding(number: str) -> None:
     content = f"<pubDate>x</pubDate>{KEYWORD.format('y')}<contact><references>nothing</references></contact><foo/>"
     findings = check(number, eml(number, content)).findings

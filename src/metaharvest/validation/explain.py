@@ -460,11 +460,19 @@ def _attributes(fault: _Fault) -> ElementFinding:
 
 def _enumeration(fault: _Fault) -> ElementFinding:
     message = f"{fault.what} is '{fault.shown}', which is not one of the allowed values."
-    allowed = [str(value) for value in fault.validator.enumeration or ()]
+    allowed = _allowed_values(fault.validator)
     similar = advice.similar_of(fault.value, allowed)
     meant = f"Did you mean {similar}? " if similar else ""
-    remedy = f"{meant}Allowed are: {_listed(allowed)}."
+    other = " Write any other unit as customUnit." if _name(fault.element) == "standardUnit" else ""
+    remedy = f"{meant}Allowed are: {_listed(allowed)}.{other}"
     return ElementFinding("schema.not-in-list", message, remedy, fault.element)
+
+
+def _allowed_values(facets: Any) -> list[str]:
+    """The values of an enumeration; if it is a member of a union, of all members, of which xmlschema names the first."""
+    unions = (getattr(each, "member_types", None) or () for each in facets.maps.types.values())
+    members = next((members for members in unions if facets.parent in members), [facets.parent])
+    return [str(value) for member in members for value in member.enumeration or ()]
 
 
 def _text_not_allowed(element: etree._Element) -> ElementFinding:
