@@ -36,6 +36,12 @@ KEYWORD = '<keywordSet><keyword keywordType="{}">k</keyword></keywordSet>'
         ("<pubDate>2005-02-30</pubDate>", "schema.bad-date", "pubDate", "'2005-02-30'"),
         ("<pubDate/>", "schema.empty-text", "pubDate", "pubDate is empty"),
         ("<pubDate>2005</pubDate><pubDate>2006</pubDate>", "schema.too-many-elements", "pubDate[2]", "one too many"),
+        (
+            "<contact><positionName>x</positionName><references>creator-1</references></contact>",
+            "schema.too-many-elements",
+            "contact[1]/references",
+            "contact does not take it beside positionName",
+        ),
         (KEYWORD.format("Theme"), "schema.not-in-list", "keywordSet/keyword", "'Theme'"),
         ("<contact/>", "schema.missing-element", "contact[1]", "individualName"),
         ("<contact>x<references>creator-1</references></contact>", "schema.unexpected-text", "contact[1]", "'x'"),

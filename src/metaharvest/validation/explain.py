@@ -320,7 +320,9 @@ def _children(error: Any) -> ElementFinding:
     if missing and not is_repeated:
         message = f"Before {name}, {_name(parent)} lacks {_any_of(missing)}."
         return ElementFinding("schema.missing-element", message, f"Add {_any_of(missing)} before {name}.", child)
-    message = f"{name} is one too many: {_name(parent)} does not take another one here."
+    before = next(child.itersiblings("*", preceding=True), None)
+    another = "another one here" if is_repeated or before is None else f"it beside {_name(before)}"
+    message = f"{name} is one too many: {_name(parent)} does not take {another}."
     remedy = f"Remove it, or move it to where it belongs. {_allowed(order, parent, model)}"
     return ElementFinding("schema.too-many-elements", message, remedy, child)
 
