@@ -10,7 +10,7 @@ from weakref import finalize
 from lxml import etree
 
 from metaharvest import validation
-from metaharvest.validation.schemas import VERSIONS, Described, compile_schema
+from metaharvest.validation.schemas import VERSIONS, Described, compile_schema, explaining_schema
 
 _idle: defaultdict[Described, list[etree.XMLSchema]] = defaultdict(list)
 
@@ -25,6 +25,7 @@ def compile_before() -> None:
     """Compile the schemas of the newest two versions of EML, for the forks of this process."""
     for version in list(VERSIONS.values())[-2:]:
         _idle[version].append(compile_schema(version))
+        explaining_schema(version)
 
 
 def _schema(self: validation._ParserAndSchemas, described: Described) -> etree.XMLSchema:
