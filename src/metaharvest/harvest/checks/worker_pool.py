@@ -36,6 +36,8 @@ _LOOK_SECONDS = 0.5
 
 _QUIET = "ignore::UserWarning:multiprocessing.resource_tracker"
 _UNDISTURBED_SECONDS = 0.5
+_undisturbed = threading.Lock()
+"""Only one pool starts at a time: the interval before belongs to the whole process."""
 
 _BROKEN_POOLS = 3
 """After this number of useless pools in a row, no other pool is started."""
@@ -205,16 +207,17 @@ def _started(number: int, given: tuple[tuple[str, ...], float, float, int]) -> P
         sys.warnoptions.append(_QUIET)
     # If the run is killed after a process was started and before it was sent its first bytes, that process prints a
     # traceback. No other thread of the run may be scheduled meanwhile, so that this takes as little time as possible.
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(_UNDISTURBED_SECONDS)
-    try:
-        return pool if pool.active else None
-    except Exception as error:  # noqa: BLE001 - for any reason, the run's own process checks then
-        log.warning("Worker processes could not be started: %s", error)
-        _end(pool)
-        return None
-    finally:
-        sys.setswitchinterval(interval)
+    with _undisturbed:
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(_UNDISTURBED_SECONDS)
+        try:
+            return pool if pool.active else None
+        except Exception as error:  # noqa: BLE001 - for any reason, the run's own process checks then
+            log.warning("Worker processes could not be started: %s", error)
+            _end(pool)
+            return None
+        finally:
+            sys.setswitchinterval(interval)
 
 
 def _end(pool: ProcessPool) -> None:
