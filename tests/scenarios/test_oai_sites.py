@@ -660,6 +660,22 @@ def test_a_set_or_format_that_is_gone_is_reported_to_each_in_words_of_their_own(
     assert THANKS not in network.report()
 
 
+@on_one_database
+def test_deletions_that_wait_are_new_on_the_first_night_alone(network: Network) -> None:
+    for number in range(26, 61):
+        network.server.put(f"oai:test:{number}")
+    network.register()
+    network.harvest()
+    for number in range(1, 31):
+        network.server.delete(f"oai:test:{number}")
+    network.harvest()
+    assert "new since the last harvest" in network.report()
+    network.harvest()
+    _, _, still = network.report().partition("Needs your attention: still broken")
+    assert "Put off to a later run (30)" in still
+    assert "new since the last harvest" not in network.report()
+
+
 def test_half_of_the_records_are_deleted(network: Network) -> None:
     network.server.records.clear()
     for number in range(1, 61):

@@ -82,7 +82,7 @@ def attention(
     `news`: only those that this site run was the first to find, or only those that it has found again.
     """
     explained = _groups(session, site_run_id, and_(is_attention(), _is_news(site_run_id, news)), today, limit)
-    return (*explained, *(() if news is False else _unexplained(session, site_run_id, limit)))
+    return (*explained, *_unexplained(session, site_run_id, today, limit, news))
 
 
 def already_reported(reason: str, groups: Iterable[FindingGroup]) -> bool:
@@ -213,10 +213,19 @@ def with_shared(name: str, group: FindingGroup) -> FindingGroup:
     return replace(group, lines=lines, **{name: texts.pop()})
 
 
-def _unexplained(session: Session, site_run_id: int, limit: int) -> Iterator[FindingGroup]:
+def _unexplained(
+    session: Session, site_run_id: int, today: date, limit: int, news: bool | None
+) -> Iterator[FindingGroup]:
     """Documents that are not fine and have no finding of their own, by outcome, with the log's message for each."""
     no_finding = ~select(_DETAIL.detail_log_id).where(_DETAIL.harvest_log_id == _LOG.harvest_log_id).exists()
-    here = and_(_LOG.site_run_id == site_run_id, _LOG.outcome.in_(_NOT_FINE), no_finding)
+    failed_before = exists().where(
+        HarvestDocument.site_schedule_id == _LOG.site_schedule_id,
+        HarvestDocument.document_id == _LOG.document_id,
+        HarvestDocument.revision == _LOG.revision,
+        HarvestDocument.failing_since < today,
+    )
+    age = true() if news is None else ~failed_before if news else failed_before
+    here = and_(_LOG.site_run_id == site_run_id, _LOG.outcome.in_(_NOT_FINE), no_finding, age)
     query = select(_LOG.outcome, func.count()).where(here).group_by(_LOG.outcome).order_by(func.count().desc())
     for value, count in session.execute(query).all():
         rows = select(_LOG).where(here, _LOG.outcome == value).limit(limit)
