@@ -10,6 +10,7 @@ from metaharvest.model.lengths import TOKEN
 from metaharvest.sources.base import ListedRecord
 from metaharvest.sources.oai_pmh.protocol import Token
 from metaharvest.sources.oai_pmh.responses import Response
+from metaharvest.sources.oai_pmh.versions import Versions
 from metaharvest.text import counted, one_line
 
 MOST_STALE = 10
@@ -36,7 +37,7 @@ _ASKED_AGAIN = "The next harvest asks for this list once more."
 class Counts:
     """The records of one window's list, since its beginning in this harvest."""
 
-    named: dict[int, int]
+    named: dict[int, int] | Versions
     """The version of each record that came, by its key (see key_and_version)."""
     before: int = 0
     """The number of records that an earlier harvest received."""

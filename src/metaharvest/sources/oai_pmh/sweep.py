@@ -41,6 +41,7 @@ from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repository import Repository
 from metaharvest.sources.oai_pmh.responses import NotOaiResponse, Response, cut_off
 from metaharvest.sources.oai_pmh.single_records import SingleRecords, Stopped
+from metaharvest.sources.oai_pmh.versions import Versions
 from metaharvest.sources.oai_pmh.windows import Failure, Step, Window, next_step
 from metaharvest.text import counted, one_line
 
@@ -132,7 +133,7 @@ class Sweeper:
         if state.listed and not sweep.full:
             self._most_records = min(self._most_records, 10 * state.listed + ENDLESS)
         # Records of this harvest: the version of each by its key; records of failed windows that have not come again.
-        self._seen: dict[int, int] = {}
+        self._seen = Versions()
         self._to_come_again: set[int] = set()
         # Numbers: records of earlier harvests; records and bytes in pages; records without a key in ended windows.
         self._came_earlier = sweep.came + sweep.received
@@ -215,7 +216,7 @@ class Sweeper:
         sweep = self.sweep
         self._records.odd.restart(sweep.odd)
         is_whole = not (sweep.divided or self._seen)
-        counts = Counts(self._seen if is_whole else {}, sweep.received, moved=sweep.moved)
+        counts = Counts(self._seen if is_whole else Versions(), sweep.received, moved=sweep.moved)
         counts.announced = None if sweep.divided else sweep.announced
         counts.pages = 2 if sweep.received else 0
         if sweep.todo[0].is_empty:
@@ -293,7 +294,9 @@ class Sweeper:
         unusable = answer.response.unusable
         answer.number += len(unusable)
         answer.new += counts.note_unusable(answer.response)
-        self._seen.update((key, UNDATED) for key in unusable if key is not None)
+        for key in unusable:
+            if key is not None:
+                self._seen[key] = UNDATED
         self._to_come_again.difference_update(unusable)
         if answer.response.is_ill_formed:
             self._records.odd.note("ill-formed", answer.response.damage)
@@ -372,7 +375,7 @@ class Sweeper:
     async def _replace_window(self, counts: Counts, failed: PageFailed) -> None:
         """Replace the first window, of which a page failed, as next_step() says. Raises ListIncomplete."""
         window = self.sweep.todo[0]
-        self._to_come_again |= counts.named.keys()
+        self._to_come_again.update(counts.named)
         is_one_by_one, halves = self._is_one_by_one(window), self._halves(window)
         self._count_failure(failed, window, is_smallest=halves is None)
         is_first_refusal = failed.token_refused and not self._token_was_refused
