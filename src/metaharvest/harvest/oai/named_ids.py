@@ -18,21 +18,24 @@ class NamedIds:
     """
 
     def __init__(self) -> None:
+        self._last: list[str] = []
         self._pages: list[bytes] = []
         self._hashes: defaultdict[int, array[int]] = defaultdict(lambda: array("q"))
 
     def add_page(self, document_ids: Iterable[str]) -> None:
-        """Add the ids of a page."""
-        ids = sorted(document_ids)
-        self._pages.append(zlib.compress(json.dumps(ids).encode(), 1))
-        for each in map(hash, ids):
-            self._hashes[each % _BUCKETS].append(each)
+        """Add the ids of a page. Most answers are one page: the page before is compressed when another one comes."""
+        if self._last:
+            self._pages.append(zlib.compress(json.dumps(self._last).encode(), 1))
+            for each in map(hash, self._last):
+                self._hashes[each % _BUCKETS].append(each)
+        self._last = sorted(document_ids)
 
     def __contains__(self, document_id: object) -> bool:
         number = hash(document_id)
-        return number in self._hashes.get(number % _BUCKETS, ())
+        return number in self._hashes.get(number % _BUCKETS, ()) or document_id in self._last
 
     def __iter__(self) -> Iterator[str]:
         """The ids, page by page; an id that two pages have named comes twice."""
         for page in self._pages:
             yield from json.loads(zlib.decompress(page))
+        yield from self._last
