@@ -16,7 +16,8 @@ from lxml import etree
 
 from metaharvest.config.paths import data_folder
 from metaharvest.model import Level, ListedDocument
-from metaharvest.validation import ProcessingPolicy, Validator
+from metaharvest.validation.processing_policy import ProcessingPolicy
+from metaharvest.validation.validator import Validator
 
 SAMPLES = ("discharge", "invertebrates", "rain", "water-chemistry", "litter-breakdown", "river-birds")
 SIZES = (15_500, 17_500, 19_500, 21_500, 24_000)

@@ -19,7 +19,7 @@ from metaharvest.demo.samples import LIBRARY, REPOSITORY, SAMPLE_SITES, SampleNe
 from metaharvest.errors import ListError
 from metaharvest.model import Level, ListedDocument
 from metaharvest.sources.harvest_list.source import read_list
-from metaharvest.validation import Validator
+from metaharvest.validation.validator import Validator
 
 FOLDER = data_folder("sample_sites")
 

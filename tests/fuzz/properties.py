@@ -34,7 +34,9 @@ from metaharvest.targets.http import HttpAnswer
 from metaharvest.targets.metacat import replies
 from metaharvest.transform.filters import Filter, Filters
 from metaharvest.transform.normalize import Mapping, NewElement, Normalization
-from metaharvest.validation import VERSIONS, ProcessingPolicy, Validator
+from metaharvest.validation.processing_policy import ProcessingPolicy
+from metaharvest.validation.schemas import VERSIONS
+from metaharvest.validation.validator import Validator
 from support.fetching import WaitingFetcher as Fetcher
 from support.http_server import HttpServer, Raw
 

@@ -150,7 +150,7 @@ def test_a_surprise_shows_them_neither_on_stderr_nor_in_the_log_row(
     server.serve("/good.xml", eml("a.1.1"))
     harvester.add_site("a", server.url("/a.xml", host=HOST))
     (tmp_path / "sitecustomize.py").write_text(
-        "import metaharvest.validation as v\n"
+        "import metaharvest.validation.validator as v\n"
         "def check(self, content, document, mismatch):\n"
         "    raise ZeroDivisionError(f'a mistake of ours: {document}')\n"
         "v.Validator.check = check\n",

@@ -14,7 +14,8 @@ from sqlalchemy.orm import Session
 from metaharvest.journal import site_runs
 from metaharvest.journal.site_runs import Closing
 from metaharvest.model import ListedDocument, Verdict
-from metaharvest.validation import ProcessingPolicy, Validator
+from metaharvest.validation.processing_policy import ProcessingPolicy
+from metaharvest.validation.validator import Validator
 from support.databases import KINDS, on_one_database
 from support.distributions import install
 from support.harvester import Harvester, eml, publish

@@ -9,7 +9,7 @@ from weakref import finalize
 
 from lxml import etree
 
-from metaharvest import validation
+from metaharvest.validation import validator
 from metaharvest.validation.schemas import VERSIONS, Described, compile_schema, explaining_schema
 
 _idle: defaultdict[Described, list[etree.XMLSchema]] = defaultdict(list)
@@ -17,8 +17,8 @@ _idle: defaultdict[Described, list[etree.XMLSchema]] = defaultdict(list)
 
 def share_compiled_schemas() -> None:
     """Have each validator leave its schemas to later ones; a schema still is for one thread at a time."""
-    validation._ParserAndSchemas.schema = _schema  # type: ignore[method-assign]
-    validation.Validator.__init__ = _leaving(validation.Validator.__init__)  # type: ignore[method-assign]
+    validator._ParserAndSchemas.schema = _schema  # type: ignore[method-assign]
+    validator.Validator.__init__ = _leaving(validator.Validator.__init__)  # type: ignore[method-assign]
 
 
 def compile_before() -> None:
@@ -28,7 +28,7 @@ def compile_before() -> None:
         explaining_schema(version)
 
 
-def _schema(self: validation._ParserAndSchemas, described: Described) -> etree.XMLSchema:
+def _schema(self: validator._ParserAndSchemas, described: Described) -> etree.XMLSchema:
     if described not in self.schemas:
         try:
             self.schemas[described] = _idle[described].pop()
@@ -39,7 +39,7 @@ def _schema(self: validation._ParserAndSchemas, described: Described) -> etree.X
 
 def _leaving(initialize: Any) -> Any:
     @wraps(initialize)
-    def initialize_and_leave(self: validation.Validator, *args: Any, **options: Any) -> None:
+    def initialize_and_leave(self: validator.Validator, *args: Any, **options: Any) -> None:
         initialize(self, *args, **options)
         tools = [self._idle.get() for _ in range(self._idle.qsize())]
         for each in tools:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from metaharvest.model import ListedDocument
-from metaharvest.validation import VERSIONS, Validator
+from metaharvest.validation.schemas import VERSIONS
+from metaharvest.validation.validator import Validator
 
 NAMESPACES = {version.number: version.namespace for version in VERSIONS.values()}
 NUMBERS = list(NAMESPACES)

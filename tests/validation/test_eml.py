@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from metaharvest.model import Finding, Level
-from metaharvest.validation import ProcessingPolicy
+from metaharvest.validation.processing_policy import ProcessingPolicy
 from support.eml_documents import NUMBERS, VALIDATOR, additional, eml, listed
 
 every_version = pytest.mark.parametrize("number", NUMBERS)

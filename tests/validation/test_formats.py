@@ -10,9 +10,9 @@ import pytest
 from lxml import etree
 
 from metaharvest.model import Finding, Level, ListedDocument, RecordOrigin, ValidationLevel, Verdict
-from metaharvest.validation import ProcessingPolicy
 from metaharvest.validation.formats import FORMATS
 from metaharvest.validation.lenient import is_accepted_date
+from metaharvest.validation.processing_policy import ProcessingPolicy
 from support import format_documents
 from support.eml_documents import VALIDATOR, eml
 from support.format_documents import VALID
@@ -197,7 +197,8 @@ def test_no_schema_is_fetched_that_a_document_names() -> None:
 PROGRAM = """
 import resource, sys
 from metaharvest.model import ValidationLevel
-from metaharvest.validation import ProcessingPolicy, Validator
+from metaharvest.validation.processing_policy import ProcessingPolicy
+from metaharvest.validation.validator import Validator
 from support.format_documents import VALID
 from validation.test_formats import RECORD
 validator = Validator(at_once=1)

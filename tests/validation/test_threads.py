@@ -12,7 +12,8 @@ pytestmark = pytest.mark.slow
 
 COMPILE = """
 import threading
-from metaharvest.validation import VERSIONS, schemas
+from metaharvest.validation import schemas
+from metaharvest.validation.schemas import VERSIONS
 
 together, failed = threading.Barrier(8), []
 
@@ -26,7 +27,7 @@ def begin(number):
 CHECK = """
 import threading, time
 from metaharvest.model import Level, ListedDocument
-from metaharvest.validation import Validator
+from metaharvest.validation.validator import Validator
 
 validator, failed, namespace = Validator(), [], "eml://ecoinformatics.org/eml-2.1.1"
 document = ListedDocument("a.1", 1, namespace, "https://example.org/a.1.1.xml")

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metaharvest.model import Level, Verdict
-from metaharvest.validation import Validator
+from metaharvest.validation.validator import Validator
 from support.eml_documents import NAMESPACES, NUMBERS, VALIDATOR, eml, listed
 
 every_version = pytest.mark.parametrize("number", NUMBERS)
@@ -140,7 +140,7 @@ def test_bytes_that_are_no_document_are_refused(content: bytes) -> None:
 
 
 def test_a_thread_that_dies_without_memory_leaves_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("metaharvest.validation._OwnThread.run", lambda thread: None)
+    monkeypatch.setattr("metaharvest.validation.validator._OwnThread.run", lambda thread: None)
     with pytest.raises(MemoryError):
         check(eml("2.2.0", f"<!--{'x' * 60_000}-->"))
 

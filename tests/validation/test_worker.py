@@ -18,7 +18,8 @@ import pytest
 
 from metaharvest.model import Level, ListedDocument, ValidationLevel, Verdict
 from metaharvest.transform import read_filters
-from metaharvest.validation import ProcessingPolicy, worker
+from metaharvest.validation import worker
+from metaharvest.validation.processing_policy import ProcessingPolicy
 from support.eml_documents import VALIDATOR, eml, listed
 
 pytestmark = pytest.mark.slow
@@ -113,11 +114,12 @@ def test_a_process_that_nobody_ends_ends_itself_when_a_call_takes_too_long() -> 
 
 PROGRAM = """
 import sys
-from metaharvest.validation import ProcessingPolicy, worker
+from metaharvest.validation import worker
+from metaharvest.validation.processing_policy import ProcessingPolicy
 heavy = {"xmlschema", "sqlalchemy", "pycurl", "pydantic", "asyncio", "multiprocessing"}
 assert not heavy & set(sys.modules), heavy & set(sys.modules)
 from support.eml_documents import eml, listed
-from metaharvest.validation import ProcessingPolicy
+from metaharvest.validation.processing_policy import ProcessingPolicy
 worker.start(())
 [verdict] = worker.check_all([(eml("2.2.0"), listed("2.2.0"), ProcessingPolicy())])
 assert verdict.acceptable and not heavy & set(sys.modules)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from metaharvest.model import MAX_FINDINGS, Verdict
-from metaharvest.validation import Validator
+from metaharvest.validation.validator import Validator
 from support.eml_documents import VALIDATOR, eml, listed
 
 GOOD = eml("2.2.0")

@@ -23,7 +23,7 @@ from metaharvest.model import SameOrigin, Site, SiteRun, SiteRunKind
 from metaharvest.model.requests import LivePhase
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.sources.base import DocumentSource
-from metaharvest.validation import ProcessingPolicy
+from metaharvest.validation.processing_policy import ProcessingPolicy
 
 if TYPE_CHECKING:
     from metaharvest.fetch.client import Fetcher

@@ -40,7 +40,7 @@ from metaharvest.model import (
 from metaharvest.model.requests import LivePhase
 from metaharvest.sources.attempts import in_attempts
 from metaharvest.targets.base import Upload
-from metaharvest.validation import ProcessingPolicy
+from metaharvest.validation.processing_policy import ProcessingPolicy
 
 log = logging.getLogger(__name__)
 

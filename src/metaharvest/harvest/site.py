@@ -36,7 +36,7 @@ from metaharvest.model import ListedDocument, Site, SiteRun, SiteRunKind
 from metaharvest.sources.attempts import in_attempts
 from metaharvest.sources.base import Listing, PagedListing, PagedSource, Source
 from metaharvest.transform import read_filters, read_normalization
-from metaharvest.validation import ProcessingPolicy
+from metaharvest.validation.processing_policy import ProcessingPolicy
 
 log = logging.getLogger(__name__)
 

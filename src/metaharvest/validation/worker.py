@@ -15,7 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from metaharvest.model import ListedDocument, Verdict
-from metaharvest.validation import ProcessingPolicy, Validator
+from metaharvest.validation.processing_policy import ProcessingPolicy
+from metaharvest.validation.validator import Validator
 
 TOO_COSTLY = signal.SIGPROF
 """The signal of the time limit: nothing else ends the evaluation of an XPath."""

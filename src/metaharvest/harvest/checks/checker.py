@@ -14,7 +14,8 @@ import os
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
 
 from metaharvest.config.settings import ValidationSettings
 from metaharvest.errors import HarvestError
@@ -29,8 +30,10 @@ from metaharvest.harvest.checks.worker_pool import (
 )
 from metaharvest.harvest.limits import CheckLimits
 from metaharvest.model import Finding, ListedDocument, Verdict
-from metaharvest.validation import ProcessingPolicy, Validator
-from metaharvest.validation.processing_policy import too_costly
+from metaharvest.validation.processing_policy import ProcessingPolicy, too_costly
+
+if TYPE_CHECKING:
+    from metaharvest.validation.validator import Validator
 
 log = logging.getLogger(__name__)
 
@@ -86,10 +89,9 @@ class Checker:
         self, settings: ValidationSettings, limits: CheckLimits, meanwhile: Callable[[], None] = lambda: None
     ) -> None:
         self._limits = limits
-        self._validator = Validator(settings.other_document_types)
         self._seconds = settings.time_limit
         self._memory = settings.memory_limit
-        types = settings.other_document_types
+        self._types = types = settings.other_document_types
         number = limits.quick_workers or min(MOST_QUICK_WORKERS, max(1, _cores() - 1))
         self._quick = WorkerPool(number, types, limits.quick_seconds, limits, meanwhile, self._memory * _MB)
         self._thorough = WorkerPool(THOROUGH_WORKERS, types, self._seconds, limits, memory_bytes=self._memory * _MB)
@@ -102,6 +104,13 @@ class Checker:
         self._jobs: deque[_Job] = deque()
         self._single_jobs: deque[_Job] = deque()
         self._calls: set[asyncio.Task[None]] = set()
+
+    @cached_property
+    def _validator(self) -> Validator:
+        """The validator of this process. Records that reading has checked need none: it takes 2 MB of memory."""
+        from metaharvest.validation.validator import Validator
+
+        return Validator(self._types)
 
     def expect(self, number: int) -> None:
         """Expect `number` more documents: if they are many, start worker processes for them."""
