@@ -72,6 +72,20 @@ def test_mistakes(text: str, codes: list[str]) -> None:
     assert [each.code for each in refused.value.errors] == codes
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f"{LIST}&from=2026-02-30", "write a date that exists"),
+        (f"{LIST}&until=2026-02-03T00:00:00+01:00", "in UTC, as YYYY-MM-DDThh:mm:ssZ"),
+        ("", "by POST in a form (application/x-www-form-urlencoded)"),
+    ],
+)
+def test_a_mistake_says_what_to_write(text: str, said: str) -> None:
+    with pytest.raises(Refused) as refused:
+        read_request(pairs(text))
+    assert said in refused.value.errors[0].message
+
+
 def test_an_answer_names_the_first_mistakes() -> None:
     with pytest.raises(Refused) as refused:
         read_request([("verb", "Identify"), *((f"x{number}", "") for number in range(1000))])

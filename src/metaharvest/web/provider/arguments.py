@@ -153,8 +153,8 @@ class _Checked:
         for name in given:
             if (read := read_date(self.arguments[name], is_end=name == "until")) is None:
                 self.mistakes.append(
-                    f"{shown(self.arguments[name])} cannot be the value of {name}: write a date as YYYY-MM-DD or "
-                    "YYYY-MM-DDThh:mm:ssZ."
+                    f"{shown(self.arguments[name])} cannot be the value of {name}: write a date that exists, as "
+                    "YYYY-MM-DD or, in UTC, as YYYY-MM-DDThh:mm:ssZ."
                 )
             elif name == "from":
                 self.since = read
@@ -190,5 +190,6 @@ def read_date(text: str, *, is_end: bool = False) -> datetime | None:
 def _about_verb(verbs: Sequence[str]) -> str:
     known = f"The verbs are {', '.join(_VERBS)}."
     if not verbs:
-        return f"The argument verb is missing. {known}"
+        where = "in the query, or by POST in a form (application/x-www-form-urlencoded)"
+        return f"The argument verb is missing: it is {where}. {known}"
     return "The argument verb is repeated." if len(verbs) > 1 else f"There is no verb {shown(verbs[0])}. {known}"
