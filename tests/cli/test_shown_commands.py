@@ -293,9 +293,12 @@ def folder(
         yield here
 
 
+SHOWN = list(shown_commands())
+
+
 def lines_of(page: str) -> list[str]:
     """The command lines of a page, each once, without what explains them."""
-    lines = (re.sub(r"\s+#.*", "", line).strip() for where, line in shown_commands() if where == page)
+    lines = (re.sub(r"\s+#.*", "", line).strip() for where, line in SHOWN if where == page)
     return list(dict.fromkeys(line.partition(" && ")[0].rstrip(".,:;") for line in lines))
 
 
@@ -351,7 +354,7 @@ def problem_with(line: str) -> str | None:
     return f"{line}: exit code {code}: {told}"
 
 
-WITH_COMMANDS = [page for page in dict.fromkeys(where for where, _ in shown_commands()) if page not in ELSEWHERE]
+WITH_COMMANDS = [page for page in dict.fromkeys(where for where, _ in SHOWN) if page not in ELSEWHERE]
 
 
 @pytest.mark.parametrize(
