@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import bindparam, case, func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import Base, HarvestDetailLog, HarvestLog, HarvestSiteRun
@@ -45,9 +45,9 @@ def count(session: Session, without_rows: Mapping[int, Mapping[OutcomeKind, int]
     """The totals of site runs, by number: counted from the log, plus documents that have no rows there."""
     site_runs = {"site_runs": list(without_rows)}
     outcomes = {site_run_id: dict(numbers) for site_run_id, numbers in without_rows.items()}
-    for site_run_id, outcome, number in session.execute(_OUTCOMES, site_runs):
-        kind = OutcomeKind(outcome)
-        outcomes[site_run_id][kind] = outcomes[site_run_id].get(kind, 0) + number
+    for site_run_id, *numbers in session.execute(_OUTCOMES, site_runs):
+        for kind, number in zip(OutcomeKind, numbers, strict=True):
+            outcomes[site_run_id][kind] = outcomes[site_run_id].get(kind, 0) + number
     warnings = {row[0]: row[1] for row in session.execute(_WARNINGS, site_runs)}
     wrong = set(session.scalars(_LIST_ERRORS, site_runs))
     return {
@@ -75,10 +75,11 @@ _LOG = Base.metadata.tables[HarvestLog.__tablename__]
 _DETAILS = Base.metadata.tables[HarvestDetailLog.__tablename__]
 _SITE_RUNS = Base.metadata.tables[HarvestSiteRun.__tablename__]
 _THESE = _LOG.c.site_run_id.in_(bindparam("site_runs", expanding=True))
+# To group by outcomes as well, SQLite sorts all rows: 6 MB for 140,000 documents.
 _OUTCOMES = (
-    select(_LOG.c.site_run_id, _LOG.c.outcome, func.count())
+    select(_LOG.c.site_run_id, *(func.count(case((_LOG.c.outcome == kind.value, 1))) for kind in OutcomeKind))
     .where(_THESE, _LOG.c.outcome.is_not(None))
-    .group_by(_LOG.c.site_run_id, _LOG.c.outcome)
+    .group_by(_LOG.c.site_run_id)
 )
 _WARNINGS = (
     select(_LOG.c.site_run_id, func.count())
