@@ -135,6 +135,15 @@ def test_a_fresh_installation_has_warnings_and_exit_code_0(tmp_path: Path) -> No
         assert word in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("more", "command"), [("", "run"), ('[workers]\nbroker = "amqp://guest@127.0.0.1:1/"\n', "coordinate")]
+)
+def test_without_a_run_the_doctor_names_the_command_that_makes_one(folder: Path, more: str, command: str) -> None:
+    settings(folder, more)
+    sql(folder, "DELETE FROM harvest_run")
+    assert f"`metaharvest {command}` makes one; put it into cron." in findings(folder)["last run"][1]
+
+
 def test_every_problem_of_the_settings_is_told_with_exit_code_1(folder: Path) -> None:
     (folder / "metaharvest.toml").write_text("[harvester]\nworkers = 0\n[mail]\nport = 70000\n[nail]\n")
     done = process(folder, "doctor")

@@ -70,7 +70,7 @@ def check_database(settings: Settings, now: datetime) -> Iterator[Check]:
                 if engine.dialect.name != "sqlite":
                     now = database_now(session)
                     yield from check_clock(datetime.now(UTC), now)
-                yield from _runs(session, engine, now)
+                yield from _runs(session, engine, now, has_workers=bool(settings.workers.broker))
                 settings = settings.with_split_sites(split_sites(session))
                 yield from check_targets(Targets(settings, engine), read_sites(session))
                 today = now.astimezone(settings.harvester.zone).date()
@@ -118,7 +118,7 @@ def _server(connection: Connection, largest_document: int) -> Iterator[Check]:
         yield ok("database server", f"{dialects.server_version(connection)}.")
 
 
-def _runs(session: Session, engine: Engine, now: datetime) -> Iterator[Check]:
+def _runs(session: Session, engine: Engine, now: datetime, *, has_workers: bool) -> Iterator[Check]:
     newest, running = (
         select(HarvestRun).order_by(HarvestRun.run_id.desc()),
         HarvestRun.status == RunStatus.RUNNING.value,
@@ -131,7 +131,8 @@ def _runs(session: Session, engine: Engine, now: datetime) -> Iterator[Check]:
     if last is not None:
         yield _last_run(last, is_rehearsal=_is_rehearsal(session, last.run_id))
     elif open_run is None:
-        yield warning("last run", f"There has been no run yet. {todo('runs.start')} makes one; put it into cron.")
+        start = todo("workers.coordinate" if has_workers else "runs.start")
+        yield warning("last run", f"There has been no run yet. {start} makes one; put it into cron.")
 
 
 def _lock_is_held(engine: Engine) -> bool:
