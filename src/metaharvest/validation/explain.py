@@ -471,7 +471,7 @@ def _enumeration(fault: _Fault) -> ElementFinding:
 
 
 def _allowed_values(facets: Any) -> list[str]:
-    """The values of an enumeration; if it is a member of a union, of all members, of which xmlschema names the first."""
+    """The values of an enumeration; if it is a member of a union, of all its members: xmlschema names the first."""
     unions = (getattr(each, "member_types", None) or () for each in facets.maps.types.values())
     members = next((members for members in unions if facets.parent in members), [facets.parent])
     return [str(value) for member in members for value in member.enumeration or ()]
