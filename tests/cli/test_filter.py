@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from metaharvest.rehearsal import filter_trial
 from metaharvest.transform import read_filters, read_normalization
 from support.harvester import Said, said
 
@@ -191,7 +192,8 @@ def test_a_file_that_cannot_be_used_is_told_with_its_lines(tmp_path: Path) -> No
 
 
 @pytest.mark.timeout(60)
-def test_what_takes_too_long_is_ended(tmp_path: Path) -> None:
+def test_what_takes_too_long_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filter_trial, "_SECONDS", 1.0)
     nested = "//x[count(//x[count(//x[count(//x[contains(., string(position()))]) > 1]) > 1]) > 5]"
     document = f"<r>{'<x>a</x>' * 1000}</r>"
     began = time.monotonic()
