@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -71,7 +72,7 @@ class ServiceClient:
                 with self._requests().request(method, url, timeout=limits, stream=True, **body) as answer:
                     if answer.status_code not in _BUSY:
                         return self._whole(answer, url)
-                    if not self._pause(answer.headers.get("Retry-After")):
+                    if not self._pause(answer.headers):
                         break
             except requests.RequestException as error:
                 why = one_line(str(error) or type(error).__name__, 200)
@@ -100,11 +101,12 @@ class ServiceClient:
         time.sleep(max(0.0, self._next - time.monotonic()))
         self._next = time.monotonic() + self._pace
 
-    def _pause(self, retry_after: str | None) -> bool:
+    def _pause(self, headers: Mapping[str, str]) -> bool:
         """Wait as the service wants; False if that is too long."""
-        from metaharvest.fetch.backoff import seconds_to_wait
+        from metaharvest.fetch.backoff import http_date, seconds_to_wait
 
-        seconds = seconds_to_wait(retry_after, datetime.now(UTC)) if retry_after else _FIRST_PAUSE
+        retry_after, now = headers.get("Retry-After"), http_date(headers.get("Date", "")) or datetime.now(UTC)
+        seconds = seconds_to_wait(retry_after, now) if retry_after else _FIRST_PAUSE
         if seconds is None or seconds > _LONGEST_PAUSE:
             return False
         self._next = time.monotonic() + seconds
