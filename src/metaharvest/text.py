@@ -136,3 +136,20 @@ def binary_kind(content: bytes) -> str:
     if compressed_as(content) == "zip" and any(name in content[:HEAD_BYTES] for name in _OFFICE_NAMES):
         return _OFFICE
     return next((kind for start, kind in _BINARY if content.startswith(start)), "")
+
+
+def invisible_character(text: str) -> str:
+    """The first space, control character or invisible character of an address; empty if there is none."""
+    # A printable text has none of these but a space. A check of each character of all URLs of a list takes long.
+    suspects = text if " " in text or not text.isprintable() else ""
+    return next((c for c in suspects if c.isspace() or unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp")), "")
+
+
+def character_in_words(character: str) -> str:
+    """A character in words, since some, such as a no-break space, are invisible."""
+    named = {" ": "a space", "\n": "a line break", "\r": "a line break", "\t": "a tab", "/": "a slash (/)"}
+    if character in named:
+        return named[character]
+    name = unicodedata.name(character, "a control character")
+    shown = f"'{character}', " if character.isprintable() else ""
+    return f"{shown}the character U+{ord(character):04X} ({name})"

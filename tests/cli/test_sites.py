@@ -55,6 +55,19 @@ def test_every_option_of_a_new_site_is_kept(folder: Path) -> None:
 
 
 @on_one_database
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("https://example.org/my list.xml", "the list URL contains a space; write it as %20"),
+        ("https://example.org/list.xml\u200b", "contains the character U+200B (ZERO WIDTH SPACE); delete it"),
+    ],
+)
+def test_an_address_with_a_space_or_an_invisible_character_says_so(folder: Path, url: str, said: str) -> None:
+    told = attempt(folder, "sites", "add", "elm", "--list-url", url, "--contact", "a@example.org")
+    assert said in str(told.error)
+
+
+@on_one_database
 def test_everything_wrong_with_a_new_site_is_told_at_once_and_nothing_is_registered(folder: Path) -> None:
     told = attempt(folder, "sites", "add", "elm", "--list-url", "ftp://x", "--contact", "nobody")
     assert isinstance(told.error, ScheduleError)

@@ -24,7 +24,7 @@ from metaharvest.model import Finding, ListVersion, Notify, Site, SiteOptions, U
 from metaharvest.model.actions import Remedy, todo
 from metaharvest.model.mappings import picked
 from metaharvest.sites.options import options_text, read_options
-from metaharvest.text import one_line, shown_url
+from metaharvest.text import character_in_words, invisible_character, one_line, shown_url
 
 HARVEST_LIST, OAI = "harvest-list", "oai-pmh"
 """The source kinds of sites with a harvest list, and of sites that are OAI-PMH repositories."""
@@ -121,12 +121,15 @@ def check_list_url(url: str, *, is_repository: bool = False) -> str:
     if is_file_url(trimmed) and one_line(trimmed, len(trimmed)) == trimmed:
         return trimmed
     parts = url_parts(trimmed)
-    if not parts or parts.scheme not in ("http", "https") or any(c.isspace() or ord(c) < 32 for c in trimmed):
+    what, name = ("base", "oai") if is_repository else ("list", "list.xml")
+    if not parts or parts.scheme not in ("http", "https"):
         from metaharvest.fetch.url import shown
 
-        what, name = ("base", "oai") if is_repository else ("list", "list.xml")
         right = f"write it like https://example.org/{name}"
         raise ValueError(f"the {what} URL '{shown(trimmed)}' is not a web address; {right}")
+    if odd := invisible_character(trimmed):
+        remedy = "write it as %20" if odd == " " else "delete it"
+        raise ValueError(f"the {what} URL contains {character_in_words(odd)}; {remedy}")
     return trimmed
 
 

@@ -7,14 +7,13 @@ entry.py know the place of the value in the list.
 from __future__ import annotations
 
 import re
-import unicodedata
 from functools import lru_cache
 from urllib.parse import urljoin, urlsplit
 
 from metaharvest.fetch.local_files import is_file_url
 from metaharvest.fetch.url import shown
 from metaharvest.sources.harvest_list.elements import Mistake
-from metaharvest.text import one_line, shown_url
+from metaharvest.text import character_in_words, invisible_character, one_line, shown_url
 
 XML_SPACE = " \t\r\n"
 """White space in XML; Python counts more characters as white space."""
@@ -56,7 +55,7 @@ def check_scope(text: str) -> str:
     if not scope:
         raise BadValue("list.scope", "The scope is empty.", "Write the scope of your site, as in <scope>alder</scope>.")
     bad = next(c for c in scope if not _SCOPE.fullmatch(c))
-    message = f"The scope {quoted(scope)} contains {_character(bad)}, which no document id may contain."
+    message = f"The scope {quoted(scope)} contains {character_in_words(bad)}, which no document id may contain."
     remedy = "Use letters, digits, hyphens, dots and underscores only, as in <scope>knb-lter-gce</scope>."
     raise BadValue("list.scope", message, remedy)
 
@@ -71,7 +70,7 @@ def check_number(name: str, text: str) -> int:
         raise BadValue(rule, f"The {name} is empty.", remedy)
     if not _LONG.fullmatch(number):
         odd = next((c for c in number if not c.isprintable()), None)
-        mistake = f"contains {_character(odd)}" if odd else "is not a whole number"
+        mistake = f"contains {character_in_words(odd)}" if odd else "is not a whole number"
         raise BadValue(rule, f"The {name} {quoted(number)} {mistake}.", remedy)
     digits = number.lstrip("+-").lstrip("0") or "0"
     if number.startswith("-") and digits != "0":
@@ -113,11 +112,8 @@ def check_url(text: str, files_allowed: bool = False, base: str = "") -> str:
     whole = "Write the whole URL, as in <documentURL>https://www.example.org/eml/alder.12.2.xml</documentURL>."
     if not url:
         raise BadValue("list.url", "The documentURL is empty.", whole)
-    # A printable text has none of these but a space. A check of each character of all URLs of a list takes long.
-    suspects = url if " " in url or not url.isprintable() else ""
-    odd = next((c for c in suspects if c.isspace() or unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp")), None)
-    if odd is not None:
-        message = f"The documentURL {_quoted_url(url)} contains {_character(odd)}."
+    if odd := invisible_character(url):
+        message = f"The documentURL {_quoted_url(url)} contains {character_in_words(odd)}."
         remedy = "Write a space in a URL as %20, and keep the URL on one line."
         if odd not in XML_SPACE:
             remedy = "Delete this character, which editors may not show; write a space in a URL as %20."
@@ -165,13 +161,3 @@ def _check_parts(url: str, whole: str) -> str:
 def _quoted_url(url: str) -> str:
     """As `quoted`, but the URL may be broken, and the text before an `@` in it may be a password."""
     return f"'{one_line(shown(url), 80)}'" if "@" in url else quoted(url)
-
-
-def _character(character: str) -> str:
-    """A character in words, since some, such as a no-break space, are invisible."""
-    named = {" ": "a space", "\n": "a line break", "\r": "a line break", "\t": "a tab", "/": "a slash (/)"}
-    if character in named:
-        return named[character]
-    name = unicodedata.name(character, "a control character")
-    shown = f"'{character}', " if character.isprintable() else ""
-    return f"{shown}the character U+{ord(character):04X} ({name})"
