@@ -274,7 +274,7 @@ def test_what_is_given_is_compared_with_a_target(harvester: Harvester, server: H
 
 
 def test_compared_with_a_folder(folder: Path) -> None:
-    """It needs no database. The program shortens a path of more than 80 letters."""
+    """It needs no database. The folder has the name of this test, and a path of more than 80 letters is shortened."""
     put(folder, {"metaharvest.toml": b'[targets.mirror]\nkind = "folder"\nfolder = "mirror"\n'})
     said = check("site/eml/a b.xml", "--against", "mirror")
     assert (said.code, said.err) == (0, "")

@@ -579,8 +579,8 @@ def test_records_that_stay_missing_are_not_reported_as_fixed_where_too_many_are_
     assert "repository's list (31)" in network.report().partition(THANKS)[2]
 
 
-@pytest.mark.parametrize("by", ["sites confirm", "sites edit", "the repository"])
-def test_thanks_for_deletions_that_wait_only_where_the_repository_took_them_back(network: Network, by: str) -> None:
+def delete_half(network: Network) -> None:
+    """Harvest 60 records, then delete 30 of them at the repository. The next harvest leaves that to a person."""
     network.server.records.clear()
     for number in range(1, 61):
         network.server.put(f"oai:test:{number}")
@@ -588,6 +588,11 @@ def test_thanks_for_deletions_that_wait_only_where_the_repository_took_them_back
     network.harvest()
     for number in range(1, 31):
         network.server.delete(f"oai:test:{number}")
+
+
+@pytest.mark.parametrize("by", ["sites confirm", "sites edit", "the repository"])
+def test_thanks_for_deletions_that_wait_only_where_the_repository_took_them_back(network: Network, by: str) -> None:
+    delete_half(network)
     network.harvest()
     if by == "the repository":
         for number in range(1, 31):
@@ -662,12 +667,7 @@ def test_a_set_or_format_that_is_gone_is_reported_to_each_in_words_of_their_own(
 
 @on_one_database
 def test_deletions_that_wait_are_new_on_the_first_night_alone(network: Network) -> None:
-    for number in range(26, 61):
-        network.server.put(f"oai:test:{number}")
-    network.register()
-    network.harvest()
-    for number in range(1, 31):
-        network.server.delete(f"oai:test:{number}")
+    delete_half(network)
     network.harvest()
     assert "new since the last harvest" in network.report()
     network.harvest()
@@ -677,13 +677,7 @@ def test_deletions_that_wait_are_new_on_the_first_night_alone(network: Network) 
 
 
 def test_half_of_the_records_are_deleted(network: Network) -> None:
-    network.server.records.clear()
-    for number in range(1, 61):
-        network.server.put(f"oai:test:{number}")
-    network.register()
-    network.harvest()
-    for number in range(1, 31):
-        network.server.delete(f"oai:test:{number}")
+    delete_half(network)
     assert network.harvest() == {"status": "with-errors", "listed": 30, "deferred": 30}
     assert len(network.held()) == 60
     for since in ("new since the last harvest", "still broken"):

@@ -8,13 +8,13 @@ from pathlib import Path
 
 _IN_MEMORY = Path("/dev/shm")
 _ROOM = 4 * 1024**3
-"""Bytes. The tests need less than a tenth; the rest is for whatever else the machine does."""
+"""Bytes. Tests of commands, fetching and targets took 0.3 GB; the rest is for other programs of the machine."""
 
 
 def keep_files_in_memory() -> None:
-    """Have temporary files in memory, where nobody set TMPDIR and there is room: databases wait long for a disk.
+    """Have temporary files in memory, where nobody set TMPDIR and there is room: SQLite waits for a disk.
 
-    Programs are made there and run, which the mount has to allow.
+    The mount has to allow programs, as tests make some and run them.
     """
     if os.environ.get("TMPDIR") or not _IN_MEMORY.is_dir() or not os.access(_IN_MEMORY, os.W_OK):
         return

@@ -40,8 +40,9 @@ def now_by_database(session: Session) -> datetime | TextClause:
 
 
 class DatabaseClock:
-    """The clock of the database for one process, which reads it once a minute; `engine` is None without one.
+    """The clock of the database for one process, which reads it once a minute.
 
+    `engine` returns the engine of the database, or None while there is none.
     In between, and while the database is away, the time goes on from the last answer. Before the first one, and with
     SQLite, it is the time of this machine. All callers wait for the first answer; a thread reads the clock later on.
     """

@@ -107,6 +107,11 @@ def seconds_to_wait(retry_after: str, now: datetime) -> float | None:
     return None if then is None else min(max((then - now).total_seconds(), 0.0), LONGEST_RETRY_AFTER)
 
 
+def seconds_wanted(retry_after: str, date: str) -> float | None:
+    """seconds_to_wait() of an answer with these headers. Without a date, the clock of this machine counts."""
+    return seconds_to_wait(retry_after, http_date(date) or datetime.now(UTC))
+
+
 def http_date(text: str) -> datetime | None:
     """A date in any of the three forms of RFC 9110, 5.6.7; None if it is none."""
     try:

@@ -10,7 +10,6 @@ import os
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from http.client import responses
 
 import pycurl
@@ -18,7 +17,7 @@ import pycurl
 from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError
 from metaharvest.fetch import protection
-from metaharvest.fetch.backoff import http_date, seconds_to_wait
+from metaharvest.fetch.backoff import seconds_wanted
 from metaharvest.fetch.certificates import CERTIFICATE_PROBLEMS
 from metaharvest.fetch.exchange import Exchange, StopReason
 from metaharvest.fetch.html_page import html_title
@@ -106,8 +105,7 @@ def failure(exchange: Exchange, given: Circumstances) -> FetchError | None:
         return None
     retry_after = None
     if transient and exchange.status >= 400:
-        now = http_date(exchange.headers.get("date", "")) or datetime.now(UTC)
-        retry_after = seconds_to_wait(exchange.headers.get("retry-after", ""), now)
+        retry_after = seconds_wanted(exchange.headers.get("retry-after", ""), exchange.headers.get("date", ""))
     return FetchError(
         finding,
         transient=transient,

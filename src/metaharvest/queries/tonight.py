@@ -132,9 +132,7 @@ def _number_before(session: Session, run: RunSummary | None, failed: Sequence[Fa
     return len(failed) - (session.scalar(select(func.count()).where(*its)) or 0)
 
 
-def sentence(
-    state: State, run: RunSummary | None, number_waiting: int, number_before: int, zone: ZoneInfo = _UTC
-) -> str:
+def sentence(state: State, run: RunSummary | None, number_waiting: int, number_before: int, zone: ZoneInfo) -> str:
     """The state of the night in one sentence; `number_before` is the number of sites that failed in earlier runs."""
     if run is None:
         return "There has been no run yet."

@@ -102,7 +102,7 @@ class Harvester:
         from metaharvest.database.clock import DatabaseClock
 
         def engine() -> Engine | None:
-            with suppress(SettingsError):
+            with suppress(SettingsError):  # the first use of the database raises it
                 return vars(self).get("engine") or (None if self.database_error else self.engine)
             return None
 

@@ -16,7 +16,6 @@ import ssl
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from http.cookiejar import CookieJar
 from itertools import count
 from pathlib import Path
@@ -29,7 +28,7 @@ from metaharvest.config.secret_references import proxy_with_password
 from metaharvest.config.settings import Settings
 from metaharvest.config.trust_store import configured_authorities, system_trust
 from metaharvest.errors import SettingsError, TargetError
-from metaharvest.fetch.backoff import http_date, seconds_to_wait, wait_after
+from metaharvest.fetch.backoff import seconds_wanted, wait_after
 from metaharvest.fetch.client import user_agent
 from metaharvest.model import Finding
 from metaharvest.targets import http_failures
@@ -195,8 +194,9 @@ class HttpClient:
             return wait_after(attempt, self._http) if outcome.again else None
         if outcome.status not in _BUSY:
             return None
-        now = http_date(outcome.headers.get("Date", "")) or datetime.now(UTC)
-        return wait_after(attempt, self._http, seconds_to_wait(outcome.headers.get("Retry-After", ""), now))
+        headers = outcome.headers
+        wanted = seconds_wanted(headers.get("Retry-After", ""), headers.get("Date", ""))
+        return wait_after(attempt, self._http, wanted)
 
 
 def _read(response: requests.Response, most: int) -> bytes | None:

@@ -8,6 +8,6 @@ it. `strict`: it is well-formed. `very-strict`: it obeys the rules of its own fo
 that `formats` knows for its root element. `loose`: what very-strict would refuse is a warning, unless it is not
 well-formed.
 
-That the document arrived whole, and is not an HTML page, is checked where it is fetched. `worker` is what a worker
-process runs.
+That the document arrived whole, and is not an HTML page, is checked where it is fetched. `validator` makes the
+checks; `worker` is what a worker process runs.
 """

@@ -37,7 +37,7 @@ _LOOK_SECONDS = 0.5
 _QUIET = "ignore::UserWarning:multiprocessing.resource_tracker"
 _UNDISTURBED_SECONDS = 0.5
 _undisturbed = threading.Lock()
-"""Only one pool starts at a time: the interval before belongs to the whole process."""
+"""Held while a pool starts: the interval between switches of threads is one for the whole process."""
 
 _BROKEN_POOLS = 3
 """After this number of useless pools in a row, no other pool is started."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
@@ -103,10 +102,10 @@ class ServiceClient:
 
     def _pause(self, headers: Mapping[str, str]) -> bool:
         """Wait as the service wants; False if that is too long."""
-        from metaharvest.fetch.backoff import http_date, seconds_to_wait
+        from metaharvest.fetch.backoff import seconds_wanted
 
-        retry_after, now = headers.get("Retry-After"), http_date(headers.get("Date", "")) or datetime.now(UTC)
-        seconds = seconds_to_wait(retry_after, now) if retry_after else _FIRST_PAUSE
+        retry_after = headers.get("Retry-After")
+        seconds = seconds_wanted(retry_after, headers.get("Date", "")) if retry_after else _FIRST_PAUSE
         if seconds is None or seconds > _LONGEST_PAUSE:
             return False
         self._next = time.monotonic() + seconds

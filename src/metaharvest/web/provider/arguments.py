@@ -190,6 +190,6 @@ def read_date(text: str, *, is_end: bool = False) -> datetime | None:
 def _about_verb(verbs: Sequence[str]) -> str:
     known = f"The verbs are {', '.join(_VERBS)}."
     if not verbs:
-        where = "in the query, or by POST in a form (application/x-www-form-urlencoded)"
-        return f"The argument verb is missing: it is {where}. {known}"
+        where = "write it into the query, or send it by POST in a form (application/x-www-form-urlencoded)"
+        return f"The argument verb is missing: {where}. {known}"
     return "The argument verb is repeated." if len(verbs) > 1 else f"There is no verb {shown(verbs[0])}. {known}"
