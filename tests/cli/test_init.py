@@ -51,6 +51,21 @@ def test_init_writes_the_settings_creates_the_database_and_says_what_is_next(tmp
     assert written.replace(key, "") == TEMPLATE.read_text("utf-8")
 
 
+@pytest.mark.parametrize(
+    ("more", "last"),
+    [
+        ("", "run      harvests; put it into cron for every night."),
+        (
+            '[workers]\nbroker = "amqp://mq.example.org/"\n',
+            "coordinate   lets workers harvest; put it into cron for every minute.",
+        ),
+    ],
+)
+def test_init_names_the_command_that_harvests(tmp_path: Path, more: str, last: str) -> None:
+    (tmp_path / "metaharvest.toml").write_text(more)
+    assert tell(tmp_path, "init").out.endswith(f"{last}\n")
+
+
 def test_a_second_init_changes_nothing(tmp_path: Path) -> None:
     tell(tmp_path, "init")
     (tmp_path / "metaharvest.toml").write_text('[harvester]\nname = "Mine"\n')

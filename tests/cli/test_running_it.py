@@ -137,6 +137,12 @@ def test_a_worker_has_more_time_to_end_than_its_slice_takes() -> None:
     assert not section.getboolean("stopasgroup")
 
 
+def test_supervisord_tries_a_worker_until_the_database_is_there() -> None:
+    section = supervised()
+    assert section.getboolean("autorestart")
+    assert int(section["startretries"]) >= 1_000_000
+
+
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 def test_each_run_writes_the_file_for_prometheus(harvester: Harvester, server: HttpServer, tmp_path: Path) -> None:
     file = tmp_path / "metaharvest.prom"

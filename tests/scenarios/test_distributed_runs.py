@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -502,6 +505,16 @@ def test_without_a_broker_there_are_no_workers(harvester: Harvester, command: st
     said = harvester(command)
     assert said.code == 2
     assert "broker of [workers] is not set" in said.err
+
+
+@on_one_database
+def test_celery_beat_without_a_broker_ends_with_a_sentence(harvester: Harvester) -> None:
+    command = [sys.executable, "-m", "celery", "--app", "metaharvest.workers.beat", "beat"]
+    environment = {**os.environ, "METAHARVEST_FILE": str(harvester.config)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("broker of [workers] is not set.")
+    assert len(done.stderr.splitlines()) == 1
 
 
 @on_one_database

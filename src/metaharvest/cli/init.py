@@ -22,7 +22,8 @@ def command(invocation: Invocation) -> None:
     path = invocation.config or find_file() or Path(FILE_NAME)
     wrote = installation.write_settings(path)
     click.echo(f"Wrote the settings file {path}." if wrote else f"The settings file {path} is already there.")
-    database = installation.prepare_database(load(path))
+    settings = load(path)
+    database = installation.prepare_database(settings)
     if database.is_new:
         click.echo(f"Created the database {database.shown}.")
     elif database.is_upgraded:
@@ -30,18 +31,23 @@ def command(invocation: Invocation) -> None:
     else:
         click.echo(f"The database {database.shown} is already there and up to date.")
     if wrote or database.is_new:
-        _say_what_next(invocation, path)
+        _say_what_next(invocation, path, has_workers=bool(settings.workers.broker))
     elif not database.is_upgraded:
         click.echo("Nothing to do.")
 
 
-def _say_what_next(invocation: Invocation, path: Path) -> None:
+def _say_what_next(invocation: Invocation, path: Path, *, has_workers: bool) -> None:
     start = invocation.start
+    last = (
+        "coordinate   lets workers harvest; put it into cron for every minute."
+        if has_workers
+        else "run      harvests; put it into cron for every night."
+    )
     click.echo(
         f"\nWhat next:\n"
         f"  1. Fill in {path}: the name of your network, the administrators, how mail is sent.\n"
         f"  2. {start} sites add NAME --list-url URL --contact EMAIL\n"
         f"     or, for an OAI-PMH repository: {start} sites add NAME --oai BASEURL\n"
         f"  3. {start} doctor   says what is still missing.\n"
-        f"  4. {start} run      harvests; put it into cron for every night."
+        f"  4. {start} {last}"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +29,8 @@ _CORRECT = (
     "Correct the address, or in RabbitMQ the user, its permissions, its virtual host, or a limit: docs/scaling.md has "
     "the commands"
 )
+_CORRECT_ADDRESS = "Check the host and the port in the address, and that RabbitMQ runs there"
+_CORRECT_TLS = "amqps:// needs a port where RabbitMQ has TLS, usually 5671, and a certificate that is trusted"
 
 
 def address_of(settings: Settings) -> str:
@@ -101,7 +104,9 @@ def trouble(address: str, error: BaseException) -> str:
         return f"{the_broker} {_NACKED}"
     if isinstance(error, TimeoutError):
         return f"{the_broker} does not answer in time, or {_BLOCKED}"
-    reason = (one_line(str(getattr(error, "reply_text", "")) or str(error)) or type(error).__name__).rstrip(".")
+    said = getattr(error, "reply_text", "") or getattr(error, "strerror", "") or error
+    reason = (one_line(str(said)) or type(error).__name__).rstrip(".")
     if is_refusal(error):
         return f"{the_broker} answers with a refusal: {reason}. {_CORRECT}"
-    return f"{the_broker} cannot be reached: {reason}"
+    remedy = _CORRECT_TLS if isinstance(error, ssl.SSLError) else _CORRECT_ADDRESS
+    return f"{the_broker} cannot be reached: {reason}. {remedy}"

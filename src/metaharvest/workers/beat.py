@@ -8,11 +8,16 @@ Several may run at once: a tick changes nothing twice.
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 from metaharvest.config.settings import load
+from metaharvest.errors import MetaharvestError
 from metaharvest.services.harvester import Harvester
 from metaharvest.workers.broker import application
 
 _file = os.environ.get("METAHARVEST_FILE")
-app = application(Harvester(load(Path(_file) if _file else None)))
+try:
+    app = application(Harvester(load(Path(_file) if _file else None)))
+except MetaharvestError as error:
+    sys.exit(str(error))
