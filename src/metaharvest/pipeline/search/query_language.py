@@ -56,6 +56,9 @@ _WEIGHT = re.compile(r"\w{3}[\^~][\d.]{0,9}$|[^\W\d_]{3}~\w{0,9}$")
 _PHRASE_WEIGHT = re.compile(r"[~^]\d")
 _ANY = ("OR", "|", "||")
 _YEARS_AHEAD = re.compile(r"\s*(\d{4})\s*(?:\.\.|–|-|to\b)\s*(\d{4})(?!\w)", re.ASCII | re.IGNORECASE)
+_YEARS_IN_BRACKETS = re.compile(r"\s*\[\s*(\d{4}|\*)\s*(?:\.\.|–|-|to\b)\s*(\d{4}|\*)\s*\]", re.ASCII | re.IGNORECASE)
+"""The years of Lucene: `[2010 TO 2020]`, `[2010 TO *]`."""
+
 _YEAR_AHEAD = re.compile(r"\s*\d{4}(?!\w)|\s*\.\.\d{4}|\s*\(|\s*$", re.ASCII)
 _BARE_YEARS = re.compile(r"\d{4}\.\.(?:\d{4})?|\.\.\d{4}", re.ASCII)
 _NOT_INDEXED = re.compile(r"mailto:|(?:https?://)?(?:www\.)?orcid\.org/(?=\d{4}-)", re.ASCII | re.IGNORECASE)
@@ -250,9 +253,12 @@ class _Reader:
         if found is None or found[1].lower() in _SCHEMES:
             return self._words(word, None)
         name, value = found[1].lower(), found[2]
-        if name in _YEARS and (years := _YEARS_AHEAD.match(self._text, self._at - len(value))):
+        start = self._at - len(value)
+        if name in _YEARS and (
+            years := _YEARS_AHEAD.match(self._text, start) or _YEARS_IN_BRACKETS.match(self._text, start)
+        ):
             self._at = years.end()
-            return read_years("..".join(years.groups()))
+            return read_years("..".join(years.groups()).replace("*", ""))
         if not value:
             return self._value_after(name, word)
         if name in _YEARS:
