@@ -159,6 +159,21 @@ def test_lost_and_damaged_files_are_fetched_again_when_a_person_asks_for_it(libr
     assert damaged.stat().st_size > 4
 
 
+def test_the_next_run_fetches_a_damaged_file_again_although_its_text_is_known(library: Harvester) -> None:
+    library("pipeline", "run")
+    wanted = tables(library)["output_text"]
+    damaged = next(path for path in (library.folder / "pipeline" / "files").rglob("*") if path.is_file())
+    content = damaged.read_bytes()
+    damaged.write_bytes(b"%PDF")
+    library.rows("UPDATE pipeline_step SET state = 'waiting' WHERE stage = 'extraction'")
+    library("pipeline", "run", "--stage", "extraction")
+    assert not damaged.exists()
+    assert stages(library)["extraction"]["failed_documents"] == 0
+    library("pipeline", "run")
+    assert damaged.read_bytes() == content
+    assert tables(library)["output_text"] == wanted
+
+
 def test_the_search_knows_the_new_name_of_a_site_and_none_of_a_removed_one(library: Harvester) -> None:
     library("pipeline", "run")
     assert sites_found(library) == {LIBRARY.name}

@@ -71,7 +71,10 @@ class KnownText:
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """What a file of an output has. `dropped` are files that are not to be kept, `answers` new answers of Crossref."""
+    """What a file of an output has. `dropped` are files that are not to be kept, `answers` new answers of Crossref.
+
+    `is_damaged`: see Unchanged.
+    """
 
     file_sha256: str
     text_sha256: str
@@ -82,6 +85,7 @@ class Extracted:
     matches: Sequence[Match | None]
     dropped: Collection[str] = ()
     answers: Mapping[str, str] = field(default_factory=dict)
+    is_damaged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +100,7 @@ class Unread:
 class Unchanged:
     """The stored rows stay: these rules wrote them, or neither the file nor its text can be read at the moment.
 
-    `is_damaged`: the file or its text was damaged and is deleted, so that it must be fetched again.
+    `is_damaged`: a file or its text was damaged and is deleted, so that the file must be fetched again.
     """
 
     dropped: Collection[str] = ()
@@ -152,7 +156,7 @@ class _Work:
         is_damaged = False
         for file in stored:
             try:
-                content, reading = self._read(file, known.texts.get(document.number))
+                content, reading, is_lost = self._read(file, known.texts.get(document.number))
             except Unreadable as error:
                 failure = failure or Failure(error.rule, str(error))
                 is_damaged = is_damaged or isinstance(error, _Damaged)
@@ -160,27 +164,27 @@ class _Work:
                 message = f"The folder or store of files cannot be read: {error.strerror or error}."
                 return Result(document, Unchanged(), Failure("extraction.store-away", message, _STORE_FAILS))
             else:
-                return (
-                    self._extracted(document, file, content, reading, known)
-                    if reading
-                    else Result(document, Unchanged())
-                )
+                is_damaged = is_damaged or is_lost
+                if reading is None:
+                    return Result(document, Unchanged(is_damaged=is_damaged))
+                return self._extracted(document, file, content, reading, known, is_damaged)
         text = known.texts.get(document.number)
         if failure and failure.rule == _FILE_MISSING and text and text.file_sha256 in {each.sha256 for each in stored}:
             # The file is fetched again, or the text is on a disk that comes back.
             return Result(document, Unchanged(is_damaged=is_damaged), failure)
         return Result(document, Unread(_dropped(stored), is_damaged) if failure else None, failure)
 
-    def _read(self, file: KnownFile, known: KnownText | None) -> tuple[bytes, Reading | None]:
-        """The bytes of a file, and what they have. Raises Unreadable and OSError.
+    def _read(self, file: KnownFile, known: KnownText | None) -> tuple[bytes, Reading | None, bool]:
+        """The bytes of a file, what they have, and True if a file to keep was damaged. Raises Unreadable, OSError.
 
-        The text stands for a file that was not kept; no reading: the same rules have read it.
+        The text stands for a file that is not in the store; no reading: the same rules have read it.
         """
         try:
             content = self._stores.files.read(file.sha256)
         except FileNotFoundError as error:
-            return b"", self._known_text(file, known, isinstance(error, DamagedFile))
-        return content, self._reader.read(content, file.media_type)
+            is_damaged = isinstance(error, DamagedFile)
+            return b"", self._known_text(file, known, is_damaged), is_damaged and file.kept
+        return content, self._reader.read(content, file.media_type), False
 
     def _known_text(self, file: KnownFile, known: KnownText | None, is_damaged: bool) -> Reading | None:
         """The text of a file that is not in the store; None: the same rules have read it. Raises Unreadable.
@@ -199,7 +203,13 @@ class _Work:
             raise Unreadable(_FILE_MISSING, _MISSING) from None
 
     def _extracted(
-        self, document: Document, file: KnownFile, content: bytes, reading: Reading, known: _Known
+        self,
+        document: Document,
+        file: KnownFile,
+        content: bytes,
+        reading: Reading,
+        known: _Known,
+        is_damaged: bool,
     ) -> Result:
         output = known.outputs.get(document.number)
         text = reading.text.encode()
@@ -223,6 +233,7 @@ class _Work:
             matched,
             [] if away or crossref_away else _dropped(known.files[document.number]),
             self._crossref.taken() if self._crossref else {},
+            is_damaged,
         )
         message = away or crossref_away
         return Result(document, value, Failure("extraction.service-away", message, _AWAY) if message else None)
@@ -304,9 +315,7 @@ def store(session: Session, results: Sequence[Result], now: datetime) -> None:
         insert_rows(session.connection(), _REFERENCES, rows)
     dropped = {digest for each in results if each.value is not None for digest in each.value.dropped}
     leftovers.note(session, files.READ_FILE, dropped)
-    damaged = [
-        each.document.number for each in results if isinstance(each.value, Unread | Unchanged) and each.value.is_damaged
-    ]
+    damaged = [each.document.number for each in results if each.value is not None and each.value.is_damaged]
     steps.wake_known(session, StageName.FULL_TEXT, damaged)
     lookups.store(session, {key: answer for _, value in values for key, answer in value.answers.items()}, now)
 
