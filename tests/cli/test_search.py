@@ -61,6 +61,13 @@ def test_options_narrow_the_search(harvester: Harvester) -> None:
     assert harvester("search", "nowhere").out == "0 outputs\n"
 
 
+def test_a_search_without_a_result_has_advice(harvester: Harvester) -> None:
+    fill(harvester)
+    said = harvester("search", "Type: the long one", "--year", "2019")
+    assert "put it in quotation marks. The search has filters: year 2019. Leave one out to find more.\n" in said.err
+    assert "Check their spelling" in json.loads(harvester("search", "nowhere", "--json").out)["advice"]
+
+
 def test_mistakes_are_sentences(harvester: Harvester) -> None:
     said = harvester("search", "beech", "--json")
     assert (said.code, json.loads(said.out)["error"]["kind"]) == (2, "index")

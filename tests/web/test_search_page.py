@@ -111,6 +111,22 @@ def test_a_mistake_in_a_query_is_a_sentence(published: str) -> None:
     assert "There are no wildcards in be*ch" in problem(f"{published}/api/v1/search?q=be*ch", 400)
 
 
+def test_a_search_without_a_result_has_advice(published: str) -> None:
+    spelling, mark, filters = "Check their spelling", "put it in quotation marks", "The search has filters: "
+    for parameters, wanted, not_there in (
+        ("q=nowhere", [spelling], [mark, filters]),
+        ("q=Type:%20the%20long%20one", [spelling, mark], [filters]),
+        ("q=10.5063/F9", [spelling], [mark, filters]),
+        ("q=beech&type=song&year=1999", [spelling, f"{filters}type song, year 1999."], [mark]),
+        ("site=nowhere", [f"{filters}site nowhere."], [spelling, mark]),
+    ):
+        advice = data(f"{published}/api/v1/search?{parameters}")["advice"]
+        assert [each for each in wanted if each not in advice] == [], parameters
+        assert [each for each in not_there if each in advice] == [], parameters
+        assert advice in page(f"{published}/search?{parameters}").text_content()
+    assert data(f"{published}/api/v1/search?q=beech")["advice"] is None
+
+
 def test_pages_follow_one_another(harvester: Harvester) -> None:
     store(harvester, *(document(f"doc.{number}", b"<x/>") for number in range(1, 46)))
     write_index(harvester, *(entry(number, output(f"Beech {number}")) for number in range(1, 46)))

@@ -66,7 +66,7 @@ def command(
       metaharvest search '"leaf area" author:Rivera NOT oak' --year 2010..2020
       metaharvest search title:soil --type dataset --json
     """
-    from metaharvest.services.search import NOTHING_FOUND, OutputSearch, Question, Sort
+    from metaharvest.services.search import OutputSearch, Question, Sort
 
     values = {"site": site, "type": kind, "language": language, "licence": licence}
     question = Question(
@@ -82,8 +82,8 @@ def command(
         print_json(as_mapping(answer))
     else:
         _print(answer)
-        if not answer.total and question.text:
-            click.echo(NOTHING_FOUND, err=True)
+        if answer.advice:
+            print_line(answer.advice, err=True)
 
 
 def _print(answer: Answer) -> None:

@@ -20,7 +20,7 @@ from metaharvest.pipeline.duplicates.related import RELATED, ranked, reason_of
 from metaharvest.pipeline.duplicates.vectors import nearest
 from metaharvest.pipeline.search.contract import FACETS, Filters, Hiding, Hit, Place, Record, Search, SearchIndex, Sort
 from metaharvest.pipeline.search.highlights import LOOKED_AT, marker
-from metaharvest.pipeline.search.query_language import Query, read_query, read_years
+from metaharvest.pipeline.search.query_language import Query, read_query, read_years, words_of
 from metaharvest.pipeline.search.recommending import shared_terms, telling_terms
 from metaharvest.pipeline.search.removals import Removals
 from metaharvest.pipeline.search.stage import place_by, read_text
@@ -58,10 +58,15 @@ class Question:
     cursor: str | None = None
 
 
-NOTHING_FOUND = (
+_WITHOUT_RESULT = (
     "Nothing was found. All words have to be found, each in the same form. Check their spelling, leave some out, or "
     "write OR in capital letters between words of which one is enough."
 )
+_WITH_FIELD = (
+    "A word with a colon behind it is a field, as in title:beech. If you search for a title with a colon, put it in "
+    "quotation marks."
+)
+_WITH_FILTERS = "The search has filters: {}. Leave one out to find more."
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,8 @@ class Answer:
     outputs: Sequence[Mapping[str, Any]]
     facets: Mapping[str, Mapping[str, int]]
     next_cursor: str | None
+    advice: str | None = None
+    """What to do if nothing was found."""
 
 
 class OutputSearch:
@@ -113,7 +120,8 @@ class OutputSearch:
         is_last = len(found.hits) < wanted.limit
         facets = {name: dict(list(found.facets[name].items())[:_FACET_VALUES]) for name in FACETS}
         facets["year"] = dict(sorted(facets["year"].items(), reverse=True))
-        return Answer(found.total, outputs, facets, None if is_last else _cursor(hits[-1].place, mark))
+        advice = None if found.total else _advice(question, query)
+        return Answer(found.total, outputs, facets, None if is_last else _cursor(hits[-1].place, mark), advice)
 
     def output(self, document_id: str) -> Mapping[str, Any]:
         """All that the index has of an output. Raises UnknownDocument, NoIndex, IndexUnavailable, DatabaseError."""
@@ -219,6 +227,19 @@ def rebuild(harvester: Harvester, stops: Callable[[], bool] = lambda: False) -> 
     if not make_again(context):
         return None
     return place_by(harvester.settings).reader().size()
+
+
+def _advice(question: Question, query: Query) -> str | None:
+    """What to do about a question without a result. None: there is no output at all."""
+    has_field = any(each.field not in (None, "identifier") for each in words_of(query))
+    values = [f"{name} {value}" for name, some in question.values.items() for value in some]
+    values += [f"year {question.year}"] if question.year else []
+    sentences = [
+        _WITHOUT_RESULT if question.text.strip() not in ("", "*") else "",
+        _WITH_FIELD if has_field else "",
+        _WITH_FILTERS.format(one_line(", ".join(values), 200)) if values else "",
+    ]
+    return " ".join(filter(None, sentences)) or None
 
 
 def _filters(question: Question) -> Filters:

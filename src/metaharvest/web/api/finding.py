@@ -21,7 +21,8 @@ def search(call: Call) -> Answer:
     with _reading(call) as readers:
         found = readers.searching.search(question)
         outputs = [readers.with_url(each) for each in found.outputs]
-    return Answer({"total": found.total, "outputs": outputs, "facets": found.facets}, found.next_cursor)
+    data = {"total": found.total, "outputs": outputs, "facets": found.facets, "advice": found.advice}
+    return Answer(data, found.next_cursor)
 
 
 def output(call: Call) -> Answer:

@@ -46,8 +46,9 @@ _SEARCH = {
         "total": {"$ref": "search.json#/properties/total"},
         "outputs": {"type": "array", "items": _FOUND},
         "facets": {"$ref": "search.json#/properties/facets"},
+        "advice": {"$ref": "search.json#/properties/advice"},
     },
-    "required": ["total", "outputs", "facets"],
+    "required": ["total", "outputs", "facets", "advice"],
 }
 _SUMMARY = _with({"$ref": "output-summary.json"}, **_URL)
 _OUTPUT = _with({"$ref": "output.json"}, **_URL)

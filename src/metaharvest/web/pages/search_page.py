@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from markupsafe import Markup
 
-from metaharvest.services.search import FACETS, NOTHING_FOUND, Answer, Question, Sort
+from metaharvest.services.search import FACETS, Answer, Question, Sort
 from metaharvest.web.pages.addresses import page_path
 
 _HEADINGS = {
@@ -61,7 +61,6 @@ def answer_values(of: Asked, answer: Answer) -> Mapping[str, Any]:
     return {
         **form_values(of),
         "answer": answer,
-        "nothing_found": NOTHING_FOUND,
         "outputs": [_shown(each) for each in answer.outputs],
         "facets": _facets(of, answer),
         "orders": [(each.value, replace(of, sort=each, cursor="").href, each is of.sort) for each in Sort],
