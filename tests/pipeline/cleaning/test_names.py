@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -263,6 +265,44 @@ def test_a_list_of_names_has_semicolons() -> None:
     assert [each.name for each in agents("Department of Biology; Frogs", "s")] == ["Department of Biology; Frogs"]
     (found,) = agents("Alder, Ann; 0000-0002-1825-0097", "s")
     assert (found.name, found.orcid) == ("Alder, Ann", "0000-0002-1825-0097")
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Smith, J. and Doe, A.", ["Smith, J.", "Doe, A."]),
+        ("Smith, John, and Doe, Anna", ["Smith, John", "Doe, Anna"]),
+        ("Smith, J., Doe, A. & Roe, B. C.", ["Smith, J.", "Doe, A.", "Roe, B. C."]),
+        ("van der Berg, Jan and Smith, Ann and Doe, Bo", ["van der Berg, Jan", "Smith, Ann", "Doe, Bo"]),
+        ("SMITH, J. AND DOE, A.", ["SMITH, J.", "DOE, A."]),
+        ("García, J. y López, A.", ["García, J.", "López, A."]),
+        ("Smith, J.; Doe, A. and Roe, B.", ["Smith, J.", "Doe, A.", "Roe, B."]),
+    ],
+)
+def test_persons_with_commas_have_and_between_them(text: str, names: Sequence[str]) -> None:
+    found = list(agents(text, "s"))
+    assert [each.name for each in found] == names
+    assert {each.kind for each in found} == {AgentKind.PERSON}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Smith, J. and Sons",
+        "Smith, Jones and Brown",
+        "Smith, Jones and Brown, Inc.",
+        "Smith, Jones, Brown and White",
+        "Smith, J., Jr. and Doe, A.",
+        "Smith, J. and University of Alder",
+        "Smith, J. and University of Alder, Westmark",
+        "Institute of Physics, Berlin and Institute of Chemistry, Bonn",
+        "Department of Fish and Game, Oregon",
+        "Ortega y Gasset, José",
+        "Ministry of Food, Land and Water, Oregon",
+    ],
+)
+def test_other_texts_with_and_are_one_agent(text: str) -> None:
+    assert one(text).name == text
 
 
 def test_what_has_no_letters_is_no_agent() -> None:

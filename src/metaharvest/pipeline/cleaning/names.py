@@ -5,6 +5,7 @@
 | `Family, Given`, `van der Berg, Jan`, `Family, Given, Jr.` | a person |
 | `Given Family`, `G. H. Family`, `Jan van der Berg`, `Family GH`, `FAMILY Given` | a person |
 | `山田太郎`, `王小明`, `김철수` | a person, by the family names of the country |
+| `Alder, A. and Birch, B.`, `Alder, A., Birch, B. & Cedar, C.` | several persons |
 | `University of X`, `The X Team`, `X Collaboration` | an organisation |
 
 Anything else, such as a single word, stays as it was given, of unknown kind. Names in capitals get small letters.
@@ -111,6 +112,9 @@ _DASH = re.compile(r"\s[-–—]\s")
 
 _LIST = re.compile(r"\s{0,2}(?:;|\|)\s{0,2}")
 
+_AND = re.compile(r",?\s(?:[Aa][Nn][Dd]|&|und|et|y|e|og|och)\s")
+"""What stands between two names with commas: Alder, A. and Birch, B."""
+
 _SPANISH = frozenset(
     str.split(
         """
@@ -143,14 +147,32 @@ _ORGANISATION = Parts(AgentKind.ORGANISATION)
 
 
 def agents(text: str, source: str, *, identifiers: Sequence[str] = (), role: str | None = None) -> Iterator[Agent]:
-    """The agents that a text names: one, or several with semicolons between them."""
+    """The agents that a text names: one, or several with semicolons or *and* between them."""
     parts = _LIST.split(text) if (";" in text or "|" in text) and "&#" not in text else [text]
+    parts = [each for part in parts[:_MOST_AGENTS] for each in _joined_persons(part)]
     names = [part for part in parts[:_MOST_AGENTS] if any(map(str.isalpha, part)) and not _is_identifier(part)]
     if len(names) < 2 or not all(_may_stand_in_list(each) for each in names):
         yield from agent(text, source, identifiers=identifiers, role=role)
         return
     for each in names:
         yield from agent(each, source, role=role)
+
+
+def _joined_persons(text: str) -> Sequence[str]:
+    """The persons of `Alder, A. and Birch, B.` or `Alder, A., Birch, B. & Cedar, C.`; else the text itself.
+
+    Each has a family name, a comma and a given name: `Alder, A. and Sons` stays whole.
+    """
+    if "," not in text or _AND.search(text) is None or is_organisation(text):
+        return [text]
+    found: list[str] = []
+    for piece in _AND.split(text):
+        words = [each.strip() for each in piece.strip(" ,").split(",")]
+        found += [f"{family}, {given}" for family, given in zip(words[::2], words[1::2], strict=False)]
+        if len(words) % 2:
+            return [text]
+    persons = [parts_of(_without_notes(each)) for each in found]
+    return found if all(each.kind is AgentKind.PERSON and each.given for each in persons) else [text]
 
 
 def _is_identifier(text: str) -> bool:
