@@ -144,6 +144,15 @@ def test_without_a_run_the_doctor_names_the_command_that_makes_one(folder: Path,
     assert f"`metaharvest {command}` makes one; put it into cron." in findings(folder)["last run"][1]
 
 
+def test_the_doctor_warns_of_workers_on_sqlite(folder: Path) -> None:
+    settings(folder, '[workers]\nbroker = "amqp://guest@127.0.0.1:1/"\n')
+    assert findings(folder)["database of workers"] == (
+        "WARNING",
+        "It is SQLite, which workers of other machines cannot reach: they need PostgreSQL or MariaDB "
+        "(url in [database]).",
+    )
+
+
 def test_every_problem_of_the_settings_is_told_with_exit_code_1(folder: Path) -> None:
     (folder / "metaharvest.toml").write_text("[harvester]\nworkers = 0\n[mail]\nport = 70000\n[nail]\n")
     done = process(folder, "doctor")

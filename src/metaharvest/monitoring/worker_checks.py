@@ -27,6 +27,12 @@ def check_workers(session: Session, settings: Settings) -> Iterator[Check]:
     if not settings.workers.broker:
         return
     yield _broker(settings)
+    if session.get_bind().dialect.name == "sqlite":
+        yield warning(
+            "database of workers",
+            "It is SQLite, which workers of other machines cannot reach: they need PostgreSQL or MariaDB "
+            "(url in [database]).",
+        )
     now = database_now(session)
     numbers = job_numbers(session)
     there = [each for each in workers(session) if now - each.seen_at <= _SEEN_WITHIN]
