@@ -158,6 +158,7 @@ def test_a_person(name: str, family: str, given_name: str) -> None:
         "Department of Biology",
         "Wikipedia contributors",
         "Smith & Sons Ltd.",
+        "Alder, Inc.",
         "Elsevier B.V.",
         "World Health Organization",
         "European Space Agency (ESA)",

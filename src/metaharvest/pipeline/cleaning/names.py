@@ -163,7 +163,7 @@ def _joined_persons(text: str) -> Sequence[str]:
 
     Each has a family name, a comma and a given name: `Alder, A. and Sons` stays whole.
     """
-    if "," not in text or _AND.search(text) is None or is_organisation(text):
+    if "," not in text or _AND.search(text) is None:
         return [text]
     found: list[str] = []
     for piece in _AND.split(text):

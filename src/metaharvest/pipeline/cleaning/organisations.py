@@ -89,6 +89,9 @@ _FORMS = frozenset(
 )
 """Legal forms of companies that are no initials of a person."""
 
+_NO_NAMES = _STRONG | _LINKING | _FORMS
+"""Words that are no given name."""
+
 _WORDS = re.compile(r"[^\s,;()/\[\]]+")
 _ACRONYM = re.compile(r"[A-Z]{2,}[-/&][A-Z]{2,}|[A-Z]{2,8}\d{1,4}")
 _COMPOUND = re.compile(
@@ -130,7 +133,7 @@ def _is_person_with_comma(name: str) -> bool:
     others = [each.strip(".").lower() for each in given.split()]
     if len(family.split()) != 1 or not 1 <= len(others) <= 3 or "," in given:
         return False
-    return family.lower() not in _STRONG and not any(each in _STRONG or each in _LINKING for each in others)
+    return family.lower() not in _STRONG and not any(each in _NO_NAMES for each in others)
 
 
 def _is_person_with_place(name: str) -> bool:
