@@ -129,6 +129,7 @@ def one(text: str) -> Agent:
         ("Hernandez Perez J", "Hernandez Perez", "J"),
         ("LOPEZ GARCIA, MARIA JOSE", "Lopez Garcia", "Maria Jose"),
         ("Dos Santos, A.", "Dos Santos", "A."),
+        ("Petrova, E.V", "Petrova", "E.V"),
     ],
 )
 def test_a_person(name: str, family: str, given_name: str) -> None:

@@ -89,8 +89,8 @@ _FORMS = frozenset(
 )
 """Legal forms of companies that are no initials of a person."""
 
-_NO_NAMES = _STRONG | _LINKING | _FORMS
-"""Words that are no given name."""
+_NO_NAMES = _STRONG | _LINKING | {"inc", "incorporated", "corp"}
+"""Words that are no given name. Other legal forms may be initials: Petrova, E.V"""
 
 _WORDS = re.compile(r"[^\s,;()/\[\]]+")
 _ACRONYM = re.compile(r"[A-Z]{2,}[-/&][A-Z]{2,}|[A-Z]{2,8}\d{1,4}")
