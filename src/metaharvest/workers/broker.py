@@ -58,6 +58,7 @@ def application(harvester: Harvester) -> Celery:
         # It cancels no task here, as none is acknowledged late. Without it, Celery warns at each loss of a connection.
         worker_cancel_long_running_tasks_on_connection_loss=True,
         worker_hijack_root_logger=False,
+        worker_redirect_stdouts=False,  # it would make a log line of each piece of a traceback of a thread
         worker_prefetch_multiplier=1,
     )
     return app
