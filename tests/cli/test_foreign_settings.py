@@ -53,16 +53,17 @@ def test_check_uses_no_template_of_the_folder(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "template",
+    ("template", "seconds"),
     [
-        "{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}",
-        "{% set x = namespace(s='x' * 1000) %}{% for a in range(60) %}{% set x.s = x.s ~ x.s %}{% endfor %}",
+        ("{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}", 2),
+        ("{% set x = namespace(s='x' * 1000) %}{% for a in range(60) %}{% set x.s = x.s ~ x.s %}{% endfor %}", 5),
     ],
+    ids=["too long", "too much memory"],
 )
 def test_a_template_without_an_end_is_a_problem_for_doctor(
-    folder: Path, template: str, monkeypatch: pytest.MonkeyPatch
+    folder: Path, template: str, seconds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("metaharvest.reports.template_check.SECONDS", 5)
+    monkeypatch.setattr("metaharvest.reports.template_check.SECONDS", seconds)
     write_settings(folder, '[reports]\ntemplates = "own"\n', template)
     answer = tell(folder, "doctor")
     assert any("PROBLEM  templates: " in line for line in answer.out.splitlines()), answer.out
