@@ -17,6 +17,8 @@ from support.harvester import Harvester
 from support.http_server import HttpServer
 from support.temporary_files import keep_files_in_memory
 
+# Few garbage collections: that saves 3 % of the processor time of tests, and a sixth of that of collecting them.
+gc.set_threshold(20_000, 10, 10)
 keep_files_in_memory()
 share_compiled_statements()
 share_compiled_schemas()
@@ -76,10 +78,9 @@ def _is_long(item: pytest.Item) -> bool:
 
 
 def pytest_collection_finish() -> None:
-    """Leave modules and tests out of garbage collections. Collect rarely: that saves 3 % of the processor time."""
+    """Leave modules and tests out of garbage collections."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 10, 10)
 
 
 @pytest.fixture(autouse=True)

@@ -10,8 +10,9 @@ import pytest
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Four minutes for each test, and a minute more a kill."""
     seconds = 240 + 60 * config.getoption("--soak-kills")
+    here = Path(__file__).parent
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if item.path.parent == here:
             item.add_marker(pytest.mark.timeout(seconds))
             item.add_marker(pytest.mark.long)
 
