@@ -108,6 +108,7 @@ def test_a_mistake_in_a_query_is_a_sentence(published: str) -> None:
     assert "Check their spelling" in page(f"{published}/search?q=nowhere").text_content()
     assert titles(page(f"{published}/search?q=title:%20autumn")) == ["Beech leaves in autumn"]
     assert "There are no wildcards in be*ch" in page(f"{published}/search?q=be*ch", 400).text_content()
+    assert "percent-encoded from UTF-8" in problem(f"{published}/api/v1/search?q=%FF", 400)
     assert "There are no wildcards in be*ch" in problem(f"{published}/api/v1/search?q=be*ch", 400)
 
 

@@ -135,6 +135,7 @@ def test_queries(text: str, query: str) -> None:
         ("2010..2020", "The years have no field: write year:2010..2020"),
         ("beech title:", "The field title has no value: write it after the colon"),
         ("year:", "The field year has no value"),
+        ("year:", "write it after the colon, as in year:2019"),
         ("AND", "write at least one word"),
         ("title:&", "title:& has no letter and no digit"),
         ("(" * 30 + "a" + ")" * 30, "more than 20 levels of brackets"),

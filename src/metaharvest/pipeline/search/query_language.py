@@ -279,7 +279,8 @@ class _Reader:
             return self._words(word, None)
         token = self._peek()
         if token is None or token[0] == ")" or token[0] in (*_ANY, "AND", "NOT"):
-            _refuse(f"The field {name} has no value: write it after the colon, as in title:beech")
+            example = "year:2019" if name in _YEARS else f"{name}:beech"
+            _refuse(f"The field {name} has no value: write it after the colon, as in {example}")
         self._at = token.end()
         if token[0] == "(":
             return _in_field(self._in_brackets(token.start()), name)

@@ -220,7 +220,8 @@ def _query(operation: Operation, received: _Received) -> BaseModel:
     try:
         pairs = parse_qsl(received.query, keep_blank_values=True, encoding="utf-8", errors="strict", max_num_fields=50)
     except ValueError as error:
-        raise Problem(400, "The query cannot be read.") from error
+        detail = "The arguments cannot be read: write at most 50, percent-encoded from UTF-8."
+        raise Problem(400, detail) from error
     given: dict[str, str] = {}
     for name, value in pairs:
         if name in given:
