@@ -47,11 +47,14 @@ _PRAGMA_PAUSE_SECONDS = 0.2
 
 _SQLITE_PRAGMAS = (
     f"busy_timeout={_WAIT_SECONDS * 1000}",
-    # Bytes, for a new file: a document of 20 KB then takes fewer system calls than with the default of 4 KB.
-    "page_size=16384",
+    # Bytes, for a new file. Each commit writes a page of each index: twice as much writes 30 % more. The default, 4 KB,
+    # takes more system calls for a document of 20 KB.
+    "page_size=8192",
     # KB for each connection: a run has three, and twice as much is no quicker.
     "cache_size=-1000",
     "journal_mode=WAL",
+    # Pages, 32 MB: a page that many commits change comes into the database file less often than with the default.
+    "wal_autocheckpoint=4000",
     "synchronous=FULL",
     "foreign_keys=ON",
 )
