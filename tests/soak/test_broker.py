@@ -125,6 +125,29 @@ def test_a_broker_that_refuses_the_user_or_the_virtual_host_is_a_sentence(
             assert process.returncode == code
 
 
+def test_a_worker_that_may_not_connect_again_ends_with_a_sentence(
+    harvester: Harvester, broker: RabbitNode, tmp_path: Path
+) -> None:
+    use_workers(harvester, broker.url, 600)
+    connected = broker.log().count("granted access to vhost")
+    with (tmp_path / "output").open("wb") as output:
+        module = [sys.executable, "-m", "metaharvest"]
+        worker = start(module, harvester.config, output.fileno(), "worker", "--name", "alder")
+    try:
+        # It first tries the broker, then its receiver and the receiver's consumer connect.
+        wait_until(lambda: broker.log().count("granted access to vhost") >= connected + 3)
+        broker.control("clear_permissions", "--vhost", "/", "guest")
+        broker.control("close_all_connections", "test")
+        assert worker.wait(60) == 1
+    finally:
+        worker.kill()
+        broker.control("set_permissions", "--vhost", "/", "guest", ".*", ".*", ".*")
+    said = (tmp_path / "output").read_text(encoding="utf-8")
+    assert said.count("([workers] broker) answers with a refusal: NOT_ALLOWED") == 1
+    assert "Correct the address, or in RabbitMQ the user, its permissions" in said
+    assert "Traceback" not in said
+
+
 def test_a_broker_without_room_or_without_permissions_is_a_sentence_at_once(
     broker: RabbitNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:

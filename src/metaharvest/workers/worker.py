@@ -71,6 +71,7 @@ def work(harvester: Harvester, name: str, ending: queue.SimpleQueue[None]) -> No
     )
     address = str(app.conf.broker_url)
     logging.getLogger("celery.worker").addFilter(lambda record: _say_refusal(record, address))
+    logging.getLogger("celery.worker.consumer.consumer").addFilter(lambda record: _end_if_refused(record, address))
     receiver.install_platform_tweaks(receiver)  # its handlers of signals: start() begins without them
     if not ending.empty():
         return
@@ -92,6 +93,18 @@ def _say_refusal(record: logging.LogRecord, address: str) -> bool:
     error = record.exc_info[1] if record.exc_info else None
     if error is not None and broker.is_refusal(error):
         record.msg, record.args, record.exc_info = f"{broker.trouble(address, error)}.", (), None
+    return True
+
+
+def _end_if_refused(record: logging.LogRecord, address: str) -> bool:
+    """End the worker if the broker refuses to let it connect again: Celery would try six times a second for ever."""
+    from celery.worker import state
+
+    values = record.args if isinstance(record.args, tuple) else ()
+    error = next((each for each in values if isinstance(each, Exception) and broker.is_refusal(each)), None)
+    if error is not None:
+        record.msg, record.args = f"{broker.trouble(address, error)}.", ()
+        state.should_stop = ExitCode.FAILED.value
     return True
 
 
