@@ -180,6 +180,7 @@ def test_waiting_for_a_host_ends_in_time_and_at_the_end_of_the_run(engine: Engin
     assert [request.path for request in server.requests] == ["/slow.xml"]
 
 
+@pytest.mark.slow
 def test_a_request_is_aborted_when_the_lease_is_lost(
     engine: Engine, server: HttpServer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -199,6 +200,7 @@ def test_a_request_is_aborted_when_the_lease_is_lost(
     assert "The lease of the host 127.0.0.1 was lost" in caplog.text
 
 
+@pytest.mark.slow
 def test_requests_end_when_the_database_is_away(engine: Engine, server: HttpServer) -> None:
     server.route("/slow.xml", lambda asking: asking.pause(60))
     url = server.serve("/a.xml", b"<eml/>")

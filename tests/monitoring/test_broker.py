@@ -17,6 +17,7 @@ def said(address: str) -> str:
     return trouble(address, caught.value)
 
 
+@pytest.mark.slow
 def test_a_port_without_a_broker() -> None:
     assert said(f"amqp://guest:secret@127.0.0.1:{free_port()}/") == (
         "The broker at 127.0.0.1 ([workers] broker) cannot be reached: Connection refused. "
@@ -24,6 +25,7 @@ def test_a_port_without_a_broker() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_port_without_tls() -> None:
     server = HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
     answering = threading.Thread(target=server.serve_forever)

@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import metaharvest
 
 
+@pytest.mark.slow
 def test_no_service_needs_the_command_line() -> None:
     """A console and workers import all of them without click."""
     folder = Path(metaharvest.__file__).parent / "services"

@@ -90,6 +90,7 @@ _DECISIONS = st.dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     st.fixed_dictionaries(dict.fromkeys(_NUMBERS, _OUTPUTS)),
@@ -122,6 +123,7 @@ def test_order_and_batches_have_no_say(
         assert stored(session) == wanted
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(
     st.fixed_dictionaries(dict.fromkeys(_NUMBERS, _OUTPUTS)),

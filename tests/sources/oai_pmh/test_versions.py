@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import tracemalloc
 
+import pytest
+
 from metaharvest.sources.oai_pmh.versions import Versions
 
 MANY = 100_000
@@ -20,6 +22,7 @@ def test_has_the_last_version_of_each_record() -> None:
     assert 20 not in versions
 
 
+@pytest.mark.slow
 def test_has_many_records_in_half_of_the_memory_of_a_dict() -> None:
     assert 2 * _memory_of(Versions()) < _memory_of({})
 

@@ -42,6 +42,7 @@ def steward(console: Served) -> Browser:
     return console.signed_in("steward")
 
 
+@pytest.mark.slow
 def test_a_steward_is_led_from_tonight_to_a_pair_answers_and_takes_it_back(steward: Browser) -> None:
     tonight = steward.open("/console/tonight")
     assert "1 pair of outputs waits for an answer" in tonight.text
