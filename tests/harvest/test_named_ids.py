@@ -5,6 +5,9 @@ from __future__ import annotations
 import tracemalloc
 from sys import getsizeof
 
+import pytest
+
+from metaharvest.harvest.oai import named_ids as module
 from metaharvest.harvest.oai.named_ids import NamedIds
 
 
@@ -15,6 +18,16 @@ def test_gives_the_ids_of_each_page_in_order_and_finds_them() -> None:
     assert list(named) == ['a"\n', "b", "b", "\u00e9\U0001f600"]
     assert all(each in named for each in named)
     assert "c" not in named
+
+
+def test_finds_each_id_when_the_buckets_double(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_FULL", 1)
+    ids = [f"pages.example.org-record-{number}" for number in range(20_000)]
+    named = NamedIds()
+    for start in range(0, len(ids), 200):
+        named.add_page(ids[start : start + 200])
+    assert all(each in named for each in ids)
+    assert "pages.example.org-record-20000" not in named
 
 
 def test_has_many_ids_in_a_third_of_the_memory_of_a_set() -> None:

@@ -6,6 +6,7 @@ import tracemalloc
 
 import pytest
 
+from metaharvest.sources.oai_pmh import versions as module
 from metaharvest.sources.oai_pmh.versions import Versions
 
 MANY = 100_000
@@ -23,6 +24,18 @@ def test_has_the_last_version_of_each_record() -> None:
 
 
 @pytest.mark.slow
+def test_keeps_the_version_of_each_record_when_the_buckets_double(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_FULL", 1)
+    versions = Versions()
+    keys = [hash(f"oai:pages.example.org:{number}") for number in range(20_000)]
+    for key in keys:
+        versions[key] = key // 2
+    versions[keys[0]] = 7
+    assert [versions.get(key) for key in keys] == [7, *(key // 2 for key in keys[1:])]
+    assert len(versions) == len(set(versions)) == len(keys)
+    assert 20_001 not in versions
+
+
 def test_has_many_records_in_half_of_the_memory_of_a_dict() -> None:
     assert 2 * _memory_of(Versions()) < _memory_of({})
 

@@ -10,6 +10,9 @@ from collections.abc import Iterable, Iterator
 
 _BUCKETS = 4096
 
+_FULL = 64
+"""Hashes of a bucket, on average: at this number, the buckets double. A bucket is searched from its start."""
+
 
 class NamedIds:
     """The document ids that an answer has named: 140,000 of them take 3 MB; a set of texts takes 20 MB.
@@ -21,18 +24,34 @@ class NamedIds:
         self._last: list[str] = []
         self._pages: list[bytes] = []
         self._hashes: defaultdict[int, array[int]] = defaultdict(lambda: array("q"))
+        self._size = _BUCKETS
+        self._number = 0
 
     def add_page(self, document_ids: Iterable[str]) -> None:
         """Add the ids of a page. Most answers are one page: the page before is compressed when another one comes."""
         if self._last:
             self._pages.append(zlib.compress(json.dumps(self._last).encode(), 1))
-            for each in map(hash, self._last):
-                self._hashes[each % _BUCKETS].append(each)
+            self._add(map(hash, self._last))
+            self._number += len(self._last)
+            if self._number > _FULL * self._size:
+                self._double()
         self._last = sorted(document_ids)
+
+    def _add(self, hashes: Iterable[int]) -> None:
+        for each in hashes:
+            self._hashes[each % self._size].append(each)
+
+    def _double(self) -> None:
+        """Move the hashes to twice as many buckets."""
+        old = self._hashes.copy()
+        self._hashes.clear()
+        self._size *= 2
+        while old:
+            self._add(old.popitem()[1])
 
     def __contains__(self, document_id: object) -> bool:
         number = hash(document_id)
-        return number in self._hashes.get(number % _BUCKETS, ()) or document_id in self._last
+        return number in self._hashes.get(number % self._size, ()) or document_id in self._last
 
     def __iter__(self) -> Iterator[str]:
         """The ids, page by page; an id that two pages have named comes twice."""

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 
 _BUCKETS = 4096
 
+_FULL = 64
+"""Records of a bucket, on average: at this number, the buckets double. A bucket is searched from its start."""
+
 
 class Versions:
     """The version of each record by its key; both are numbers of 64 bits.
@@ -17,6 +20,7 @@ class Versions:
 
     def __init__(self) -> None:
         self._buckets: defaultdict[int, tuple[array[int], array[int]]] = defaultdict(_bucket)
+        self._size = _BUCKETS
         self._number = 0
 
     def __len__(self) -> int:
@@ -28,21 +32,32 @@ class Versions:
             yield from keys
 
     def __contains__(self, key: int) -> bool:
-        return key in self._buckets[key % _BUCKETS][0]
+        return key in self._buckets[key % self._size][0]
 
     def get(self, key: int) -> int | None:
         """The version of a record; None if there is none."""
-        keys, versions = self._buckets[key % _BUCKETS]
+        keys, versions = self._buckets[key % self._size]
         return versions[keys.index(key)] if key in keys else None
 
     def __setitem__(self, key: int, version: int) -> None:
-        keys, versions = self._buckets[key % _BUCKETS]
+        keys, versions = self._buckets[key % self._size]
         if key in keys:
             versions[keys.index(key)] = version
             return
         keys.append(key)
         versions.append(version)
         self._number += 1
+        if self._number > _FULL * self._size:
+            self._double()
+
+    def _double(self) -> None:
+        """Move the records to twice as many buckets."""
+        old, self._buckets, self._size = self._buckets, defaultdict(_bucket), 2 * self._size
+        while old:
+            for key, version in zip(*old.popitem()[1], strict=True):
+                keys, versions = self._buckets[key % self._size]
+                keys.append(key)
+                versions.append(version)
 
 
 def _bucket() -> tuple[array[int], array[int]]:
