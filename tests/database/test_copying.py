@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from metaharvest.database.pipeline_models import PIPELINE_TABLES
 from support.databases import KINDS, Servers
 from support.harvester import PASSWORD, Harvester, eml, publish, rows_of
 from support.http_server import HttpServer
+from support.made_once import made_once
 
 TITLE = "Zoë's 猫 catalogue, \U0001f40b, 100 %"
 
@@ -115,14 +117,35 @@ def target(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> 
         made.engine.dispose()
 
 
+@pytest.fixture(scope="module")
+def harvested_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `harvested` makes, whose sites are gone."""
+
+    def make(folder: Path) -> None:
+        with HttpServer() as server:
+            harvested(folder, server).close()
+
+    return made_once(tmp_path_factory, "harvested-to-copy", make)
+
+
 @pytest.fixture
-def source(tmp_path: Path, server: HttpServer) -> Iterator[Harvester]:
+def source(tmp_path: Path, harvested_folder: Path) -> Iterator[Harvester]:
+    shutil.copytree(harvested_folder, tmp_path, dirs_exist_ok=True)
+    made = Harvester(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def served_source(tmp_path: Path, server: HttpServer) -> Iterator[Harvester]:
+    """A source whose sites can be harvested again."""
     made = harvested(tmp_path, server)
     yield made
     made.close()
 
 
-def test_everything_goes_over_and_back_again(source: Harvester, target: Target) -> None:
+def test_everything_goes_over_and_back_again(served_source: Harvester, target: Target) -> None:
+    source = served_source
     said = source("database", "copy", *target.options, "--json")
     assert said.code == 0, said.err
     before, copied = contents(source.engine), contents(target.engine)
