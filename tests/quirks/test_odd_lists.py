@@ -54,6 +54,30 @@ def test_a_token_is_sent_with_the_prefix_if_it_is_refused_alone_and_0_ends_the_l
         assert sent[:4] == [None, "11", "11", "21"]
 
 
+def test_a_repository_that_needs_the_prefix_gets_it_after_a_refused_token_too() -> None:
+    refused: list[str] = []
+
+    def pycsw(asked: Asked) -> bytes | None:
+        token = asked.arguments.get("resumptionToken")
+        if token and "metadataPrefix" not in asked.arguments:
+            return error("badArgument", "Missing metadataPrefix parameter")
+        if asked.verb != "ListRecords" or "from" in asked.arguments:
+            return None
+        if token == "21" and not refused:
+            refused.append(token)
+            return error("badResumptionToken", "The token has expired")
+        first = int(token or "1")
+        end = f"<resumptionToken>{first + 10}</resumptionToken>" if first < 21 else "<resumptionToken/>"
+        return page(numbers(first), end.encode())
+
+    with repository(pycsw) as server:
+        found = harvest(server.base_url)
+        assert (sorted(found.good), found.broken) == (sorted(ALL), None)
+        with_token = [asked.arguments for asked in server.answered if "resumptionToken" in asked.arguments]
+        assert refused
+        assert sum("metadataPrefix" not in each for each in with_token) == 1
+
+
 @pytest.mark.parametrize("code", ["badArgument", "badResumptionToken"])
 def test_a_repository_that_refuses_a_token_once_gets_no_prefix_with_the_others(code: str) -> None:
     refused: list[str] = []

@@ -380,7 +380,7 @@ class Sweeper:
         self._count_failure(failed, window, is_smallest=halves is None)
         is_first_refusal = failed.token_refused and not self._token_was_refused
         self._token_was_refused = self._token_was_refused or failed.token_refused
-        if failed.token_refused:
+        if failed.token_refused and self._needs_prefix not in self._notes:
             self._needs_prefix = None
         # Tokens expire, and do so more often while records are fetched individually: that is no warning.
         is_expiry = is_first_refusal or (failed.token_refused and is_one_by_one)
