@@ -98,10 +98,9 @@ async def harvest_sweep(harvest: SiteHarvest, listing: PagedListing) -> Tally:
         row = oai_notes.broken_off(error.findings, pages.so_far.received, pages.so_far.announced)
         incomplete = SweepIncomplete(row, pages.so_far.tally)
         has_ended = isinstance(error, ListIncomplete) and error.has_ended
-        if ctx.deadlines.stop_reason() or target.health.given_up:
-            await pages.documents.note_deferred()
-            raise incomplete from error
     await pages.documents.note_deferred()
+    if incomplete is not None and (ctx.deadlines.stop_reason() or target.health.given_up):
+        raise incomplete
     tally = pages.so_far.tally
     if has_ended:
         await _retry_failing(replace(harvest, source=pages.in_hand), tally)
