@@ -301,10 +301,18 @@ def test_persons_with_commas_have_and_between_them(text: str, names: Sequence[st
         "Department of Fish and Game, Oregon",
         "Ortega y Gasset, José",
         "Ministry of Food, Land and Water, Oregon",
+        "Energy, Mines and Resources, Yukon",
+        "Montana Fish, Wildlife and Parks, Helena",
+        "Smith, Jones & Co., LLP",
     ],
 )
 def test_other_texts_with_and_are_one_agent(text: str) -> None:
     assert one(text).name == text
+
+
+def test_a_name_with_an_identifier_is_one_agent() -> None:
+    (found,) = agents("Smith, J. and Doe, A.", "s", identifiers=["https://orcid.org/0000-0002-1825-0097"])
+    assert (found.name, found.orcid) == ("Smith, J. and Doe, A.", "0000-0002-1825-0097")
 
 
 def test_what_has_no_letters_is_no_agent() -> None:

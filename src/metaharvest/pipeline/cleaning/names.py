@@ -149,7 +149,8 @@ _ORGANISATION = Parts(AgentKind.ORGANISATION)
 def agents(text: str, source: str, *, identifiers: Sequence[str] = (), role: str | None = None) -> Iterator[Agent]:
     """The agents that a text names: one, or several with semicolons or *and* between them."""
     parts = _LIST.split(text) if (";" in text or "|" in text) and "&#" not in text else [text]
-    parts = [each for part in parts[:_MOST_AGENTS] for each in _joined_persons(part)]
+    if not identifiers:  # The identifiers of one person are lost if there are two.
+        parts = [each for part in parts[:_MOST_AGENTS] for each in _joined_persons(part)]
     names = [part for part in parts[:_MOST_AGENTS] if any(map(str.isalpha, part)) and not _is_identifier(part)]
     if len(names) < 2 or not all(_may_stand_in_list(each) for each in names):
         yield from agent(text, source, identifiers=identifiers, role=role)
@@ -161,9 +162,11 @@ def agents(text: str, source: str, *, identifiers: Sequence[str] = (), role: str
 def _joined_persons(text: str) -> Sequence[str]:
     """The persons of `Alder, A. and Birch, B.` or `Alder, A., Birch, B. & Cedar, C.`; else the text itself.
 
-    Each has a family name, a comma and a given name: `Alder, A. and Sons` stays whole.
+    Each has a family name, a comma and a given name: `Alder, A. and Sons` stays whole. A single *and* without a comma
+    needs initials in each given name, because `Energy, Mines and Resources, Yukon` is one office.
     """
-    if "," not in text or _AND.search(text) is None:
+    signs = _AND.findall(text) if "," in text else ()
+    if not signs:
         return [text]
     found: list[str] = []
     for piece in _AND.split(text):
@@ -172,7 +175,16 @@ def _joined_persons(text: str) -> Sequence[str]:
         if len(words) % 2:
             return [text]
     persons = [parts_of(_without_notes(each)) for each in found]
-    return found if all(each.kind is AgentKind.PERSON and each.given for each in persons) else [text]
+    if not all(each.kind is AgentKind.PERSON and each.given for each in persons):
+        return [text]
+    is_clear = len(signs) > 1 or signs[0].startswith(",") or all(map(_has_initial, found))
+    return found if is_clear else [text]
+
+
+def _has_initial(name: str) -> bool:
+    """True for `Alder, A.` and `Alder, Ann B`; the name has a comma."""
+    words = name.partition(",")[2].split()
+    return any(_DOTTED.fullmatch(each) or (len(each) < 4 and each.isupper()) for each in words)
 
 
 def _is_identifier(text: str) -> bool:
