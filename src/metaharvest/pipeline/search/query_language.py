@@ -56,8 +56,12 @@ _WEIGHT = re.compile(r"\w{3}[\^~][\d.]{0,9}$|[^\W\d_]{3}~\w{0,9}$")
 _PHRASE_WEIGHT = re.compile(r"[~^]\d")
 _ANY = ("OR", "|", "||")
 _YEARS_AHEAD = re.compile(r"\s*(\d{4})\s*(?:\.\.|–|-|to\b)\s*(\d{4})(?!\w)", re.ASCII | re.IGNORECASE)
-_YEARS_IN_BRACKETS = re.compile(r"\s*\[\s*(\d{4}|\*)\s*(?:\.\.|–|-|to\b)\s*(\d{4}|\*)\s*\]", re.ASCII | re.IGNORECASE)
+_RANGE = re.compile(r"(?:\s+(?=[\[{]\s*(?:\d{4}\b|\*)|[\[{][^\[\]{}]*\sTO\s))?([\[{][^\[\]{}]*[\]}][^\s()]*)", re.ASCII)
+"""A range of Lucene, with its weight. Behind blanks, it begins with a year or *, or has TO: `Date: [sic]` is text."""
+
+_YEARS_OF_RANGE = re.compile(r"\[\s*(\d{4}|\*)\s*(?:\.\.|–|-|to\b)\s*(\d{4}|\*)\s*\]", re.ASCII | re.IGNORECASE)
 """The years of Lucene: `[2010 TO 2020]`, `[2010 TO *]`."""
+
 
 _YEAR_AHEAD = re.compile(r"\s*\d{4}(?!\w)|\s*\.\.\d{4}|\s*\(|\s*$", re.ASCII)
 _BARE_YEARS = re.compile(r"\d{4}\.\.(?:\d{4})?|\.\.\d{4}", re.ASCII)
@@ -141,6 +145,13 @@ def read_years(text: str) -> Years:
     if first is not None and last is not None and first > last:
         _refuse(f"The year {first} comes after {last}: write year:{last}..{first}")
     return Years(exact or first, exact or last)
+
+
+def _years_of_range(text: str) -> Years:
+    """The years of a range of Lucene. Raises QueryError."""
+    found = _YEARS_OF_RANGE.fullmatch(text)
+    years = "..".join(found.groups()).replace("*", "") if found else ""
+    return read_years(years if years != ".." and years else text)
 
 
 def _refuse(reason: str) -> NoReturn:
@@ -254,11 +265,12 @@ class _Reader:
             return self._words(word, None)
         name, value = found[1].lower(), found[2]
         start = self._at - len(value)
-        if name in _YEARS and (
-            years := _YEARS_AHEAD.match(self._text, start) or _YEARS_IN_BRACKETS.match(self._text, start)
-        ):
+        if name in _YEARS and (years := _YEARS_AHEAD.match(self._text, start)):
             self._at = years.end()
-            return read_years("..".join(years.groups()).replace("*", ""))
+            return read_years("..".join(years.groups()))
+        if name in _YEARS and (found := _RANGE.match(self._text, start)):
+            self._at = found.end()
+            return _years_of_range(found[1])
         if not value:
             return self._value_after(name, word)
         if name in _YEARS:
@@ -279,7 +291,7 @@ class _Reader:
             return self._words(word, None)
         token = self._peek()
         if token is None or token[0] == ")" or token[0] in (*_ANY, "AND", "NOT"):
-            example = "year:2019" if name in _YEARS else f"{name}:beech"
+            example = "year:2019" if name in _YEARS else "title:beech"
             _refuse(f"The field {name} has no value: write it after the colon, as in {example}")
         self._at = token.end()
         if token[0] == "(":
