@@ -148,6 +148,33 @@ def test_a_worker_that_may_not_connect_again_ends_with_a_sentence(
     assert "Traceback" not in said
 
 
+def test_a_worker_whose_connection_ends_with_an_error_of_the_broker_connects_again(
+    harvester: Harvester, broker: RabbitNode, tmp_path: Path
+) -> None:
+    use_workers(harvester, broker.url, 600)
+    connected = broker.log().count("granted access to vhost")
+    with (tmp_path / "output").open("wb") as output:
+        module = [sys.executable, "-m", "metaharvest"]
+        worker = start(module, harvester.config, output.fileno(), "worker", "--name", "alder")
+    try:
+        wait_until(lambda: broker.log().count("granted access to vhost") >= connected + 3)
+        connected = broker.log().count("granted access to vhost")
+
+        def connects_again() -> bool:
+            broker.control("eval", "[exit(Channel, test) || Channel <- rabbit_channel:list()].")
+            return broker.log().count("granted access to vhost") > connected or worker.poll() is not None
+
+        wait_until(connects_again)
+        assert worker.poll() is None
+        worker.terminate()
+        assert worker.wait(60) == 0
+    finally:
+        worker.kill()
+    said = (tmp_path / "output").read_text(encoding="utf-8")
+    assert "INTERNAL_ERROR" in said
+    assert "answers with a refusal" not in said
+
+
 def test_a_broker_without_room_or_without_permissions_is_a_sentence_at_once(
     broker: RabbitNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:

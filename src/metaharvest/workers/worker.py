@@ -97,11 +97,18 @@ def _say_refusal(record: logging.LogRecord, address: str) -> bool:
 
 
 def _end_if_refused(record: logging.LogRecord, address: str) -> bool:
-    """End the worker if the broker refuses to let it connect again: Celery would try six times a second for ever."""
-    from celery.worker import state
+    """End the worker if the broker refuses to let it connect again: Celery would try six times a second for ever.
 
+    A lost connection is no refusal, whatever the reason of the broker: Celery connects again.
+    """
+    from amqp.exceptions import AccessRefused, InvalidPath, NotAllowed
+    from celery.worker import state
+    from celery.worker.consumer.consumer import CONNECTION_ERROR
+
+    if record.msg != CONNECTION_ERROR:
+        return True
     values = record.args if isinstance(record.args, tuple) else ()
-    error = next((each for each in values if isinstance(each, Exception) and broker.is_refusal(each)), None)
+    error = next((each for each in values if isinstance(each, AccessRefused | InvalidPath | NotAllowed)), None)
     if error is not None:
         record.msg, record.args = f"{broker.trouble(address, error)}.", ()
         state.should_stop = ExitCode.FAILED.value
