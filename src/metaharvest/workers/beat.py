@@ -13,6 +13,7 @@ from pathlib import Path
 
 from metaharvest.config.settings import load
 from metaharvest.errors import MetaharvestError
+from metaharvest.services.exit_codes import exit_code_of
 from metaharvest.services.harvester import Harvester
 from metaharvest.workers.broker import application
 
@@ -20,4 +21,5 @@ _file = os.environ.get("METAHARVEST_FILE")
 try:
     app = application(Harvester(load(Path(_file) if _file else None)))
 except MetaharvestError as error:
-    sys.exit(str(error))
+    print(error, file=sys.stderr)
+    sys.exit(exit_code_of(error))
