@@ -65,3 +65,8 @@ def test_an_embargo_is_waited_for(until: str | None, days: int) -> None:
 
 def test_files_stay_while_their_server_does_not_answer() -> None:
     assert [each for each in Reason if keeps_files(Refusal(each, ""))] == [Reason.UNREACHABLE]
+
+
+def test_the_text_of_a_lost_file_stays_unless_its_record_is_closed() -> None:
+    stays = {each for each in Reason if keeps_files(Refusal(each, ""), has_text_only=True)}
+    assert stays == set(Reason) - {Reason.LICENCE}

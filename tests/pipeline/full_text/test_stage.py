@@ -365,6 +365,36 @@ def test_a_file_stays_while_its_server_is_away_and_goes_when_it_is_gone(
     assert (table(installation), stored(installation)) == ({}, [])
 
 
+@pytest.mark.parametrize("kind", ["c_ddb1", "c_6501"])
+def test_the_row_of_a_lost_file_with_a_text_stays(installation: Harvester, server: HttpServer, kind: str) -> None:
+    link = FileLink(server.serve("/a.pdf", pdf("one")), "x", FileRole.DATA, "application/pdf")
+    know(installation, {1: Output("eml", types=(ResourceType("x", "x", kind),), files=(link,))})
+    run(installation, document(1))
+    [digest] = digests(installation)
+    know_text(installation, digest)
+    FolderStore(installation.folder / "pipeline" / "texts").put(digest, pdf("one"))
+    folder(installation).delete(digest)
+    server.serve("/a.pdf", b"", status=503)
+    failure = run(installation, document(1))[1].failure
+    assert failure is not None
+    assert (failure.rule, failure.retry_after) == ("full-text.unreachable", timedelta(days=2))
+    assert digests(installation) == [digest]
+    for status in (403, 404, 410):
+        server.serve("/a.pdf", b"", status=status)
+        run(installation, document(1))
+        assert digests(installation) == [digest]
+    server.serve("/a.pdf", pdf("one"))
+    assert run(installation, document(1))[1].state is StepState.DONE
+    assert stored(installation) == ["one"]
+
+
+def know_text(harvester: Harvester, digest: str) -> None:
+    """Write what extraction has made of the file of document 1."""
+    row = {"file_sha256": digest, "text_sha256": digest, "characters": 1, "language": "en"}
+    with Session(harvester.engine) as session, session.begin():
+        session.execute(insert(OutputText).values(catalogue_document_id=1, version=1, **row))
+
+
 def test_two_records_share_a_file_until_both_are_gone(installation: Harvester, server: HttpServer) -> None:
     know(installation, {n: output(server.serve(f"/{n}.pdf", pdf("same"))) for n in (1, 2)})
     run(installation, document(1), document(2))

@@ -58,9 +58,12 @@ def failure_of(refusal: Refusal) -> Failure:
     return Failure(RULES[refusal.reason], refusal.message, wait, is_exact=is_embargo)
 
 
-def keeps_files(refusal: Refusal) -> bool:
-    """True if files that were found earlier stay: their server only did not answer."""
-    return refusal.reason is Reason.UNREACHABLE
+def keeps_files(refusal: Refusal, *, has_text_only: bool = False) -> bool:
+    """True if files that were found earlier stay: their server only did not answer.
+
+    `has_text_only`: the bytes of a file to keep were lost on our side. Its text stays unless the record is closed.
+    """
+    return refusal.reason is Reason.UNREACHABLE or (has_text_only and refusal.reason is not Reason.LICENCE)
 
 
 def refusal_of(error: FetchError) -> Refusal:

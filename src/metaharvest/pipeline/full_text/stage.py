@@ -36,7 +36,7 @@ from metaharvest.pipeline.full_text.store import (
     open_store,
     settle,
 )
-from metaharvest.pipeline.full_text.walk import Found, Refusal, Walk
+from metaharvest.pipeline.full_text.walk import Found, Reason, Refusal, Walk
 from metaharvest.pipeline.stage import Context, Document, Result, Stage, StageName
 from metaharvest.pipeline.stored_outputs import read_outputs
 from metaharvest.sites.registry import read_sites_of
@@ -56,7 +56,8 @@ _SECONDS_TO_END = 1.0
 class Search:
     """The search for the file of a document: its output, the rules of its site, and its file of the last time.
 
-    `is_kept`: the file is kept after its text was taken.
+    `is_kept`: the file is kept after its text was taken. `is_lost`: the bytes of the last time are needed, and not in
+    the store. `has_text_only`: they are lost, and their text is known.
     """
 
     document: Document
@@ -65,6 +66,8 @@ class Search:
     reach: Reach
     is_kept: bool
     known: StoredFile | None = None
+    is_lost: bool = False
+    has_text_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +119,10 @@ def _searches(
     with context.reading() as session:
         outputs = read_outputs(session, numbers)
         sites = read_sites_of(session, {each.site_id for each in documents if each.site_id is not None})
-        known = _usable(session, rows.files_of(session, numbers), files, FolderStore(context.folder / "texts"))
+        stored = rows.files_of(session, numbers)
+        absent = {number for number, each in stored.items() if not files.has(each.sha256)}
+        read = _with_text(session, stored, absent, FolderStore(context.folder / "texts"))
+    lost = {number for number in absent if stored[number].kept or number not in read}
     searches, others = [], []
     for document in documents:
         output = outputs.get(document.number)
@@ -127,21 +133,21 @@ def _searches(
             continue
         hosts, reach = _place(context.settings, site if isinstance(site, Site) else None)
         is_kept = rule is FullText.KEEP
-        searches.append(Search(document, output, hosts, reach, is_kept, known.get(document.number)))
+        number = document.number
+        known = stored.get(number) if number not in lost else None
+        searches.append(
+            Search(document, output, hosts, reach, is_kept, known, number in lost, number in lost and number in read)
+        )
     return searches, others
 
 
-def _usable(
-    session: Session, known: Mapping[int, StoredFile], files: FileStore, texts: FileStore
-) -> Mapping[int, StoredFile]:
-    """The known files that no request needs to fetch again: their bytes are there, or their text is there."""
-    not_kept = {each.sha256 for each in known.values() if not each.kept}
-    read = {file for file, text in rows.read_texts(session, not_kept) if texts.has(text)}
-    return {
-        number: each
-        for number, each in known.items()
-        if (not each.kept and each.sha256 in read) or files.has(each.sha256)
-    }
+def _with_text(
+    session: Session, stored: Mapping[int, StoredFile], absent: Collection[int], texts: FileStore
+) -> Collection[int]:
+    """The documents, among these, whose text is there."""
+    found = rows.read_texts(session, {stored[number].sha256 for number in absent})
+    read = {file for file, text in found if texts.has(text)}
+    return {number for number in absent if stored[number].sha256 in read}
 
 
 def _rule(settings: Settings, site: Site | None) -> FullText:
@@ -230,10 +236,16 @@ async def _search(search: Search, crawler: Crawler, files: FileStore, today: dat
 
 
 def _without(search: Search, refusal: Refusal) -> Result:
-    """No file. A dataset, software or an image needs no text: nobody has to correct its links to data."""
-    if is_without_text(search.output):
-        return Result(search.document, NoFile(keeps=True) if search.known and keeps_files(refusal) else None)
-    return Result(search.document, NoFile(keeps_files(refusal)), failure_of(refusal))
+    """No file. A dataset, software or an image needs no text: nobody has to correct its links to data.
+
+    A lost file of them is a failure while its server does not answer, so that it is fetched later.
+    """
+    keeps = keeps_files(refusal, has_text_only=search.has_text_only)
+    is_away = refusal.reason is Reason.UNREACHABLE
+    if is_without_text(search.output) and not (search.is_lost and is_away):
+        stays = keeps and (search.known is not None or search.has_text_only)
+        return Result(search.document, NoFile(keeps=True) if stays else None)
+    return Result(search.document, NoFile(keeps), failure_of(refusal))
 
 
 async def _again(search: Search, starts: Sequence[Candidate], crawler: Crawler, files: FileStore) -> StoredFile | None:
