@@ -17,7 +17,7 @@ from support.harvester import Harvester
 from support.http_server import HttpServer
 from support.temporary_files import keep_files_in_memory
 
-# Few garbage collections: that saves 3 % of the processor time of tests, and a sixth of that of collecting them.
+# Fewer garbage collections save 3 % of the processor time of the tests, and a sixth of the time to collect them.
 gc.set_threshold(20_000, 10, 10)
 keep_files_in_memory()
 share_compiled_statements()

@@ -148,7 +148,7 @@ def test_the_doctor_warns_of_workers_on_sqlite(folder: Path) -> None:
     settings(folder, '[workers]\nbroker = "amqp://guest@127.0.0.1:1/"\n')
     assert findings(folder)["database of workers"] == (
         "WARNING",
-        "It is SQLite, which workers of other machines cannot reach: they need PostgreSQL or MariaDB "
+        "The database is SQLite. Workers on other machines cannot reach it. Use PostgreSQL or MariaDB "
         "(url in [database]).",
     )
 

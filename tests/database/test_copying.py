@@ -119,7 +119,7 @@ def target(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> 
 
 @pytest.fixture(scope="module")
 def harvested_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What `harvested` makes, whose sites are gone."""
+    """The folder that `harvested` fills; its sites no longer answer."""
 
     def make(folder: Path) -> None:
         with HttpServer() as server:

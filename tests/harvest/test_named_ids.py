@@ -21,7 +21,7 @@ def test_gives_the_ids_of_each_page_in_order_and_finds_them() -> None:
 
 
 def test_finds_each_id_when_the_buckets_double(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_FULL", 1)
+    monkeypatch.setattr(module, "_LOAD_FACTOR", 1)
     ids = [f"pages.example.org-record-{number}" for number in range(20_000)]
     named = NamedIds()
     for start in range(0, len(ids), 200):

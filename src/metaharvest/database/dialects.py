@@ -47,8 +47,8 @@ _PRAGMA_PAUSE_SECONDS = 0.2
 
 _SQLITE_PRAGMAS = (
     f"busy_timeout={_WAIT_SECONDS * 1000}",
-    # Bytes, for a new file. Each commit writes a page of each index: twice as much writes 30 % more. The default, 4 KB,
-    # takes more system calls for a document of 20 KB.
+    # Bytes, for a new file. Each commit writes a page of each index: pages of 16 KB write a third more. Pages of 4 KB,
+    # the default, take more system calls for a document of 20 KB.
     "page_size=8192",
     # KB for each connection: a run has three, and twice as much is no quicker.
     "cache_size=-1000",

@@ -25,12 +25,12 @@ _CHECK = "metaharvest.check.1"
 
 _BLOCKED = "takes no messages: its memory or its disk may be full. `rabbitmqctl status` has its alarms"
 _NACKED = "takes no messages: a policy of the virtual host limits its queues. `rabbitmqctl list_policies` has it"
-_CORRECT = (
+_REFUSAL_REMEDY = (
     "Correct the address, or in RabbitMQ the user, its permissions, its virtual host, or a limit: docs/scaling.md has "
     "the commands"
 )
-_CORRECT_ADDRESS = "Check the host and the port in the address, and that RabbitMQ runs there"
-_CORRECT_TLS = "amqps:// needs a port where RabbitMQ has TLS, usually 5671, and a certificate that is trusted"
+_ADDRESS_REMEDY = "Check the host and the port in the address, and that RabbitMQ runs there"
+_TLS_REMEDY = "amqps:// needs a port where RabbitMQ has TLS, usually 5671, and a certificate that is trusted"
 
 
 def address_of(settings: Settings) -> str:
@@ -107,6 +107,6 @@ def trouble(address: str, error: BaseException) -> str:
     said = getattr(error, "reply_text", "") or getattr(error, "strerror", "") or error
     reason = (one_line(str(said)) or type(error).__name__).rstrip(".")
     if is_refusal(error):
-        return f"{the_broker} answers with a refusal: {reason}. {_CORRECT}"
-    remedy = _CORRECT_TLS if isinstance(error, ssl.SSLError) else _CORRECT_ADDRESS
+        return f"{the_broker} answers with a refusal: {reason}. {_REFUSAL_REMEDY}"
+    remedy = _TLS_REMEDY if isinstance(error, ssl.SSLError) else _ADDRESS_REMEDY
     return f"{the_broker} cannot be reached: {reason}. {remedy}"

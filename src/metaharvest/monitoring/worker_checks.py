@@ -30,7 +30,7 @@ def check_workers(session: Session, settings: Settings) -> Iterator[Check]:
     if session.get_bind().dialect.name == "sqlite":
         yield warning(
             "database of workers",
-            "It is SQLite, which workers of other machines cannot reach: they need PostgreSQL or MariaDB "
+            "The database is SQLite. Workers on other machines cannot reach it. Use PostgreSQL or MariaDB "
             "(url in [database]).",
         )
     now = database_now(session)

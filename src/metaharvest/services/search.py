@@ -58,15 +58,15 @@ class Question:
     cursor: str | None = None
 
 
-_WITHOUT_RESULT = (
+_GENERAL_ADVICE = (
     "Nothing was found. All words have to be found, each in the same form. Check their spelling, leave some out, or "
     "write OR in capital letters between words of which one is enough."
 )
-_WITH_FIELD = (
-    "A word with a colon behind it is a field, as in title:beech. If you search for a title with a colon, put it in "
+_FIELD_ADVICE = (
+    "A field name before a colon limits the search to that field, as in title:beech. If a title has a colon, put it in "
     "quotation marks."
 )
-_WITH_FILTERS = "The search has filters: {}. Leave one out to find more."
+_FILTER_ADVICE = "The search has filters: {}. Leave one out to find more."
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,9 +235,9 @@ def _advice(question: Question, query: Query) -> str | None:
     values = [f"{name} {value}" for name, some in question.values.items() for value in some]
     values += [f"year {question.year}"] if question.year else []
     sentences = [
-        _WITHOUT_RESULT if question.text.strip() not in ("", "*") else "",
-        _WITH_FIELD if has_field else "",
-        _WITH_FILTERS.format(one_line(", ".join(values), 200)) if values else "",
+        _GENERAL_ADVICE if question.text.strip() not in ("", "*") else "",
+        _FIELD_ADVICE if has_field else "",
+        _FILTER_ADVICE.format(one_line(", ".join(values), 200)) if values else "",
     ]
     return " ".join(filter(None, sentences)) or None
 

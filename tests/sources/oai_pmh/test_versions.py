@@ -25,7 +25,7 @@ def test_has_the_last_version_of_each_record() -> None:
 
 @pytest.mark.slow
 def test_keeps_the_version_of_each_record_when_the_buckets_double(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_FULL", 1)
+    monkeypatch.setattr(module, "_LOAD_FACTOR", 1)
     versions = Versions()
     keys = [hash(f"oai:pages.example.org:{number}") for number in range(20_000)]
     for key in keys:

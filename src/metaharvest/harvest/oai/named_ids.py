@@ -8,10 +8,10 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-_BUCKETS = 4096
+_FIRST_BUCKETS = 4096
 
-_FULL = 64
-"""Hashes of a bucket, on average: at this number, the buckets double. A bucket is searched from its start."""
+_LOAD_FACTOR = 64
+"""The number of buckets doubles when a bucket has more hashes than this, on average. A search reads a whole bucket."""
 
 
 class NamedIds:
@@ -24,7 +24,7 @@ class NamedIds:
         self._last: list[str] = []
         self._pages: list[bytes] = []
         self._hashes: defaultdict[int, array[int]] = defaultdict(lambda: array("q"))
-        self._size = _BUCKETS
+        self._bucket_count = _FIRST_BUCKETS
         self._number = 0
 
     def add_page(self, document_ids: Iterable[str]) -> None:
@@ -33,25 +33,24 @@ class NamedIds:
             self._pages.append(zlib.compress(json.dumps(self._last).encode(), 1))
             self._add(map(hash, self._last))
             self._number += len(self._last)
-            if self._number > _FULL * self._size:
+            if self._number > _LOAD_FACTOR * self._bucket_count:
                 self._double()
         self._last = sorted(document_ids)
 
     def _add(self, hashes: Iterable[int]) -> None:
         for each in hashes:
-            self._hashes[each % self._size].append(each)
+            self._hashes[each % self._bucket_count].append(each)
 
     def _double(self) -> None:
         """Move the hashes to twice as many buckets."""
-        old = self._hashes.copy()
-        self._hashes.clear()
-        self._size *= 2
+        old, self._hashes = self._hashes, defaultdict(lambda: array("q"))
+        self._bucket_count *= 2
         while old:
             self._add(old.popitem()[1])
 
     def __contains__(self, document_id: object) -> bool:
         number = hash(document_id)
-        return number in self._hashes.get(number % self._size, ()) or document_id in self._last
+        return number in self._hashes.get(number % self._bucket_count, ()) or document_id in self._last
 
     def __iter__(self) -> Iterator[str]:
         """The ids, page by page; an id that two pages have named comes twice."""

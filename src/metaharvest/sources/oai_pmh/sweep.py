@@ -380,6 +380,7 @@ class Sweeper:
         self._count_failure(failed, window, is_smallest=halves is None)
         is_first_refusal = failed.token_refused and not self._token_was_refused
         self._token_was_refused = self._token_was_refused or failed.token_refused
+        # The prefix is noted when a token with it is accepted. A later refusal has another cause.
         if failed.token_refused and self._needs_prefix not in self._notes:
             self._needs_prefix = None
         # Tokens expire, and do so more often while records are fetched individually: that is no warning.
