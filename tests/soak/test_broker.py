@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -125,23 +127,31 @@ def test_a_broker_that_refuses_the_user_or_the_virtual_host_is_a_sentence(
             assert process.returncode == code
 
 
+@contextmanager
+def connected_worker(harvester: Harvester, broker: RabbitNode, output: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A worker that waits for messages. It tries the broker; then its receiver and the receiver's consumer connect."""
+    use_workers(harvester, broker.url, 600)
+    before = broker.log().count("granted access to vhost")
+    with output.open("wb") as file:
+        module = [sys.executable, "-m", "metaharvest"]
+        worker = start(module, harvester.config, file.fileno(), "worker", "--name", "alder")
+    try:
+        wait_until(lambda: broker.log().count("granted access to vhost") >= before + 3)
+        yield worker
+    finally:
+        worker.kill()
+
+
 def test_a_worker_that_may_not_connect_again_ends_with_a_sentence(
     harvester: Harvester, broker: RabbitNode, tmp_path: Path
 ) -> None:
-    use_workers(harvester, broker.url, 600)
-    connected = broker.log().count("granted access to vhost")
-    with (tmp_path / "output").open("wb") as output:
-        module = [sys.executable, "-m", "metaharvest"]
-        worker = start(module, harvester.config, output.fileno(), "worker", "--name", "alder")
-    try:
-        # It first tries the broker, then its receiver and the receiver's consumer connect.
-        wait_until(lambda: broker.log().count("granted access to vhost") >= connected + 3)
+    with connected_worker(harvester, broker, tmp_path / "output") as worker:
         broker.control("clear_permissions", "--vhost", "/", "guest")
-        broker.control("close_all_connections", "test")
-        assert worker.wait(60) == 1
-    finally:
-        worker.kill()
-        broker.control("set_permissions", "--vhost", "/", "guest", ".*", ".*", ".*")
+        try:
+            broker.control("close_all_connections", "test")
+            assert worker.wait(60) == 1
+        finally:
+            broker.control("set_permissions", "--vhost", "/", "guest", ".*", ".*", ".*")
     said = (tmp_path / "output").read_text(encoding="utf-8")
     assert said.count("([workers] broker) answers with a refusal: NOT_ALLOWED") == 1
     assert "Correct the address, or in RabbitMQ the user, its permissions" in said
@@ -151,13 +161,7 @@ def test_a_worker_that_may_not_connect_again_ends_with_a_sentence(
 def test_a_worker_whose_connection_ends_with_an_error_of_the_broker_connects_again(
     harvester: Harvester, broker: RabbitNode, tmp_path: Path
 ) -> None:
-    use_workers(harvester, broker.url, 600)
-    connected = broker.log().count("granted access to vhost")
-    with (tmp_path / "output").open("wb") as output:
-        module = [sys.executable, "-m", "metaharvest"]
-        worker = start(module, harvester.config, output.fileno(), "worker", "--name", "alder")
-    try:
-        wait_until(lambda: broker.log().count("granted access to vhost") >= connected + 3)
+    with connected_worker(harvester, broker, tmp_path / "output") as worker:
         connected = broker.log().count("granted access to vhost")
 
         def connects_again() -> bool:
@@ -168,8 +172,6 @@ def test_a_worker_whose_connection_ends_with_an_error_of_the_broker_connects_aga
         assert worker.poll() is None
         worker.terminate()
         assert worker.wait(60) == 0
-    finally:
-        worker.kill()
     said = (tmp_path / "output").read_text(encoding="utf-8")
     assert "INTERNAL_ERROR" in said
     assert "answers with a refusal" not in said

@@ -230,7 +230,7 @@ def rebuild(harvester: Harvester, stops: Callable[[], bool] = lambda: False) -> 
 
 
 def _advice(question: Question, query: Query) -> str | None:
-    """What to do about a question without a result. None: there is no output at all."""
+    """The advice for a question without a result; None if it has no words and no filters."""
     has_field = any(each.field not in (None, "identifier") for each in words_of(query))
     values = [f"{name} {value}" for name, some in question.values.items() for value in some]
     values += [f"year {question.year}"] if question.year else []
