@@ -160,8 +160,8 @@ class _Watch:
 def _descendants(pids: Iterable[int]) -> list[int]:
     found: list[int] = []
     for pid in pids:
-        for children in Path(f"/proc/{pid}/task").glob("*/children"):
-            with suppress(OSError):
+        with suppress(OSError):
+            for children in Path(f"/proc/{pid}/task").glob("*/children"):
                 found += map(int, children.read_text().split())
     return [*found, *(_descendants(found) if found else ())]
 
