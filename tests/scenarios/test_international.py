@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import socket
 import ssl
@@ -89,3 +90,32 @@ def test_the_sender_must_be_an_address_that_every_mail_server_takes(harvester: H
     harvester.config.write_text(text.replace("härvester@example.org", "h@bücher.example"), encoding="utf-8")
     assert harvester.run("2026-11-20")["exit_code"] == 0
     assert harvester.mails()[0]["From"].addresses[0].addr_spec == "h@xn--bcher-kva.example"
+
+
+@pytest.mark.parametrize(
+    ("declared", "saved", "header"),
+    [
+        ("", "ISO-8859-1", "ISO-8859-1"),
+        ("", "windows-1252", "windows-1252"),
+        ("", "UTF-8", "ISO-8859-1"),
+        ("ISO-8859-1", "ISO-8859-1", "UTF-8"),
+        ("UTF-8", "UTF-8", "ISO-8859-1"),
+    ],
+)
+def test_the_charset_of_the_http_header_counts_for_a_list_that_declares_none_and_is_not_utf_8(
+    harvester: Harvester, server: HttpServer, declared: str, saved: str, header: str
+) -> None:
+    url = server.url("/größe.xml")
+    server.serve("/gr%C3%B6%C3%9Fe.xml", eml("a.1.1"))
+    text = harvest_list([("a.1.1", url)]).decode()
+    if declared:
+        text = text.replace("?>", f' encoding="{declared}"?>', 1)
+    headers = {"Content-Type": f"text/xml; charset={header}"}
+    harvester.add_site("alder", server.serve("/list.xml", text.encode(saved), headers=headers))
+    checked = harvester("check", server.url("/list.xml"))
+    assert checked.code == 0, checked.out
+    run = harvester.run("2026-11-20", "--force")
+    assert harvester.outcomes(run["run_id"]) == {"a.1.1": "inserted"}
+    assert harvester.run("2026-11-21", "--force")["exit_code"] == 0
+    known = harvester.rows("SELECT list_sha256 FROM harvest_site_schedule")
+    assert known == [(hashlib.sha256(text.encode(saved)).hexdigest(),)]

@@ -8,6 +8,7 @@ from io import BytesIO
 import pytest
 from lxml import etree
 
+from metaharvest.sources.charset import charset_for, declare_charset
 from metaharvest.sources.oai_pmh.bounds import record_limits
 from metaharvest.sources.oai_pmh.protocol import ResponseRoot
 from metaharvest.sources.oai_pmh.repair import (
@@ -15,9 +16,7 @@ from metaharvest.sources.oai_pmh.repair import (
     Repaired,
     Unreadable,
     blanked,
-    charset_for,
     cut,
-    declare_charset,
     repaired,
 )
 from support.hostile_oai import OAI, record, records

@@ -20,6 +20,7 @@ from metaharvest.publishing.list_reading import remembered
 from metaharvest.rehearsal.input.arguments import Given, GivenDocuments, GivenList, GivenUrl, LocalFile, copy_place
 from metaharvest.rehearsal.input.changed import ListMemory, build_of
 from metaharvest.sources.base import Listing
+from metaharvest.sources.charset import apply_charset
 from metaharvest.sources.harvest_list.source import fetch_document, read_list, scope_and_identifier
 from metaharvest.sources.roots import as_listed, read_root
 from metaharvest.text import one_line
@@ -162,19 +163,20 @@ class GivenSource:
             return place.open("rb")
         file = place.open("w+b")
         try:
-            await self._fetcher.fetch_to(
+            response = await self._fetcher.fetch_to(
                 given.url,
                 file,
                 reach=self._site.options.reach,
                 file_folder=self._site.file_folder,
                 seconds=seconds,
             )
+            file.seek(0)
+            await apply_charset(file, response.media_type)
         except BaseException:
             file.close()
             with suppress(OSError):
                 place.unlink()
             raise
-        file.seek(0)
         return file
 
 

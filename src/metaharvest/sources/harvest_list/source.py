@@ -19,6 +19,7 @@ from metaharvest.fetch.html_page import html_title
 from metaharvest.fetch.local_files import is_file_url
 from metaharvest.model import FetchedDocument, Finding, ListedDocument, ListVersion, OriginalColumns, Site
 from metaharvest.sources.base import Listing
+from metaharvest.sources.charset import apply_charset
 from metaharvest.sources.harvest_list.parser import ListParser
 from metaharvest.sources.harvest_list.values import MAX_LONG
 from metaharvest.text import one_line, whole_number
@@ -52,6 +53,8 @@ class HarvestListSource:
                 known=known,
                 seconds=seconds,
             )
+            spool.seek(0)
+            await apply_charset(spool, response.media_type)
         except BaseException:
             spool.close()
             raise

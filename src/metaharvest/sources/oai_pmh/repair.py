@@ -6,10 +6,7 @@ strictly again. Where that fails too, the record is lost: named if its identifie
 
 from __future__ import annotations
 
-import codecs
 import re
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,6 +17,7 @@ from typing import BinaryIO, Generic, TypeVar
 from lxml import etree
 
 from metaharvest.fetch.xml_bounds import DECLARATION_BYTES, XmlLimits, XmlRefused, refuse_excess
+from metaharvest.sources.charset import ONE_BYTE
 from metaharvest.sources.oai_pmh.bounds import URI, declared_size
 from metaharvest.sources.oai_pmh.mapped_file import LONGEST_TAG, WINDOW, Data, bytes_of, matches, release
 from metaharvest.sources.oai_pmh.protocol import ResponseRoot
@@ -33,7 +31,6 @@ TAIL = 262_144
 NOTICE = 65_536
 """Bytes of an answer in which a text before it ends."""
 
-_PART = 1_048_576
 _HEAD = 1_048_576
 """Bytes before the first record in which namespaces, errors and the responseDate are searched."""
 
@@ -68,17 +65,6 @@ _NO_NOTICE = re.compile(
 """A page, a DTD, or an answer of version 1.x, which may have an answer of version 2.0 in it."""
 
 _ENCODING = re.compile(rb"""(?:\xef\xbb\xbf|\s)*<\?xml[^<>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]{1,40})["']""")
-_ONE_BYTE = re.compile(r"iso-8859-(?:[1-9]|1[0-6])|windows-125[0-8]|koi8-[ru]")
-"""The encodings whose tags can be found in bytes, and whose texts Python decodes.
-
-All others are read as UTF-8. US-ASCII is a part of it.
-"""
-_CHARSET = re.compile(r"""(?i)\bcharset\s*=\s*["']?([A-Za-z0-9._-]{1,40})""")
-_UNDECLARED = re.compile(
-    rb"""(\s*+(?:<\?xml\s+version\s*=\s*["']1\.\d["'](?:\s+standalone\s*=\s*["'](?:yes|no)["'])?\s*\?>)?+)"""
-    rb"""(?:\s++|<\?(?!xml\s)[^>]*+>|<!--[^>]*+>)*+(?=<(?:[A-Za-z_][\w.-]{0,99}:)?(?:OAI|Identify|GetRecord|List))"""
-)
-"""An answer whose encoding is not declared, up to its root element: its declaration, and instructions and comments."""
 _UTF_16 = {b"\xff\xfe": "utf-16-le", b"<\0": "utf-16-le", b"\xfe\xff": "utf-16-be", b"\0<": "utf-16-be"}
 """What begins so, with a byte order mark or a tag."""
 
@@ -494,52 +480,10 @@ def _text(identifier: bytes) -> str:
     return unescape(identifier.decode("utf-8", "replace")).strip()
 
 
-def charset_for(head: bytes, content_type: str) -> str:
-    """The charset of the Content-Type, if it says how to read an answer that begins so; otherwise empty.
-
-    It applies to an answer that declares no encoding: https://www.rfc-editor.org/rfc/rfc7303#section-3
-    """
-    named = _CHARSET.search(content_type)
-    charset = named[1].lower() if named else ""
-    return charset if _ONE_BYTE.fullmatch(charset) and _UNDECLARED.match(head) else ""
-
-
-def declare_charset(file: BinaryIO, charset: str) -> None:
-    """Put a declaration before an answer (see charset_for), unless it is UTF-8: many servers send one charset always.
-
-    `file` is at its start before and afterwards. To be called in a thread.
-    """
-    is_utf_8 = _is_utf_8(file)
-    file.seek(0)
-    if is_utf_8 or (begun := _UNDECLARED.match(file.read(DECLARATION_BYTES))) is None:
-        file.seek(0)
-        return
-    with tempfile.SpooledTemporaryFile(_PART) as other:
-        file.seek(begun.end(1))
-        shutil.copyfileobj(file, other, _PART)
-        other.seek(0)
-        file.seek(0)
-        file.truncate()
-        file.write(f'<?xml version="1.0" encoding="{charset}"?>'.encode())
-        shutil.copyfileobj(other, file, _PART)
-    file.seek(0)
-
-
-def _is_utf_8(file: BinaryIO) -> bool:
-    """True if most bytes beyond ASCII are characters of UTF-8; the others are damage."""
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    others = wrong = 0
-    while part := file.read(_PART):
-        text = decoder.decode(part)
-        others += len(text) - len(text.encode("ascii", "ignore"))
-        wrong += text.count("\ufffd")
-    return 2 * wrong <= others
-
-
 def _encoding(head: bytes) -> str:
     declared = _ENCODING.match(head[:DECLARATION_BYTES])
     name = declared[1].decode().lower() if declared else "utf-8"
-    return name if _ONE_BYTE.fullmatch(name) else "utf-8"
+    return name if ONE_BYTE.fullmatch(name) else "utf-8"
 
 
 def _proper_reference(found: re.Match[str]) -> str:

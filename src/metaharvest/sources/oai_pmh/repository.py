@@ -18,12 +18,11 @@ from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.exchange import Query
 from metaharvest.fetch.limits import WaitedTooLong
 from metaharvest.fetch.url import repository_key
-from metaharvest.fetch.xml_bounds import DECLARATION_BYTES
 from metaharvest.model import Finding, Level, ListMethod, OaiOptions, Site
 from metaharvest.sources.attempts import in_attempts
 from metaharvest.sources.base import TimeBudget
+from metaharvest.sources.charset import apply_charset
 from metaharvest.sources.oai_pmh.bounds import SHORT_ANSWER
-from metaharvest.sources.oai_pmh.repair import charset_for, declare_charset
 from metaharvest.sources.oai_pmh.responses import NotOaiResponse, Response, cut_off, short_response
 from metaharvest.text import shown_url
 from metaharvest.validation.parse_lock import parsing
@@ -119,7 +118,7 @@ class Repository:
                 return error.page, error.seconds or 0.0
             raise
         with BytesIO(content) as file:
-            await _declare(file, response.media_type)
+            await apply_charset(file, response.media_type)
             return file.getvalue(), response.seconds
 
     async def _ask(self, query: Query, file: BinaryIO, seconds: float) -> str:
@@ -143,7 +142,7 @@ class Repository:
             file.seek(0)
             return ""
         file.seek(0)
-        await _declare(file, response.media_type)
+        await apply_charset(file, response.media_type)
         self._turn = repository_key(_base_of(response.url))
         return response.date
 
@@ -152,22 +151,6 @@ class Repository:
             f"{name}={quote(value, safe='')}" for name, value in (("verb", verb), *arguments.items()) if value
         )
         return Query(text, self._post or len(text) + len(self._site.list_url) > _LONGEST_URL)
-
-
-async def _declare(file: BinaryIO, content_type: str) -> None:
-    """Declare the charset of the Content-Type in `file` if it applies; `file` is at its start before and afterwards.
-
-    A cancelled caller waits for the thread, which uses the file.
-    """
-    charset = charset_for(file.read(DECLARATION_BYTES), content_type)
-    file.seek(0)
-    if charset:
-        running = asyncio.get_running_loop().run_in_executor(None, declare_charset, file, charset)
-        try:
-            await asyncio.shield(running)
-        except asyncio.CancelledError:
-            await asyncio.wait([running])
-            raise
 
 
 def _taken(content: bytes, verb: str, read: Read[Result]) -> tuple[Result, Response]:
