@@ -535,6 +535,14 @@ class TestARedirect:
     ) -> None:
         assert location in refused(fetcher, server.redirect("/x", location), "http.scheme").message
 
+    def test_to_something_else_is_to_be_corrected_on_the_server(self, server: HttpServer, fetcher: Fetcher) -> None:
+        remedy = "Correct the redirect on the web server: it must lead to an http:// or https:// URL."
+        for location, rule in (("ftp://h/x", "http.scheme"), ("http://:80/", "http.bad-url")):
+            assert refused(fetcher, server.redirect("/x", location), rule).remedy == remedy
+        said = refused(fetcher, server.redirect("/x", "file:///srv/eml.xml"), "http.scheme").remedy
+        assert said.startswith(remedy)
+        assert "file: URL" in said
+
     def test_to_nowhere_is_refused(self, server: HttpServer, fetcher: Fetcher) -> None:
         for location in ("http://:80/", "//[/x", "http://[::1", "http://u:p@h:port/"):
             refused(fetcher, server.redirect("/x", location), "http.bad-url")

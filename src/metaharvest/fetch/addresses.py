@@ -29,7 +29,11 @@ def redirected(here: WebAddress, location: str, spent: float, query: Query | Non
     try:
         there = here.following(location)
     except BadUrl as error:
-        raise _refusal(error, f"{shown_url(here.url)} redirects to {shown(location)}, which", spent) from error
+        subject = f"{shown_url(here.url)} redirects to {shown(location)}, which"
+        remedy = "Correct the redirect on the web server: it must lead to an http:// or https:// URL."
+        if str(error) == "file":
+            remedy += " A file: URL names a file of the computer that opens it, so that others cannot follow it."
+        raise _refusal(error, subject, spent, remedy) from error
     if query is None or query.post or urlsplit(there.url).query:
         return there
     return replace(there, url=f"{there.url}?{query.arguments}")
@@ -65,12 +69,12 @@ def overloaded(address: WebAddress, waited: float) -> Finding:
     )
 
 
-def _refusal(error: BadUrl, subject: str, spent: float) -> FetchError:
+def _refusal(error: BadUrl, subject: str, spent: float, remedy: str = "") -> FetchError:
     """The finding about a URL that cannot be requested; `subject` begins the sentence."""
     if isinstance(error, UnsupportedScheme):
         message = f"{subject} cannot be harvested: only http and https are, not '{error}'."
-        remedy = "Put the document on a web server and give its http:// or https:// URL."
+        remedy = remedy or "Put the document on a web server and give its http:// or https:// URL."
         return FetchError(Finding("http.scheme", message, remedy), seconds=spent)
     message = f"{subject} is not a URL that can be fetched: {error}."
-    remedy = "Write it like https://example.org/metadata/eml.xml."
+    remedy = remedy or "Write it like https://example.org/metadata/eml.xml."
     return FetchError(Finding("http.bad-url", message, remedy), seconds=spent)
