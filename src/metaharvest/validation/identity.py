@@ -165,6 +165,11 @@ def _about_revision(own: int, document: ListedDocument) -> str:
     """The remedy for a packageId with another revision than the list: a revision only rises."""
     if own > document.revision:
         bump = todo("lists.bump", list=document.list_file or None, docid=document.document_id, revision=own)
-        return Remedy("The document is newer than the list: raise the revision in the list to {}, with {}.", own, bump)
+        return Remedy(
+            "The document is newer than the list: raise the revision in the list to {}, with {}. "
+            "If the list has an entry of that revision already, delete this one.",
+            own,
+            bump,
+        )
     build = todo("lists.build")
     return Remedy('Write packageId="{}". {} does so whenever a document has changed.', document.docid, build)
