@@ -16,6 +16,7 @@ from metaharvest.harvest.worker_session import SliceEnd
 from metaharvest.jobs import claims, making, workers
 from metaharvest.jobs.claims import Claim, HeldClaims, Used
 from metaharvest.jobs.making import NewJob
+from metaharvest.jobs.workers import WorkerProcess
 from metaharvest.model.jobs import JobState, Step
 from metaharvest.pipeline.folder import unusable
 from metaharvest.services import job_kinds
@@ -227,3 +228,18 @@ def test_the_steps_of_a_job_that_a_person_cancels_say_so(harvester: Harvester, m
         live(JobContext(opened, mine, SliceEnd(60)), HeldClaims(), lambda: True)
     assert harvester.rows("SELECT state FROM job") == [("cancelled",)]
     assert harvester.rows("SELECT sentence FROM job_event WHERE step = 'assessed'") == [("cancelled",)]
+
+
+@on_one_database
+def test_the_last_worker_to_look_gets_as_many_jobs_as_the_first(harvester: Harvester) -> None:
+    make(harvester, *(job(number) for number in range(64)))
+    for name in ("one", "two", "three", "four"):
+        with writers(harvester.engine).begin() as session:
+            workers.note(session, WorkerProcess(name, "alder", 1, "1.0"), [])
+    for name in ("one", "two", "three", "four"):
+        with writers(harvester.engine).begin() as session:
+            assert len(claims.claim(session, name, [KIND], workers.share(session, held=0))) == 16
+    make(harvester, *(job(number) for number in range(64, 72)))
+    with writers(harvester.engine).begin() as session:
+        assert workers.share(session, held=16) == 2
+        assert workers.share(session, held=20) == 1

@@ -15,7 +15,7 @@ from metaharvest.database.clock import database_now
 from metaharvest.database.rows import insert_rows
 from metaharvest.database.worker_models import Job, JobEvent, Worker
 from metaharvest.jobs.claims import Claim
-from metaharvest.model.jobs import JobState, Step
+from metaharvest.model.jobs import OPEN, Step
 
 _EVENTS = Base.metadata.tables[JobEvent.__tablename__]
 _SEEN_WITHIN = timedelta(seconds=30)
@@ -49,14 +49,17 @@ def note(session: Session, process: WorkerProcess, job_ids: Sequence[int], *, is
     row.job_id, row.jobs = next(iter(job_ids), None), len(job_ids)
 
 
-def share(session: Session) -> int:
-    """The share of each worker among the jobs that wait, at least one: so that no worker takes all of them."""
+def share(session: Session, held: int) -> int:
+    """The number of jobs that a worker which has `held` jobs may claim, at least one: no worker takes all of them.
+
+    The jobs that workers have are counted, too: the last worker to look gets as many as the first.
+    """
     now = database_now(session)
-    waiting = select(Job.job_id).where(Job.state == JobState.READY.value, Job.not_before <= now).limit(_MOST_COUNTED)
-    number = session.scalar(select(func.count()).select_from(waiting.subquery())) or 0
+    open_jobs = select(Job.job_id).where(Job.state.in_(OPEN), Job.not_before <= now).limit(_MOST_COUNTED)
+    number = session.scalar(select(func.count()).select_from(open_jobs.subquery())) or 0
     its = (Worker.seen_at > now - _SEEN_WITHIN, Worker.is_ending.is_(False))
     there = session.scalar(select(func.count()).select_from(Worker).where(*its)) or 0
-    return max(1, math.ceil(number / max(1, there)))
+    return max(1, math.ceil(number / max(1, there)) - held)
 
 
 def forget(session: Session, name: str) -> None:

@@ -297,7 +297,7 @@ class WorkerLoop:
         return self._claim_by(lambda session: self._claim_share(session, room, kinds, held))
 
     def _claim_share(self, session: Session, room: int, kinds: Collection[str], held: Collection[int]) -> list[Claim]:
-        return claims.claim(session, self._process.name, kinds, min(room, workers.share(session)), held)
+        return claims.claim(session, self._process.name, kinds, min(room, workers.share(session, len(held))), held)
 
     def _claim_by(self, choose: Callable[[Session], list[Claim]]) -> list[Claim]:
         """Claim the jobs that `choose` claims: they have started."""
