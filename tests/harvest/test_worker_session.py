@@ -1,7 +1,10 @@
 """What is left to do for a job, and the work in its row."""
 
-from metaharvest.harvest.worker_session import SiteWork, SliceEnd, left_to_do
+from metaharvest.database.engine import readers
+from metaharvest.harvest.worker_session import KnownSites, SiteWork, SliceEnd, left_to_do
 from metaharvest.model import SiteRunKind, SiteRunStatus
+from support.databases import on_one_database
+from support.harvester import Harvester
 
 SCHEDULED, NAMED, RETRY = SiteRunKind.SCHEDULED, SiteRunKind.NAMED, SiteRunKind.RETRY
 
@@ -32,3 +35,20 @@ def test_the_end_of_a_slice_reaches_all_its_sites_and_the_stop_of_one_reaches_no
     slice_end.end()
     assert other.is_set()
     assert slice_end.signal().is_set()
+
+
+@on_one_database
+def test_a_job_reads_its_own_sites_alone_again(harvester: Harvester) -> None:
+    own, other = (harvester.add_site(name, f"https://{name}.example.org/list.xml") for name in ("alder", "birch"))
+    known = KnownSites()
+
+    def names() -> list[str]:
+        with readers(harvester.engine)() as session:
+            return [site.name for _, site in sorted(known.read(session, [own]).items())]
+
+    assert names() == ["alder", "birch"]
+    harvester.rows("UPDATE harvest_site_schedule SET name = 'new ' || name")
+    assert names() == ["new alder", "birch"]
+    harvester.rows("DELETE FROM harvest_site_schedule WHERE site_schedule_id = ?", own)
+    assert names() == ["birch"]
+    assert own != other

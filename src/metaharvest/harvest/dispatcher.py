@@ -180,7 +180,7 @@ class Dispatcher:
             ctx,
             site_names={site.site_id: site.name for site in group.sites},
             to_retry=group.to_retry,
-            to_look_at=await in_thread(self._to_look_at),
+            to_look_at=await in_thread(partial(self._to_look_at, [site.site_id for site, _ in group.chosen])),
             used_seconds=group.used_seconds,
         )
         origins = sites_of_one_origin(group.sites, self.setup.settings.target_of)
@@ -214,12 +214,12 @@ class Dispatcher:
                 await self._harvest_one(site, kind, replace(ctx, same_origin=same_origin, turn=turn))
         return True
 
-    def _to_look_at(self) -> Collection[int]:
-        """The sites with due spot checks: one question for all sites, as few have any."""
+    def _to_look_at(self, site_ids: Collection[int] | None = None) -> Collection[int]:
+        """The sites with due spot checks, all or among these: one question for many sites, as few have any."""
         if not self.setup.settings.harvester.look_again:
             return ()
         with database_errors(self.setup.engine), readers(self.setup.engine)() as session:
-            return sites_to_look_at(session, self.journal.today)
+            return sites_to_look_at(session, self.journal.today, site_ids)
 
     async def _harvest_all(
         self, chosen: Sequence[Chosen], origins: Mapping[int, frozenset[int]], enabled: frozenset[int], ctx: RunContext

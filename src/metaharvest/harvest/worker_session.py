@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
+
+from sqlalchemy.orm import Session
 
 from metaharvest.database.engine import database_errors, readers
 from metaharvest.database.host_leases import HostLeases
@@ -28,12 +31,15 @@ from metaharvest.journal import runs, taken_requests
 from metaharvest.journal.workers_journal import RunOfWorkers, WorkersJournal
 from metaharvest.ledger import retries
 from metaharvest.model import Finding, Site, SiteRunKind, SiteRunStatus
-from metaharvest.sites.registry import read_sites
+from metaharvest.sites.registry import read_sites, read_sites_of
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.targets.nothing import NoTarget
 
 if TYPE_CHECKING:
     from metaharvest.harvest.dispatcher import HarvestGroup
+
+_SITES_SECONDS = 10.0
+"""The time after which a worker reads all sites again. To read 10,000 takes 50 ms of the processor."""
 
 WORKERS_LOST = Finding(
     "harvest.workers-lost",
@@ -156,6 +162,22 @@ class _SliceProgress(Progress):
             self._slices.work_begins(name)
 
 
+class KnownSites:
+    """All registered sites. A job needs the names and the origins of the others, which change seldom."""
+
+    def __init__(self) -> None:
+        self._sites: dict[int, Site | BrokenSite] = {}
+        self._until = 0.0
+
+    def read(self, session: Session, own: Collection[int]) -> dict[int, Site | BrokenSite]:
+        """All sites by number: its `own` ones as they are now, the others as they were some seconds ago."""
+        if time.monotonic() >= self._until:
+            self._sites = {site.site_id: site for site in read_sites(session)}
+            self._until = time.monotonic() + _SITES_SECONDS
+        others = {site_id: site for site_id, site in self._sites.items() if site_id not in own}
+        return others | read_sites_of(session, own)
+
+
 HarvestJob = Callable[[Claim, SliceEnd], Coroutine[None, None, bool]]
 
 
@@ -169,6 +191,7 @@ class WorkerSession:
     stop: StopSignal = field(default_factory=StopSignal)
     slices: Slices = field(default_factory=Slices)
     site_stops: SiteStops = field(default_factory=SiteStops)
+    known_sites: KnownSites = field(default_factory=KnownSites)
 
     def work(self, lead: Callable[[HarvestJob], Coroutine[None, None, None]]) -> None:
         """Work until `lead` ends, which harvests jobs by the function that it gets.
@@ -251,10 +274,10 @@ class WorkerSession:
         return False
 
     def _read(self, work: SiteWork) -> tuple[list[Site | BrokenSite], Collection[int], Sequence[Chosen]]:
-        """All sites, the sites with documents to try again, and the sites of the job that are left to harvest."""
+        """All sites, its sites with documents to try again, and the sites of the job that are left to harvest."""
         with database_errors(self.setup.engine), readers(self.setup.engine)() as session:
-            sites = read_sites(session)
-            to_retry = retries.sites_to_retry(session, self.run.today)
+            sites = self.known_sites.read(session, work.sites)
+            to_retry = retries.sites_to_retry(session, self.run.today, work.sites)
             ended = runs.ended_site_runs(session, self.run.run_id, work.sites)
             stopped = taken_requests.taken_stops(session, self.run.run_id)
         statuses = {
@@ -262,15 +285,12 @@ class WorkerSession:
             for site_run_id, each in sorted(ended.items())
             if site_run_id not in work.ended
         }
-        if stopped.whole_run:
-            return sites, to_retry, ()
-        kinds = left_to_do(work.sites, statuses, to_retry, stopped.sites)
-        chosen = [(site, kinds[site.site_id]) for site in sites if site.site_id in kinds and site.enabled]
-        return (
-            sites,
-            to_retry,
-            [(afresh(site) if site.site_id in work.everything else site, kind) for site, kind in chosen],
-        )
+        kinds = {} if stopped.whole_run else left_to_do(work.sites, statuses, to_retry, stopped.sites)
+        chosen = [(sites[site_id], kind) for site_id, kind in kinds.items() if site_id in sites]
+        left = [
+            (afresh(site) if site.site_id in work.everything else site, kind) for site, kind in chosen if site.enabled
+        ]
+        return list(sites.values()), to_retry, left
 
 
 def left_to_do(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import date
 
 from sqlalchemy import ColumnElement, and_, exists, func, or_, select
@@ -50,10 +50,13 @@ def to_retry(session: Session, site_id: int, today: date) -> Iterator[ListedDocu
         yield ListedDocument(*row)
 
 
-def sites_to_retry(session: Session, today: date) -> set[int]:
-    """The sites that have documents to try again today."""
+def sites_to_retry(session: Session, today: date, site_ids: Collection[int] | None = None) -> set[int]:
+    """The sites that have documents to try again today: all such sites, or only the ones among `site_ids`."""
     # Not DISTINCT: SQLite would then read the whole ledger in the order of the sites.
-    return set(session.scalars(select(HarvestDocument.site_schedule_id).where(*_waiting(today))))
+    query = select(HarvestDocument.site_schedule_id).where(*_waiting(today))
+    if site_ids is not None:
+        query = query.where(HarvestDocument.site_schedule_id.in_(site_ids))
+    return set(session.scalars(query))
 
 
 def _waiting(today: date) -> tuple[ColumnElement[bool], ...]:
