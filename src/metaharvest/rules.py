@@ -104,7 +104,7 @@ RULES: dict[str, Rule] = {
     "full-text.missing": Rule(
         "The file is not at its address",
         "The address in the record, or the link on its page, leads to nothing: the server answers 404, 410 or an empty "
-        "page.",
+        "page. The search keeps a text that was found earlier, unless the server answers 410.",
         "Correct the address, or put the file back. The harvester tries again after 30 days.",
     ),
     "full-text.unreachable": Rule(

@@ -24,9 +24,24 @@ DIFFERS = ("_at", "output_file_id", "output_reference_id")
 """The ends of the names of columns that another run of the same work may fill in another way."""
 
 
+LARVAE = "heron-library/files/larval-shelters.pdf"
+
+
+class Network(SampleNetwork):
+    """The sample network without the file `lost`."""
+
+    lost = ""
+
+    def file(self, path: str) -> bytes:
+        if path.strip("/") == self.lost:
+            raise FileNotFoundError
+        return super().file(path)
+
+
 @pytest.fixture
-def network() -> Iterator[SampleNetwork]:
-    with SampleNetwork() as served:
+def network() -> Iterator[Network]:
+    served = Network()
+    with served:
         yield served
 
 
@@ -172,6 +187,19 @@ def test_the_next_run_fetches_a_damaged_file_again_although_its_text_is_known(li
     library("pipeline", "run")
     assert damaged.read_bytes() == content
     assert tables(library)["output_text"] == wanted
+
+
+def test_a_text_is_found_after_its_link_is_dead(library: Harvester, network: Network) -> None:
+    library("pipeline", "run")
+    wanted = tables(library)["output_text"]
+    network.lost = LARVAE
+    library.rows("UPDATE pipeline_step SET state = 'waiting' WHERE stage = 'full-text'")
+    library("pipeline", "run")
+    assert tables(library)["output_text"] == wanted
+    [found] = json.loads(library("search", "fulltext:clay", "--json").out)["outputs"]
+    assert found["has_full_text"]
+    failures = json.loads(library("pipeline", "failures", "--stage", "full-text", "--json").out)
+    assert found["document_id"] in {each["document_id"] for each in failures if each["rule"] == "full-text.missing"}
 
 
 def test_the_search_knows_the_new_name_of_a_site_and_none_of_a_removed_one(library: Harvester) -> None:

@@ -67,6 +67,12 @@ def test_files_stay_while_their_server_does_not_answer() -> None:
     assert [each for each in Reason if keeps_files(Refusal(each, ""))] == [Reason.UNREACHABLE]
 
 
+def test_files_stay_if_the_server_answers_404_and_go_if_it_answers_410() -> None:
+    kept = [error("http.status", status=404), error("http.empty", status=200)]
+    assert all(keeps_files(refusal_of(each)) for each in kept)
+    assert not keeps_files(refusal_of(error("http.status", status=410)))
+
+
 def test_the_text_of_a_lost_file_stays_unless_its_record_is_closed() -> None:
     stays = {each for each in Reason if keeps_files(Refusal(each, ""), has_text_only=True)}
     assert stays == set(Reason) - {Reason.LICENCE}

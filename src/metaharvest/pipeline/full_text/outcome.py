@@ -59,11 +59,12 @@ def failure_of(refusal: Refusal) -> Failure:
 
 
 def keeps_files(refusal: Refusal, *, has_text_only: bool = False) -> bool:
-    """True if files that were found earlier stay: their server only did not answer.
+    """True if files that were found earlier stay: their server does not answer, or answers 404 or nothing.
 
     `has_text_only`: the bytes of a file to keep were lost on our side. Its text stays unless the record is closed.
     """
-    return refusal.reason is Reason.UNREACHABLE or (has_text_only and refusal.reason is not Reason.LICENCE)
+    is_away = refusal.reason is Reason.UNREACHABLE or refusal.may_return
+    return is_away or (has_text_only and refusal.reason is not Reason.LICENCE)
 
 
 def refusal_of(error: FetchError) -> Refusal:
@@ -74,7 +75,7 @@ def refusal_of(error: FetchError) -> Refusal:
         reason = _BY_STATUS.get(error.status, Reason.MISSING if error.status < 500 else None)
     reason = reason or Reason.UNREACHABLE
     pause = timedelta(seconds=error.retry_after) if error.retry_after and reason is Reason.UNREACHABLE else None
-    return Refusal(reason, finding.message, pause)
+    return Refusal(reason, finding.message, pause, may_return=error.status == 404 or finding.rule == "http.empty")
 
 
 def closed(embargo_until: str | None, today: date) -> Refusal:

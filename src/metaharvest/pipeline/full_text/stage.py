@@ -90,7 +90,7 @@ def perform(context: Context, documents: Sequence[Document]) -> Iterator[Result]
 
 
 def store(session: Session, results: Sequence[Result], now: datetime) -> None:
-    """Replace the files of these documents. A file stays while its server does not answer."""
+    """Replace the files of these documents. A file stays while its server does not answer, or answers 404."""
     files = {
         each.document.number: each.value if isinstance(each.value, StoredFile) else None
         for each in results

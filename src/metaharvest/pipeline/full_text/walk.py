@@ -48,11 +48,15 @@ _ORDER = {reason: place for place, reason in enumerate(Reason)}
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A reason with a sentence. `retry_after`: the pause that the server asks for."""
+    """A reason with a sentence. `retry_after`: the pause that the server asks for.
+
+    `may_return`: the file is missing, and the server does not say that it is gone for good.
+    """
 
     reason: Reason
     message: str
     retry_after: timedelta | None = None
+    may_return: bool = False
 
 
 @dataclass(frozen=True, slots=True)
