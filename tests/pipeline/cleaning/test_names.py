@@ -310,6 +310,33 @@ def test_other_texts_with_and_are_one_agent(text: str) -> None:
     assert one(text).name == text
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Energy, Mines, and Resources, Yukon",
+        "Montana Fish, Wildlife, and Parks, Helena",
+        "Fish, Wildlife, and Parks, Montana",
+        "Tourism, Arts, and Culture, British Columbia",
+        "Agriculture, Fisheries & Conservation, Hong Kong",
+    ],
+)
+def test_an_office_with_commas_is_an_organisation(text: str) -> None:
+    found = one(text)
+    assert (found.name, found.kind) == (text, AgentKind.ORGANISATION)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Parks, Rosa, and King, Martin", ["Parks, Rosa", "King, Martin"]),
+        ("Fish, H., and Parks, R.", ["Fish, H.", "Parks, R."]),
+        ("Smith, J., and Jones, K.", ["Smith, J.", "Jones, K."]),
+    ],
+)
+def test_persons_may_have_the_name_of_an_office(text: str, names: Sequence[str]) -> None:
+    assert [each.name for each in agents(text, "s")] == names
+
+
 def test_a_name_with_an_identifier_is_one_agent() -> None:
     (found,) = agents("Smith, J. and Doe, A.", "s", identifiers=["https://orcid.org/0000-0002-1825-0097"])
     assert (found.name, found.orcid) == ("Smith, J. and Doe, A.", "0000-0002-1825-0097")

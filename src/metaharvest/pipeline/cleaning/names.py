@@ -27,7 +27,7 @@ from metaharvest.pipeline.cleaning.asian_names import (
     romanised,
 )
 from metaharvest.pipeline.cleaning.identifiers import orcid_in, ror_in
-from metaharvest.pipeline.cleaning.organisations import is_organisation, may_be_organisation
+from metaharvest.pipeline.cleaning.organisations import has_words_of_office, is_organisation, may_be_organisation
 
 _LONGEST = 300
 """Characters of a name."""
@@ -163,10 +163,11 @@ def _joined_persons(text: str) -> Sequence[str]:
     """The persons of `Alder, A. and Birch, B.` or `Alder, A., Birch, B. & Cedar, C.`; else the text itself.
 
     Each has a family name, a comma and a given name: `Alder, A. and Sons` stays whole. A single *and* without a comma
-    needs initials in each given name, because `Energy, Mines and Resources, Yukon` is one office.
+    needs initials in each given name, because `Alder, Birch and Cedar, Oregon` may be one firm. The words of an office
+    name one agent: `Energy, Mines, and Resources, Yukon`.
     """
     signs = _AND.findall(text) if "," in text else ()
-    if not signs:
+    if not signs or has_words_of_office(text):
         return [text]
     found: list[str] = []
     for piece in _AND.split(text):

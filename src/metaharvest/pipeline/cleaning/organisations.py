@@ -62,6 +62,18 @@ _WEAK = frozenset(
 )
 """Words that are family or given names of persons as well: with one other word, they leave a doubt."""
 
+_OFFICES = frozenset(
+    str.split(
+        """
+    affairs agriculture arts climate commerce conservation culture economy education employment energy environment
+    finance fish fisheries food forest forestry forests game health heritage housing industry infrastructure innovation
+    justice labor labour land lands mines mining oceans parks planning recreation resources safety science security
+    sports sustainability technology tourism trade transport transportation water waters welfare wildlife works
+    """
+    )
+)
+"""Words for the work of an office. Some are family names: two of them name an office."""
+
 _LINKING = frozenset(str.split("of for the für pour para per on in at aux sur dell' della delle degli"))
 """Small words that stand in names of organisations, and in no name of a person. `and` stands between persons, too."""
 
@@ -111,6 +123,8 @@ def is_organisation(name: str) -> bool:
     words = [each.strip(":'\"“”") for each in _WORDS.findall(lower)]
     if len(words) < 2:
         return bool(words) and (_is_compound(words[0]) or _ACRONYM.fullmatch(name) is not None)
+    if has_words_of_office(name):
+        return True
     if "," in name and (_is_person_with_comma(name) or _is_person_with_place(name)):
         return False
     plain = [each.strip(".") for each in words]
@@ -125,6 +139,12 @@ def is_organisation(name: str) -> bool:
     if "," in name:
         return False
     return lower.startswith("the ") or (len(words) > 2 and any(each in _LINKING for each in plain[1:-1]))
+
+
+def has_words_of_office(name: str) -> bool:
+    """True for `Energy, Mines, and Resources, Yukon`: one office, though each half looks like a person's name."""
+    words = {each.strip(".:'\"“”") for each in _WORDS.findall(name.lower())}
+    return len(words & _OFFICES) > 1 and not _has_initials(name)
 
 
 def _is_person_with_comma(name: str) -> bool:
