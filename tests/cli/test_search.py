@@ -55,6 +55,7 @@ def test_options_narrow_the_search(harvester: Harvester) -> None:
     assert ids("--site", "alder", "--site", "elm", "beech") == ["doc.1", "doc.2"]
     assert ids("--type", "dataset") == ["doc.3"]
     assert ids("--year", "..2019") == ["doc.1"]
+    assert ids("--language", "English", "oak") == ids("--language", "eng", "oak") == ["doc.2"]
     assert ids("beech", "NOT", "oak") == ["doc.1"]
     assert ids('"phenology of beech"') == ["doc.1"]
     assert ids("--full-text") == []

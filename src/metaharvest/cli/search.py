@@ -30,7 +30,9 @@ _MOST_CREATORS = 3
 @click.option("--site", metavar="NAME", multiple=True, help="Only outputs of this site. May be repeated.")
 @click.option("--year", metavar="YEAR", default="", help="Only outputs of this year, or of years: 2010..2020, 2010..")
 @click.option("--type", "kind", metavar="TYPE", multiple=True, help='Only outputs of this type, such as "dataset".')
-@click.option("--language", metavar="CODE", multiple=True, help="Only outputs in this language, such as en.")
+@click.option(
+    "--language", metavar="LANGUAGE", multiple=True, help="Only outputs in this language, such as en or English."
+)
 @click.option("--licence", metavar="SPDX", multiple=True, help="Only outputs with this licence, such as CC-BY-4.0.")
 @click.option("--full-text", is_flag=True, help="Only outputs with a full text.")
 @click.option(

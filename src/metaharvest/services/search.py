@@ -16,6 +16,7 @@ from metaharvest.catalogue.selection import Hidden
 from metaharvest.catalogue.stage_documents import gone_among
 from metaharvest.errors import QueryError, UnknownDocument
 from metaharvest.model.outputs import Access
+from metaharvest.pipeline.cleaning.languages import language_of
 from metaharvest.pipeline.duplicates.related import RELATED, ranked, reason_of
 from metaharvest.pipeline.duplicates.vectors import nearest
 from metaharvest.pipeline.search.contract import FACETS, Filters, Hiding, Hit, Place, Record, Search, SearchIndex, Sort
@@ -244,6 +245,8 @@ def _advice(question: Question, query: Query) -> str | None:
 
 def _filters(question: Question) -> Filters:
     values = {name: list(values) for name, values in question.values.items() if name in FACETS and values}
+    if "language" in values:
+        values["language"] += [code for each in values["language"] if (code := language_of(each)) is not None]
     years = read_years(question.year) if question.year else None
     return Filters(values, years.first if years else None, years.last if years else None)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,11 @@ from metaharvest.pipeline.text_language import UNKNOWN, language_of_output
 
 LONGEST_TEXT = 2_000_000
 """Characters of a full text that can be found: some 300,000 words."""
+
+_SPELLED = str.maketrans(
+    {"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "ø": "oe", "Ø": "Oe", "å": "aa", "Å": "Aa"}
+)
+"""Letters of names that many people write as two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +74,7 @@ def _words(document: Document, output: Output, language: str | None, full_text: 
     """The texts to search by field of the index."""
     texts: dict[str, Sequence[str | None]] = {
         "title": [each.text for each in output.titles],
-        "author": [part for each in output.creators for part in _names(each)],
+        "author": _with_umlauts_spelled([part for each in output.creators for part in _names(each)]),
         "subject": [each.text for each in output.subjects],
         "abstract": [each.text for each in output.abstracts],
         "identifier": [
@@ -104,6 +110,12 @@ def _names(agent: Agent) -> Sequence[str | None]:
     if east_asian.LETTER.match(agent.family):
         return agent.name, f"{agent.family}{agent.given}", agent.orcid
     return agent.name, f"{agent.given} {agent.family}", agent.orcid
+
+
+def _with_umlauts_spelled(names: Sequence[str | None]) -> Sequence[str | None]:
+    """The names, and those with umlauts also as Mueller and Soerensen: `folded` gives only Muller and Sorensen."""
+    others = [unicodedata.normalize("NFC", each).translate(_SPELLED) for each in names if each and not each.isascii()]
+    return [*names, *others]
 
 
 def _licence(output: Output) -> Licence | None:

@@ -14,6 +14,7 @@ from typing import NoReturn
 
 from metaharvest.errors import QueryError
 from metaharvest.pipeline.cleaning.identifiers import identified
+from metaharvest.pipeline.cleaning.languages import language_of
 from metaharvest.pipeline.search.terms import searched
 from metaharvest.text import one_line
 
@@ -29,6 +30,7 @@ FIELDS: Mapping[str, str] = {
 }  # fmt: skip
 """The fields of the query language, with the fields of the index."""
 
+_LANGUAGE = FIELDS["language"]
 _YEARS = ("year", "date")
 _NAMES = (*FIELDS, *_YEARS)
 _SHOWN_FIELDS = "title, author, abstract, subject, fulltext, site, type, language, licence, doi, id, year"
@@ -313,6 +315,8 @@ class _Reader:
         if not phrases and field is not None:
             _refuse(f"{one_line(shown, 60)} has no letter and no digit to search for")
         found = _together([Words(tuple(phrase), text, field) for phrase in phrases])
+        if field == _LANGUAGE:
+            return _with_code(found, text)
         plain = _plain_identifier(text) if field in (None, "identifier") else None
         if plain is None:
             return found
@@ -343,6 +347,14 @@ def _plain_identifier(text: str) -> str | None:
     return None if scheme in ("other", "url", "urn") or plain.lower() in known else plain
 
 
+def _with_code(query: Query, language: str) -> Query:
+    """The query for a language as it was written, or for its code, which the index has."""
+    code = language_of(language)
+    if code is None or code == language:
+        return query
+    return AnyOf((query, Words((code,), code, _LANGUAGE)))
+
+
 def _together(parts: Sequence[Query]) -> Query:
     return parts[0] if len(parts) == 1 else All(tuple(parts))
 
@@ -350,8 +362,11 @@ def _together(parts: Sequence[Query]) -> Query:
 def _in_field(query: Query, name: str) -> Query:
     """The query with the field of this name for its words that have none. Raises QueryError if they are no years."""
     match query:
+        case Words(terms, text, None) if name in _YEARS:
+            return read_years(text)
         case Words(terms, text, None):
-            return read_years(text) if name in _YEARS else Words(terms, text, FIELDS[name])
+            found = Words(terms, text, FIELDS[name])
+            return _with_code(found, text) if found.field == _LANGUAGE else found
         case All(parts):
             return All(tuple(_in_field(part, name) for part in parts))
         case AnyOf(parts):

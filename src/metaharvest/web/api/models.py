@@ -151,7 +151,7 @@ class SearchQuery(Nothing):
     site: _Name | None = None
     year: _Name | None = Field(None, description="A year, or years: `2019`, `2010..2020`, `2010..`.")
     type: _Name | None = Field(None, description="The type of outputs in the words of COAR, such as `dataset`.")
-    language: _Name | None = Field(None, description="An ISO 639 code, such as `en`.")
+    language: _Name | None = Field(None, description="A code of ISO 639 or a name, such as `en` or `English`.")
     licence: _Name | None = Field(None, description="An identifier of SPDX, such as `CC-BY-4.0`.")
     full_text: Literal["yes", "no"] | None = None
     sort: Sort = Sort.RELEVANCE
