@@ -27,6 +27,9 @@ share_compiled_schemas()
 settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("same")
 
+_SERVERS = {"node", "browser"}
+"""Fixtures that take seconds in each process of the tests."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The option of `make quick`, and those of the soak tests: pytest reads options before it looks into tests/soak."""
@@ -53,11 +56,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out slow tests for `make quick`; have each process begin with its share of the long tests.
 
-    The tests of member nodes are together in one process: each process starts a node of its own.
+    Tests of member nodes are together in one process, and so are tests in the browser: each process starts its own.
     """
     if config.getoption("--quick"):
         items[:] = [item for item in items if isinstance(item, pytest.Function) and quick.is_quick(item)]
-    items.sort(key=lambda item: not _needs_node(item))
+    items.sort(key=lambda item: not _starts_server(item))
     processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     long = [item for item in items if _is_long(item)]
     others = [item for item in items if not _is_long(item)]
@@ -69,12 +72,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     ]
 
 
-def _needs_node(item: pytest.Item) -> bool:
-    return "node" in getattr(item, "fixturenames", ())
+def _starts_server(item: pytest.Item) -> bool:
+    return not _SERVERS.isdisjoint(getattr(item, "fixturenames", ()))
 
 
 def _is_long(item: pytest.Item) -> bool:
-    return item.get_closest_marker("long") is not None and not _needs_node(item)
+    return item.get_closest_marker("long") is not None and not _starts_server(item)
 
 
 def pytest_collection_finish() -> None:
