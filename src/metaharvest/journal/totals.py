@@ -90,7 +90,12 @@ _WARNINGS = (
 _LIST_ERRORS = (
     select(_LOG.c.site_run_id)
     .join(_DETAILS, _DETAILS.c.harvest_log_id == _LOG.c.harvest_log_id)
-    .where(_THESE, _LOG.c.harvest_operation_code == "ListRecordsWarning", _DETAILS.c.level == "error")
+    .where(
+        _THESE,
+        _LOG.c.document_id.is_(None),
+        _LOG.c.harvest_operation_code == "ListRecordsWarning",
+        _DETAILS.c.level == "error",
+    )
     .distinct()
 )
 _LAST_LISTINGS = select(*_SITE_RUNS.c["site_schedule_id", "listed", "list_url", "duplicate"]).where(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session, aliased
 
@@ -51,10 +53,11 @@ def waiting_deletions(session: Session, site: Site, site_run_id: int) -> list[Le
         HarvestLog.outcome == OutcomeKind.UPLOAD_ERROR.value,
     )
     here = (_LEDGER.c.site_schedule_id == site.site_id, _WAITS, _LEDGER.c.document_id.not_in(refused))
-    query = select(*ENTRY).where(*here).order_by(_LEDGER.c.document_id)
+    query = select(*ENTRY).where(*here)
     if site.options.split_from not in (None, site.name):
         query = query.where(_LEDGER.c.document_id.not_in(_waiting_before_split(site.options.split_from)))
-    return [LedgerEntry(*row) for row in session.connection().execute(query)]
+    # Sorted here: SQLite would read all records of the site in their order.
+    return sorted((LedgerEntry(*row) for row in session.connection().execute(query)), key=attrgetter("document_id"))
 
 
 def _waiting_before_split(first: str | None) -> Select[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from datetime import date
 
-from sqlalchemy import ColumnElement, and_, exists, func, or_, select
+from sqlalchemy import ColumnElement, exists, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.models import Base, HarvestDocument, HarvestLog
@@ -85,8 +85,9 @@ def failing(session: Session, site_id: int, site_run_id: int) -> Iterator[Listed
     is_asked_for = _LEDGER.c.listing.is_not(None)
     here = (_LEDGER.c.site_schedule_id == site_id, is_asked_for, _LEDGER.c.document_id.not_in(ended))
     has_failed, has_date = _LEDGER.c.state == DocumentState.FAILED.value, _LEDGER.c.next_attempt.is_not(None)
-    owed = or_(_LEDGER.c.state.in_(OWED), and_(has_failed, has_date))
-    for row in session.connection().execute(select(*columns).where(*here, owed).order_by(_LEDGER.c.document_id)):
+    # Not sorted, and without OR between states: SQLite would then read all records of the site.
+    owed = (_LEDGER.c.state.in_([*OWED, DocumentState.FAILED]), or_(~has_failed, has_date))
+    for row in session.connection().execute(select(*columns).where(*here, *owed)):
         yield ListedDocument(*row)
     few = select(*columns).where(*here, has_failed, ~has_date)
     few = few.order_by(_LEDGER.c.attempts, _LEDGER.c.document_id).limit(MOST_FAILED)

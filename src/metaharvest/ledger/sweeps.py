@@ -29,14 +29,16 @@ _CHECKPOINTS = Base.metadata.tables[SiteCheckpoint.__tablename__]
 _OF_SITE = update(_CHECKPOINTS).where(_CHECKPOINTS.c.site_schedule_id == bindparam("site"))
 """Updates the columns that are given as parameters."""
 
-_NAMED = (
-    update(_LEDGER)
-    .where(
-        _LEDGER.c.site_schedule_id == bindparam("site"),
-        _LEDGER.c.document_id.in_(bindparam("documents", expanding=True)),
-    )
-    .values(listing=bindparam("sweep_id"), missing_since=None, state=becoming(after_listing))
+_THESE = update(_LEDGER).where(
+    _LEDGER.c.site_schedule_id == bindparam("site"),
+    _LEDGER.c.document_id.in_(bindparam("documents", expanding=True)),
 )
+_NAMED = _THESE.values(listing=bindparam("sweep_id"), missing_since=None)
+"""Without the state: SQLite writes the entry in an index again for each column that is set, changed or not."""
+
+_IS_MISSING = _LEDGER.c.state == DocumentState.MISSING.value
+_FOUND = _THESE.where(_IS_MISSING).values(state=becoming(after_listing))
+_ANY_MISSING = select(_LEDGER.c.state).where(_LEDGER.c.site_schedule_id == bindparam("site"), _IS_MISSING).limit(1)
 
 _BY_ID = update(_LEDGER).where(_LEDGER.c.harvest_document_id == bindparam("this"))
 
@@ -178,9 +180,12 @@ def keep_progress(session: Session, site_run: SiteRun, progress: Progress, docum
     Their outcomes are in the same transaction, or in one before it. The documents are missing at no other site of the
     origin any more: these forget them.
     """
-    site_id = site_run.site.site_id
+    site_id, connection = site_run.site.site_id, session.connection()
+    some_missing = connection.execute(_ANY_MISSING, {"site": site_id}).first() is not None
     for some in batches(document_ids):
-        session.connection().execute(_NAMED, {"site": site_id, "documents": some, "sweep_id": progress.sweep_id})
+        connection.execute(_NAMED, {"site": site_id, "documents": some, "sweep_id": progress.sweep_id})
+        if some_missing:
+            connection.execute(_FOUND, {"site": site_id, "documents": some})
         if others := site_run.same_origin.others:
             lost = missing_at(session, others, some)
             forget_missing(session, others, list(listed_by(session, [site_id], lost)))

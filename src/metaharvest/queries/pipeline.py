@@ -103,8 +103,9 @@ def _next_change_at(session: Session, after_seq: int) -> datetime | None:
 def failure_at_last_run(session: Session) -> str | None:
     """The sentence about a pipeline that did not come to its end after the last harvest; None if it did."""
     last = select(func.max(HarvestRun.run_id)).where(IS_HARVEST, HarvestRun.status != RunStatus.RUNNING.value)
-    its = HarvestLog.run_id == last.scalar_subquery(), HarvestLog.harvest_operation_code == PIPELINE_ERROR
-    return session.scalar(select(HarvestLog.message).where(*its).order_by(HarvestLog.harvest_log_id.desc()).limit(1))
+    of_the_run = (HarvestLog.run_id == last.scalar_subquery()) & HarvestLog.site_run_id.is_(None)
+    its = of_the_run & (HarvestLog.harvest_operation_code == PIPELINE_ERROR)
+    return session.scalar(select(HarvestLog.message).where(its).order_by(HarvestLog.harvest_log_id.desc()).limit(1))
 
 
 def failed_documents(

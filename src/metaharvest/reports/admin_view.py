@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 
-from sqlalchemy import ColumnElement, distinct, func, or_, select
+from sqlalchemy import ColumnElement, ScalarSelect, distinct, func, or_, select
 from sqlalchemy.orm import Session
 
 from metaharvest import __version__
@@ -371,9 +371,8 @@ def _troubles(session: Session, run_id: int, limit: int) -> tuple[tuple[str, ...
     The report of a run is made before the pipeline runs: this one says if the pipeline failed after the run before.
     """
     before = select(func.max(HarvestRun.run_id)).where(HarvestRun.run_id < run_id, IS_HARVEST).scalar_subquery()
-    after_it = (_LOG.run_id == before) & (_LOG.harvest_operation_code == PIPELINE_ERROR)
-    trouble = or_(_LOG.harvest_operation_code == "RunInterrupted", (_LOG.status == 1) & _LOG.site_run_id.is_(None))
-    its = or_(after_it, (_LOG.run_id == run_id) & trouble)
+    after_it = _is_of_run_itself(before) & (_LOG.harvest_operation_code == PIPELINE_ERROR)
+    its = or_(after_it, _is_of_run_itself(run_id) & (_LOG.status == 1))
     first = select(_LOG.message).where(its).order_by(_LOG.harvest_log_id).limit(limit)
     troubles = tuple(one_line(message, 1000) for message in session.scalars(first))
     number = session.scalar(select(func.count()).select_from(_LOG).where(its)) or 0
@@ -382,15 +381,20 @@ def _troubles(session: Session, run_id: int, limit: int) -> tuple[tuple[str, ...
 
 def _requests(session: Session, run_id: int) -> tuple[str, ...]:
     """The requests of people that the run took, in the words of the log."""
-    its = (_LOG.run_id == run_id, _LOG.harvest_operation_code == "RequestTaken")
-    messages = session.scalars(select(_LOG.message).where(*its).order_by(_LOG.harvest_log_id))
+    its = _is_of_run_itself(run_id) & (_LOG.harvest_operation_code == "RequestTaken")
+    messages = session.scalars(select(_LOG.message).where(its).order_by(_LOG.harvest_log_id))
     return tuple(one_line(message, 1000) for message in messages)
 
 
 def _target_is_away(session: Session, run_id: int) -> bool:
     """True if a target stopped answering."""
-    query = select(_LOG.run_id).where(_LOG.run_id == run_id, _LOG.harvest_operation_code == "TargetError")
-    return session.scalar(query.limit(1)) is not None
+    its = _is_of_run_itself(run_id) & (_LOG.harvest_operation_code == "TargetError")
+    return session.scalar(select(_LOG.run_id).where(its).limit(1)) is not None
+
+
+def _is_of_run_itself(run_id: int | ScalarSelect[int]) -> ColumnElement[bool]:
+    """The condition for rows of a run that are about none of its site runs: an index leads to these few."""
+    return (_LOG.run_id == run_id) & _LOG.site_run_id.is_(None)
 
 
 def _problems(

@@ -169,7 +169,7 @@ def _waiting(harvest: SiteHarvest) -> Waiting:
     site_run, site, ctx = harvest.site_run, harvest.site, harvest.ctx
     with ctx.reading() as session:
         entries = deletions.waiting_deletions(session, site, site_run.site_run_id)
-        copies = records.number_of_copies(session, site.site_id)
+        copies = records.number_of_copies(session, site.site_id) if entries else 0
         confirmed = sweeps.confirmed_deletions(session, site.site_id)
         ids = [each.document_id for each in entries]
         deletes = site.options.deletions is not Deletions.KEEP
