@@ -320,12 +320,16 @@ def _set_pragma(cursor: Any, pragma: str) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    begin = connection.get_execution_options().get("sqlite_begin", "BEGIN")
+    options = connection.get_execution_options()
+    begin, seconds = options.get("sqlite_begin", "BEGIN"), options.get("sqlite_wait_seconds", _WAIT_SECONDS)
     # The changes since a savepoint would go into a temporary file: writing must not need room in two places.
     place = "FILE" if begin == "BEGIN" else "MEMORY"
     if connection.info.get("temp_store") != place:
         connection.exec_driver_sql(f"PRAGMA temp_store={place}")
         connection.info["temp_store"] = place
+    if connection.info.get("wait_seconds", _WAIT_SECONDS) != seconds:
+        connection.exec_driver_sql(f"PRAGMA busy_timeout={seconds * 1000}")
+        connection.info["wait_seconds"] = seconds
     connection.exec_driver_sql(begin)
 
 

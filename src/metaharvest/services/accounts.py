@@ -91,8 +91,8 @@ def visitor_of_session(harvester: Harvester, token: str) -> Visitor:
     if visitor.role is Role.PUBLIC:
         return NOBODY
     if now - found.last_seen_at > _SEEN_EVERY:
-        # A busy database must not keep the page from being shown.
-        with suppress(DatabaseUnavailable), harvester.writing() as session:
+        # A busy database must not delay the page.
+        with suppress(DatabaseUnavailable), harvester.noting() as session:
             sessions.note_seen(session, found.session_id, now)
     return Visitor(visitor.address, visitor.name, visitor.role, visitor.sites, found.session_id)
 
@@ -423,7 +423,7 @@ def key_of(harvester: Harvester, secret: str) -> Key | None:
     if key is None:
         return None
     if key.last_used_at is None or now - key.last_used_at > _SEEN_EVERY:
-        with suppress(DatabaseUnavailable), harvester.writing() as session:
+        with suppress(DatabaseUnavailable), harvester.noting() as session:
             api_keys.note_used(session, key.key_id, now)
     return key
 

@@ -176,6 +176,17 @@ class Harvester:
         with database_errors(self.engine), writers(self.engine).begin() as session:
             yield session
 
+    @contextmanager
+    def noting(self) -> Iterator[Session]:
+        """A transaction for a note that another request can write as well: it waits for no run that writes to SQLite.
+
+        Raises as `writing` does.
+        """
+        from metaharvest.database.engine import database_errors, writers_without_wait
+
+        with database_errors(self.engine), writers_without_wait(self.engine).begin() as session:
+            yield session
+
     # -- the person
 
     def acting(self, actor: Actor) -> Harvester:

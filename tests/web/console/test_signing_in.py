@@ -12,7 +12,9 @@ from functools import partial
 from urllib.parse import urlsplit
 
 import pytest
+from sqlalchemy import text
 
+from metaharvest.database.engine import writers
 from metaharvest.errors import RequestError
 from metaharvest.model.roles import Role
 from metaharvest.services import accounts
@@ -300,3 +302,17 @@ def test_a_session_can_be_ended_from_another_one(console: Served) -> None:
     assert (ended.status, ended.follow("Sign in").title) == (403, "Sign in")
     assert first.open("/console/sessions").title == "Sign in"
     assert second.open("/console/sessions").submit("Sign out").notice == "You are signed out."
+
+
+@on_one_database
+def test_a_page_does_not_wait_while_a_run_writes(harvester: Harvester, console: Served) -> None:
+    browser = console.signed_in("viewer")
+    harvester.rows("UPDATE console_session SET last_seen_at = '2026-01-01 00:00:00'")
+    secret = accounts.add_key(console.harvester, "portal", "viewer", "kim", None)
+    bearer = {"Authorization": f"Bearer {secret}"}
+    with writers(harvester.engine).begin() as session:  # on SQLite, it has the only write lock
+        session.execute(text("UPDATE harvest_site_schedule SET enabled = enabled"))
+        assert browser.open("/console/sessions").title == "My sessions"
+        assert browser.request("GET", "/api/v1/me", bearer).status == 200
+    assert browser.open("/console/sessions").title == "My sessions"
+    assert not harvester.rows("SELECT 1 FROM console_session WHERE last_seen_at = '2026-01-01 00:00:00'")
