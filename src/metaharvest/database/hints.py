@@ -24,6 +24,11 @@ def without_index(column: InstrumentedAttribute[str] | ColumnElement[Any]) -> Co
     return func.coalesce(column, "")
 
 
+def number_without_index(column: InstrumentedAttribute[int]) -> ColumnElement[int]:
+    """A column with numbers that is never null, so that its index is not used."""
+    return func.coalesce(column, 0)
+
+
 def refresh_statistics(engine: Engine) -> None:
     """Let PostgreSQL take statistics of the tables in which more rows than 500, and one of 50, have changed.
 

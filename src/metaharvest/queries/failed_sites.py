@@ -10,10 +10,9 @@ from sqlalchemy import ScalarSelect, func, select
 from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.batches import batches
-from metaharvest.database.models import IS_REAL, HarvestRun, HarvestSiteRun
+from metaharvest.database.models import IS_REAL, HarvestRun, HarvestSiteRun, HarvestSiteSchedule
 from metaharvest.ledger.entries import nights
 from metaharvest.model import HARVESTED, NOT_HARVESTED, SiteRunKind, SiteRunStatus
-from metaharvest.queries.trends import newest_where
 from metaharvest.sites.registry import read_sites
 from metaharvest.text import counted
 
@@ -40,12 +39,14 @@ class FailedSite:
 
 
 def failed_sites(session: Session, today: date, site_ids: Iterable[int]) -> dict[int, FailedSite]:
-    """The given sites whose last harvest failed as a whole, by their ids."""
-    row = HarvestSiteRun
-    found: dict[int, FailedSite] = {}
+    """The registered sites with these ids whose last harvest failed as a whole, by their ids."""
+    row, site = HarvestSiteRun, HarvestSiteSchedule
     is_harvest = (IS_REAL, row.kind != SiteRunKind.RETRY.value, row.status != SiteRunStatus.RUNNING.value)
+    of_site = select(row.site_run_id).where(row.site_schedule_id == site.site_schedule_id, *is_harvest)
+    last = of_site.order_by(row.site_run_id.desc()).limit(1).correlate(site).scalar_subquery()
+    found: dict[int, FailedSite] = {}
     for some in batches(list(site_ids)):
-        numbers = newest_where(session, some, *is_harvest).values()
+        numbers = session.scalars(select(last).where(site.site_schedule_id.in_(some)))
         found |= {each.site_id: each for each in _failed(session, numbers, today)}
     return found
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 
-from sqlalchemy import Row, distinct, func, select
+from sqlalchemy import ColumnElement, case, distinct, func, select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import SiteProblem
+from metaharvest.database.hints import number_without_index
+from metaharvest.database.models import HarvestSiteSchedule, SiteProblem
 from metaharvest.queries.runs import site_number
-from metaharvest.queries.sites import site_names
 from metaharvest.rules import RULES
+from metaharvest.sites.registry import read_site
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,12 @@ class RuleTotal:
     first_seen: date
 
 
+def is_of_registered_site() -> ColumnElement[bool]:
+    """The condition for the problems of sites that are registered now."""
+    # Without the index: SQLite would read all problems, site by site.
+    return number_without_index(SiteProblem.site_schedule_id).in_(select(HarvestSiteSchedule.site_schedule_id))
+
+
 def open_problems(session: Session, site: str | None = None, rule: str | None = None) -> list[RuleTotal]:
     """The open problems of registered sites, or of one; those that need attention first, then by documents and sites.
 
@@ -38,39 +45,43 @@ def open_problems(session: Session, site: str | None = None, rule: str | None = 
 
     Raises MetaharvestError if there is no such site.
     """
-    problem, names = SiteProblem, site_names(session)
-    wanted = {site_number(session, site)} if site is not None else names.keys()
-    query = (
-        select(
-            problem.rule,
-            problem.site_schedule_id,
-            problem.needs_attention,
-            func.count(),
-            func.count(distinct(problem.document_id)),
-            func.min(problem.first_seen),
-        )
-        .where(problem.state == "open")
-        .group_by(problem.rule, problem.site_schedule_id, problem.needs_attention)
-    )
+    problem = SiteProblem
+    conditions = [problem.state == "open", is_of_registered_site()]
+    if site is not None:
+        conditions.append(problem.site_schedule_id == site_number(session, site))
     if rule is not None:
-        query = query.where(problem.rule == rule)
-    by_rule: dict[str, list[Row[str, int, bool, int, int, date]]] = {}
-    for row in session.execute(query):
-        if row[1] in wanted:
-            by_rule.setdefault(row[0], []).append(row)
+        conditions.append(problem.rule == rule)
+    # The database counts: the groups of a thousand sites would be thousands of rows. The index has their order.
+    group = (problem.rule, problem.site_schedule_id)
+    of_site = (
+        select(
+            *group,
+            func.max(case((problem.needs_attention.is_(True), 1), else_=0)).label("weight"),
+            func.count().label("problems"),
+            func.count(distinct(problem.document_id)).label("documents"),
+            func.min(problem.first_seen).label("first_seen"),
+        )
+        .where(*conditions)
+        .group_by(*group)
+        .subquery()
+    )
+    its = of_site.c
+    numbers = (func.sum(its.problems), func.sum(its.documents), func.count())
+    first = (func.min(its.site_schedule_id), func.min(its.first_seen))
+    query = select(its.rule, func.max(its.weight), *numbers, *first).group_by(its.rule)
     totals = []
-    for name, of_rule in by_rule.items():
-        sites = {row[1] for row in of_rule}
+    for name, weight, problems, documents, sites, site_id, first_seen in session.execute(query):
+        only = read_site(session, site_id) if sites == 1 else None
         totals.append(
             RuleTotal(
                 name,
                 RULES[name].title if name in RULES else name,
-                any(row[2] for row in of_rule),
-                sum(row[3] for row in of_rule),
-                sum(row[4] for row in of_rule),
-                len(sites),
-                names.get(min(sites)) if len(sites) == 1 else None,
-                min(row[5] for row in of_rule),
+                bool(weight),
+                int(problems),
+                int(documents),
+                sites,
+                only.name if only else None,
+                first_seen,
             )
         )
     return sorted(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from sqlalchemy import and_, exists, func, or_, select
+from sqlalchemy import and_, func, or_, select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import HarvestDetailLog, HarvestDocument, HarvestSiteSchedule, SiteProblem
+from metaharvest.database.models import HarvestDetailLog, HarvestDocument, SiteProblem
 from metaharvest.model.mappings import record_of
 from metaharvest.problems.follow import OPEN
-from metaharvest.queries.problems import RuleTotal, open_problems
+from metaharvest.queries.problems import RuleTotal, is_of_registered_site, open_problems
 from metaharvest.queries.records import columns
 from metaharvest.sites.registry import read_sites, read_sites_of
 
@@ -34,9 +34,7 @@ def rule_trends(session: Session, today: date) -> list[RuleTrend]:
     days = [today - timedelta(days=back) for back in reversed(range(NIGHTS))]
     problem = SiteProblem
     groups = (problem.rule, problem.first_seen, problem.ended_on)
-    # Not IN: SQLite would then read all problems, site by site.
-    registered = exists().where(HarvestSiteSchedule.site_schedule_id == problem.site_schedule_id)
-    counted = select(*groups, func.count()).where(registered).group_by(*groups)
+    counted = select(*groups, func.count()).where(is_of_registered_site()).group_by(*groups)
     numbers: dict[str, list[int]] = {}
     # Two statements, as each has an index of its own.
     for condition in (problem.state == OPEN, problem.ended_on > days[0]):

@@ -227,25 +227,23 @@ def problem_groups(session: Session, run_id: int, limit: int) -> ProblemGroups:
     """The groups of problems that the run found for the first time, found again, and found to be fixed."""
     problem = SiteProblem
     site_runs = select(HarvestSiteRun.site_run_id).where(HarvestSiteRun.run_id == run_id)
-    is_open = problem.state == OPEN
+    is_open, names = problem.state == OPEN, last_names(session)
+
+    def groups(*conditions: ColumnElement[bool]) -> tuple[ProblemGroup, ...]:
+        group, number = (problem.site_schedule_id, problem.rule), func.count()
+        rows = session.execute(
+            select(*group, number, func.min(problem.first_seen))
+            .where(problem.needs_attention.is_(True), *conditions)
+            .group_by(*group)
+            .order_by(number.desc(), *group)
+            .limit(limit)
+        )
+        return tuple(
+            ProblemGroup(names.get(site) or f"site {site}", rule, count, since) for site, rule, count, since in rows
+        )
+
     return ProblemGroups(
-        _groups(session, limit, is_open, problem.first_site_run.in_(site_runs)),
-        _groups(session, limit, is_open, problem.first_site_run.not_in(site_runs)),
-        _groups(session, limit, _IS_FIXED, problem.ended_site_run.in_(site_runs)),
-    )
-
-
-def _groups(session: Session, limit: int, *conditions: ColumnElement[bool]) -> tuple[ProblemGroup, ...]:
-    problem = SiteProblem
-    group, number = (problem.site_schedule_id, problem.rule), func.count()
-    rows = session.execute(
-        select(*group, number, func.min(problem.first_seen))
-        .where(problem.needs_attention.is_(True), *conditions)
-        .group_by(*group)
-        .order_by(number.desc(), *group)
-        .limit(limit)
-    ).all()
-    names = last_names(session) if rows else {}
-    return tuple(
-        ProblemGroup(names.get(site) or f"site {site}", rule, count, since) for site, rule, count, since in rows
+        groups(is_open, problem.first_site_run.in_(site_runs)),
+        groups(is_open, problem.first_site_run.not_in(site_runs)),
+        groups(_IS_FIXED, problem.ended_site_run.in_(site_runs)),
     )

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TypeVar
 
-from sqlalchemy import Select, bindparam, func, select
+from sqlalchemy import Select, and_, bindparam, func, select
 from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.batches import batches
-from metaharvest.database.models import IS_HARVEST, IS_REAL, HarvestRun, HarvestSiteRun
+from metaharvest.database.models import IS_HARVEST, IS_REAL, HarvestRun, HarvestSiteRun, HarvestSiteSchedule
 from metaharvest.model import HARVESTED, NOT_HARVESTED, Site, SiteRunKind
 from metaharvest.sites.due import due_since
 from metaharvest.sites.registry import read_sites_due_before
@@ -77,29 +77,32 @@ def _first_tried(session: Session, site_ids: Sequence[int]) -> dict[int, date]:
 
 def _failures(session: Session, site_ids: Sequence[int]) -> dict[int, int]:
     """The number of runs in a row, up to the last, that could not harvest each site, by site."""
-    earlier = _EARLIER
+    site, earlier, later = HarvestSiteSchedule, _EARLIER, HarvestSiteRun
     last_harvest = (
         select(earlier.site_run_id)
         .where(
-            earlier.site_schedule_id == HarvestSiteRun.site_schedule_id,
+            earlier.site_schedule_id == site.site_schedule_id,
             earlier.status.in_(HARVESTED),
             earlier.kind != SiteRunKind.RETRY.value,
             earlier.rehearsal.is_(False),
         )
         .order_by(earlier.site_run_id.desc())
         .limit(1)
+        .correlate(site)
         .scalar_subquery()
     )
+    # From the sites, not from the site runs: the last harvest of a site is then looked for once.
+    since = and_(later.site_schedule_id == site.site_schedule_id, later.site_run_id > func.coalesce(last_harvest, 0))
     query = (
-        select(HarvestSiteRun.site_schedule_id, func.count())
+        select(site.site_schedule_id, func.count())
+        .join(later, since)
         .where(
-            HarvestSiteRun.site_schedule_id.in_(bindparam("sites", expanding=True)),
-            HarvestSiteRun.status.in_(NOT_HARVESTED),
-            HarvestSiteRun.kind != SiteRunKind.RETRY.value,
-            HarvestSiteRun.site_run_id > func.coalesce(last_harvest, 0),
+            site.site_schedule_id.in_(bindparam("sites", expanding=True)),
+            later.status.in_(NOT_HARVESTED),
+            later.kind != SiteRunKind.RETRY.value,
             IS_REAL,
         )
-        .group_by(HarvestSiteRun.site_schedule_id)
+        .group_by(site.site_schedule_id)
     )
     return _by_site(session, query, site_ids)
 
