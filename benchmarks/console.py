@@ -145,10 +145,10 @@ class Console:
         self.get(path)
         walls, cpus, status, content = [], [], 0, b""
         for _ in range(times):
-            began, used = time.perf_counter(), self._cpu()
+            used, began = self.processor_seconds(), time.perf_counter()
             status, content = self.get(path)
             walls.append((time.perf_counter() - began) * 1000)
-            cpus.append((self._cpu() - used) * 1000)
+            cpus.append((self.processor_seconds() - used) * 1000)
         return Opened(path, status, len(content), median(walls), sum(cpus) / times)
 
     def get(self, path: str) -> tuple[int, bytes]:
@@ -162,7 +162,7 @@ class Console:
         except HTTPError as error:
             return error.code, error.read()
 
-    def _cpu(self) -> float:
+    def processor_seconds(self) -> float:
         """The processor seconds of the web server up to now, and of the processes of its database server."""
         ticks = 0
         for process in (self.process, *_backends(self.engine)):

@@ -2,8 +2,9 @@
 
 `python -m benchmarks.console_night URL` adds sites to the database of `benchmarks.large_installation`, and harvests new
 documents from them, night after night, in turn without and with an open console: a browser asks for the live numbers
-each two seconds, as the page Tonight does, and another opens one page a second. It prints each night, the median and
-the longest time of a page, and the ratio of the nights with the console to the nights without it.
+each two seconds, as the page Tonight does, and another opens one page a second. It prints each night, the median time
+of a page, the longest times with their pages and moments, and the ratio of the nights with the console to the nights
+without it. Before the first night each page is opened alone: the time beside a night is compared with that one.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 from statistics import median
@@ -30,6 +32,9 @@ from metaharvest.database.engine import open_url
 from metaharvest.database.models import HarvestSiteSchedule
 
 _LIVE_SECONDS, _PAGE_SECONDS = 2, 1
+_LIVE = "/console/jobs/live"
+_TIMES_ALONE = 5
+_LONGEST_SHOWN = 8
 _SETTINGS = """\
 [harvester]
 administrators = ["steward@example.org"]
@@ -54,13 +59,33 @@ _PAGES = (
 )
 
 
-def nights(engine: Engine, url: str, scratch: Path, size: tuple[int, int, int]) -> Iterator[tuple[Cost, list[float]]]:
-    """The cost of each night, and the seconds of the pages that were open meanwhile; none in each first of two."""
+@dataclass(frozen=True, slots=True)
+class Visited:
+    """A page that was opened beside a night: its milliseconds, those of the server's processor, and its moment.
+
+    The moment is in seconds since the night began. The processor time includes a page of the other browser.
+    """
+
+    path: str
+    wall: float
+    cpu: float
+    moment: float
+
+
+Alone = dict[str, float]
+"""The milliseconds of each page without a night beside it."""
+
+
+def nights(
+    engine: Engine, url: str, scratch: Path, size: tuple[int, int, int], alone: Alone
+) -> Iterator[tuple[Cost, list[Visited]]]:
+    """The cost of each night, and the pages that were open meanwhile; none in each first of two. Fills `alone`."""
     number, sites, documents = size
     port, addresses = free_port(), hosts(sites)
     settings = scratch / "run.toml"
     settings.write_text(_SETTINGS.format(url=url), encoding="utf-8")
     with nginx(scratch / "root", addresses, port, scratch), served(engine, url, scratch) as console:
+        alone |= {path: console.open(path, _TIMES_ALONE).wall for path in (_LIVE, *_PAGES)}
         for night in range(2 * number):
             begin = f"night-{time.time_ns()}"
             names = [f"{begin}-{at}" for at in range(sites)]
@@ -74,7 +99,7 @@ def nights(engine: Engine, url: str, scratch: Path, size: tuple[int, int, int]) 
             _register(engine, folders)
             wanted = [word for name in names for word in ("--site", name)]
             command = [sys.executable, "-m", "metaharvest", "--config", str(settings), "run", *wanted]
-            found: list[float] = []
+            found: list[Visited] = []
             try:
                 with _opened(console, found if night % 2 else None):
                     cost = cost_of(command)
@@ -93,22 +118,23 @@ def _register(engine: Engine, folders: Sequence[SiteFolder]) -> None:
 
 
 @contextmanager
-def _opened(console: Console, found: list[float] | None) -> Iterator[None]:
-    """Two browsers that open pages meanwhile, and note their seconds; none without a list for them."""
-    ended = threading.Event()
+def _opened(console: Console, found: list[Visited] | None) -> Iterator[None]:
+    """Two browsers that open pages meanwhile, and note them; none without a list for them."""
+    ended, night_began = threading.Event(), time.perf_counter()
 
     def browse(paths: Sequence[str], pause: float) -> None:
         for path in cycle(paths):
             if ended.is_set():
                 return
-            began = time.perf_counter()
+            used, began = console.processor_seconds(), time.perf_counter()
             console.get(path)
             if found is not None:
-                found.append(time.perf_counter() - began)
+                wall, cpu = time.perf_counter() - began, console.processor_seconds() - used
+                found.append(Visited(path, wall * 1000, cpu * 1000, began - night_began))
             ended.wait(pause)
 
     browsers = [
-        threading.Thread(target=browse, args=(("/console/jobs/live",), _LIVE_SECONDS)),
+        threading.Thread(target=browse, args=((_LIVE,), _LIVE_SECONDS)),
         threading.Thread(target=browse, args=(_PAGES, _PAGE_SECONDS)),
     ]
     for each in browsers if found is not None else ():
@@ -133,15 +159,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     size = (given.nights, given.sites, given.documents)
     without: list[Cost] = []
     beside: list[Cost] = []
-    pages: list[float] = []
+    pages: list[Visited] = []
+    alone: Alone = {}
     with tempfile.TemporaryDirectory() as folder:
-        for cost, found in nights(engine, given.url, Path(folder), size):
+        for cost, found in nights(engine, given.url, Path(folder), size, alone):
             (beside if found else without).append(cost)
             pages += found
             opened = f", {len(found)} pages" if found else ""
             print(f"{cost.wall:7.1f} s, processor {cost.processor:6.1f} s{opened}", flush=True)
     engine.dispose()
-    print(f"pages: median {median(pages) * 1000:.0f} ms, longest {max(pages) * 1000:.0f} ms")
+    pages.sort(key=lambda page: page.wall, reverse=True)
+    print(f"pages: median {median(page.wall for page in pages):.0f} ms; the longest:")
+    print(f"{'ms':>8} {'cpu ms':>8} {'alone':>8} {'second':>8}  page")
+    for page in pages[:_LONGEST_SHOWN]:
+        print(f"{page.wall:8.0f} {page.cpu:8.0f} {alone[page.path]:8.0f} {page.moment:8.1f}  {page.path}")
+    ratio = median(page.wall / alone[page.path] for page in pages)
+    print(f"time of a page beside a night to the time alone: {ratio:.2f}")
     for name in ("wall", "processor"):
         ratio = median(getattr(each, name) for each in beside) / median(getattr(each, name) for each in without)
         print(f"{name} time of a night with the console to one without: {ratio:.3f}")
