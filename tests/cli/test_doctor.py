@@ -14,6 +14,7 @@ import trustme
 from metaharvest.config.settings import load
 from metaharvest.database.engine import database_url, open_url, run_lock
 from support.cli import attempt, initialize, process, tell
+from support.forked_checks import fork_template_checks
 from support.ports import free_port
 from support.smtp_sink import SmtpSink
 
@@ -54,6 +55,12 @@ def run(folder: Path, day: date, status: str, beat: datetime | None = None) -> N
         status,
         heartbeat,
     )
+
+
+@pytest.fixture(autouse=True)
+def _forked_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """test_foreign_settings.py starts the check of templates as an interpreter."""
+    fork_template_checks(monkeypatch)
 
 
 def findings(folder: Path, *arguments: str) -> dict[str, tuple[str, str]]:
