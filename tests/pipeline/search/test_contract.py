@@ -288,6 +288,16 @@ def test_an_entry_replaces_an_older_one_and_readers_see_it(make_place: Callable[
     assert (reader.size(), ask(place, "elm").total) == (2, 1)
 
 
+def test_an_entry_replaces_one_that_is_not_committed(make_place: Callable[[], IndexPlace]) -> None:
+    place = make_place()
+    with place.begin() as writer:
+        for title in ("beech", "oak"):
+            writer.put([entry(1, output(title))])
+        writer.commit()
+    place.swap()
+    assert (place.reader().size(), ask(place, "oak").total) == (1, 1)
+
+
 def test_the_record_comes_back_as_it_was(filled: IndexPlace) -> None:
     [hit] = ask(filled, "id:doc.1").hits
     assert hit.record == ENTRIES[0].record

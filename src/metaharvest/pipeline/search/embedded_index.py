@@ -95,6 +95,7 @@ class EmbeddedWriter:
             folder.mkdir(parents=True, exist_ok=True)
             self._index = self._tantivy.Index(_schema(), str(folder))
             self._writer = self._index.writer(_HEAP, 1)
+        self._highest = self.last_number()
 
     def __enter__(self) -> EmbeddedWriter:
         return self
@@ -108,7 +109,9 @@ class EmbeddedWriter:
         """Write these entries; returns the reasons of entries that cannot be written. Raises IndexUnavailable."""
         schema, refused = _schema(), {}
         with _index_errors(self._folder):
-            self._delete([entry.number for entry in entries])
+            # The index has no entry with a higher number. A deletion takes time even if it finds nothing.
+            self._delete([entry.number for entry in entries if entry.number <= self._highest])
+            self._highest = max(self._highest, *(entry.number for entry in entries), 0)
             for entry in entries:
                 try:
                     document = self._tantivy.Document.from_dict(_values(entry), schema)
