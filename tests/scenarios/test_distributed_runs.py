@@ -11,16 +11,18 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import make_url, text
 from sqlalchemy.exc import DBAPIError
 
-from metaharvest.database.engine import open_url, run_lock
+from metaharvest.database.engine import open_url, run_lock, writers
 from metaharvest.errors import DatabaseError
+from metaharvest.jobs.workers import WorkerProcess, note
 from metaharvest.journal.workers_journal import WorkersJournal
 from metaharvest.services import job_life, worker_loop
+from metaharvest.services.worker_loop import WorkerLoop, process_named
 from support.databases import TestDatabase, on_one_database
 from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import Asking, HttpServer
@@ -146,6 +148,57 @@ def test_another_worker_goes_on_where_a_dead_one_was(harvester: Harvester, serve
     assert dict(outcomes) == {docid.rpartition(".")[0]: 1 for docid in docids}
     assert harvester.rows("SELECT status, listed, inserted FROM harvest_site_run") == [("succeeded", 30, 30)]
     assert len(mails_to(harvester, "alder@example.org")) == 1
+
+
+@on_one_database
+def test_a_worker_that_makes_jobs_for_others_wakes_them(harvester: Harvester, server: HttpServer) -> None:
+    """Otherwise they would look for jobs up to ten seconds later. The end of the run is a job for itself."""
+    with_workers(harvester)
+    for name in ("alder", "birch"):
+        harvester.add_site(name, publish(server, f"{name}.1.1", path=f"/{name}.xml"))
+    opened, woken = harvester.opened(), list[str]()
+    loop = WorkerLoop(opened, process_named("one"), lambda: woken.append("all"))
+    thread = threading.Thread(target=loop.run)
+    thread.start()
+    try:
+        wait_until_closed(harvester)
+    finally:
+        loop.end()
+        thread.join()
+        opened.close()
+    assert woken == ["all"]
+
+
+@on_one_database
+def test_a_worker_that_died_is_silent_and_the_next_one_of_its_name_has_none_of_its_jobs(harvester: Harvester) -> None:
+    with_workers(harvester)
+    now = datetime.now(UTC)
+    began, seen, lease = (f"{now - timedelta(seconds=each):%Y-%m-%d %H:%M:%S}" for each in (300, 40, -20))
+    harvester.rows(
+        "INSERT INTO worker (name, host, pid, version, began_at, seen_at, is_ending, jobs) "
+        "VALUES ('alder-1', 'alder', 7, '1', ?, ?, FALSE, 1)",
+        began,
+        seen,
+    )
+    harvester.rows(
+        "INSERT INTO job (kind, subject, work, host, priority, state, not_before, worker, lease_until, made_at) "
+        "VALUES ('harvest_site', 'birch', '{}', '', 0, 'taken', ?, 'alder-1', ?, ?)",
+        began,
+        lease,
+        began,
+    )
+    said = harvester("workers")
+    assert "silent" in said.out
+    assert " ".join(said.err.split()) == (
+        f"alder-1 was last heard of at {seen[11:]} (UTC), and may have died: look at process 7 on alder. The next free "
+        "worker goes on with 1 job a minute later."
+    )
+    assert "No worker is there." in harvester("doctor").out
+    with writers(harvester.engine).begin() as session:
+        note(session, WorkerProcess("alder-1", "alder", 8, "1"), [])
+    [worker] = json.loads(harvester("workers", "--json").out)
+    assert (worker["pid"], worker["jobs"], worker["subject"]) == (8, 0, None)
+    assert (" idle " in harvester("workers").out, harvester("workers").err) == (True, "")
 
 
 @on_one_database

@@ -5,9 +5,11 @@ from __future__ import annotations
 import click
 
 from metaharvest.cli.invocation import Invocation
+from metaharvest.cli.json_lines import print_note
 from metaharvest.cli.printing import print_json, stamp
 from metaharvest.cli.tables import Column, print_table, table_options
 from metaharvest.queries.json_keys import as_mapping
+from metaharvest.text import counted
 
 
 @click.command("workers")
@@ -35,10 +37,19 @@ def command(invocation: Invocation, as_json: bool) -> None:
             each.pid,
             stamp(each.began_at),
             stamp(each.seen_at),
-            each.kind or "idle",
+            "silent" if each.is_silent else each.kind or "idle",
             each.jobs,
             each.subject,
         ]
         for each in found
     ]
     print_table(["worker", "machine", "process", "since", "seen", "work", "jobs", Column("on", 7, wrap=True)], rows)
+    for each in found:
+        if each.is_silent:
+            takes = (
+                f" The next free worker goes on with {counted(each.jobs, 'job')} a minute later." if each.jobs else ""
+            )
+            print_note(
+                f"{each.name} was last heard of at {each.seen_at:%H:%M:%S} (UTC), and may have died: look at process "
+                f"{each.pid} on {each.host}.{takes}"
+            )

@@ -18,8 +18,10 @@ from metaharvest.jobs.claims import Claim
 from metaharvest.model.jobs import OPEN, Step
 
 _EVENTS = Base.metadata.tables[JobEvent.__tablename__]
-_SEEN_WITHIN = timedelta(seconds=30)
 _MOST_COUNTED = 10_000
+
+SILENT_AFTER = timedelta(seconds=30)
+"""A worker notes every ten seconds that it is there. After this time without a note, it may have died."""
 
 GONE_AFTER = timedelta(minutes=10)
 """A worker that was not seen for this time is forgotten."""
@@ -57,7 +59,7 @@ def share(session: Session, held: int) -> int:
     now = database_now(session)
     open_jobs = select(Job.job_id).where(Job.state.in_(OPEN), Job.not_before <= now).limit(_MOST_COUNTED)
     number = session.scalar(select(func.count()).select_from(open_jobs.subquery())) or 0
-    its = (Worker.seen_at > now - _SEEN_WITHIN, Worker.is_ending.is_(False))
+    its = (Worker.seen_at > now - SILENT_AFTER, Worker.is_ending.is_(False))
     there = session.scalar(select(func.count()).select_from(Worker).where(*its)) or 0
     return max(1, math.ceil(number / max(1, there)) - held)
 

@@ -16,7 +16,6 @@ from metaharvest.monitoring.check import Check, ok, problem, warning
 from metaharvest.queries.jobs import job_numbers, number_failed_since, workers
 from metaharvest.text import counted
 
-_SEEN_WITHIN = timedelta(minutes=2)
 _CLOCKS_DIFFER = timedelta(minutes=1)
 _FAILED_WITHIN = timedelta(days=1)
 _LONGEST_WAIT = timedelta(hours=1)
@@ -35,7 +34,7 @@ def check_workers(session: Session, settings: Settings) -> Iterator[Check]:
         )
     now = database_now(session)
     numbers = job_numbers(session)
-    there = [each for each in workers(session) if now - each.seen_at <= _SEEN_WITHIN]
+    there = [each for each in workers(session) if not each.is_silent]
     if there:
         yield ok(
             "workers", f"{counted(len(there), 'worker')} on {counted(len({each.host for each in there}), 'machine')}."

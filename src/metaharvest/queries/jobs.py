@@ -12,6 +12,8 @@ from sqlalchemy.orm import Session
 from metaharvest.database.clock import database_now
 from metaharvest.database.models import HarvestRun
 from metaharvest.database.worker_models import Job, JobEvent, Worker
+from metaharvest.jobs.claims import LEASE
+from metaharvest.jobs.workers import SILENT_AFTER
 from metaharvest.model import RunStatus
 from metaharvest.model.jobs import OPEN, JobState
 from metaharvest.model.mappings import record_of
@@ -69,7 +71,7 @@ class JobEventRecord:
 class WorkerRecord:
     """A worker, the number of its `jobs`, and the oldest of them.
 
-    `is_ending`: it finishes its slices, and takes no further job.
+    `is_ending`: it finishes its slices, and takes no further job. `is_silent`: it may have died.
     """
 
     name: str
@@ -79,6 +81,7 @@ class WorkerRecord:
     began_at: datetime
     seen_at: datetime
     is_ending: bool
+    is_silent: bool
     jobs: int
     job_id: int | None
     kind: str | None
@@ -175,19 +178,26 @@ def number_failed_since(session: Session, since: datetime) -> int:
 
 
 def workers(session: Session) -> list[WorkerRecord]:
-    """The workers that were seen in the last minutes, by name."""
+    """The workers that were seen in the last minutes, by name.
+
+    A worker that died and has started again with the same name has lost its jobs: no lease was renewed since.
+    """
     has = select(Job).where(Job.state == JobState.TAKEN.value).order_by(Job.job_id)
     taken: dict[str | None, list[Job]] = {}
     for job in session.scalars(has):
         taken.setdefault(job.worker, []).append(job)
-    return [_worker(row, taken.get(row.name, [])) for row in session.scalars(select(Worker).order_by(Worker.name))]
+    heard_since = database_now(session) - SILENT_AFTER
+    rows = session.scalars(select(Worker).order_by(Worker.name))
+    return [_worker(row, taken.get(row.name, []), heard_since) for row in rows]
 
 
-def _worker(row: Worker, jobs: Sequence[Job]) -> WorkerRecord:
+def _worker(row: Worker, taken: Sequence[Job], heard_since: datetime) -> WorkerRecord:
+    jobs = [job for job in taken if job.lease_until and job.lease_until >= row.began_at + LEASE]
     oldest = next(iter(jobs), None)
     return record_of(
         WorkerRecord,
         row,
+        is_silent=row.seen_at < heard_since,
         jobs=len(jobs),
         job_id=oldest.job_id if oldest else None,
         kind=oldest.kind if oldest else None,

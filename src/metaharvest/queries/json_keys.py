@@ -44,7 +44,7 @@ _KEYS = {
         "lease_until ended_at seconds cpu_seconds memory_bytes sentence"
     ),
     "OutputLine": "document_id title creators year doi origin",
-    "WorkerRecord": "worker=name host pid version began_at seen_at is_ending jobs job_id kind subject",
+    "WorkerRecord": "worker=name host pid version began_at seen_at is_ending is_silent jobs job_id kind subject",
     "RegisteredSite": (
         "name=site site site_id state source_kind list_url contacts frequency every unit next_harvest last_harvest "
         "notify enabled public package_id_mismatch allow_networks ca_file validation filters normalize deletions "

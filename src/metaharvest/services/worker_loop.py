@@ -67,9 +67,12 @@ def process_named(name: str) -> WorkerProcess:
 class WorkerLoop:
     """Claims jobs until it is to end: as many at a time as a run alone harvests sites, but only its share of them."""
 
-    def __init__(self, harvester: Harvester, process: WorkerProcess) -> None:
+    def __init__(
+        self, harvester: Harvester, process: WorkerProcess, wake_all: Callable[[], None] = lambda: None
+    ) -> None:
         self._harvester = harvester
         self._process = process
+        self._wake_all = wake_all
         self._wake = threading.Event()
         self._ends = False
         self._has_ended = threading.Event()
@@ -97,6 +100,7 @@ class WorkerLoop:
 
         Raises SchemaMismatch if the database was upgraded: a worker with the new program takes its place.
         """
+        self._unless_away(self._beat_once)  # before the first claim: its jobs are those that it claims from now on
         beating = threading.Thread(target=self._beat, name="leases", daemon=True)
         beating.start()
         try:
@@ -322,13 +326,19 @@ class WorkerLoop:
         return []
 
     def _tick(self) -> bool:
-        """Do what the coordinator does: then the end of a run waits for no timer. True if there are new jobs."""
+        """Do what the coordinator does: then the end of a run waits for no timer. True if there are new jobs.
+
+        Other workers look for them at once if they are more than one.
+        """
         harvester = self._harvester
         try:
             done = tick(harvester.settings, harvester.engine, harvester.targets, harvester.now)
         except LockHeld:
             return False
-        return bool(pipeline.make_jobs(harvester) or done.new_jobs)
+        new_jobs = done.new_jobs + pipeline.make_jobs(harvester)
+        if new_jobs > 1:
+            self._wake_all()
+        return new_jobs > 0
 
     def _beat(self) -> None:
         """Renew the leases between commits, and note the worker, until it has ended."""

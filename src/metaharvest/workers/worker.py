@@ -43,7 +43,14 @@ def work(harvester: Harvester, name: str, ending: queue.SimpleQueue[None]) -> No
         log.error("The worker ends: %s", why)
         sys.exit(ExitCode.FAILED)  # the supervisor starts it again: the broker may be set up at this moment
     harvester.engine  # noqa: B018 - a database of another version is an error of the start
-    loop = WorkerLoop(harvester, process)
+
+    def wake_all() -> None:
+        try:
+            wake(app)
+        except MetaharvestError as error:
+            log.warning("%s", error)
+
+    loop = WorkerLoop(harvester, process, wake_all)
 
     def waken() -> None:
         loop.wake()
@@ -51,7 +58,7 @@ def work(harvester: Harvester, name: str, ending: queue.SimpleQueue[None]) -> No
     def tick() -> None:
         try:
             if coordinate(harvester).new_jobs:
-                wake(app)
+                wake_all()
         except MetaharvestError as error:
             log.warning("The tick of the coordinator: %s", error)
 
