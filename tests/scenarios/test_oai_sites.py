@@ -981,6 +981,25 @@ def test_a_full_run_that_was_killed_goes_on_from_its_last_page(tmp_path: Path) -
         network.harvester.close()
 
 
+def test_a_full_run_that_was_killed_after_its_list_and_in_the_next_one_counts_each_record_once(tmp_path: Path) -> None:
+    with OaiServer(records=25, page=5) as server:
+        server.sets = {"even": "Even"}
+        server.records["oai:test:2"].sets = ("even",)
+        network = Network(tmp_path, server)
+        network.register()
+        network.register("--set", "even", name="whole")
+        network.harvester.run("2030-01-01")
+        # The site waits for the list of the other one, so its own has ended.
+        network.kill(lambda asked: asked.arguments.get("set") == "even", "2030-01-02", "--full")
+        ended = "SELECT COUNT(*) FROM harvest_log WHERE harvest_operation_code = 'ListRecordsSuccess'"
+        assert network.harvester.rows(ended) == [(3,)]
+        network.kill(lambda asked: "!15!" in str(asked.arguments), "2030-01-02", "--full")
+        ran = network.harvester.run("2030-01-02", "--full")
+        [site] = [each for each in ran["sites"] if each["site_name"] == "repo"]
+        assert (site["status"], site["listed"], site["unchanged"]) == ("succeeded", 25, 25)
+        network.harvester.close()
+
+
 @on_one_database
 def test_a_site_that_asks_for_other_records_misses_none_of_those_before(network: Network) -> None:
     server = network.server

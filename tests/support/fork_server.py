@@ -119,6 +119,10 @@ class ForkedPopen(subprocess.Popen[AnyStr]):
         return kind.unpack(self._status.recv(kind.size, socket.MSG_WAITALL))
 
 
+def _python_path(environment: Any) -> list[str]:
+    return [each for each in environment.get("PYTHONPATH", "").split(os.pathsep) if each]
+
+
 def _is_same_interpreter(env: Any) -> bool:
     """True if an interpreter with these environment variables would be as this one."""
 
@@ -131,7 +135,7 @@ def _is_same_interpreter(env: Any) -> bool:
 
     given = os.environ if env is None else env
     # A folder that only the program looks into may have a sitecustomize.py.
-    folders = [each for each in given.get("PYTHONPATH", "").split(os.pathsep) if each]
+    folders = _python_path(given)
     return set(folders) <= set(sys.path) and read_by_python(given) == read_by_python(os.environ)
 
 
@@ -151,7 +155,7 @@ def _server() -> socket.socket:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             pass_fds=[there.fileno()],
-            env={**os.environ, "PYTHONPATH": _TESTS},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([_TESTS, *_python_path(os.environ)])},
         ).returncode = 0  # It ends with this process: nobody waits for it.
     return here
 
@@ -258,7 +262,7 @@ def _become(request: dict[str, Any], files: list[int]) -> None:
     os.chdir(request["folder"])
     os.environ.clear()
     os.environ.update(request["environment"])
-    given = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
+    given = _python_path(os.environ)
     sys.path[:] = [request["folder"], *given, *(each for each in sys.path[1:] if each not in (_TESTS, *given))]
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)

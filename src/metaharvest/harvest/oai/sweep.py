@@ -275,10 +275,12 @@ async def _sweep_so_far(harvest: SiteHarvest, listing: PagedListing, before: Pro
     )
     if not site_run.resumed:
         return SweepSoFar(listing, progress, progress.sweep_id, Tally())
-    unchanged, duplicates = (before.unchanged, before.duplicate) if is_same else (0, 0)
+    # A second full list names the records of the first one again.
+    keeps_count = is_same and (listing.goes_on or not listing.is_complete)
+    unchanged, duplicates = (before.unchanged, before.duplicate) if keeps_count else (0, 0)
     logged = await harvest.read(lambda session: resumption.number_logged(session, site_run))
     tally = Tally(logged + unchanged + duplicates, unchanged, duplicates=duplicates)
-    return SweepSoFar(listing, progress, before.sweep_id if is_same else progress.sweep_id, tally)
+    return SweepSoFar(listing, progress, before.sweep_id if keeps_count else progress.sweep_id, tally)
 
 
 def _note_begun(
