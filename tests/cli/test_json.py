@@ -212,6 +212,16 @@ def test_the_schemas_are_schemas() -> None:
         assert schema["$id"] == f"{name}.json"
 
 
+def test_no_schema_has_a_key_twice() -> None:
+    def keys_of(pairs: list[tuple[str, Any]]) -> list[str]:
+        names = [name for name, _ in pairs]
+        assert len(names) == len(set(names)), sorted(name for name in names if names.count(name) > 1)
+        return names
+
+    for file in sorted(schemas.FOLDER.glob("*.json")):
+        json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=keys_of)
+
+
 def properties(schema: Any) -> Iterator[tuple[str, Any]]:
     """Every property that a schema names, at any depth, with what it says of it."""
     if isinstance(schema, dict):

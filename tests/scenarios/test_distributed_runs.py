@@ -190,8 +190,8 @@ def test_a_worker_that_died_is_silent_and_the_next_one_of_its_name_has_none_of_i
     said = harvester("workers")
     assert "silent" in said.out
     assert " ".join(said.err.split()) == (
-        f"alder-1 was last heard of at {seen[11:]} (UTC), and may have died: look at process 7 on alder. The next free "
-        "worker goes on with 1 job a minute later."
+        f"alder-1 was last seen at {seen[11:]} (UTC), and may have died: look at process 7 on alder. A minute after "
+        "that time, the next free worker goes on with 1 job."
     )
     assert "No worker is there." in harvester("doctor").out
     with writers(harvester.engine).begin() as session:

@@ -53,8 +53,8 @@ _SQLITE_PRAGMAS = (
     # KB for each connection: a run has three, and twice as much is no quicker.
     "cache_size=-1000",
     "journal_mode=WAL",
-    # Pages, 16 MB (32 MB for a file of an earlier version, with pages of 16 KB), as before with pages of 16 KB: a page
-    # that many commits change is written into the database file less often than with the default.
+    # 2,000 pages are 16 MB, as the default of 1,000 pages of 16 KB was (32 MB in a file of an earlier version). A page
+    # that many commits change is written into the file less often.
     "wal_autocheckpoint=2000",
     "synchronous=FULL",
     "foreign_keys=ON",

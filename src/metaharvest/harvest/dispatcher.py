@@ -215,7 +215,7 @@ class Dispatcher:
         return True
 
     def _to_look_at(self, site_ids: Collection[int] | None = None) -> Collection[int]:
-        """The sites with due spot checks, all or among these: one question for many sites, as few have any."""
+        """The sites with due spot checks: all, or only the ones among `site_ids`."""
         if not self.setup.settings.harvester.look_again:
             return ()
         with database_errors(self.setup.engine), readers(self.setup.engine)() as session:

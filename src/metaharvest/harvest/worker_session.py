@@ -170,7 +170,7 @@ class KnownSites:
         self._until = 0.0
 
     def read(self, session: Session, own: Collection[int]) -> dict[int, Site | BrokenSite]:
-        """All sites by number: its `own` ones as they are now, the others as they were some seconds ago."""
+        """All sites by number: its `own` ones as they are now, the others at most ten seconds old."""
         if time.monotonic() >= self._until:
             self._sites = {site.site_id: site for site in read_sites(session)}
             self._until = time.monotonic() + _SITES_SECONDS
@@ -274,7 +274,7 @@ class WorkerSession:
         return False
 
     def _read(self, work: SiteWork) -> tuple[list[Site | BrokenSite], Collection[int], Sequence[Chosen]]:
-        """All sites, its sites with documents to try again, and the sites of the job that are left to harvest."""
+        """All sites, the sites of the job with documents to try again, and the sites of the job that are left to harvest."""
         with database_errors(self.setup.engine), readers(self.setup.engine)() as session:
             sites = self.known_sites.read(session, work.sites)
             to_retry = retries.sites_to_retry(session, self.run.today, work.sites)

@@ -41,7 +41,7 @@ class DueCheck:
 
 
 def sites_to_look_at(session: Session, today: date, site_ids: Collection[int] | None = None) -> set[int]:
-    """The registered sites that may have documents whose spot check is due: all such sites, or those in `site_ids`.
+    """The registered sites, all or among `site_ids`, that may have documents whose spot check is due.
 
     Each site takes two look-ups in an index.
     """

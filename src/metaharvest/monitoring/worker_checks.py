@@ -47,7 +47,7 @@ def check_workers(session: Session, settings: Settings) -> Iterator[Check]:
     if numbers.lapsed:
         yield warning(
             "jobs",
-            f"{counted(numbers.lapsed, 'job')} had a worker that was not heard of for a minute. The next free worker "
+            f"{counted(numbers.lapsed, 'job')} had a worker that was not seen for a minute. The next free worker "
             f"goes on with it. {todo('jobs.list')} lists the jobs.",
         )
     elif numbers.oldest_ready and now - numbers.oldest_ready > _LONGEST_WAIT:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -122,6 +122,9 @@ def job_events(session: Session, job_id: int) -> list[JobEventRecord]:
     return [record_of(JobEventRecord, row, claim=row.fence) for row in rows]
 
 
+_LEAST_RESTART = timedelta(seconds=1)
+"""The least time between the last claim of a dead worker and the start of the next one of its name."""
+
 _RUNNING = select(HarvestRun.run_id).where(HarvestRun.status == RunStatus.RUNNING.value).limit(1)
 
 
@@ -192,7 +195,8 @@ def workers(session: Session) -> list[WorkerRecord]:
 
 
 def _worker(row: Worker, taken: Sequence[Job], heard_since: datetime) -> WorkerRecord:
-    jobs = [job for job in taken if job.lease_until and job.lease_until >= row.began_at + LEASE]
+    claimed_since = row.began_at - _LEAST_RESTART
+    jobs = [job for job in taken if job.lease_until and job.lease_until >= claimed_since + LEASE]
     oldest = next(iter(jobs), None)
     return record_of(
         WorkerRecord,

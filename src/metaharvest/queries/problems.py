@@ -34,7 +34,7 @@ class RuleTotal:
 
 def is_of_registered_site() -> ColumnElement[bool]:
     """The condition for the problems of sites that are registered now."""
-    # Without the index: SQLite would read all problems, site by site.
+    # With the index of sites, SQLite would read all problems, site by site.
     return number_without_index(SiteProblem.site_schedule_id).in_(select(HarvestSiteSchedule.site_schedule_id))
 
 

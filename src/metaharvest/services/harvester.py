@@ -178,7 +178,7 @@ class Harvester:
 
     @contextmanager
     def noting(self) -> Iterator[Session]:
-        """A transaction for a note that another request can write as well: it waits for no run that writes to SQLite.
+        """A transaction for a note that the next request can make as well. On SQLite it fails at once while a run writes.
 
         Raises as `writing` does.
         """

@@ -100,7 +100,7 @@ class WorkerLoop:
 
         Raises SchemaMismatch if the database was upgraded: a worker with the new program takes its place.
         """
-        self._unless_away(self._beat_once)  # before the first claim: its jobs are those that it claims from now on
+        self._unless_away(self._beat_once)  # before the first claim, so that its leases are later than its `began_at`
         beating = threading.Thread(target=self._beat, name="leases", daemon=True)
         beating.start()
         try:
@@ -328,7 +328,7 @@ class WorkerLoop:
     def _tick(self) -> bool:
         """Do what the coordinator does: then the end of a run waits for no timer. True if there are new jobs.
 
-        Other workers look for them at once if they are more than one.
+        More than one new job wakes the other workers; a single one it takes itself.
         """
         harvester = self._harvester
         try:

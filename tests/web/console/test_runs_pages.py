@@ -338,11 +338,11 @@ def test_the_jobs_of_workers_are_shown(with_workers: Served, nights: Harvester) 
         ["1", "harvest_site", "alder", "– ready", "50"]
     ]
     with writers(nights.engine).begin() as session:
-        workers.note(session, WorkerProcess("worker-1", "machine", 7, "1"), [])
-        claims.claim(session, "worker-1", ["harvest_site"])
+        [mine] = claims.claim(session, "worker-1", ["harvest_site"])
+        workers.note(session, WorkerProcess("worker-1", "machine", 7, "1"), [mine.job_id])
     page = viewer.open("/console/jobs")
     [row] = page.table("Workers")
     assert (row[:2], row[4]) == (["worker-1", "machine, process 7"], "harvest_site: alder")
     nights.rows("UPDATE worker SET seen_at = '2020-01-01 00:00:00'")
     [row] = viewer.open("/console/jobs").table("Workers")
-    assert row[4] == "! silent: it may have died harvest_site: alder; the next free worker goes on with it"
+    assert row[4] == "! silent: it may have died harvest_site: alder; the next free worker takes its jobs"

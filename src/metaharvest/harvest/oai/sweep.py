@@ -275,7 +275,7 @@ async def _sweep_so_far(harvest: SiteHarvest, listing: PagedListing, before: Pro
     )
     if not site_run.resumed:
         return SweepSoFar(listing, progress, progress.sweep_id, Tally())
-    # A second full list names the records of the first one again.
+    # A second full list names the records of the first one again, so its count begins with zero.
     keeps_count = is_same and (listing.goes_on or not listing.is_complete)
     unchanged, duplicates = (before.unchanged, before.duplicate) if keeps_count else (0, 0)
     logged = await harvest.read(lambda session: resumption.number_logged(session, site_run))
