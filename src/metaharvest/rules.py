@@ -791,12 +791,6 @@ RULES: dict[str, Rule] = {
         "The list names the same docid twice; the first entry was used.",
         "Delete one of the two entries, or give the newer document a higher revision.",
     ),
-    "list.same-url": Rule(
-        "Two revisions with one URL",
-        "The list has the same URL for two revisions of a document. The server gives the same document for both, "
-        "usually the newer one.",
-        "Delete the entry of the lower revision, or give each revision a URL of its own.",
-    ),
     "list.shrank": Rule(
         "The list lost many of its documents",
         "The list names far fewer documents than at the last harvest: a fifth of them, and at least five, are gone. It "

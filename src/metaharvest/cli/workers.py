@@ -46,8 +46,8 @@ def command(invocation: Invocation, as_json: bool) -> None:
     print_table(["worker", "machine", "process", "since", "seen", "work", "jobs", Column("on", 7, wrap=True)], rows)
     for each in found:
         if each.is_silent:
-            jobs = counted(each.jobs, "job")
-            next_worker = f" A minute after that time, the next free worker goes on with {jobs}." if each.jobs else ""
+            number = counted(each.jobs, "job")
+            next_worker = f" A minute after that time, the next free worker goes on with {number}." if each.jobs else ""
             print_note(
                 f"{each.name} was last seen at {each.seen_at:%H:%M:%S} (UTC), and may have died: look at process "
                 f"{each.pid} on {each.host}.{next_worker}"

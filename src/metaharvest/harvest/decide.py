@@ -53,55 +53,39 @@ def _decide_one(
     held = holding.revision if holding else None
     highest = listed[-1].revision
     previous: ListedDocument | None = None
-    first_at: dict[str, ListedDocument] = {}
     for document in listed:
         if previous is not None and previous.revision == document.revision:
             yield Intent(document, Action.DUPLICATE, held, (_duplicate(document, previous),))
             continue
         previous = document
-        same_url = _same_url(document, first_at.setdefault(document.url, document))
         if holding is not None and holding.withdrawn is not None:
             yield Intent(document, Action.LEAVE_OUT, None, (withdrawn(document, holding.withdrawn),))
         elif owner is not None:
             finding = other_site_owns(document, owner, taken, is_record=are_records)
             yield Intent(document, Action.REFUSE, held, (finding,))
         elif held is None:
-            action = Action.INSERT if document is listed[0] else Action.UPDATE
-            yield Intent(document, action, findings=same_url)
+            yield Intent(document, Action.INSERT if document is listed[0] else Action.UPDATE)
         elif highest < held:
             yield Intent(document, Action.STALE, held, (_stale(document, held),))
         elif document.revision <= held:
             yield Intent(document, Action.UNCHANGED, held)
         else:
-            yield Intent(document, Action.UPDATE, held, same_url, held_sha256=holding.sha256 if holding else None)
+            yield Intent(document, Action.UPDATE, held, held_sha256=holding.sha256 if holding else None)
 
 
 def _duplicate(document: ListedDocument, first: ListedDocument) -> Finding:
+    at = f" on line {first.line}" if first.line else ""
     has_other_url = document.url != first.url
     other_url = " with another URL" if has_other_url else ""
     or_raise = ", or give the newer document a higher revision" if has_other_url else ""
     return Finding(
         "list.duplicate",
-        f"{document.docid} is listed again{other_url}; its first entry{_on_line(first)} was used.",
+        f"{document.docid} is listed again{other_url}; its first entry{at} was used.",
         f"Delete one of the two entries{or_raise}.",
         Level.WARNING,
         line=document.line,
         docid=document.docid,
     )
-
-
-def _same_url(document: ListedDocument, lower: ListedDocument) -> tuple[Finding, ...]:
-    """The finding about a revision whose URL the list has for a lower revision, too; none if both are one entry."""
-    if lower is document:
-        return ()
-    message = f"{document.docid} has the URL of {lower.docid}{_on_line(lower)}. A URL gives one document: one revision."
-    remedy = f"Delete the entry of revision {lower.revision}, or give each revision a URL of its own."
-    finding = Finding("list.same-url", message, remedy, Level.WARNING, line=document.line, docid=document.docid)
-    return (finding,)
-
-
-def _on_line(document: ListedDocument) -> str:
-    return f" on line {document.line}" if document.line else ""
 
 
 def _stale(document: ListedDocument, held: int) -> Finding:

@@ -274,7 +274,7 @@ class WorkerSession:
         return False
 
     def _read(self, work: SiteWork) -> tuple[list[Site | BrokenSite], Collection[int], Sequence[Chosen]]:
-        """All sites, the sites of the job with documents to try again, and the sites of the job that are left to harvest."""
+        """All sites; of the job, the sites with documents to try again, and the sites that are left to harvest."""
         with database_errors(self.setup.engine), readers(self.setup.engine)() as session:
             sites = self.known_sites.read(session, work.sites)
             to_retry = retries.sites_to_retry(session, self.run.today, work.sites)

@@ -178,7 +178,7 @@ class Harvester:
 
     @contextmanager
     def noting(self) -> Iterator[Session]:
-        """A transaction for a note that the next request can make as well. On SQLite it fails at once while a run writes.
+        """A transaction for a note that the next request can make, too. On SQLite it fails at once while a run writes.
 
         Raises as `writing` does.
         """

@@ -13,7 +13,7 @@ from metaharvest.fetch.xml_bounds import DECLARATION_BYTES
 
 _PART = 1_048_576
 
-ONE_BYTE = re.compile(r"iso-8859-(?:[1-9]|1[0-6])|windows-125[0-8]|koi8-[ru]")
+ONE_BYTE = re.compile(r"iso-8859-(?:[1-9]|1[013-6])|windows-125[0-8]|koi8-[ru]")
 """The encodings whose tags can be found in bytes, and whose texts Python decodes.
 
 All others are read as UTF-8. US-ASCII is a part of it.

@@ -330,6 +330,8 @@ def test_an_office_with_commas_is_an_organisation(text: str) -> None:
     [
         ("Parks, Rosa, and King, Martin", ["Parks, Rosa", "King, Martin"]),
         ("Fish, H., and Parks, R.", ["Fish, H.", "Parks, R."]),
+        ("Fish, Mary, and Parks, John", ["Fish, Mary", "Parks, John"]),
+        ("Waters, Forest", ["Waters, Forest"]),
         ("Smith, J., and Jones, K.", ["Smith, J.", "Jones, K."]),
     ],
 )

@@ -70,7 +70,8 @@ def test_files_stay_while_their_server_does_not_answer() -> None:
 def test_files_stay_if_the_server_answers_404_and_go_if_it_answers_410() -> None:
     kept = [error("http.status", status=404), error("http.empty", status=200)]
     assert all(keeps_files(refusal_of(each)) for each in kept)
-    assert not keeps_files(refusal_of(error("http.status", status=410)))
+    gone = [error("http.status", status=410), error("http.empty", status=410), error("http.blocked", status=404)]
+    assert not any(keeps_files(refusal_of(each)) for each in gone)
 
 
 def test_the_text_of_a_lost_file_stays_unless_its_record_is_closed() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from metaharvest.model.outputs import Output, Text
-from metaharvest.pipeline.search.entries import FullText, _language
+from metaharvest.pipeline.search.entries import FullText, _codes_and_texts, _language
 
 GERMAN = "Die Erholung der Buchenwälder nach Stürmen wurde über zehn Jahre auf vierzig Flächen untersucht."
 
@@ -33,3 +33,7 @@ def test_the_language_that_cleaning_found_is_not_looked_for_again() -> None:
     for likely, code in (("fr", "fr"), ("und", None)):
         output = Output("oai_dc", (Text(GERMAN, "dc:title"),), language="en", likely_language=likely)
         assert _language(output, None) == code
+
+
+def test_each_declared_language_is_found_by_its_code_and_as_it_is_written() -> None:
+    assert _codes_and_texts(["eng", "French", "nowhere"]) == ["en", "eng", "fr", "French", None, "nowhere"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 _STRONG = frozenset(
     str.split(
@@ -74,6 +75,8 @@ _OFFICES = frozenset(
 )
 """Words for the work of an office. Some are family names: two of them name an office."""
 
+_BETWEEN = re.compile(r",? and |,? & |,")
+
 _LINKING = frozenset(str.split("of for the für pour para per on in at aux sur dell' della delle degli"))
 """Small words that stand in names of organisations, and in no name of a person. `and` stands between persons, too."""
 
@@ -142,9 +145,12 @@ def is_organisation(name: str) -> bool:
 
 
 def has_words_of_office(name: str) -> bool:
-    """True for `Energy, Mines, and Resources, Yukon`: one office, though each half looks like a person's name."""
-    words = {each.strip(".:'\"“”") for each in _WORDS.findall(name.lower())}
-    return len(words & _OFFICES) > 1 and not _has_initials(name)
+    """True for `Energy, Mines, and Resources, Yukon`: one office, though each half looks like a person's name.
+
+    Two parts side by side are words of an office; family names are not side by side in `Fish, Mary, and Parks, John`.
+    """
+    parts = [each.strip(" .:'\"“”") in _OFFICES for each in _BETWEEN.split(name.lower())]
+    return len(parts) > 2 and any(map(all, pairwise(parts)))
 
 
 def _is_person_with_comma(name: str) -> bool:

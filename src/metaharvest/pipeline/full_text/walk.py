@@ -100,7 +100,7 @@ class Walk:
         """Why there is no file: the reason that says most."""
         if not self._refusals:
             return Refusal(Reason.NO_LINK, "The record has no address that may lead to a file.")
-        return min(self._refusals, key=lambda each: _ORDER[each.reason])
+        return min(self._refusals, key=lambda each: (_ORDER[each.reason], not each.may_return))
 
     def following(self) -> Candidate | None:
         """The next address to request; None: the file is found, or nothing is left."""

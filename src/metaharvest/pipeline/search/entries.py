@@ -9,6 +9,7 @@ from typing import Any
 
 from metaharvest.model.outputs import Agent, Identifier, Licence, Output, Text
 from metaharvest.pipeline import east_asian
+from metaharvest.pipeline.cleaning.languages import language_of
 from metaharvest.pipeline.search.contract import Entry
 from metaharvest.pipeline.search.terms import indexed
 from metaharvest.pipeline.stage import Document
@@ -84,11 +85,15 @@ def _words(document: Document, output: Output, language: str | None, full_text: 
         ],
         "site_words": [document.site, document.origin],
         "type_words": [part for each in output.types for part in (each.label, each.text)],
-        "language_words": [language, *[each.text for each in output.languages]],
+        "language_words": [language, *_codes_and_texts([each.text for each in output.languages])],
         "licence_words": [part for each in output.licences for part in (each.spdx, each.text, each.url)],
         "text": [full_text.text[:LONGEST_TEXT]] if full_text else [],
     }
     return {name: indexed(text) for name, parts in texts.items() if (text := _joined(parts))}
+
+
+def _codes_and_texts(languages: Sequence[str]) -> list[str | None]:
+    return [part for text in languages for part in (language_of(text), text)]
 
 
 def _joined(parts: Sequence[str | None]) -> str:
