@@ -4,7 +4,7 @@
 documents from them, night after night, in turn without and with an open console: a browser asks for the live numbers
 each two seconds, as the page Tonight does, and another opens one page a second. It prints each night, the median time
 of a page, the longest times with their pages and moments, and the ratio of the nights with the console to the nights
-without it. Before the first night each page is opened alone: the time beside a night is compared with that one.
+without it. Before the first night each page is opened alone: the time beside a night is compared with that time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import cycle
@@ -63,29 +63,25 @@ _PAGES = (
 class Visited:
     """A page that was opened beside a night: its milliseconds, those of the server's processor, and its moment.
 
-    The moment is in seconds since the night began. The processor time includes a page of the other browser.
+    `alone`: its milliseconds without a night. The moment is in seconds since the night began. The processor time
+    includes a page of the other browser.
     """
 
     path: str
     wall: float
     cpu: float
+    alone: float
     moment: float
 
 
-Alone = dict[str, float]
-"""The milliseconds of each page without a night beside it."""
-
-
-def nights(
-    engine: Engine, url: str, scratch: Path, size: tuple[int, int, int], alone: Alone
-) -> Iterator[tuple[Cost, list[Visited]]]:
-    """The cost of each night, and the pages that were open meanwhile; none in each first of two. Fills `alone`."""
+def nights(engine: Engine, url: str, scratch: Path, size: tuple[int, int, int]) -> Iterator[tuple[Cost, list[Visited]]]:
+    """The cost of each night, and the pages that were open meanwhile; none in each first of two."""
     number, sites, documents = size
     port, addresses = free_port(), hosts(sites)
     settings = scratch / "run.toml"
     settings.write_text(_SETTINGS.format(url=url), encoding="utf-8")
     with nginx(scratch / "root", addresses, port, scratch), served(engine, url, scratch) as console:
-        alone |= {path: console.open(path, _TIMES_ALONE).wall for path in (_LIVE, *_PAGES)}
+        alone = {path: console.open(path, _TIMES_ALONE).wall for path in (_LIVE, *_PAGES)}
         for night in range(2 * number):
             begin = f"night-{time.time_ns()}"
             names = [f"{begin}-{at}" for at in range(sites)]
@@ -101,7 +97,7 @@ def nights(
             command = [sys.executable, "-m", "metaharvest", "--config", str(settings), "run", *wanted]
             found: list[Visited] = []
             try:
-                with _opened(console, found if night % 2 else None):
+                with _opened(console, alone, found if night % 2 else None):
                     cost = cost_of(command)
             finally:
                 with Session(engine) as session, session.begin():
@@ -118,7 +114,7 @@ def _register(engine: Engine, folders: Sequence[SiteFolder]) -> None:
 
 
 @contextmanager
-def _opened(console: Console, found: list[Visited] | None) -> Iterator[None]:
+def _opened(console: Console, alone: Mapping[str, float], found: list[Visited] | None) -> Iterator[None]:
     """Two browsers that open pages meanwhile, and note them; none without a list for them."""
     ended, night_began = threading.Event(), time.perf_counter()
 
@@ -130,7 +126,7 @@ def _opened(console: Console, found: list[Visited] | None) -> Iterator[None]:
             console.get(path)
             if found is not None:
                 wall, cpu = time.perf_counter() - began, console.processor_seconds() - used
-                found.append(Visited(path, wall * 1000, cpu * 1000, began - night_began))
+                found.append(Visited(path, wall * 1000, cpu * 1000, alone[path], began - night_began))
             ended.wait(pause)
 
     browsers = [
@@ -160,9 +156,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     without: list[Cost] = []
     beside: list[Cost] = []
     pages: list[Visited] = []
-    alone: Alone = {}
     with tempfile.TemporaryDirectory() as folder:
-        for cost, found in nights(engine, given.url, Path(folder), size, alone):
+        for cost, found in nights(engine, given.url, Path(folder), size):
             (beside if found else without).append(cost)
             pages += found
             opened = f", {len(found)} pages" if found else ""
@@ -172,8 +167,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"pages: median {median(page.wall for page in pages):.0f} ms; the longest:")
     print(f"{'ms':>8} {'cpu ms':>8} {'alone':>8} {'second':>8}  page")
     for page in pages[:_LONGEST_SHOWN]:
-        print(f"{page.wall:8.0f} {page.cpu:8.0f} {alone[page.path]:8.0f} {page.moment:8.1f}  {page.path}")
-    ratio = median(page.wall / alone[page.path] for page in pages)
+        print(f"{page.wall:8.0f} {page.cpu:8.0f} {page.alone:8.0f} {page.moment:8.1f}  {page.path}")
+    ratio = median(page.wall / page.alone for page in pages)
     print(f"time of a page beside a night to the time alone: {ratio:.2f}")
     for name in ("wall", "processor"):
         ratio = median(getattr(each, name) for each in beside) / median(getattr(each, name) for each in without)

@@ -31,11 +31,11 @@ from metaharvest.monitoring.broker import try_broker
 
 _DATABASE = "PostgreSQL"
 _BROKER, _DEFAULT_BROKER = "METAHARVEST_TEST_RABBITMQ_URL", "amqp://guest:guest@127.0.0.1/"
-_SLOW_SITES, _SLOW_DOCUMENTS, _LATENCY, _SLOW_JOBS = 64, 16, 10.0, 8
+_SLOW_SITES, _SLOW_DOCUMENTS, _LATENCY, _SLOW_AT_ONCE = 64, 16, 10.0, 8
 _SLOW_SECONDS = (2 + _SLOW_DOCUMENTS / CONNECTIONS) * _LATENCY
 """The time that the servers alone take for a slow site: robots.txt, the list, then four documents at a time."""
 
-_QUICK_SITES, _QUICK_DOCUMENTS, _QUICK_JOBS = 40, 250, 32
+_QUICK_SITES, _QUICK_DOCUMENTS, _QUICK_AT_ONCE = 40, 250, 32
 _JOBS, _AT_ONCE, _THREADS = 100_000, 50, 4
 _POLL_SECONDS = 0.2
 _ENDED = (
@@ -68,9 +68,9 @@ def _slow(scratch: Path, scale: float) -> Iterator[Line]:
     half: float | None = None
     with slow_network(scratch, scaled(_SLOW_SITES, scale), _SLOW_DOCUMENTS, _LATENCY) as sites:
         for number in (1, 2, 4, 8):
-            night = _night_of_workers(scratch, sites, number, _SLOW_JOBS)
+            night = _night_of_workers(scratch, sites, number, _SLOW_AT_ONCE)
             name = f"{len(sites)} slow sites, {number} workers"
-            waits = math.ceil(len(sites) / number / _SLOW_JOBS) * _SLOW_SECONDS
+            waits = math.ceil(len(sites) / number / _SLOW_AT_ONCE) * _SLOW_SECONDS
             note = f"servers {waits:.0f} s, harvests {night.harvests:.1f} s"
             if half is None:
                 yield Line(name, night.run, note=note)
@@ -81,14 +81,14 @@ def _slow(scratch: Path, scale: float) -> Iterator[Line]:
 
 def _quick(scratch: Path, scale: float) -> Iterator[Line]:
     with served(scratch, _QUICK_SITES, scaled(_QUICK_DOCUMENTS, scale)) as sites:
-        with _installed(scratch, sites, _QUICK_JOBS, due="2020-01-01") as installation:
+        with _installed(scratch, sites, _QUICK_AT_ONCE, due="2020-01-01") as installation:
             installation.run(NIGHT)
             with installation.engine.connect() as connection:
-                its = text("SELECT ended_at - started_at FROM harvest_run")
-                alone = connection.execute(its).scalar_one().total_seconds()
+                duration = text("SELECT ended_at - started_at FROM harvest_run")
+                alone = connection.execute(duration).scalar_one().total_seconds()
         yield Line("quick sites, a run alone", alone)
         for number in (1, 2):
-            seconds = _night_of_workers(scratch, sites, number, _QUICK_JOBS).whole
+            seconds = _night_of_workers(scratch, sites, number, _QUICK_AT_ONCE).whole
             yield Line(f"quick sites, {number} workers", seconds, "s", "alone", alone, 1.1, goal_is_ratio=True)
 
 
