@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlsplit
 
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
@@ -150,3 +151,20 @@ class SiteHarvest:
     async def write(self, write: Callable[[Session], Iterable[LogRow]]) -> None:
         """Have the writer call `write` and log the rows that it returns, after all earlier requests."""
         await self.ctx.journal.write(self.site_run, write)
+
+
+def by_origin(chosen: Sequence[Chosen], origins: Mapping[int, frozenset[int]]) -> Iterable[list[Chosen]]:
+    """The sites of each origin together, in the order of the first of each."""
+    groups: dict[frozenset[int], list[Chosen]] = {}
+    for site, kind in chosen:
+        groups.setdefault(origins.get(site.site_id, frozenset({site.site_id})), []).append((site, kind))
+    return groups.values()
+
+
+def host_of(site: Site | BrokenSite) -> str:
+    """The host of a site's list; without one, a name of the site's own."""
+    try:
+        host = None if isinstance(site, BrokenSite) else urlsplit(site.list_url).hostname
+    except ValueError:
+        host = None
+    return host.rstrip(".") if host else f"site {site.site_id}"

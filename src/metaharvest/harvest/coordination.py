@@ -18,8 +18,8 @@ from metaharvest.config.settings import Settings
 from metaharvest.database.engine import database_errors, repeated, require_current, run_lock, writers
 from metaharvest.database.models import HarvestRun, HarvestSiteRun
 from metaharvest.database.worker_models import Job
+from metaharvest.harvest.context import by_origin, host_of
 from metaharvest.harvest.deadlines import STOPPED
-from metaharvest.harvest.dispatcher import by_origin, host_of
 from metaharvest.harvest.run import RunRequest, choose, due_day
 from metaharvest.harvest.worker_session import SiteWork
 from metaharvest.jobs import claims, making, workers

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
-from urllib.parse import urlsplit
 
 from metaharvest import reports
 from metaharvest.config.settings import HttpSettings
@@ -21,7 +20,7 @@ from metaharvest.fetch.held_hosts import HostLeases
 from metaharvest.fetch.limits import FairLimiter, FairPlace, Waiting
 from metaharvest.fetch.memory import MemoryBudget
 from metaharvest.harvest.checks.checker import Checker
-from metaharvest.harvest.context import Chosen, Group, Progress, RunContext
+from metaharvest.harvest.context import Chosen, Group, Progress, RunContext, by_origin, host_of
 from metaharvest.harvest.deadlines import Deadlines
 from metaharvest.harvest.event_loop import RunLoop
 from metaharvest.harvest.live import LiveProgress, SiteStops, Watch
@@ -305,20 +304,3 @@ class Dispatcher:
                 # Documents that failed transiently are retried, even if the list could not be read.
                 await harvest_site(site, SiteRunKind.RETRY, source, ctx)
         ctx.progress.site_ended(site.name)
-
-
-def by_origin(chosen: Sequence[Chosen], origins: Mapping[int, frozenset[int]]) -> Iterable[list[Chosen]]:
-    """The sites of each origin together, in the order of the first of each."""
-    groups: dict[frozenset[int], list[Chosen]] = {}
-    for site, kind in chosen:
-        groups.setdefault(origins.get(site.site_id, frozenset({site.site_id})), []).append((site, kind))
-    return groups.values()
-
-
-def host_of(site: Site | BrokenSite) -> str:
-    """The host of a site's list; without one, a name of the site's own."""
-    try:
-        host = None if isinstance(site, BrokenSite) else urlsplit(site.list_url).hostname
-    except ValueError:
-        host = None
-    return host.rstrip(".") if host else f"site {site.site_id}"
