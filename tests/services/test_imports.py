@@ -44,3 +44,13 @@ def test_a_run_needs_no_tables_of_the_console_workers_or_pipeline() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+def test_the_process_that_reads_answers_needs_no_event_loop_and_no_settings() -> None:
+    """Each of these takes 3 MB or more, and a run has several such processes."""
+    program = (
+        "import metaharvest.sources.oai_pmh.response_reader, sys\n"
+        "print(*({'asyncio', 'ssl', 'pydantic', 'sqlalchemy', 'xmlschema'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []

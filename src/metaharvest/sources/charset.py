@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import codecs
 import re
 import shutil
@@ -33,6 +32,8 @@ async def apply_charset(file: BinaryIO, content_type: str) -> None:
 
     A cancelled caller waits for the thread, which uses the file.
     """
+    import asyncio  # the process that reads answers needs no event loop: 3 MB
+
     charset = charset_for(file.read(DECLARATION_BYTES), content_type)
     file.seek(0)
     if charset:
