@@ -202,6 +202,18 @@ def test_a_worker_that_died_is_silent_and_the_next_one_of_its_name_has_none_of_i
 
 
 @on_one_database
+def test_a_worker_with_the_machine_and_number_of_a_dead_one_begins_now(harvester: Harvester) -> None:
+    """In a container each process may have the number 1."""
+    with_workers(harvester)
+    dead, before = process_named("worker-1"), datetime.now(UTC) - timedelta(minutes=5)
+    with writers(harvester.engine).begin() as session:
+        note(session, dead, [])
+    harvester.rows("UPDATE worker SET began_at = ?", f"{before:%Y-%m-%d %H:%M:%S}")
+    with workers(harvester, 1):
+        wait_until(lambda: json.loads(harvester("workers", "--json").out)[0]["began_at"] > before.isoformat())
+
+
+@on_one_database
 def test_a_site_with_which_five_workers_died_is_given_up_and_reported_and_others_are_on_time(
     harvester: Harvester, server: HttpServer
 ) -> None:

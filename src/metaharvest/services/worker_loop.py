@@ -100,7 +100,10 @@ class WorkerLoop:
 
         Raises SchemaMismatch if the database was upgraded: a worker with the new program takes its place.
         """
-        self._unless_away(self._beat_once)  # before the first claim, so that its leases are later than its `began_at`
+        # Before the first claim, so that its leases are later than its `began_at`. A process that died in a container may
+        # have had the same name, machine and number.
+        self._unless_away(self._forget)
+        self._unless_away(self._beat_once)
         beating = threading.Thread(target=self._beat, name="leases", daemon=True)
         beating.start()
         try:
