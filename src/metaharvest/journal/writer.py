@@ -61,7 +61,7 @@ Write = Callable[[Session, Sequence[_Value]], Sequence[_Answer]]
 class GroupLimits:
     """Notes are committed at this number, at this number of bytes of documents, or at this age."""
 
-    notes: int = 500
+    notes: int = 250
     size: int = 16_000_000
     seconds: float = 1.0
 

@@ -100,8 +100,8 @@ class WorkerLoop:
 
         Raises SchemaMismatch if the database was upgraded: a worker with the new program takes its place.
         """
-        # Before the first claim, so that its leases are later than its `began_at`. A process that died in a container may
-        # have had the same name, machine and number.
+        # Before the first claim, so that its leases are later than its `began_at`. In a container, a process that died
+        # may have had the same name, machine and number.
         self._unless_away(self._forget)
         self._unless_away(self._beat_once)
         beating = threading.Thread(target=self._beat, name="leases", daemon=True)

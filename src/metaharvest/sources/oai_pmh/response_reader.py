@@ -50,7 +50,7 @@ SECONDS = 60.0
 MEMORY = 1_073_741_824
 """Bytes that the process may use for data; an answer of 200 MB takes a tenth of it."""
 
-MOST_RECORDS = 500
+MOST_RECORDS = 200
 MOST_BYTES = 8_388_608
 """Of one part; it ends with the record with which it has as many."""
 
