@@ -28,12 +28,13 @@ _UNDECLARED = re.compile(
 
 
 async def apply_charset(file: BinaryIO, content_type: str) -> None:
-    """Declare the charset of the Content-Type in `file` if it applies; `file` is at its start before and afterwards.
+    """Declare the charset of the Content-Type in `file` if it applies; `file` is at its start afterwards.
 
     A cancelled caller waits for the thread, which uses the file.
     """
     import asyncio  # the process that reads answers needs no event loop: 3 MB
 
+    file.seek(0)
     charset = charset_for(file.read(DECLARATION_BYTES), content_type)
     file.seek(0)
     if charset:

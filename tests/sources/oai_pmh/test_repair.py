@@ -8,7 +8,6 @@ from io import BytesIO
 import pytest
 from lxml import etree
 
-from metaharvest.sources.charset import charset_for, declare_charset
 from metaharvest.sources.oai_pmh.bounds import record_limits
 from metaharvest.sources.oai_pmh.protocol import ResponseRoot
 from metaharvest.sources.oai_pmh.repair import (
@@ -56,37 +55,6 @@ def test_a_record_with_bytes_that_are_no_text_is_repaired() -> None:
     bad = record(2, metadata=b"<a>\xff &#1;</a>")
     assert pieces(records(record(1), bad, record(3)))[0] == [named(1)[0], "repaired:oai:hostile:2", named(3)[0]]
     assert repaired(b"\xff\x01&#x2;&#xD800;&#65;") == "\ufffd\ufffd\ufffd\ufffd&#65;".encode()
-
-
-@pytest.mark.parametrize(
-    ("body", "content_type", "is_declared"),
-    [
-        (b"<OAI-PMH>Fr\xf6gs", "text/xml; charset=ISO-8859-1", True),
-        (b"\n<?xml version='1.0'?><o:OAI-PMH>Fr\xf6gs", 'text/xml;charset="iso-8859-1"', True),
-        (
-            "<OAI-PMH>\u041b\u044f\u0433\u0443\u0448\u043a\u0438".encode("cp1251"),
-            "text/xml; charset=windows-1251",
-            True,
-        ),
-        (b"<?xml version='1.0' encoding='UTF-8'?><OAI-PMH>Fr\xf6gs", "text/xml; charset=ISO-8859-1", False),
-        ("<OAI-PMH>Fr\xf6gs".encode(), "text/xml; charset=ISO-8859-1", False),
-        ("<OAI-PMH>Fr\xf6gs, Fl\xf6he".encode() + b"\xf6", "text/xml; charset=ISO-8859-1", False),
-        (b"<OAI-PMH>Frogs", "text/xml; charset=ISO-8859-1", False),
-        (b"<OAI-PMH>Fr\xf6gs", "text/xml; charset=UTF-8", False),
-        (b"<OAI-PMH>Fr\xf6gs", "text/xml", False),
-        (b"<OAI-PMH>Fr\xf6gs", "text/xml; charset=utf-7", False),
-    ],
-)
-def test_the_charset_of_the_header_applies_to_an_answer_without_a_declaration(
-    body: bytes, content_type: str, is_declared: bool
-) -> None:
-    file = BytesIO(body)
-    if charset := charset_for(body, content_type):
-        declare_charset(file, charset)
-    assert file.tell() == 0
-    declared = f'<?xml version="1.0" encoding="{charset}"?>'.encode()
-    root = body[max(body.find(b"<OAI"), body.find(b"<o:OAI")) :]
-    assert file.getvalue() == (declared + root if is_declared else body)
 
 
 def test_a_record_that_stays_damaged_is_named_or_counted() -> None:

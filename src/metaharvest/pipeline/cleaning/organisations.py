@@ -73,7 +73,7 @@ _OFFICES = frozenset(
     """
     )
 )
-"""Words for the work of an office. Some are family names: two of them name an office."""
+"""Words for the work of an office. Some are family names: two of them side by side name an office."""
 
 _BETWEEN = re.compile(r",? and |,? & |,")
 

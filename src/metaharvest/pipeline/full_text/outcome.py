@@ -75,8 +75,8 @@ def refusal_of(error: FetchError) -> Refusal:
         reason = _BY_STATUS.get(error.status, Reason.MISSING if error.status < 500 else None)
     reason = reason or Reason.UNREACHABLE
     pause = timedelta(seconds=error.retry_after) if error.retry_after and reason is Reason.UNREACHABLE else None
-    is_away = error.status == 404 or (finding.rule == "http.empty" and error.status != 410)
-    return Refusal(reason, finding.message, pause, may_return=reason is Reason.MISSING and is_away)
+    is_dead_link = error.status == 404 or (finding.rule == "http.empty" and error.status != 410)
+    return Refusal(reason, finding.message, pause, may_return=reason is Reason.MISSING and is_dead_link)
 
 
 def closed(embargo_until: str | None, today: date) -> Refusal:

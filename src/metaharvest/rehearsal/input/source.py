@@ -170,7 +170,6 @@ class GivenSource:
                 file_folder=self._site.file_folder,
                 seconds=seconds,
             )
-            file.seek(0)
             await apply_charset(file, response.media_type)
         except BaseException:
             file.close()

@@ -53,7 +53,6 @@ class HarvestListSource:
                 known=known,
                 seconds=seconds,
             )
-            spool.seek(0)
             await apply_charset(spool, response.media_type)
         except BaseException:
             spool.close()

@@ -141,7 +141,6 @@ class Repository:
             file.write(error.page)
             file.seek(0)
             return ""
-        file.seek(0)
         await apply_charset(file, response.media_type)
         self._turn = repository_key(_base_of(response.url))
         return response.date
