@@ -35,6 +35,9 @@ SEARCHES = 40
 """Searches of each kind."""
 
 _A_COMMIT = 5_000
+_AT_ONCE = 100
+"""Entries in memory at a time, as the stage `index` has them."""
+
 _FIELDS = (
     "title", "author", "abstract", "subject", "identifier",
     "site_words", "type_words", "language_words", "licence_words",
@@ -95,10 +98,12 @@ def _indexed(folder: Path, outputs: Sequence[dict[str, Any]]) -> Line:
     place = IndexFolder(folder / "pipeline" / "index")
     began = time.process_time()
     with place.begin() as writer:
-        for start in range(0, len(made), _A_COMMIT):
-            some = enumerate(made[start : start + _A_COMMIT], start + 1)
+        for start in range(0, len(made), _AT_ONCE):
+            some = enumerate(made[start : start + _AT_ONCE], start + 1)
             writer.put([entry_of(_document(number), each, number) for number, each in some])
-            writer.commit()
+            if (start + _AT_ONCE) % _A_COMMIT == 0:
+                writer.commit()
+        writer.commit()
     place.swap()
     ours = time.process_time() - began
     theirs = _tantivy_alone(folder / "alone", outputs)

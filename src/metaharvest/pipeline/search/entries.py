@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from metaharvest.model.outputs import Agent, Identifier, Licence, Output, Text
@@ -56,7 +57,7 @@ def entry_of(document: Document, output: Output, work: int, full_text: FullText 
         year=output.year,
         words=_words(document, output, language, full_text),
         facets={name: value for name, value in facets.items() if value},
-        record={**_record(document, output, work), "language": language, "full_text": _described(full_text)},
+        record=_record(document, output, work, language, full_text),
     )
 
 
@@ -73,34 +74,36 @@ def _language(output: Output, full_text: FullText | None) -> str | None:
 
 def _words(document: Document, output: Output, language: str | None, full_text: FullText | None) -> Mapping[str, str]:
     """The texts to search by field of the index."""
-    texts: dict[str, Sequence[str | None]] = {
-        "title": [each.text for each in output.titles],
-        "author": _with_umlauts_spelled([part for each in output.creators for part in _names(each)]),
-        "subject": [each.text for each in output.subjects],
-        "abstract": [each.text for each in output.abstracts],
-        "identifier": [
-            document.document_id,
-            document.item_identifier,
-            *map(_identifier, output.identifiers),
-        ],
-        "site_words": [document.site, document.origin],
-        "type_words": [part for each in output.types for part in (each.label, each.text)],
-        "language_words": [language, *_codes_and_texts([each.text for each in output.languages])],
-        "licence_words": [part for each in output.licences for part in (each.spdx, each.text, each.url)],
-        "text": [full_text.text[:LONGEST_TEXT]] if full_text else [],
+    words = {
+        "title": _terms([each.text for each in output.titles]),
+        "author": _terms(_with_umlauts_spelled([part for each in output.creators for part in _names(each)])),
+        "subject": _terms([each.text for each in output.subjects]),
+        "abstract": _terms([each.text for each in output.abstracts]),
+        "identifier": _terms(
+            [document.document_id, document.item_identifier, *map(_identifier, output.identifiers)],
+        ),
+        "site_words": _shared_terms(document.site, document.origin),
+        "type_words": _shared_terms(*[part for each in output.types for part in (each.label, each.text)]),
+        "language_words": _shared_terms(language, *_codes_and_texts([each.text for each in output.languages])),
+        "licence_words": _shared_terms(*[p for each in output.licences for p in (each.spdx, each.text, each.url)]),
+        "text": _terms([full_text.text[:LONGEST_TEXT]]) if full_text else "",
     }
-    return {name: indexed(text) for name, parts in texts.items() if (text := _joined(parts))}
+    return {name: text for name, text in words.items() if text}
+
+
+def _terms(texts: Sequence[str | None]) -> str:
+    """The terms of these texts, each text once, on lines of their own."""
+    return indexed((texts[0] or "") if len(texts) == 1 else "\n".join(dict.fromkeys(filter(None, texts))))
+
+
+@lru_cache(1_000)
+def _shared_terms(*texts: str | None) -> str:
+    """The terms of texts that many outputs have."""
+    return _terms(texts)
 
 
 def _codes_and_texts(languages: Sequence[str]) -> list[str | None]:
     return [part for text in languages for part in (language_of(text), text)]
-
-
-def _joined(parts: Sequence[str | None]) -> str:
-    """The texts among these, each once, on lines of their own."""
-    if len(parts) == 1:
-        return parts[0] or ""
-    return "\n".join(dict.fromkeys([each for each in parts if each]))
 
 
 def _identifier(identifier: Identifier) -> str:
@@ -128,7 +131,9 @@ def _licence(output: Output) -> Licence | None:
     return next((each for each in output.licences if each.spdx), next(iter(output.licences), None))
 
 
-def _record(document: Document, output: Output, work: int) -> dict[str, Any]:
+def _record(
+    document: Document, output: Output, work: int, language: str | None, full_text: FullText | None
+) -> dict[str, Any]:
     """What answers show of an output, as JSON."""
     licence = _licence(output)
     return {
@@ -157,6 +162,8 @@ def _record(document: Document, output: Output, work: int) -> dict[str, Any]:
         "access": output.access,
         "embargo_until": output.embargo_until,
         "files": [{"url": each.url, "role": each.role, "media_type": each.media_type} for each in output.files],
+        "language": language,
+        "full_text": _described(full_text),
     }
 
 
