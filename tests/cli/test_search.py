@@ -56,7 +56,8 @@ def test_options_narrow_the_search(harvester: Harvester) -> None:
     assert ids("--type", "dataset") == ["doc.3"]
     assert ids("--year", "..2019") == ["doc.1"]
     assert ids("--language", "English", "oak") == ids("--language", "eng", "oak") == ["doc.2"]
-    assert ids("beech", "NOT", "oak") == ["doc.1"]
+    assert ids("beech", "NOT", "oak") == ids("beech", "-oak") == ids("-oak", "beech") == ["doc.1"]
+    assert ids("--licence", "https://creativecommons.org/licenses/by/4.0/", "beech") == ["doc.1"]
     assert ids('"phenology of beech"') == ["doc.1"]
     assert ids("--full-text") == []
     assert harvester("search", "nowhere").out == "0 outputs\n"
@@ -78,6 +79,12 @@ def test_mistakes_are_sentences(harvester: Harvester) -> None:
         said = harvester("search", *words)
         assert (said.code, said.out) == (2, "")
         assert sentence in said.err
+
+
+def test_an_unknown_option_is_no_word(harvester: Harvester) -> None:
+    said = harvester("search", "beech", "--limt=5")
+    assert (said.code, said.out) == (2, "")
+    assert "No such option '--limt'. (Did you mean one of: '--limit'" in said.err
 
 
 def test_the_index_is_made_again(harvester: Harvester) -> None:

@@ -118,6 +118,8 @@ def test_a_search_without_a_result_has_advice(published: str) -> None:
         ("q=nowhere", [spelling], [mark, filters]),
         ("q=Type:%20the%20long%20one", [spelling, mark], [filters]),
         ("q=10.5063/F9", [spelling], [mark, filters]),
+        ("q=type:journal%20article", ['as in type:"journal article"'], [filters]),
+        ("q=beech%202020", ["To find outputs of the year 2020, write year:2020."], [mark]),
         ("q=beech&type=song&year=1999", [spelling, f"{filters}type song, year 1999."], [mark]),
         ("site=nowhere", [f"{filters}site nowhere."], [spelling, mark]),
     ):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from html import unescape
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ _SHOWN_VALUES = 5
 _MOST_CREATORS = 3
 
 
-@click.command("search")
+@click.command("search", context_settings={"ignore_unknown_options": True})
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 @click.option("--site", metavar="NAME", multiple=True, help="Only outputs of this site. May be repeated.")
 @click.option("--year", metavar="YEAR", default="", help="Only outputs of this year, or of years: 2010..2020, 2010..")
@@ -70,6 +71,7 @@ def command(
     """
     from metaharvest.services.search import OutputSearch, Question, Sort
 
+    _refuse_unknown_options(words)
     values = {"site": site, "type": kind, "language": language, "licence": licence}
     question = Question(
         " ".join(words),
@@ -86,6 +88,14 @@ def command(
         _print(answer)
         if answer.advice:
             print_line(answer.advice, err=True)
+
+
+def _refuse_unknown_options(words: Sequence[str]) -> None:
+    """Raises NoSuchOption for a word with two hyphens in front. One hyphen leaves outputs out of the answer."""
+    ctx = click.get_current_context()
+    if (unknown := next((each.partition("=")[0] for each in words if each.startswith("--")), None)) is not None:
+        options = [name for each in ctx.command.params for name in each.opts]
+        raise click.NoSuchOption(unknown, possibilities=get_close_matches(unknown, options), ctx=ctx)
 
 
 def _print(answer: Answer) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -17,6 +18,7 @@ from metaharvest.catalogue.stage_documents import gone_among
 from metaharvest.errors import QueryError, UnknownDocument
 from metaharvest.model.outputs import Access
 from metaharvest.pipeline.cleaning.languages import language_of
+from metaharvest.pipeline.cleaning.licences import spdx_of
 from metaharvest.pipeline.duplicates.related import RELATED, ranked, reason_of
 from metaharvest.pipeline.duplicates.vectors import nearest
 from metaharvest.pipeline.search.contract import FACETS, Filters, Hiding, Hit, Place, Record, Search, SearchIndex, Sort
@@ -41,6 +43,7 @@ DEEPEST = 10_000
 """The outputs that can be read in the order of relevance."""
 
 _FACET_VALUES = 12
+_YEAR = re.compile(r"(?:1[5-9]|20)\d\d", re.ASCII)
 _LONGEST_CURSOR = 500
 
 
@@ -64,9 +67,10 @@ _GENERAL_ADVICE = (
     "write OR in capital letters between words of which one is enough."
 )
 _FIELD_ADVICE = (
-    "A field name before a colon limits the search to that field, as in title:beech. If a title has a colon, put it in "
-    "quotation marks."
+    "A field name before a colon limits the search to that field, as in title:beech. It holds for one word: put "
+    'several words in quotation marks, as in type:"journal article". If a title has a colon, put it in quotation marks.'
 )
+_YEAR_ADVICE = "To find outputs of the year {0}, write year:{0}."
 _FILTER_ADVICE = "The search has filters: {}. Leave one out to find more."
 
 
@@ -235,9 +239,11 @@ def _advice(question: Question, query: Query) -> str | None:
     has_field = any(each.field not in (None, "identifier") for each in words_of(query))
     values = [f"{name} {value}" for name, some in question.values.items() for value in some]
     values += [f"year {question.year}"] if question.year else []
+    year = next((each.text for each in words_of(query) if each.field is None and _YEAR.fullmatch(each.text)), None)
     sentences = [
         _GENERAL_ADVICE if question.text.strip() not in ("", "*") else "",
         _FIELD_ADVICE if has_field else "",
+        _YEAR_ADVICE.format(year) if year else "",
         _FILTER_ADVICE.format(one_line(", ".join(values), 200)) if values else "",
     ]
     return " ".join(filter(None, sentences)) or None
@@ -245,8 +251,8 @@ def _advice(question: Question, query: Query) -> str | None:
 
 def _filters(question: Question) -> Filters:
     values = {name: list(values) for name, values in question.values.items() if name in FACETS and values}
-    if "language" in values:
-        values["language"] += [code for each in values["language"] if (code := language_of(each)) is not None]
+    for name, code_of in (("language", language_of), ("licence", spdx_of)):
+        values.get(name, []).extend(code for each in question.values.get(name, ()) if (code := code_of(each)))
     years = read_years(question.year) if question.year else None
     return Filters(values, years.first if years else None, years.last if years else None)
 

@@ -8,13 +8,14 @@ All words have to be found, unless OR stands between them; a minus or NOT in fro
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
 from metaharvest.errors import QueryError
 from metaharvest.pipeline.cleaning.identifiers import identified
 from metaharvest.pipeline.cleaning.languages import language_of
+from metaharvest.pipeline.cleaning.licences import spdx_of
 from metaharvest.pipeline.search.terms import searched
 from metaharvest.text import one_line
 
@@ -30,7 +31,9 @@ FIELDS: Mapping[str, str] = {
 }  # fmt: skip
 """The fields of the query language, with the fields of the index."""
 
-_LANGUAGE = FIELDS["language"]
+_CODES: Mapping[str, Callable[[str], str | None]] = {"language_words": language_of, "licence_words": spdx_of}
+"""The fields whose values have a code in the index, however a person writes them."""
+
 _YEARS = ("year", "date")
 _NAMES = (*FIELDS, *_YEARS)
 _SHOWN_FIELDS = "title, author, abstract, subject, fulltext, site, type, language, licence, doi, id, year"
@@ -43,9 +46,16 @@ _DOI = r'(?:https?://(?:dx\.)?doi\.org/|doi:)?10\.\d{4,9}/(?:\([^\s()]*\)|[^\s()
 """A DOI: brackets in it are a part of it."""
 
 _TOKEN = re.compile(
-    rf'\s+|(?P<mark>[()])|(?P<minus>-)(?=[^\s\-)])|(?P<phrase>["“”„])|(?P<word>{_DOI}|[^\s()"“”„]+)|.',
+    rf'\s+|(?P<mark>[()])|(?P<minus>-)(?=[^\s\-)])|(?P<phrase>["“”„])|\|\|?|(?P<word>{_DOI}|[^\s()"“”„|]+)|.',
     re.DOTALL | re.IGNORECASE,
 )
+_LABEL = re.compile(
+    r"(ORCID|ISBN|ISSN|PMID|PMCID|arXiv)(?:\s+iD|-1[03])?(?:\s*:\s*|\s+)"
+    r"((?:\d[\d.-]{5}|PMC\d{4}|[a-z-]{2,20}(?:\.[A-Z]{2})?/\d{7})[^\s()\"“”„|]*)",
+    re.IGNORECASE,
+)
+"""An identifier behind the name of its kind. A year, as in `ORCID 2021`, is no identifier."""
+
 _FIELD = re.compile(r"([A-Za-z_]+):(.*)", re.DOTALL)
 _COLON = re.compile(r"\s+:\s*(?=\S)")
 """A colon after blanks."""
@@ -259,6 +269,8 @@ class _Reader:
 
     def _word(self, word: str) -> Query:
         """A word, or a field with its value."""
+        if label := _LABEL.match(self._text, self._at - len(word)):
+            self._at, word = label.end(), f"{label[1]}:{label[2]}"
         _refuse_foreign_marks(word)
         if word.lower() in _NAMES and (colon := _COLON.match(self._text, self._at)):
             self._at, word = colon.end(), f"{word}:"
@@ -283,7 +295,7 @@ class _Reader:
                 f'with the colon, put them in quotation marks: "{one_line(word, 60)}"'
             )
         if value.startswith("-"):
-            _refuse(f"The minus belongs before the field: write -{name}:{one_line(value[1:], 60)}")
+            _refuse(f"The minus belongs before the field: write -{name}:{one_line(value[1:], 60) or 'oak'}")
         return self._words(value, FIELDS[name], word)
 
     def _value_after(self, name: str, word: str) -> Query:
@@ -315,8 +327,8 @@ class _Reader:
         if not phrases and field is not None:
             _refuse(f"{one_line(shown, 60)} has no letter and no digit to search for")
         found = _together([Words(tuple(phrase), text, field) for phrase in phrases])
-        if field == _LANGUAGE:
-            return _with_code(found, text)
+        if field is not None and field in _CODES:
+            return _with_code(found, text, field)
         plain = _plain_identifier(text) if field in (None, "identifier") else None
         if plain is None:
             return found
@@ -347,12 +359,12 @@ def _plain_identifier(text: str) -> str | None:
     return None if scheme in ("other", "url", "urn") or plain.lower() in known else plain
 
 
-def _with_code(query: Query, language: str) -> Query:
-    """The query for a language as it was written, or for its code, which the index has."""
-    code = language_of(language)
-    if code is None or code == language:
+def _with_code(query: Query, text: str, field: str) -> Query:
+    """The query for a language or a licence as it was written, or for its code, which the index has."""
+    code = _CODES[field](text)
+    if code is None or code == text:
         return query
-    return AnyOf((query, Words((code,), code, _LANGUAGE)))
+    return AnyOf((query, *(Words(tuple(phrase), code, field) for phrase in searched(code))))
 
 
 def _together(parts: Sequence[Query]) -> Query:
@@ -366,7 +378,7 @@ def _in_field(query: Query, name: str) -> Query:
             return read_years(text)
         case Words(terms, text, None):
             found = Words(terms, text, FIELDS[name])
-            return _with_code(found, text) if found.field == _LANGUAGE else found
+            return _with_code(found, text, FIELDS[name]) if FIELDS[name] in _CODES else found
         case All(parts):
             return All(tuple(_in_field(part, name) for part in parts))
         case AnyOf(parts):
