@@ -23,7 +23,7 @@ _ALIASES = re.compile(r"(?:FROM|JOIN|,)\s+(\w+) AS (\w+)")
 
 def full_scans(engine: Engine, read: Callable[[Session], object]) -> list[str]:
     """A sentence for each statement of `read` that reads a large table from end to end."""
-    with _statements(engine) as statements, Session(engine) as session:
+    with executed(engine) as statements, Session(engine) as session:
         read(session)
     explain = _of_sqlite if engine.dialect.name == "sqlite" else _of_postgresql
     found = []
@@ -42,7 +42,7 @@ def full_scans(engine: Engine, read: Callable[[Session], object]) -> list[str]:
 
 def sqlite_plans(engine: Engine, read: Callable[[Session], object]) -> list[str]:
     """The lines of SQLite's plans for the statements of `read`."""
-    with _statements(engine) as statements, Session(engine) as session:
+    with executed(engine) as statements, Session(engine) as session:
         read(session)
     with engine.connect() as connection:
         return [
@@ -53,7 +53,7 @@ def sqlite_plans(engine: Engine, read: Callable[[Session], object]) -> list[str]
 
 
 @contextmanager
-def _statements(engine: Engine) -> Iterator[list[tuple[str, Any]]]:
+def executed(engine: Engine) -> Iterator[list[tuple[str, Any]]]:
     """The SELECT statements that are executed meanwhile, with their values."""
     seen: list[tuple[str, Any]] = []
 

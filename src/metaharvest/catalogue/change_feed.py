@@ -98,6 +98,12 @@ def last_stamp(session: Session) -> datetime | None:
     return None if row is None else row[1]
 
 
+def last_number(session: Session) -> int:
+    """The number of the last committed change; 0 if there is none."""
+    row = session.connection().execute(_TAKEN).first()
+    return 0 if row is None else row[0]
+
+
 def take_numbers(session: Session, number: int) -> TakenNumbers:
     """Lock the counter until the transaction ends, and take the numbers of the next `number` changes."""
     connection = session.connection()

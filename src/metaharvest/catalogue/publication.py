@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, bindparam, case, exists, func, select
+from sqlalchemy import and_, bindparam, case, exists, func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.current import DOCUMENTS
@@ -24,6 +25,8 @@ from metaharvest.catalogue.selection import (
     set_specs,
     sets_of,
 )
+from metaharvest.database.batches import batches
+from metaharvest.database.distinct_values import distinct_values
 from metaharvest.database.models import Base, CatalogueSet, DocumentOrigin, DocumentRevision
 
 _REVISIONS = Base.metadata.tables[DocumentRevision.__tablename__]
@@ -49,6 +52,7 @@ _CONTENTS = select(*_REVISIONS.c["document_revision_id", "content"]).where(
     _REVISIONS.c.document_revision_id.in_(bindparam("revisions", expanding=True))
 )
 _NOTHING = Hidden()
+_ORIGINS_AT_ONCE = 25
 
 
 class ItemDocument(NamedTuple):
@@ -164,12 +168,14 @@ def _revision(origin: str | None, values: Sequence[Any]) -> StoredRevision:
 
 def document_types(session: Session) -> Sequence[str]:
     """The document types that documents have or had, sorted."""
-    return sorted({*_distinct(session, DOCUMENTS.c.document_type), *_distinct(session, FORMER.c.document_type)})
+    types = DOCUMENTS.c.document_type, FORMER.c.document_type
+    return sorted({each for column in types for each in session.scalars(distinct_values(session, column))})
 
 
 def origins(session: Session, hidden: Hidden = _NOTHING) -> Sequence[str]:
     """The origins of all documents that are not hidden, sorted."""
-    found = [each for each in _distinct(session, DOCUMENTS.c.origin) if each not in hidden.origins]
+    known = session.scalars(distinct_values(session, DOCUMENTS.c.origin))
+    found = sorted(each for each in known if each not in hidden.origins)
     if not hidden.sites and not hidden.withheld:
         return found
     own = select(DOCUMENTS.c.origin).where(*published(DOCUMENTS, hidden)).limit(1)
@@ -203,13 +209,26 @@ def has_several_formats(session: Session) -> bool:
     """
     if session.scalar(select(FORMER.c.catalogue_document_id).limit(1)) is not None:
         return True
-    for origin in origins(session):
+    for some in batches(origins(session), _ORIGINS_AT_ONCE):
         # Document ids that begin with `origin/`: `0` follows `/`.
-        of_origin = select(_ID).where(f"{origin}/" <= _ID, f"{origin}0" > _ID).limit(1)
-        first, last = session.scalar(of_origin.order_by(_ID)), session.scalar(of_origin.order_by(_ID.desc()))
-        if first and last and first.split("/")[1] != last.split("/")[1]:
-            return True
+        begins = {f"begin{number}": f"{origin}/" for number, origin in enumerate(some)}
+        ends = {f"end{number}": f"{origin}0" for number, origin in enumerate(some)}
+        first_and_last = session.execute(_first_and_last(len(some)), {**begins, **ends}).one()
+        for first, last in zip(first_and_last[::2], first_and_last[1::2], strict=True):
+            if first and last and first.split("/")[1] != last.split("/")[1]:
+                return True
     return False
+
+
+@lru_cache
+def _first_and_last(number: int) -> Statement:
+    """The statement for the first and the last document id of each of this number of ranges of ids.
+
+    MariaDB uses no index for ranges from another table. Cached: to make it takes as long as to execute it.
+    """
+    ids = [select(_ID).where(bindparam(f"begin{each}") <= _ID, bindparam(f"end{each}") > _ID) for each in range(number)]
+    ends = (each.with_only_columns(end(_ID)).scalar_subquery() for each in ids for end in (func.min, func.max))
+    return select(*ends)
 
 
 def source_sets(session: Session, hidden: Hidden) -> Sequence[tuple[str, str]]:
@@ -222,11 +241,3 @@ def source_sets(session: Session, hidden: Hidden) -> Sequence[tuple[str, str]]:
     )
     rows = session.execute(query.where(DOCUMENTS.c.origin.is_not(None), *published(DOCUMENTS, hidden)).distinct())
     return sorted((origin, set_spec) for origin, set_spec in rows)
-
-
-def _distinct(session: Session, column: ColumnElement[Any]) -> Iterator[str]:
-    """The values of a column that begins an index, from one to the next."""
-    value = session.scalar(select(func.min(column)))
-    while value is not None:
-        yield str(value)
-        value = session.scalar(select(func.min(column)).where(column > value))

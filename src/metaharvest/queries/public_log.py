@@ -101,12 +101,12 @@ def _newest(session: Session) -> tuple[Mapping[int, int], Mapping[int, int]]:
     """
     row, sites = HarvestSiteRun, harvested_sites(session)
     # A list of statuses beside the one would lead SQLite past the index.
-    its_own = select(row.site_run_id).where(row.site_schedule_id == sites.c.site_id, *_IS_HARVEST)
+    its_own = select(row.site_run_id).where(row.site_schedule_id == sites.c.value, *_IS_HARVEST)
     newest_first = its_own.order_by(row.site_run_id.desc()).limit(1).correlate(sites)
     statuses = (*HARVESTED, *NOT_HARVESTED)
     of_each = (newest_first.where(row.status == status).scalar_subquery() for status in statuses)
     found: tuple[dict[int, int], dict[int, int]] = ({}, {})
-    for site, *numbers in session.execute(select(sites.c.site_id, *of_each)):
+    for site, *numbers in session.execute(select(sites.c.value, *of_each)):
         for of_kind, some in zip(found, (numbers[: len(HARVESTED)], numbers[len(HARVESTED) :]), strict=True):
             if known := [number for number in some if number is not None]:
                 of_kind[site] = max(known)

@@ -11,7 +11,8 @@ from sqlalchemy import ColumnElement, FromClause, Row, and_, func, select
 from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.batches import batches
-from metaharvest.database.models import IS_REAL, HarvestRun, HarvestSiteRun
+from metaharvest.database.distinct_values import distinct_values
+from metaharvest.database.models import IS_REAL, Base, HarvestRun, HarvestSiteRun
 from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, SiteRunKind, SiteRunStatus
 from metaharvest.queries.records import columns
 
@@ -28,7 +29,8 @@ _QUERY = select(*columns(HarvestSiteRun, _HARVEST), HarvestRun.harvest_date).joi
     HarvestRun, HarvestRun.run_id == HarvestSiteRun.run_id
 )
 _IS_FULL = HarvestSiteRun.kind != SiteRunKind.RETRY.value
-_THIS, _EARLIER, _FOLLOWING = aliased(HarvestSiteRun), aliased(HarvestSiteRun), aliased(HarvestSiteRun)
+_THIS, _EARLIER = aliased(HarvestSiteRun), aliased(HarvestSiteRun)
+_SITE_RUNS = Base.metadata.tables[HarvestSiteRun.__tablename__]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,18 +103,8 @@ def trends(session: Session, site_run_ids: Sequence[int], number: int = HARVESTS
 
 
 def harvested_sites(session: Session) -> FromClause:
-    """The numbers of all sites with a site run, as a table with the column `site_id`.
-
-    Each number is one look into an index. For this, MariaDB needs DISTINCT: it reads half of the index for each `min`.
-    With DISTINCT, the other databases read a million site runs.
-    """
-    row, following = HarvestSiteRun, _FOLLOWING
-    if session.get_bind().dialect.name in ("mysql", "mariadb"):
-        return select(row.site_schedule_id.label("site_id")).distinct().subquery("harvested")
-    found = select(func.min(row.site_schedule_id).label("site_id")).cte("numbers", recursive=True)
-    larger = select(func.min(following.site_schedule_id)).where(following.site_schedule_id > found.c.site_id)
-    found = found.union_all(select(larger.correlate(found).scalar_subquery()).where(found.c.site_id.is_not(None)))
-    return select(found.c.site_id).where(found.c.site_id.is_not(None)).subquery("harvested")
+    """The numbers of all sites with a site run, as a table with the column `value`."""
+    return distinct_values(session, _SITE_RUNS.c.site_schedule_id).subquery("harvested")
 
 
 def newest_where(
@@ -120,11 +112,11 @@ def newest_where(
 ) -> dict[int, int]:
     """By site, the number of its newest site run for which the conditions are true, of these sites or of all."""
     row, sites = HarvestSiteRun, harvested_sites(session)
-    its_own = select(row.site_run_id).where(row.site_schedule_id == sites.c.site_id, *conditions)
+    its_own = select(row.site_run_id).where(row.site_schedule_id == sites.c.value, *conditions)
     newest = its_own.order_by(row.site_run_id.desc()).limit(1).correlate(sites).scalar_subquery()
-    query = select(sites.c.site_id, newest)
+    query = select(sites.c.value, newest)
     if site_ids is not None:
-        query = query.where(sites.c.site_id.in_(site_ids))
+        query = query.where(sites.c.value.in_(site_ids))
     return {site_id: number for site_id, number in session.execute(query) if number is not None}
 
 

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from metaharvest.catalogue import publication
 from metaharvest.catalogue.change_feed import last_stamp
 from metaharvest.catalogue.publication import PublishedDocument, StoredRevision
-from metaharvest.catalogue.selection import CatalogueEntry, Position, Selection, number_of_entries
+from metaharvest.catalogue.selection import CatalogueEntry, Position, Selection
 from metaharvest.model.namespaces import OAI_DC
 from metaharvest.queries.public_sites import numbers_of
 from metaharvest.text import one_line
@@ -43,9 +43,9 @@ def list_page(view: View, request: Request, now: datetime) -> bytes:
     if (selection := _selection(view, list_, of)) is None:
         raise Refused(_NO_RECORDS if request.token is None else _NO_SET)
     if request.token is None:
-        has_several = publication.has_several_formats(view.session)
-        counted = selection if has_several else replace(selection, one_of=None)
-        list_ = replace(list_, size=number_of_entries(view.session, counted))
+        # Without an earlier end, the list has all changes.
+        counted = selection if list_.is_bounded else replace(selection, until=None)
+        list_ = replace(list_, size=view.public.sizes.size(view.session, counted))
     page = _page(view, list_, selection, of)
     if not list_.is_bounded and request.token is not None and not page.entries:
         # Everything that was left has changed meanwhile, and has moved behind the end of the list.

@@ -18,6 +18,7 @@ from metaharvest.web.provider import sets
 from metaharvest.web.provider.answers import Header
 from metaharvest.web.provider.formats import DUBLIN_CORE, Format, format_of_type
 from metaharvest.web.provider.identifiers import Item, possible_items, public_identifiers
+from metaharvest.web.provider.list_sizes import ListSizes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,9 +26,9 @@ class Public:
     """What the provider says of itself, and the sizes of its pages in records and bytes.
 
     `hidden` are the names of sites and origins that it does not publish. `hidden_sites` are the numbers of all
-    sites that this process has seen with these names: a site that is renamed or removed stays hidden. `key` signs
-    tokens. `page_url` has the URL of the landing page of a document id. `friends`, `rights` and `branding` are URLs.
-    Answers have the time of `lag` ago.
+    sites that this process has seen with these names: a site that is renamed or removed stays hidden. `sizes` are the
+    known sizes of lists. `key` signs tokens. `page_url` has the URL of the landing page of a document id. `friends`,
+    `rights` and `branding` are URLs. Answers have the time of `lag` ago.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Public:
     branding: str = ""
     hidden: Sequence[str] = ()
     hidden_sites: set[int] = field(default_factory=set)
+    sizes: ListSizes = field(default_factory=ListSizes)
 
 
 class View:
