@@ -656,3 +656,8 @@ def test_files_that_sqlite_cannot_make(code: int | None, is_about_files: bool) -
     if code is not None:
         original.sqlite_errorcode = code
     assert dialects.cannot_make_files(DBAPIError("SELECT", {}, original)) == is_about_files
+
+
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+def test_a_statement_starts_no_processes_on_postgresql(harvester: Harvester) -> None:
+    assert harvester.rows("SHOW max_parallel_workers_per_gather") == [("0",)]

@@ -50,3 +50,15 @@ def test_the_log_without_a_site(harvester: Harvester) -> None:
     _, root = page(harvester)
     assert "No site is registered yet." in root.text_content()
     assert lines_of(root) == []
+
+
+@on_one_database
+def test_the_documents_are_not_counted_for_each_reader(harvester: Harvester) -> None:
+    with Session(harvester.engine) as session, session.begin():
+        JournalRows(session).site("alder")
+    with served(harvester) as server:
+        pages = Served(server.base_url.removesuffix("/oai"))
+        first = pages.get("/status")
+        store(harvester, document("alder.1", b"<x/>"))
+        assert pages.get("/status")[2] == first[2]
+        assert b"0 documents" in first[2]

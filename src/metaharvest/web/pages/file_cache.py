@@ -1,4 +1,4 @@
-"""Texts that take long to make, and that are kept for a short time: sitemaps, and the number of documents."""
+"""Texts that take long to make, and that are kept for a short time: sitemaps, and numbers of documents."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +21,7 @@ from metaharvest.catalogue import parts, resources
 from metaharvest.catalogue.changed_documents import last_change
 from metaharvest.catalogue.selection import CatalogueEntry
 from metaharvest.errors import DatabaseError, IndexUnavailable, NoIndex, QueryError
-from metaharvest.queries.public_log import public_log
+from metaharvest.queries.public_log import documents_by_site, public_log
 from metaharvest.services.harvester import Harvester
 from metaharvest.text import clean, counted, one_line, whole_number
 from metaharvest.web.compression import accepts_gzip
@@ -209,8 +210,13 @@ class Pages:
         return self._page(request, "start.html", 200, {"title": "Metadata documents", "number": number})
 
     def _status(self, request: Request) -> Response:
+        def counted() -> str:
+            with self._harvester.reading() as session:
+                return json.dumps(list(documents_by_site(session).items()))
+
+        numbers = dict(json.loads(gzip.decompress(self._files.get("documents-by-site", counted))))
         with self._harvester.reading() as session:
-            log_of_sites = public_log(session, hidden_of(session, self._public))
+            log_of_sites = public_log(session, hidden_of(session, self._public), numbers)
         return self._page(request, "status.html", 200, {"title": "Harvest log", "sites": log_of_sites})
 
     def _search(self, request: Request) -> Response:
