@@ -9,7 +9,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice
 from typing import Any
 
 from metaharvest.model.outputs import Output
@@ -35,8 +34,11 @@ _FIRST = 200
 _FOLDED = {"ms": "id", "no": "nb", "nn": "nb", "nob": "nb", "nor": "nb", "nno": "nb", "msa": "id", "ind": "id"}
 """Languages that a short text does not tell apart."""
 
+_OF_FAMILIES = frozenset((*_FOLDED, *_FOLDED.values()))
+
 _ADDRESS = re.compile(r"https?://\S{1,500}|\S{1,100}@\S{1,100}|\b10\.\d{4,9}/\S{1,200}")
-_LETTERS = re.compile(r"[^\W\d_]")
+_LETTER = re.compile(r"[^\W\d_]")
+_ENOUGH_LETTERS = re.compile(rf"(?:[\W\d_]*+[^\W\d_]){{{_FEWEST_LETTERS}}}")
 _KANA = re.compile("[\u3040-\u30ff]")
 _HANGUL = re.compile("[\uac00-\ud7af]")
 _CANDIDATES = 5
@@ -80,22 +82,32 @@ def detected(text: str) -> Language:
     if "/" in sample or "@" in sample:
         sample = _ADDRESS.sub(" ", sample)
     sample = " ".join(sample.split())
-    wide = 0 if sample.isascii() else len(east_asian.CHARACTER.findall(sample))
-    # Without wide characters it is enough to know that there are enough letters.
-    letters = sum(1 for _ in islice(_LETTERS.finditer(sample), None if wide else _FEWEST_LETTERS))
-    if letters + 2 * wide < _FEWEST_LETTERS:
+    if not sample.isascii() and (wide := len(east_asian.CHARACTER.findall(sample))):
+        letters = len(_LETTER.findall(sample))
+        if letters + 2 * wide < _FEWEST_LETTERS:
+            return Language(UNKNOWN)
+        if 3 * wide > letters and (code := _by_script(sample, wide)):
+            return Language(code, 1.0)
+    elif not _ENOUGH_LETTERS.match(sample):
         return Language(UNKNOWN)
-    if 3 * wide > letters and (code := _by_script(sample, wide)):
-        return Language(code, 1.0)
-    scores: dict[str, float] = {}
-    for each in _detector().detect(sample.lower() if sample.isupper() else sample, model="lite", k=_CANDIDATES):
-        code = _FOLDED.get(str(each["lang"]), str(each["lang"]))
-        scores[code] = scores.get(code, 0.0) + float(each["score"])
-    code = max(scores, key=scores.__getitem__, default=UNKNOWN)
-    score = min(1.0, scores.get(code, 0.0))
+    code, score = _likeliest(sample.lower() if sample.isupper() else sample)
     if code == "ja":  # without kana
         code = "zh"
-    return Language(code, round(score, 3)) if score >= _LOWEST else Language(UNKNOWN)
+    return Language(code, round(min(1.0, score), 3)) if score >= _LOWEST else Language(UNKNOWN)
+
+
+def _likeliest(sample: str) -> tuple[str, float]:
+    """The likeliest language with its score. The scores of folded languages are added."""
+    detector = _detector()
+    for best in detector.detect(sample, model="lite", k=1):
+        # No other language can have a higher score.
+        if best["score"] >= _LOWEST and best["lang"] not in _OF_FAMILIES:
+            return best["lang"], best["score"]
+    scores: dict[str, float] = {}
+    for each in detector.detect(sample, model="lite", k=_CANDIDATES):
+        code = _FOLDED.get(each["lang"], each["lang"])
+        scores[code] = scores.get(code, 0.0) + each["score"]
+    return max(scores.items(), key=lambda each: each[1], default=(UNKNOWN, 0.0))
 
 
 def _by_script(sample: str, wide: int) -> str | None:

@@ -14,7 +14,10 @@ from lxml import etree
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 _ROOTS = frozenset(("article", "book", "book-part", "book-part-wrapper", "TEI", "teiCorpus", "pmc-articleset"))
 _BLOCKS = frozenset(
-    ("p", "title", "article-title", "head", "td", "th", "list-item", "item", "caption", "abstract", "label")
+    (
+        *("p", "title", "article-title", "head", "td", "th", "list-item", "item", "caption", "abstract", "label"),
+        *("sec", "div", "body", "front", "back", "article-meta", "text", "fig", "table-wrap", "row", "tr", "ack"),
+    )
 )
 _SKIPPED = frozenset(
     (
@@ -81,43 +84,20 @@ def _language(root: etree._Element) -> str | None:
 def _paragraphs(root: etree._Element) -> Iterator[str]:
     """The text of each block that has no block in it, in the order of the document."""
     words: list[str] = []
-    for event, element in _walk(root):
-        if event == "text":
-            words.append(element)
-        elif words and (paragraph := " ".join("".join(words).split())):
-            words.clear()
-            yield paragraph
-        else:
-            words.clear()
-    if paragraph := " ".join("".join(words).split()):
-        yield paragraph
-
-
-def _walk(root: etree._Element) -> Iterator[tuple[str, str]]:
-    """Texts, and the boundaries of blocks."""
-    pending: list[Any] = [root]
+    # Elements and texts that are still to be read, the next one at the end. None is the boundary of a block.
+    pending: list[Any] = [None, root]
     while pending:
-        element = pending.pop()
-        if isinstance(element, str):
-            yield ("text", element) if element != _BOUNDARY else ("boundary", "")
-            continue
-        if not isinstance(element.tag, str):
-            continue
-        name = _name(element)
-        if name in _SKIPPED:
-            continue
-        is_block = name in _BLOCKS or name in _SECTIONS
-        if is_block:
-            yield "boundary", ""
-            pending.append(_BOUNDARY)
-        pending.extend(part for child in reversed(element) for part in (child.tail or "", child))
-        yield "text", element.text or ""
-
-
-_BOUNDARY = "\0"
-_SECTIONS = frozenset(
-    ("sec", "div", "body", "front", "back", "article-meta", "text", "fig", "table-wrap", "row", "tr", "ack")
-)
+        part = pending.pop()
+        if part is None:
+            if paragraph := " ".join("".join(words).split()):
+                yield paragraph
+            words.clear()
+        elif isinstance(part, str):
+            words.append(part)
+        elif isinstance(part.tag, str) and (name := _name(part)) not in _SKIPPED:
+            boundary = [None] if name in _BLOCKS else []
+            children = (each for child in reversed(part) for each in (child.tail, child) if each is not None)
+            pending += [*boundary, *children, part.text or "", *boundary]
 
 
 def _text(element: etree._Element | None) -> str:

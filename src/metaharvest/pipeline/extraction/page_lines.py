@@ -94,7 +94,9 @@ def joined_line(lines: Sequence[Line]) -> str:
 
 
 def _clean(text: str) -> str:
-    return _CONTROLS.sub("", text.translate(_LIGATURES)).strip()
+    if not text.isascii() or not text.isprintable():
+        text = _CONTROLS.sub("", text.translate(_LIGATURES))
+    return text.strip()
 
 
 def _lines_of_page(page: int, text: str, xs: Sequence[int], ys: Sequence[int]) -> list[Line]:
