@@ -863,6 +863,8 @@ CREATE INDEX ix_harvest_detail_log_harvest_log_id ON harvest_detail_log (harvest
 
 CREATE INDEX ix_harvest_detail_log_rule ON harvest_detail_log (rule);
 
+CREATE INDEX ix_harvest_detail_log_without_problem ON harvest_detail_log (rule, fingerprint);
+
 CREATE TABLE report_delivery (
 	delivery_id BIGINT NOT NULL AUTO_INCREMENT, 
 	report_id BIGINT NOT NULL, 

@@ -21,6 +21,7 @@ from metaharvest.queries.documents import DocumentFilter, document_count, docume
 from metaharvest.queries.failed_sites import named_failed_sites
 from metaharvest.queries.figures import Per, figures
 from metaharvest.queries.history import document_history
+from metaharvest.queries.last_findings import documents_with
 from metaharvest.queries.log import LogFilter, log_entries
 from metaharvest.queries.outbox import ReportFilter, newest_reports, site_of_report
 from metaharvest.queries.pipeline import FailureFilter, failed_documents
@@ -130,6 +131,14 @@ def test_the_report_of_a_site_reads_no_findings_of_other_nights(filled: Engine) 
     lines = sqlite_plans(filled, lambda session: attention(session, site_run, TODAY, 20))
     assert any("ix_harvest_detail_log_harvest_log_id" in line for line in lines)
     assert not [line for line in lines if "ix_harvest_detail_log_rule" in line]
+
+
+def test_findings_without_a_problem_are_looked_up(filled: Engine) -> None:
+    """A rule may have a million findings that are problems."""
+    if filled.dialect.name != "sqlite":
+        pytest.skip("PostgreSQL has statistics")
+    lines = sqlite_plans(filled, lambda session: documents_with(session, "eml.unit-undefined"))
+    assert any("ix_harvest_detail_log_without_problem" in line for line in lines)
 
 
 def test_a_large_installation_on_mariadb_keeps_its_indices() -> None:

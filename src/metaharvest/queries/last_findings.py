@@ -15,7 +15,6 @@ from metaharvest.model import OutcomeKind, SiteRunStatus
 from metaharvest.problems.attention import MANY_DELETIONS
 from metaharvest.problems.follow import GONE, OPEN
 from metaharvest.queries.records import FINDING, StoredFinding, columns, stored_finding
-from metaharvest.queries.trends import newest_where
 
 Key = tuple[int, str, int]
 """The number of a site, a document id and a revision."""
@@ -77,11 +76,13 @@ def documents_with(session: Session, rule: str) -> dict[int, list[str]]:
     problems = select(problem.site_schedule_id, problem.document_id).where(
         problem.state.in_((OPEN, GONE)), problem.rule == rule, problem.document_id.is_not(None)
     )
-    not_closed = [
-        number
-        for status in (SiteRunStatus.RUNNING, SiteRunStatus.INTERRUPTED)
-        for number in newest_where(session, None, HarvestSiteRun.status == status.value).values()
-    ]
+    # Few site runs have these states, and an index has the states.
+    newest_not_closed = (
+        select(func.max(HarvestSiteRun.site_run_id))
+        .where(HarvestSiteRun.status.in_([SiteRunStatus.RUNNING.value, SiteRunStatus.INTERRUPTED.value]))
+        .group_by(HarvestSiteRun.site_schedule_id, HarvestSiteRun.status)
+    )
+    not_closed = session.scalars(newest_not_closed).all()
     is_not_followed = [detail.fingerprint.is_(None)]
     if not_closed:
         is_not_followed.append(log.site_run_id.in_(not_closed))
