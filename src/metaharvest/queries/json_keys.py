@@ -62,11 +62,11 @@ def as_mapping(row: Any) -> dict[str, Any]:
 
 def as_json(value: object) -> object:
     """A value of a type that JSON lacks. A sum, which is a Decimal on some databases, stays a number."""
-    if is_dataclass(value):
-        return as_mapping(value)
+    if isinstance(value, date):
+        return value.isoformat()
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
-    return value.isoformat() if isinstance(value, date) else str(value)
+    return as_mapping(value) if is_dataclass(value) else str(value)
 
 
 @cache

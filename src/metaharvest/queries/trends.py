@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import reduce
 from typing import Any
 
 from sqlalchemy import ColumnElement, FromClause, Row, and_, func, select
@@ -23,11 +25,13 @@ READ_A_LIST = (SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value, S
 
 _FAILING = tuple(kind.column for kind in OutcomeKind if kind in ERROR_OUTCOMES or kind is OutcomeKind.DEFERRED)
 _SHOWN = "site_run_id run_id rehearsal status listed inserted updated unchanged warnings"
-_HARVEST = f"{_SHOWN} started_at ended_at {' '.join(_FAILING)}"
+_NAMES = (*_SHOWN.split(), "started_at", "ended_at", "harvest_date", "failing")
 
-_QUERY = select(*columns(HarvestSiteRun, _HARVEST), HarvestRun.harvest_date).join(
-    HarvestRun, HarvestRun.run_id == HarvestSiteRun.run_id
-)
+_QUERY = select(
+    *columns(HarvestSiteRun, f"{_SHOWN} started_at ended_at"),
+    HarvestRun.harvest_date,
+    reduce(operator.add, columns(HarvestSiteRun, " ".join(_FAILING))),
+).join(HarvestRun, HarvestRun.run_id == HarvestSiteRun.run_id)
 _IS_FULL = HarvestSiteRun.kind != SiteRunKind.RETRY.value
 _THIS, _EARLIER = aliased(HarvestSiteRun), aliased(HarvestSiteRun)
 _SITE_RUNS = Base.metadata.tables[HarvestSiteRun.__tablename__]
@@ -178,12 +182,9 @@ def _harvest(row: Row[*tuple[Any, ...]]) -> Harvest:
 
 
 def _values(row: Row[*tuple[Any, ...]]) -> dict[str, Any]:
-    known = {name: getattr(row, name) for name in _SHOWN.split()}
-    read = row.listed or row.status in READ_A_LIST
-    return {
-        **known,
-        "listed": row.listed if read else None,
-        "harvest_date": row.harvest_date,
-        "failing": failing(row),
-        "took_seconds": seconds_between(row.started_at, row.ended_at),
-    }
+    # A query may have more columns at its end.
+    values = dict(zip(_NAMES, row, strict=False))
+    if not values["listed"] and values["status"] not in READ_A_LIST:
+        values["listed"] = None
+    values["took_seconds"] = seconds_between(values.pop("started_at"), values.pop("ended_at"))
+    return values
