@@ -224,8 +224,16 @@ def test_several_dates_of_dublin_core() -> None:
 
 
 def test_several_names_in_one_element() -> None:
+    output = dublin_core("<dc:creator>Alder A, Birch B</dc:creator><dc:creator>Cedar, C. and Elm, E.</dc:creator>")
+    assert [each.family for each in output.creators] == ["Alder", "Birch", "Cedar", "Elm"]
     output = dublin_core("<dc:creator>Alder, Ann; Birch, Bo</dc:creator><dc:creator>Alder; Birch</dc:creator>")
     assert [each.name for each in output.creators] == ["Alder, Ann", "Birch, Bo", "Alder; Birch"]
+
+
+def test_a_title_that_says_nothing_is_not_the_main_title() -> None:
+    output = dublin_core("<dc:title>n/a</dc:title><dc:title>Untitled forests</dc:title>")
+    assert [each.text for each in output.titles] == ["Untitled forests", "n/a"]
+    assert dublin_core("<dc:title>[Untitled]</dc:title>").title == "[Untitled]"
 
 
 def test_a_relation_to_a_pdf_is_a_file() -> None:

@@ -279,6 +279,13 @@ def test_a_list_of_names_has_semicolons() -> None:
         ("SMITH, J. AND DOE, A.", ["SMITH, J.", "DOE, A."]),
         ("García, J. y López, A.", ["García, J.", "López, A."]),
         ("Smith, J.; Doe, A. and Roe, B.", ["Smith, J.", "Doe, A.", "Roe, B."]),
+        ("Smith, J., Doe, A.", ["Smith, J.", "Doe, A."]),
+        ("Smith J, Doe AB, van der Berg C", ["Smith J", "Doe AB", "van der Berg C"]),
+        ("Smith J., Doe A.B. and Roe C.", ["Smith J.", "Doe A.B.", "Roe C."]),
+        ("Smith J (ed.), Doe A", ["Smith J", "Doe A"]),
+        ("J. Smith, A. B. Doe, and C. van der Berg", ["J. Smith", "A. B. Doe", "C. van der Berg"]),
+        ("J. Smith & A. Doe", ["J. Smith", "A. Doe"]),
+        ("Петров П.П., Сидоров С.С.", ["Петров П.П.", "Сидоров С.С."]),
     ],
 )
 def test_persons_with_commas_have_and_between_them(text: str, names: Sequence[str]) -> None:
@@ -304,6 +311,10 @@ def test_persons_with_commas_have_and_between_them(text: str, names: Sequence[st
         "Energy, Mines and Resources, Yukon",
         "Montana Fish, Wildlife and Parks, Helena",
         "Smith, Jones & Co., LLP",
+        "King Jr., Martin L.",
+        "Smith J., PhD",
+        "A. Smith & Sons",
+        "John Smith and Kim Doe",
     ],
 )
 def test_other_texts_with_and_are_one_agent(text: str) -> None:

@@ -150,6 +150,11 @@ def test_the_end_of_an_embargo(text: str, date: str | None) -> None:
     ("text", "label"),
     [
         ("article", "journal article"),
+        ("Thesis (M.A., History)", "master thesis"),
+        ("Thesis (Ph.D.)--University of Alder, 1999", "doctoral thesis"),
+        ("Dissertation (B.Sc.)", "bachelor thesis"),
+        ("Thesis (Student)", "thesis"),
+        ("Trabajo de fin de grado", "bachelor thesis"),
         ("Articles", "journal article"),
         ("info:eu-repo/semantics/article", "journal article"),
         ("JournalArticle", "journal article"),

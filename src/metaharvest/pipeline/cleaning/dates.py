@@ -65,9 +65,12 @@ _IN_FRONT = re.compile(
 )
 _BEHIND = re.compile(
     r"\s{0,3}(?:\(?[月火水木金土日](?:曜日?|\))|(?:星期|周|週|礼拜)[一二三四五六日天]|\(?[월화수목금토일](?:요일|\))|"
-    r"\]|\)|\.|,|;|:|\(?print\)?|\(?online\)?|年|a\.?d\.?|c\.?e\.?)$",
+    r"(?<=\d),?\s?\[?(?:©|c|cop\.)\s?\d{4}|\]|\)|\.|,|;|:|\(?print\)?|\(?online\)?|年|a\.?d\.?|c\.?e\.?)$",
     re.IGNORECASE,
 )
+
+_UNKNOWN_PARTS = re.compile(r"(?<=\d)(?:-(?:xx|uu|\?\?)){1,2}$", re.IGNORECASE)
+"""The places of a month and a day that nobody knows, as in `1990-??-??`."""
 
 _ISO = re.compile(
     r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?"
@@ -81,6 +84,12 @@ _MONTH_YEAR = re.compile(r"(\d{1,2})[./-](\d{4})")
 _EAST_ASIAN = re.compile(r"(?:西暦)?(\d{4})\s?[年년]\s?(?:(\d{1,2})\s?[月월]\s?(?:(\d{1,2})\s?[日일号])?)?")
 _ERA = re.compile(r"(明治|大正|昭和|平成|令和)\s?(\d{1,2}|元)年\s?(?:(\d{1,2})月\s?(?:(\d{1,2})日)?)?")
 _ERAS = {"明治": 1867, "大正": 1911, "昭和": 1925, "平成": 1988, "令和": 2018}
+_TIME = re.compile(
+    r"\b\d{1,2}:\d{2}(?::\d{2})?(?:\s?[ap]m\b)?(?:\s(?:[A-Z]{1,3}[CS]?T|UTC|Z)\b)?(?:\s?[+-]\d{2}:?\d{2}\b)?",
+    re.IGNORECASE,
+)
+"""A time of day beside the words of a date, with its zone."""
+
 _WORDS = re.compile(r"[^\W\d_]{2,12}|\d{1,4}")
 _DECADE = re.compile(r"(?:the\s)?(\d{3})(?:0['’]?s|0er(?: jahre)?|[xX?\-u_*]\??|0-[xX?])\.?", re.IGNORECASE)
 _CENTURY = re.compile(r"(\d\d)(?:[xX?\-u_*]{2})")
@@ -90,6 +99,7 @@ _BEFORE = re.compile(r"(?:before|vor|avant|antes de|prima del|by|until|bis)\s(\d
 _SINCE = re.compile(r"(?:after|since|from|nach|seit|ab|après|depuis|desde|dal|vanaf)\s(\d{4})", re.IGNORECASE)
 _ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th|er|º|ª|\.º|\.)(?=\s|,|$)", re.IGNORECASE)
 _RANGE = re.compile(r"\s{0,3}(?:/|–|—|−|\s-\s|\bto\b|\bbis\b|\bà\b|\bau\b|\buntil\b|\bthrough\b|~|～|\bal\b)\s{0,3}")
+_FROM = re.compile(r"^(?:from|von|vom|desde|du|dal)\s", re.IGNORECASE)
 _YEARS = re.compile(r"(\d{4})\s?[-–—−/]\s?(\d{4}|\d\d)")
 _OPEN = re.compile(r"(\d{4}(?:-\d\d){0,2})\s?(?:/|/\.\.|-|–)\s?(?:\.\.|present|open|ongoing|heute|now)?", re.IGNORECASE)
 _W3C_PERIOD = re.compile(r"(start|end)\s?=\s?([^;]{4,40})", re.IGNORECASE)
@@ -118,7 +128,7 @@ def year_of(edtf: str) -> int | None:
 
 def _plain(text: str) -> tuple[str, str]:
     """The text without words and signs around the date, and the sign of EDTF for what they say of it."""
-    doubt = ""
+    text, doubt = _UNKNOWN_PARTS.sub("", text), ""
     for _ in range(4):
         before = text
         if found := _ABOUT.match(text):
@@ -219,7 +229,7 @@ def _years(text: str) -> str | None:
 
 def _words(text: str) -> str | None:
     """5 May 2020, May 5, 2020, mai 2020, Spring 2020, 2020 Mar 5, January-February 2020: months of nine languages."""
-    words = [each.lower() for each in _WORDS.findall(_ORDINAL.sub("", text))]
+    words = [each.lower() for each in _WORDS.findall(_ORDINAL.sub("", _TIME.sub("", text)))]
     words = [each for each in words if each not in _ASIDE]
     years = [each for each in words if len(each) == 4 and each.isdigit()]
     months = [_MONTH[each] for each in words if each in _MONTH]
@@ -241,7 +251,7 @@ def _words(text: str) -> str | None:
 
 
 def _range(text: str) -> str | None:
-    parts = _RANGE.split(text)
+    parts = _RANGE.split(_FROM.sub("", text, count=1))
     if len(parts) != 2:
         return None
     begin, end = (edtf_of(part) for part in parts)

@@ -81,6 +81,13 @@ _PUBLISHED = ("Issued", "Available", "Copyrighted", "Accepted", "Submitted", "Cr
 _Value = TypeVar("_Value")
 
 
+_NO_TITLE = re.compile(
+    r"[\[(]?(?:n/?a|none|null|no title|untitled|unknown|not available|sin t[ií]tulo|sem t[ií]tulo|ohne titel|"
+    r"sans titre|:[a-z]{3,4})[\])]?|[-.?]+",
+    re.IGNORECASE,
+)
+
+
 @dataclass(slots=True)
 class Draft:
     """The values of a document with this format, as they are found. Each method takes a value and its source."""
@@ -104,7 +111,7 @@ class Draft:
     characters: int = 0
 
     def title(self, text: str, source: str, language: str | None = None) -> None:
-        """A title; the first one is the main title. Library catalogues end it with a slash."""
+        """A title; the first one that is more than `n/a` is the main title. Library catalogues end it with a slash."""
         if value := self._text(text.rstrip().removesuffix(" /"), source, language):
             _keep(self.titles, (value.text.casefold(), value.language), value)
 
@@ -214,7 +221,7 @@ class Draft:
         languages = tuple(self.languages.values())
         return Output(
             format=self.format,
-            titles=tuple(self.titles.values()),
+            titles=tuple(sorted(self.titles.values(), key=lambda each: _NO_TITLE.fullmatch(each.text) is not None)),
             creators=tuple(self.creators),
             contributors=tuple(self.contributors),
             publishers=tuple(self.publishers.values()),

@@ -234,19 +234,23 @@ def ror_in(text: str) -> str | None:
 # -- other schemes
 
 _HANDLE = re.compile(
-    r"(?:https?://(?:[\w.-]{0,60}\.)?hdl\.handle\.net/|hdl:\s?|info:hdl[:/]|handle:\s?|https?://[^\s/]{1,200}/"
+    r"(?:(?:https?://)?(?:[\w.-]{0,60}\.)?hdl\.handle\.net/|hdl:\s?|info:hdl[:/]|handle:\s?|https?://[^\s/]{1,200}/"
     r"(?:[\w-]{1,30}/){0,3}handle/)(?P<handle>[\w.]{2,40}/[^\s?#]{1,200})",
     re.IGNORECASE,
 )
 _BARE_HANDLE = re.compile(r"\d{3,6}(?:\.\d{1,6}){0,3}/[\w.-]{1,60}|20\.500\.\d{3,6}/[\w./-]{1,60}")
 _ARXIV = re.compile(
     r"(?:arxiv:\s?|https?://(?:www\.|export\.)?arxiv\.org/(?:abs|pdf|html)/|oai:arxiv\.org:|info:arxiv/)"
-    r"(\d{4}\.\d{4,5}|[a-z-]{2,12}(?:\.[a-z]{2})?/\d{7})(?:v\d{1,2})?(?:\.pdf)?",
+    r"(\d{4}\.\d{4,5}|[a-z-]{2,12}(?:\.[a-z]{2})?/\d{7})(?:v\d{1,2})?(?:\.pdf)?(?:\s\[[\w.-]{2,20}\])?|"
+    r"((?:astro-ph|cond-mat|gr-qc|hep-(?:ex|lat|ph|th)|math-ph|math|nlin|nucl-(?:ex|th)|physics|quant-ph|q-bio|cs|q-alg|"
+    r"alg-geom)(?:\.[a-z]{2})?/\d{7})(?:v\d{1,2})?",
     re.IGNORECASE,
 )
+"""A number of arXiv; those up to 2007 have the name of an archive, and need no label."""
+
 _PMID = re.compile(
     r"(?:pmid:?\s?|info:pmid/|pubmed:\s?|https?://(?:www\.)?ncbi\.nlm\.nih\.gov/pubmed/|"
-    r"https?://pubmed\.ncbi\.nlm\.nih\.gov/)(\d{1,8})/?",
+    r"https?://pubmed\.ncbi\.nlm\.nih\.gov/|https?://(?:www\.)?europepmc\.org/(?:abstract|articles?)/med/)(\d{1,8})/?",
     re.IGNORECASE,
 )
 _PMCID = re.compile(
@@ -276,7 +280,8 @@ def identified(value: str, scheme: str = "") -> tuple[str, str]:
         return "doi", doi
     for name, pattern in (("arxiv", _ARXIV), ("pmid", _PMID), ("pmcid", _PMCID)):
         if found := pattern.fullmatch(value):
-            return name, found[1].upper() if name == "pmcid" else found[1]
+            plain = next(filter(None, found.groups()))
+            return name, plain.upper() if name == "pmcid" else plain
     if found := _HANDLE.fullmatch(value):
         return "handle", found["handle"].rstrip("/")
     if said in ("handle", "hdl") and _BARE_HANDLE.fullmatch(value):
@@ -310,13 +315,18 @@ def _book_or_journal(value: str, said: str) -> tuple[str, str] | None:
         found = _ISSN.fullmatch(plain)
         if found and is_issn(issn := f"{found[1]}-{found[2].upper()}"):
             return "issn", issn
-    is_book = "isbn" in lower or said.startswith("isbn") or plain.startswith(("978", "979"))
+    is_book = (
+        "isbn" in lower or said.startswith("isbn") or plain.startswith(("978", "979")) or _ISBN_10.fullmatch(value)
+    )
     if is_book and (found := _ISBN.fullmatch(plain.translate(_PLAIN))):
         isbn = re.sub(r"[\s-]", "", found[1]).upper()
         if is_isbn(isbn):
             return "isbn", isbn if len(isbn) == 13 else isbn_13(isbn)
     return None
 
+
+_ISBN_10 = re.compile(r"(?=.{13}$)\d{1,5}-\d{1,7}-\d{1,7}-[\dXx]")
+"""The four parts of an ISBN: a number without hyphens may be anything."""
 
 _PLAIN_ISSN = re.compile(r"\d{4}-\d{3}[\dXx]")
 

@@ -5,7 +5,7 @@
 | `Family, Given`, `van der Berg, Jan`, `Family, Given, Jr.` | a person |
 | `Given Family`, `G. H. Family`, `Jan van der Berg`, `Family GH`, `FAMILY Given` | a person |
 | `山田太郎`, `王小明`, `김철수` | a person, by the family names of the country |
-| `Alder, A. and Birch, B.`, `Alder, A., Birch, B. & Cedar, C.` | several persons |
+| `Alder, A. and Birch, B.`, `Alder, A., Birch, B.`, `Alder A, Birch B`, `A. Alder, B. Birch` | several persons |
 | `University of X`, `The X Team`, `X Collaboration` | an organisation |
 
 Anything else, such as a single word, stays as it was given, of unknown kind. Names in capitals get small letters.
@@ -95,6 +95,7 @@ _NOBODY = re.compile(
     r"(?:anon(?:ymous|imo|yme|ym)?\.?|unknown(?: author| creator)?|n/?a|none|null|"
     r"not (?:available|applicable|specified|provided)|"
     r"nil|\[?s\.? ?n\.?\]?|unbekannt|desconocido|desconhecido|inconnu|various(?: authors)?|others?|varios(?: autores)?|"
+    r"author unknown|autor desconocido|"
     r"no author|multiple authors|tba|tbd|author|staff|admin|test|:unav|\(:[a-z]{3,4}\).{0,40}|-+|\?+|\.+)",
     re.IGNORECASE,
 )
@@ -112,6 +113,7 @@ _DASH = re.compile(r"\s[-–—]\s")
 
 _LIST = re.compile(r"\s{0,2}(?:;|\|)\s{0,2}")
 
+_COMMA_OR_AND = re.compile(r",?\s(?:[Aa][Nn][Dd]|&|und|et|y|e|og|och)\s|,\s{0,2}")
 _AND = re.compile(r",?\s(?:[Aa][Nn][Dd]|&|und|et|y|e|og|och)\s")
 """What stands between two names with commas: Alder, A. and Birch, B."""
 
@@ -149,7 +151,7 @@ _ORGANISATION = Parts(AgentKind.ORGANISATION)
 def agents(text: str, source: str, *, identifiers: Sequence[str] = (), role: str | None = None) -> Iterator[Agent]:
     """The agents that a text names: one, or several with semicolons or *and* between them."""
     parts = _LIST.split(text) if (";" in text or "|" in text) and "&#" not in text else [text]
-    if not identifiers:  # The identifiers of one person are lost if there are two.
+    if not any(identifiers):  # The identifiers of one person are lost if there are two.
         parts = [each for part in parts[:_MOST_AGENTS] for each in _joined_persons(part)]
     names = [part for part in parts[:_MOST_AGENTS] if any(map(str.isalpha, part)) and not _is_identifier(part)]
     if len(names) < 2 or not all(_may_stand_in_list(each) for each in names):
@@ -160,26 +162,51 @@ def agents(text: str, source: str, *, identifiers: Sequence[str] = (), role: str
 
 
 def _joined_persons(text: str) -> Sequence[str]:
-    """The persons of `Alder, A. and Birch, B.` or `Alder, A., Birch, B. & Cedar, C.`; else the text itself.
+    """The persons of `Alder, A. and Birch, B.`, `Alder A, Birch B` or `A. Alder, B. Birch`; else the text itself.
 
-    Each has a family name, a comma and a given name: `Alder, A. and Sons` stays whole. A single *and* without a comma
-    needs initials in each given name, because `Alder, Birch and Cedar, Oregon` may be one firm. The words of an office
-    name one agent: `Energy, Mines, and Resources, Yukon`.
+    Each has initials, or a family name, a comma and a given name: `Alder, A. and Sons` stays whole. Without initials,
+    `Alder, Birch and Cedar, Oregon` may be one firm. The words of an office name one agent: `Energy, Mines, and
+    Resources, Yukon`.
     """
-    signs = _AND.findall(text) if "," in text else ()
-    if not signs or has_words_of_office(text):
+    names = [each.strip() for each in _COMMA_OR_AND.split(text.strip(" ,"))]
+    if len(names) > 1 and (all(map(_has_initials_behind, names)) or all(map(_has_initials_in_front, names))):
+        found: Sequence[str] = names
+    elif len(names) > 3 and len(names) % 2 == 0:
+        found = _pairs_with_commas(text)
+    else:
         return [text]
+    return found if found and not has_words_of_office(text) else [text]
+
+
+def _pairs_with_commas(text: str) -> Sequence[str]:
+    """The persons of `Alder, A., Birch, B. & Cedar, C.`; none if there is a doubt."""
     found: list[str] = []
     for piece in _AND.split(text):
         words = [each.strip() for each in piece.strip(" ,").split(",")]
         found += [f"{family}, {given}" for family, given in zip(words[::2], words[1::2], strict=False)]
         if len(words) % 2:
-            return [text]
+            return ()
     persons = [parts_of(_without_notes(each)) for each in found]
     if not all(each.kind is AgentKind.PERSON and each.given for each in persons):
-        return [text]
-    is_clear = len(signs) > 1 or signs[0].startswith(",") or all(map(_has_initial, found))
-    return found if is_clear else [text]
+        return ()
+    signs = _AND.findall(text)
+    is_clear = len(signs) > 1 or any(each.startswith(",") for each in signs) or all(map(_has_initial, found))
+    return found if is_clear else ()
+
+
+def _has_initials_behind(name: str) -> bool:
+    """True for `Alder AB` and `Alder A.B.`; not for `Alder Jr.`."""
+    words = _without_notes(name).split() if " " in name else ()
+    if len(words) < 2 or _SUFFIX.fullmatch(words[-1]):
+        return False
+    has_dots = _is_dotted(words[-1]) and not _is_dotted(words[0])
+    return (has_dots or _is_vancouver(words)) and parts_of(" ".join(words)).kind is AgentKind.PERSON
+
+
+def _has_initials_in_front(name: str) -> bool:
+    """True for `A. B. Alder`."""
+    first, blank, _ = name.partition(" ")
+    return bool(blank) and _is_dotted(first) and parts_of(_without_notes(name)).kind is AgentKind.PERSON
 
 
 def _has_initial(name: str) -> bool:

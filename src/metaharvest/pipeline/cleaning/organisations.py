@@ -110,8 +110,8 @@ _NO_NAMES = _STRONG | _LINKING | {"inc", "incorporated", "corp"}
 _WORDS = re.compile(r"[^\s,;()/\[\]]+")
 _ACRONYM = re.compile(r"[A-Z]{2,}[-/&][A-Z]{2,}|[A-Z]{2,8}\d{1,4}")
 _COMPOUND = re.compile(
-    r"institut|bundesamt|landesamt|universität|ministerium|gesellschaft|anstalt|verein|stiftung|hochschule|zentrum|"
-    r"akademie|bibliothek|museum|forschung|konsortium"
+    r"(?:institut|bundesamt|landesamt|universität|ministerium|gesellschaft|gemeinschaft|anstalt|verein|stiftung|hochschule|zentrum|"
+    r"akademie|bibliothek|museum|forschung|konsortium)\w{0,2}$"
 )
 _STATES = frozenset(("US", "U.S.", "USA", "UK", "U.K.", "EU", "UN", "UAE", "NSW"))
 _DOMAIN = re.compile(r"[\w-]{2,40}\.(?:com|edu|gov|int|net|org)", re.IGNORECASE)
@@ -173,8 +173,7 @@ def _is_person_with_place(name: str) -> bool:
 
 def _is_compound(word: str) -> bool:
     """True for a compound of German and its like, such as Umweltbundesamt or Max-Planck-Institut."""
-    found = _COMPOUND.search(word) if len(word) > 9 else None
-    return found is not None and found.end() >= len(word) - 2
+    return len(word) > 9 and _COMPOUND.search(word) is not None
 
 
 def _has_initials(name: str) -> bool:

@@ -231,12 +231,14 @@ c_46ec: thesis | dissertation | theses | thesis or dissertation | electronic the
 c_7a1f: bachelor thesis | bachelorthesis | bachelor's thesis | bachelors thesis | bachelorarbeit |
   info:eu-repo/semantics/bachelorthesis | trabajo final de grado | trabalho de conclusão de curso |
   trabajo fin de grado | tesis de licenciatura | tesis de pregrado | bachelor thesis (undergraduate) |
+  trabajo de fin de grado |
   undergraduate thesis | honors thesis | kandidatuppsats | tcc | tesina | bacheloroppgave | tesi di laurea |
   trabajo de grado - pregrado | thesis (bachelor) | undergraduate dissertation | licentiate thesis (bachelor) |
   honours thesis | trabalho de conclusão de graduação | senior thesis | bachelor | kandidaatintyö | bachelor's
 c_bdcc: master thesis | masterthesis | master's thesis | masters thesis | masterarbeit | dissertação |
   dissertação de mestrado | tesis de maestría | mémoire de master | mémoire de maîtrise |
   info:eu-repo/semantics/masterthesis | trabajo fin de máster | diplomarbeit | diploma thesis | magisterarbeit |
+  trabajo de fin de máster |
   masteroppgave | tesis de máster | thesis (masters) | thesis (master) | mestrado | thesis (m.s.) | m.sc. thesis |
   msc thesis | tesi magistrale | mémoire | trabajo fin de master | masteruppsats | masterscriptie |
   trabajo de grado - maestría | masters | master | yüksek lisans tezi | pro gradu | master's | thesis (mphil) | dumas
@@ -360,6 +362,20 @@ _NOT_A_TYPE = re.compile(
     r"author accepted manuscript|published",
     re.IGNORECASE,
 )
+_DEGREES = (
+    ("c_db06", re.compile(r"ph\.?\s?d|d\.?\s?phil|d\.?\s?sc|ed\.?\s?d|doctor\w{0,4}", re.IGNORECASE)),
+    (
+        "c_bdcc",
+        re.compile(r"m\.?\s?(?:a|s|sc|phil|ed|eng|arch|b\.?a|res|f\.?a|p\.?h)|ll\.?\s?m|masters?", re.IGNORECASE),
+    ),
+    ("c_7a1f", re.compile(r"b\.?\s?(?:a|s|sc|ed|eng|arch)|bachelors?", re.IGNORECASE)),
+)
+_THESIS = re.compile(
+    r"(?:thesis|dissertation)\s?\(([^()]{1,40}?)\.?(?:\s(?:in|of)\s[^()]{1,60}|,[^()]{1,60}|--[^()]{1,60})?\)",
+    re.IGNORECASE,
+)
+"""A thesis with its degree, as catalogues of libraries write it: `Thesis (M.A., History)`."""
+
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _PARENTHESIS = re.compile(r"\s?\([^()]{0,60}\)")
 _PARTS = re.compile(r"\s?(?:[;/|>»:]|,\s|--|\s-\s)\s?")
@@ -385,6 +401,8 @@ def _code_of(text: str) -> str | None:
         return None
     if found := _COAR.fullmatch(text):
         return _CODES.get(found[1].lower())
+    if (thesis := _THESIS.match(text)) and (code := _code_of_degree(thesis[1])):
+        return code
     plain = _PREFIX.sub("", text, count=1) if _PREFIX.match(text) else text
     if "redcol" in text:
         return _REDCOL.get(plain.lower())
@@ -401,3 +419,7 @@ def _code_of(text: str) -> str | None:
         if folded.endswith("s") and (code := _BY_WORD.get(folded[:-1])):
             return code
     return None
+
+
+def _code_of_degree(degree: str) -> str | None:
+    return next((code for code, pattern in _DEGREES if pattern.fullmatch(degree.strip())), None)
