@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,8 @@ from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.selection import Hidden
 from metaharvest.config.kinds import STAGES
-from metaharvest.database.models import HarvestLog
+from metaharvest.config.settings import Settings
+from metaharvest.database.models import HarvestLog, HarvestRun
 from metaharvest.queries.changes import changed_sites, changes
 from metaharvest.queries.decisions import DecisionFilter, decisions
 from metaharvest.queries.document_search import count_with_rule, documents_with_rule, search_documents
@@ -37,13 +38,17 @@ from metaharvest.queries.sites import registered_site, registered_sites
 from metaharvest.queries.tonight import problem_groups, tonight
 from metaharvest.queries.trends import harvests
 from metaharvest.queries.year import year_figures
+from metaharvest.reports.admin_view import admin_view
 from metaharvest.reports.findings import attention
+from metaharvest.reports.site_view import NamedTarget, NamedTargets, ReportContext
+from metaharvest.sites.overdue import overdue_sites
 from support.databases import Servers, open_sqlite_file
 from support.query_plans import full_scans, sqlite_plans
 
 pytestmark = pytest.mark.slow
 
 SIZE = Size(sites=60, documents=60, nights=30, logged=10)
+CONTEXT = ReportContext(Settings(), NamedTargets(NamedTarget("")), datetime(2026, 11, 29, tzinfo=UTC))
 READ_MODELS: dict[str, Callable[[Session], object]] = {
     "tonight": lambda session: tonight(session, TODAY),
     "the problems of tonight": lambda session: problem_groups(session, 30, 10),
@@ -71,6 +76,7 @@ READ_MODELS: dict[str, Callable[[Session], object]] = {
     "the log of a site": lambda session: list(log_entries(session, LogFilter(site="site-4", limit=5))),
     "failing documents": lambda session: list(document_rows(session, DocumentFilter(failing=True), TODAY, limit=20)),
     "documents of a site": lambda session: list(document_rows(session, DocumentFilter("site-4"), TODAY, limit=20)),
+    "overdue sites": lambda session: overdue_sites(session, TODAY + timedelta(days=90)),
     "a document": lambda session: document_history(session, "net-3.7", TODAY),
     "the figures of a year": lambda session: figures(session, TODAY - timedelta(days=365), TODAY, Per.MONTH),
     "the figures of sites": lambda session: figures(session, TODAY - timedelta(days=18), TODAY, Per.SITE),
@@ -122,6 +128,11 @@ def test_the_public_log_reads_the_catalogue_by_an_index_only(filled: Engine) -> 
     assert {each.split()[0] for each in full_scans(filled, lambda session: public_log(session, Hidden()))} <= {
         "catalogue_document"
     }
+
+
+def test_the_report_of_a_run_reads_only_the_index_of_failing_documents(filled: Engine) -> None:
+    found = full_scans(filled, lambda session: admin_view(session, session.get_one(HarvestRun, 30), CONTEXT))
+    assert {each.split()[0] for each in found} <= {"harvest_document"}
 
 
 def test_the_report_of_a_site_reads_no_findings_of_other_nights(filled: Engine) -> None:

@@ -15,6 +15,7 @@ from sqlalchemy import ColumnElement, ScalarSelect, distinct, func, or_, select
 from sqlalchemy.orm import Session
 
 from metaharvest import __version__
+from metaharvest.database.batches import batches
 from metaharvest.database.models import (
     IS_HARVEST,
     HarvestDetailLog,
@@ -176,7 +177,7 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
     """Read the content of the report of this run."""
     limit, now, url = context.limit, context.now, context.settings.web.url
     site_runs = _site_runs(session, run.run_id)
-    problems, more_problems = _problems(session, run.run_id, site_runs, limit)
+    problems, more_problems = _problems(session, site_runs, limit)
     undelivered, more_undelivered = _undelivered(session, run, limit)
     troubles, more_troubles = _troubles(session, run.run_id, limit)
     is_away = _target_is_away(session, run.run_id)
@@ -311,14 +312,16 @@ def _sentence(
 
 def _site_runs(session: Session, run_id: int) -> list[HarvestSiteRun]:
     """The site runs of this run, and earlier ones that it resumed; the gravest first, then by name."""
-    rows = session.scalars(select(HarvestSiteRun).where(_is_of(run_id))).all()
+    own = session.scalars(select(HarvestSiteRun.site_run_id).where(HarvestSiteRun.run_id == run_id))
+    # One statement for both would read all site runs on PostgreSQL.
+    logged = select(_LOG.site_run_id).where(_LOG.run_id == run_id, _LOG.site_run_id.is_not(None)).distinct()
+    numbers = {*own, *session.scalars(logged)}
+    rows = [
+        row
+        for some in batches(sorted(numbers))
+        for row in session.scalars(select(HarvestSiteRun).where(HarvestSiteRun.site_run_id.in_(some)))
+    ]
     return sorted(rows, key=lambda row: (phrasing.GRAVITY.index(SiteRunStatus(row.status)), row.site_name.casefold()))
-
-
-def _is_of(run_id: int) -> ColumnElement[bool]:
-    """True if a site run belongs to this run, by its row or by its log rows."""
-    resumed = select(_LOG.site_run_id).where(_LOG.run_id == run_id, _LOG.site_run_id.is_not(None))
-    return or_(HarvestSiteRun.run_id == run_id, HarvestSiteRun.site_run_id.in_(resumed))
 
 
 def _site_row(row: HarvestSiteRun, doubtful: phrasing.Doubts, now: datetime) -> SiteRow:
@@ -397,24 +400,25 @@ def _is_of_run_itself(run_id: int | ScalarSelect[int]) -> ColumnElement[bool]:
     return (_LOG.run_id == run_id) & _LOG.site_run_id.is_(None)
 
 
-def _problems(
-    session: Session, run_id: int, site_runs: list[HarvestSiteRun], limit: int
-) -> tuple[tuple[RuleProblem, ...], int]:
+def _problems(session: Session, site_runs: list[HarvestSiteRun], limit: int) -> tuple[tuple[RuleProblem, ...], int]:
     """Problems by site and rule, the lists themselves first, of the sites that did not fail as a whole.
 
     It includes warnings about documents that the target keeps: they are no longer listed, or differ from the target's.
     """
     names = {row.site_run_id: one_line(row.site_name) for row in site_runs}
-    # A subquery, not a list of numbers: databases limit the parameters of a statement, and a run may have more sites.
-    which = select(HarvestSiteRun.site_run_id).where(_is_of(run_id), HarvestSiteRun.status.not_in(NOT_HARVESTED))
+    numbers = [row.site_run_id for row in site_runs if row.status not in NOT_HARVESTED]
     documents = func.count(distinct(func.coalesce(_LOG.document_id, _DETAIL.document_id)))
     query = (
         select(_LOG.site_run_id, _DETAIL.rule, documents, func.min(_DETAIL.detail_log_id))
         .join(_DETAIL, _DETAIL.harvest_log_id == _LOG.harvest_log_id)
-        .where(_LOG.site_run_id.in_(which), or_(is_attention(), _DETAIL.rule.in_(_ALSO)))
+        .where(or_(is_attention(), _DETAIL.rule.in_(_ALSO)))
         .group_by(_LOG.site_run_id, _DETAIL.rule)
     )
-    found = ((names.get(row[0] or 0, ""), *row[1:]) for row in session.execute(query))
+    found = (
+        (names.get(row[0] or 0, ""), *row[1:])
+        for some in batches(numbers)
+        for row in session.execute(query.where(_LOG.site_run_id.in_(some)))
+    )
     rows = sorted(found, key=lambda row: (row[0].casefold(), row[1] != SHRANK, -row[2], row[1]))
     shown = []
     for site, rule, number, first in rows[:limit]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TypeVar
 
-from sqlalchemy import Select, and_, bindparam, func, select
+from sqlalchemy import Select, bindparam, func, select
 from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.batches import batches
@@ -91,20 +91,22 @@ def _failures(session: Session, site_ids: Sequence[int]) -> dict[int, int]:
         .correlate(site)
         .scalar_subquery()
     )
-    # From the sites, not from the site runs: the last harvest of a site is then looked for once.
-    since = and_(later.site_schedule_id == site.site_schedule_id, later.site_run_id > func.coalesce(last_harvest, 0))
-    query = (
-        select(site.site_schedule_id, func.count())
-        .join(later, since)
+    # For each site by itself: PostgreSQL would join all failed site runs with many sites, and look for the last harvest
+    # once for each of these.
+    number = (
+        select(func.count())
         .where(
-            site.site_schedule_id.in_(bindparam("sites", expanding=True)),
+            later.site_schedule_id == site.site_schedule_id,
+            later.site_run_id > func.coalesce(last_harvest, 0),
             later.status.in_(NOT_HARVESTED),
             later.kind != SiteRunKind.RETRY.value,
             IS_REAL,
         )
-        .group_by(site.site_schedule_id)
+        .correlate(site)
+        .scalar_subquery()
     )
-    return _by_site(session, query, site_ids)
+    query = select(site.site_schedule_id, number)
+    return _by_site(session, query.where(site.site_schedule_id.in_(bindparam("sites", expanding=True))), site_ids)
 
 
 def _by_site(session: Session, query: Select[int, _Value], site_ids: Sequence[int]) -> dict[int, _Value]:
