@@ -35,14 +35,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from metaharvest.model import Finding
 
 
 class MetaharvestError(Exception):
-    """The base of every exception raised on purpose."""
+    """The base of every exception raised on purpose.
+
+    `fields` has a sentence about each wrong value, by the name of its field in a form. `in_form` is the text for people
+    at a form, if the other text names options of a command.
+    """
+
+    fields: Mapping[str, str] = MappingProxyType({})
+    in_form = ""
 
     @property
     def sentences(self) -> list[str]:
@@ -58,25 +66,26 @@ class SettingsError(MetaharvestError):
         self.problems = problems
 
 
-class ScheduleError(MetaharvestError):
+class _ErrorOfForm(MetaharvestError):
+    """An error that names the wrong fields. `fields` is empty if no single value is wrong."""
+
+    def __init__(self, text: str, fields: Mapping[str, str] | None = None, in_form: str = "") -> None:
+        super().__init__(text)
+        self.fields = fields or {}
+        self.in_form = in_form
+
+    @classmethod
+    def about(cls, field: str, text: str, in_form: str = "") -> Self:
+        """The error about the value of one field."""
+        return cls(text, {field: in_form or text}, in_form)
+
+
+class ScheduleError(_ErrorOfForm):
     """A site cannot be registered or changed as asked."""
 
 
-class RequestError(MetaharvestError):
-    """A person's request lacks something, or does not fit together; nothing was done.
-
-    `fields` has a sentence about each wrong value, by the name of its field in a form. It is empty if no single value
-    is wrong.
-    """
-
-    def __init__(self, text: str, fields: Mapping[str, str] | None = None) -> None:
-        super().__init__(text)
-        self.fields = fields or {}
-
-    @classmethod
-    def about(cls, field: str, text: str) -> RequestError:
-        """The error about the value of one field."""
-        return cls(text, {field: text})
+class RequestError(_ErrorOfForm):
+    """A person's request lacks something, or does not fit together; nothing was done."""
 
 
 class CannotBeChecked(MetaharvestError):

@@ -264,7 +264,8 @@ def _require_not_past(values: SiteValues, today: date) -> None:
     """Raises RequestError for a day in the past: the site would be overdue at once."""
     day = values.next_harvest
     if isinstance(day, date) and day < today:
-        raise RequestError(f"--next: {day} is past; give today, {today}, or a later day.")
+        right = f"{day} is past; give today, {today}, or a later day."
+        raise RequestError.about("next_harvest", f"--next: {right}", right)
 
 
 def _one_for_each_set(values: SiteValues, sets: Sequence[str]) -> list[SiteValues]:
@@ -311,7 +312,10 @@ def _asked_to_register(
         found = "\n".join(finding.with_remedy for finding in answer.problems)
         is_other = any(finding.rule == "oai.not-oai" for finding in answer.problems)
         hint = " If this is the URL of a harvest list, give it with --list-url." if is_other else ""
-        raise ScheduleError(f"{found}{hint}\nNothing was registered; --unasked registers it nevertheless.")
+        raise ScheduleError(
+            f"{found}{hint}\nNothing was registered; --unasked registers it nevertheless.",
+            in_form=f"{found}\nNothing was registered.",
+        )
     report(answer)
     return answer
 
@@ -322,7 +326,9 @@ def _named_contacts(answer: RepositoryAnswer) -> tuple[str, ...]:
         named = split_addresses(", ".join(answer.identity.emails if answer.identity else ()))
         quoted = ", ".join(f"'{one_line(each, 80)}'" for each in named[:3])
         instead = f" that can be used, but {quoted}" if named else ""
-        raise ScheduleError(f"The repository names no email address{instead}. Give --contact: who gets the reports.")
+        nobody = f"The repository names no email address{instead}."
+        who = "Give the people who get the reports."
+        raise ScheduleError.about("contacts", f"{nobody} Give --contact: who gets the reports.", f"{nobody} {who}")
     return answer.contacts[:MOST_CONTACTS]
 
 
@@ -537,9 +543,11 @@ def _require_no_question(list_url: str) -> None:
     parts = url_parts(list_url.strip())
     if parts and (verb := dict(parse_qsl(parts.query)).get("verb")) in VERBS:
         base = shown_url(list_url.strip().partition("?")[0])
-        raise RequestError(
-            f"--list-url is for a harvest list, and this is a question to an OAI-PMH repository (verb={verb}): use "
-            f"--oai {base} instead."
+        asked = f"this is a question to an OAI-PMH repository (verb={verb})"
+        raise RequestError.about(
+            "list_url",
+            f"--list-url is for a harvest list, and {asked}: use --oai {base} instead.",
+            f"The address of a harvest list is needed, and {asked}.",
         )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 
 from metaharvest.config.settings import Settings
 from metaharvest.config.trust_store import BadAuthorities, read_authorities
-from metaharvest.errors import ScheduleError
+from metaharvest.errors import ScheduleError, TransformError
 from metaharvest.fetch.local_files import is_file_url, refusal
 from metaharvest.model import Site
 from metaharvest.transform import read_filters, read_normalization
@@ -23,17 +24,30 @@ def require_allowed(settings: Settings, site: Site, changed: Collection[str], fo
     site = settings.applied_to(site)
     judged = is_file_url(site.list_url) and {"documentlisturl", "name"} & set(changed)
     if judged and (refused := refusal(site.list_url, site.file_folder)):
-        raise ScheduleError(refused.with_remedy)
+        raise ScheduleError.about("list_url", refused.with_remedy)
     if site.options.ca_file and "options" in changed:
         path = site.options.ca_file
         try:
             read_authorities(path)
         except BadAuthorities as error:
-            raise ScheduleError(f"The certificate authorities in {path} cannot be used: {error}.") from error
+            text = f"The certificate authorities in {path} cannot be used: {error}."
+            raise ScheduleError.about("ca_file", text) from error
     if site.options.filters and "options" in changed:
-        read_filters(site.options.filters)
+        with _about("filters"):
+            read_filters(site.options.filters)
     if site.options.normalize and "options" in changed:
-        read_normalization(site.options.normalize)
+        with _about("normalize"):
+            read_normalization(site.options.normalize)
+
+
+@contextmanager
+def _about(field: str) -> Iterator[None]:
+    """Raises a TransformError of the block with the name of the field."""
+    try:
+        yield
+    except TransformError as error:
+        error.fields = {field: str(error)}
+        raise
 
 
 def _require_same_target(settings: Settings, former: str, name: str) -> None:
@@ -51,7 +65,8 @@ def _require_same_target(settings: Settings, former: str, name: str) -> None:
         remedy = (
             f"If it is to keep its target, let {other} say the same as {own} in that file first, then rename the site"
         )
-    raise ScheduleError(
+    raise ScheduleError.about(
+        "name",
         f"{settings.file or 'The settings'}: {whose}, so that as '{name}' the documents of '{former}' would go "
-        f"into another target. Nothing was changed. {remedy}; a section of a name that no site has can be removed."
+        f"into another target. Nothing was changed. {remedy}; a section of a name that no site has can be removed.",
     )

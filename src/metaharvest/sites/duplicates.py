@@ -53,8 +53,10 @@ def require_new_source(site: Site, sites: Iterable[Site | BrokenSite]) -> None:
     name, own = one_line(same.name), one_line(site.name)
     what = "this list" if site.options.oai is None else "this repository for the same format and set"
     off = "" if same.enabled else ", which is switched off"
-    raise ScheduleError(
+    raise ScheduleError.about(
+        "list_url",
         f"The site '{name}'{off} harvests {what} already, so '{own}' would get `target.other-site` every night. "
         f"{todo('sites.edit', name=same.name)} changes that site. If the two go into different targets, "
-        "--allow-duplicate registers both."
+        "--allow-duplicate registers both.",
+        f"The site '{name}'{off} harvests {what} already.",
     )

@@ -235,7 +235,8 @@ def _require_free(session: Session, site: Site) -> None:
     )
     if session.scalar(others) is not None:
         edit = todo("sites.edit", name=site.name)
-        raise ScheduleError(f"There is a site named '{one_line(site.name)}' already; {edit} changes it.")
+        taken = f"There is a site named '{one_line(site.name)}' already"
+        raise ScheduleError.about("name", f"{taken}; {edit} changes it.", f"{taken}. Choose another name.")
 
 
 @contextmanager
@@ -244,8 +245,8 @@ def _names_are_free() -> Iterator[None]:
     try:
         yield
     except IntegrityError as error:
-        raise ScheduleError(
-            "Another person gave a site this name at the same moment. Look at the sites again."
+        raise ScheduleError.about(
+            "name", "Another person gave a site this name at the same moment. Look at the sites again."
         ) from error
 
 
@@ -285,7 +286,7 @@ def _decoded(value: object) -> object:
 
 def _require(site: Site | BrokenSite) -> Site:
     if isinstance(site, BrokenSite):
-        raise ScheduleError("\n".join(finding.message for finding in site.findings))
+        raise ScheduleError("\n".join(finding.message for finding in site.findings), site.wrong)
     return site
 
 

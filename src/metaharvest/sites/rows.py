@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import StrEnum
 from json import JSONDecodeError
@@ -32,6 +32,15 @@ HARVEST_LIST, OAI = "harvest-list", "oai-pmh"
 _MAX_FREQUENCY = 99
 _OAI_ARGUMENTS = ("verb", "identifier", "metadataPrefix", "set", "from", "until", "resumptionToken")
 _OPTIONS_DO_NOT_FIT = "belong to a site of another kind"
+_NAMES = {
+    "documentlisturl": "list_url",
+    "contact_email": "contacts",
+    "updatefrequency": "every",
+    "datenextharvest": "next_harvest",
+    "ldapdn": "ldap_name",
+    "ldappwd": "ldap_password",
+}
+"""Columns whose values have other names in forms."""
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
@@ -39,7 +48,7 @@ _Choice = TypeVar("_Choice", bound=StrEnum)
 class BrokenSite:
     """A row of the schedule that cannot be used, with the reasons. `enabled` is false only if the row says so.
 
-    `contacts` are its valid addresses.
+    `contacts` are its valid addresses, `wrong` the sentences of the findings by the names of their values.
     """
 
     site_id: int
@@ -48,6 +57,7 @@ class BrokenSite:
     enabled: bool
     findings: tuple[Finding, ...]
     contacts: tuple[str, ...] = ()
+    wrong: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 def checked_row(values: Mapping[str, object]) -> Site | BrokenSite:
@@ -82,7 +92,8 @@ def checked_row(values: Mapping[str, object]) -> Site | BrokenSite:
     findings = tuple(_finding(site.name, sentence) for _, sentence in row.wrong)
     enabled = site.enabled or "enabled" in dict(row.wrong)
     usable = usable_contacts(values["contact_email"])
-    return BrokenSite(site.site_id, site.name, site.list_url, enabled, findings, usable)
+    wrong = {_NAMES.get(column, column): f"{sentence[:1].upper()}{sentence[1:]}." for column, sentence in row.wrong}
+    return BrokenSite(site.site_id, site.name, site.list_url, enabled, findings, usable, wrong)
 
 
 def row_values(site: Site) -> dict[str, Any]:

@@ -190,7 +190,7 @@ def test_a_wrong_value_is_said_and_the_form_keeps_it(console: Served, values: di
     assert said in page.text
     assert "`" not in page.text
     beside = page.root.find_class("error")
-    assert len(beside) == len(values.keys() - {"name", "list_url", "ldap_password"})
+    assert len(beside) == len(values)
     kept = dict(page.form("Show the changes").form_values())
     assert {name: kept[name] for name in values} == values
 
@@ -269,6 +269,30 @@ def test_a_site_that_is_harvested_now_says_so(console: Served, harvester: Harves
     assert "It waits for the run after run 7" in asked.notice
 
 
+def test_a_list_of_another_site_is_refused_beside_the_field_in_the_words_of_the_form(
+    console: Served, harvester: Harvester, server: HttpServer
+) -> None:
+    page = console.signed_in("steward").open(f"{ALDER}/edit")
+    page = page.submit("Show the changes", {"list_url": f"{server.url('/list.xml')}?verb=Identify"})
+    [beside] = page.root.find_class("error")
+    assert "this is a question to an OAI-PMH repository (verb=Identify)" in beside.text_content()
+    page = page.submit("Show the changes", {"list_url": server.url("/none.xml")})
+    [beside] = page.root.find_class("error")
+    assert beside.text_content() == "The site 'birch' harvests this list already."
+    assert "--" not in page.text
+    page = page.submit("Show the changes", {"allow_duplicate": "yes"})
+    assert page.submit("Change alder").notice == "alder was changed."
+    rows = harvester.rows("SELECT DISTINCT documentlisturl FROM harvest_site_schedule")
+    assert rows == [(server.url("/none.xml"),)]
+
+
+def test_a_file_that_is_not_there_is_named_beside_its_field(console: Served) -> None:
+    for name in ("filters", "normalize", "ca_file"):
+        page = console.signed_in("steward").open(f"{ALDER}/edit").submit("Show the changes", {name: "/nowhere"})
+        [field] = page.root.iterfind(".//input[@aria-invalid]")
+        assert field.get("name") == name
+
+
 def test_a_broken_row_is_shown_and_repaired(console: Served, harvester: Harvester) -> None:
     with harvester.engine.begin() as connection:
         connection.execute(
@@ -277,6 +301,7 @@ def test_a_broken_row_is_shown_and_repaired(console: Served, harvester: Harveste
     steward = console.signed_in("steward")
     page = steward.open(ALDER)
     assert "updatefrequency is empty" in page.text
+    assert "updatefrequency is empty" in page.follow("Correct it").text
     page = page.follow("Edit").submit("Show the changes", {"every": "3", "groups": "north"})
     assert page.status == 200, page.text
     page = page.submit("Change alder")

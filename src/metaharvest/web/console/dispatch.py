@@ -256,7 +256,7 @@ def _sentences(visit: Visit, error: MetaharvestError) -> Response:
         status = 404
     elif isinstance(error, LockHeld | RunLost):
         status = 409
-    return _page_of(visit, status, *error.sentences)
+    return _page_of(visit, status, *(error.in_form.splitlines() or error.sentences))
 
 
 def _page_of(visit: Visit, status: int, *sentences: str) -> Response:

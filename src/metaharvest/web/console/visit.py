@@ -16,7 +16,7 @@ from starlette.datastructures import Headers, QueryParams
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from metaharvest.errors import DatabaseError, MetaharvestError, RequestError
+from metaharvest.errors import DatabaseError, MetaharvestError
 from metaharvest.model.actions import Todo
 from metaharvest.model.requests import Actor
 from metaharvest.model.roles import Role
@@ -159,8 +159,8 @@ class Visit:
             "navigation": self.console.navigation(self.visitor),
             "installation": one_line(self.harvester.settings.harvester.name),
             "given": self.form,
-            "error": "\n".join(error.sentences) if isinstance(error, MetaharvestError) else error,
-            "wrong": error.fields if isinstance(error, RequestError) else {},
+            "error": error.in_form or "\n".join(error.sentences) if isinstance(error, MetaharvestError) else error,
+            "wrong": error.fields if isinstance(error, MetaharvestError) else {},
             **values,
         }
         return self._html(template, status, shown)
