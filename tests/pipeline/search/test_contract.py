@@ -92,6 +92,13 @@ def test_an_entry_that_is_refused_leaves_the_others(make_place: Callable[[], Ind
     assert set(numbers(ask(place, "oak"))) == {1, 3}
 
 
+def test_an_author_is_found_without_the_apostrophe(make_place: Callable[[], IndexPlace]) -> None:
+    place = make_place()
+    rebuild(place, [entry(1, output("Oak", creators=["O'Brien, Pat", "D’Angelo, Lu"])), entry(2, output("O'Brien"))])
+    for text in ("OBrien", "author:obrien", 'author:"Pat OBrien"', "Lu DAngelo", "Pat O’Brien"):
+        assert numbers(ask(place, text)) == [1], text
+
+
 def write(place: IndexPlace, entries: Sequence[Entry] = (), gone: Sequence[int] = ()) -> None:
     writer = place.current()
     assert writer is not None

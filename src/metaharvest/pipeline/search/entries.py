@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ _SPELLED = str.maketrans(
     {"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "ø": "oe", "Ø": "Oe", "å": "aa", "Å": "Aa"}
 )
 """Letters of names that many people write as two."""
+
+_APOSTROPHE = re.compile("['’]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,7 @@ def _words(document: Document, output: Output, language: str | None, full_text: 
     """The texts to search by field of the index."""
     words = {
         "title": _terms([each.text for each in output.titles]),
-        "author": _terms(_with_umlauts_spelled([part for each in output.creators for part in _names(each)])),
+        "author": _terms(_with_other_spellings([part for each in output.creators for part in _names(each)])),
         "subject": _terms([each.text for each in output.subjects]),
         "abstract": _terms([each.text for each in output.abstracts]),
         "identifier": _terms(
@@ -120,10 +123,14 @@ def _names(agent: Agent) -> Sequence[str | None]:
     return agent.name, f"{agent.given} {agent.family}", agent.orcid
 
 
-def _with_umlauts_spelled(names: Sequence[str | None]) -> Sequence[str | None]:
-    """The names, and those with umlauts also as Mueller and Soerensen: `folded` gives only Muller and Sorensen."""
-    others = [unicodedata.normalize("NFC", each).translate(_SPELLED) for each in names if each and not each.isascii()]
-    return [*names, *others]
+def _with_other_spellings(names: Sequence[str | None]) -> Sequence[str | None]:
+    """The names; those with umlauts also as Mueller and Soerensen, those with an apostrophe also as OBrien.
+
+    `folded` gives only Muller, Sorensen, and O Brien.
+    """
+    umlauts = [unicodedata.normalize("NFC", each).translate(_SPELLED) for each in names if each and not each.isascii()]
+    joined = [_APOSTROPHE.sub("", each) for each in names if each and ("'" in each or "’" in each)]
+    return [*names, *umlauts, *joined]
 
 
 def _licence(output: Output) -> Licence | None:
