@@ -92,8 +92,16 @@ def checked_row(values: Mapping[str, object]) -> Site | BrokenSite:
     findings = tuple(_finding(site.name, sentence) for _, sentence in row.wrong)
     enabled = site.enabled or "enabled" in dict(row.wrong)
     usable = usable_contacts(values["contact_email"])
-    wrong = {_NAMES.get(column, column): f"{sentence[:1].upper()}{sentence[1:]}." for column, sentence in row.wrong}
+    wrong = {_NAMES.get(column, column): _of_form(column, sentence) for column, sentence in row.wrong}
     return BrokenSite(site.site_id, site.name, site.list_url, enabled, findings, usable, wrong)
+
+
+def _of_form(column: str, sentence: str) -> str:
+    """The sentence about a value for a person who sees its field: without the name of its column, and commands."""
+    words = sentence.partition("; `")[0]
+    if words.startswith(column):
+        words = f"it{words.removeprefix(column)}"
+    return f"{words[:1].upper()}{words[1:]}."
 
 
 def row_values(site: Site) -> dict[str, Any]:

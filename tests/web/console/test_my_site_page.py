@@ -72,6 +72,50 @@ def test_a_contact_changes_the_schedule_and_pauses(harvester: Harvester, console
     assert actors == [(ALDER,)]
 
 
+def test_an_address_that_cannot_be_used_is_refused_beside_its_field(
+    harvester: Harvester, console: Served, server: HttpServer
+) -> None:
+    page = console.signed_in_as(ALDER).open("/console/my/alder")
+    for url, sentence in {
+        server.url("/other.xml"): "The site 'birch' harvests this list already.",
+        server.url("/list.xml?verb=Identify"): "this is a question to an OAI-PMH repository (verb=Identify).",
+        server.url("/\u200bnew.xml"): "The address contains the character U+200B (ZERO WIDTH SPACE). Delete it.",
+    }.items():
+        answer = page.submit("Change the address", {"url": url})
+        assert answer.status == 422
+        assert sentence in answer.root.get_element_by_id("field-url-note").text_content()
+        assert "--" not in answer.text.partition("The latest report")[0]
+        assert "metaharvest sites" not in answer.text
+    answer = page.submit("Save", {"every": "100"})
+    assert "a whole number from 1 to 99" in answer.root.get_element_by_id("field-every-note").text_content()
+    assert row(harvester, "documentlisturl") == (server.url("/list.xml"),)
+
+
+def test_a_form_that_cannot_be_taken_leads_back_to_its_page(console: Served) -> None:
+    browser = console.signed_in_as(ALDER)
+    form = {"Referer": f"{console.url}/console/my/alder"}
+    stale = browser.request("POST", "/console/my/alder/schedule", headers=form)
+    assert stale.status == 403
+    assert stale.follow("Open the page of the form").path == "/console/my/alder"
+    # After an error the address is the form's own: a person opens it again.
+    opened = browser.open("/console/my/alder/schedule")
+    assert opened.status == 405
+    assert opened.follow("Open the page of the form").path == "/console/my/alder"
+    elsewhere = browser.request(
+        "POST", "/console/my/alder/pause", headers={"Referer": "https://evil.example.org/console/x"}
+    )
+    assert "Open the page of the form" not in elsewhere.links()
+
+
+def test_a_session_that_ended_leads_to_the_page_of_the_form_after_the_next_sign_in(console: Served) -> None:
+    stranger = console.visitor()
+    token = stranger.open("/console/login").form("Send me a link").fields["csrf"]
+    form = {"Referer": f"{console.url}/console/my/alder/schedule"}
+    answer = stranger.request("POST", "/console/my/alder/schedule", headers=form, data={"csrf": token})
+    assert answer.status == 403
+    assert answer.follow("Sign in").path == "/console/login?next=%2Fconsole%2Fmy%2Falder"
+
+
 def test_a_contact_asks_for_a_harvest(harvester: Harvester, console: Served) -> None:
     page = console.signed_in_as(ALDER).open("/console/my/alder").submit("Harvest tonight")
     assert page.notice == "A harvest of your site is requested. This page shows its progress."

@@ -286,6 +286,15 @@ def test_a_list_of_another_site_is_refused_beside_the_field_in_the_words_of_the_
     assert rows == [(server.url("/none.xml"),)]
 
 
+def test_a_sentence_beside_a_field_has_no_column_and_no_command(console: Served) -> None:
+    page = console.signed_in("steward").open(f"{ALDER}/edit")
+    [beside] = page.submit("Show the changes", {"ldap_password": "secret"}).root.find_class("error")
+    assert beside.text_content().startswith("It (not shown) cannot be used, since a secret is never written here")
+    assert "metaharvest" not in beside.text_content()
+    [beside] = page.submit("Show the changes", {"ldap_name": "x" * 300}).root.find_class("error")
+    assert beside.text_content().endswith("it must be at most 255 printable characters.")
+
+
 def test_a_file_that_is_not_there_is_named_beside_its_field(console: Served) -> None:
     for name in ("filters", "normalize", "ca_file"):
         page = console.signed_in("steward").open(f"{ALDER}/edit").submit("Show the changes", {name: "/nowhere"})

@@ -12,7 +12,7 @@ from metaharvest.config.field_types import check_email
 from metaharvest.errors import RequestError
 from metaharvest.fetch.url import BadUrl, UnsupportedScheme, WebAddress, parse_url
 from metaharvest.model import Unit
-from metaharvest.text import one_line
+from metaharvest.text import character_in_words, invisible_character, one_line
 
 DAY = timedelta(days=1)
 HOUR = timedelta(hours=1)
@@ -167,6 +167,8 @@ def checked_url(text: str) -> WebAddress:
         raise RequestError.about("url", f"Only http and https addresses are harvested. {example}") from None
     except BadUrl as error:
         raise RequestError.about("url", f"The address cannot be used: {error}. {example}") from None
+    if (odd := invisible_character(text.strip())) and not odd.isspace():
+        raise RequestError.about("url", f"The address contains {character_in_words(odd)}. Delete it.")
     if address.username is not None:
         raise RequestError.about(
             "url", "The address contains a user name. Remove it: the harvester reads only public addresses."

@@ -33,7 +33,7 @@ from metaharvest.services.harvester import Harvester
 from metaharvest.text import counted
 from metaharvest.web.console.access import NAVIGATION, OF_PIPELINE, PAGES
 from metaharvest.web.console.cookies import Cookies
-from metaharvest.web.console.defence import CSRF_FIELD, HEADERS, is_own_origin, is_token_right, part_of
+from metaharvest.web.console.defence import CSRF_FIELD, HEADERS, is_own_origin, is_token_right, local_path, part_of
 from metaharvest.web.console.forms import Busy, Form, NotReadable, TooLarge, read_form
 from metaharvest.web.console.limits import RateLimit
 from metaharvest.web.console.openid import OpenIdProvider, is_safe
@@ -173,7 +173,9 @@ def _in_thread(visit: Visit, page: Page | None, methods: Sequence[str], form: Fo
     try:
         visit.visitor = _visitor(visit)
         if page is None and methods:
-            response = visit.message(405, "This address cannot be opened in this way.")
+            response = visit.message(
+                405, "This address cannot be opened in this way.", page=_page_above(visit.request_path)
+            )
             response.headers["Allow"] = ", ".join(sorted({*methods, *(["HEAD"] if "GET" in methods else [])}))
             return response
         if page is None:
@@ -214,11 +216,11 @@ def _refused(visit: Visit) -> Response | None:
     if page.method == "POST":
         is_own = is_own_origin(visit.headers, visit.console.url)
         if not is_own or not is_token_right(visit.cookies.secret(is_new=False), visit.form.text(CSRF_FIELD)):
-            return visit.message(403, _STALE)
+            return visit.message(403, _STALE, page=_page_of_form(visit))
     client = f"{client_of(visit.client)} {page.path}"
     if page.tries and (seconds := visit.console.limit.seconds_to_wait(client, page.tries)):
         response = visit.message(
-            429, f"Too many requests came from here. Please try again in {counted(seconds, 'second')}."
+            429, f"Too many requests came from here. Please try again in {counted(-(-seconds // 60), 'minute')}."
         )
         response.headers["Retry-After"] = str(seconds)
         return response
@@ -226,7 +228,8 @@ def _refused(visit: Visit) -> Response | None:
     decision = decide(page, visitor, name)
     if decision is Decision.SIGN_IN:
         if "hx-request" in visit.headers or page.method == "POST":
-            return visit.message(403, "You are not signed in, or your session has ended. Please sign in again.")
+            ended = "You are not signed in, or your session has ended. Please sign in again."
+            return visit.message(403, ended, page=_page_of_form(visit))
         return visit.redirect("/console/login", next=visit.request_path)
     if decision is Decision.HIDDEN:
         return visit.not_found(_NO_SITE)
@@ -242,6 +245,22 @@ def _refused(visit: Visit) -> Response | None:
         return visit.not_found(_NO_SITE)
     visit.named_site = NamedSite(number, name)
     return None
+
+
+def _page_of_form(visit: Visit) -> str:
+    """The path of the page from which the browser sent a form; empty if it does not say so."""
+    page = urlsplit(visit.headers.get("referer", ""))
+    if page.netloc != visit.headers.get("host"):
+        return ""
+    return _page_above(local_path(page.path.removeprefix(visit.console.root)))
+
+
+def _page_above(path: str) -> str:
+    """The path without its query, or the nearest folder of it, that can be opened."""
+    path = path.partition("?")[0]
+    while found_page(PAGES, "GET", path)[0] is None:
+        path = path.rpartition("/")[0] or "/console/"
+    return path
 
 
 def _sentences(visit: Visit, error: MetaharvestError) -> Response:

@@ -62,7 +62,7 @@ def change_schedule(visit: Visit) -> Response:
     form = visit.form
     every, unit, notify = whole_number(form.text("every"), _MOST_EVERY), form.text("unit"), form.text("notify")
     if every is None or unit not in _UNITS or notify not in _NOTIFY:
-        problem = RequestError.about("every", "How often: give a whole number of days, weeks or months.")
+        problem = RequestError.about("every", "How often: give a whole number from 1 to 99, of days, weeks or months.")
         return _page(visit, visit.site.name, 422, error=problem)
     schedule = Schedule(every, _UNITS[unit], _NOTIFY[notify])
     return _done(visit, lambda: _edited(my_site.change_schedule(visit.harvester, *_who(visit), schedule)))

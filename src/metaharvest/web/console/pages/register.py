@@ -100,7 +100,7 @@ def _question(visit: Visit) -> Question:
     form = visit.form
     every = whole_number(form.text("every", "1"), _MOST_EVERY)
     if every is None or form.text("unit", "days") not in _UNITS:
-        raise RequestError.about("every", "How often is a whole number of days, weeks or months.")
+        raise RequestError.about("every", "How often: give a whole number from 1 to 99, of days, weeks or months.")
     return Question(
         name=form.text("name"),
         url=form.text("url"),
