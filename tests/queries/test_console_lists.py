@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import HarvestDocument, ReportDelivery, ReportOutbox, SiteProblem
@@ -177,6 +178,35 @@ def test_sites_come_in_pages(session: Session) -> None:
     assert [each.site for each in (*first.sites, *second.sites)] == ["alder", "birch", "cedar", "fern", "Oak"]
     assert (first.number, second.next, first.groups) == (5, None, ("north",))
     assert (first.sites[0].failed and first.sites[0].failed.failure_reason, second.sites[1].failing) == ("no answer", 1)
+
+
+@pytest.mark.usefixtures("sites")
+def test_a_page_of_sites_begins_at_its_place_in_each_order(session: Session) -> None:
+    for order in SiteOrder:
+        every = [each.site for each in site_page(session, SiteSelection(order=order), TODAY).sites]
+        found, after = list[str](), None
+        while after or not found:
+            page = site_page(session, SiteSelection(order=order), TODAY, limit=2, after=after)
+            found, after = [*found, *(each.site for each in page.sites)], page.next
+        assert found == every, order
+
+
+@pytest.mark.usefixtures("sites")
+@pytest.mark.parametrize(
+    "changed", ["DELETE FROM harvest_site_schedule", "UPDATE harvest_site_schedule SET name = 'a'"]
+)
+def test_no_site_is_skipped_or_shown_again_if_the_last_one_of_a_page_changes(session: Session, changed: str) -> None:
+    first = site_page(session, SiteSelection(), TODAY, limit=3)
+    assert [each.site for each in first.sites] == ["alder", "birch", "cedar"]
+    session.execute(text(f"{changed} WHERE name = 'cedar'"))
+    second = site_page(session, SiteSelection(), TODAY, limit=3, after=first.next)
+    assert [each.site for each in second.sites] == ["fern", "Oak"]
+
+
+@pytest.mark.usefixtures("sites")
+def test_a_place_of_another_list_leads_to_the_first_page(session: Session) -> None:
+    for after in ("7", "[7]", '["a"]', '["a", "b"]', "[true, 1]", "[" * 100_000, "9" * 5000, "²", "null", "{}"):
+        assert site_page(session, SiteSelection(), TODAY, limit=1, after=after).sites[0].site == "alder"
 
 
 def test_the_year_of_a_site_has_every_week(session: Session, rows: JournalRows) -> None:

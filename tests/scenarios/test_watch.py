@@ -220,6 +220,14 @@ def run_by_a_clock_that_is_far_ahead(harvester: Harvester) -> None:
         opened.run(RunRequest(FAR.date()))
 
 
+def test_the_clock_beside_another_problem_is_one_sentence(harvester: Harvester, server: HttpServer) -> None:
+    harvester.add_site("daily", publish(server, "a.1.1"))
+    run_by_a_clock_that_is_far_ahead(harvester)
+    harvester.add_site("gone", server.url("/gone.xml"))
+    harvester.run(night(0))
+    assert "1 site failed as a whole and the clock is or was wrong: see below." in last_report(harvester)
+
+
 def test_what_a_run_by_a_clock_far_ahead_leaves_is_reported_and_repaired_by_one_command(
     harvester: Harvester, server: HttpServer
 ) -> None:

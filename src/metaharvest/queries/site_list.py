@@ -5,6 +5,8 @@ A page of a thousand sites has a fixed number of queries; `sites.py` has everyth
 
 from __future__ import annotations
 
+import json
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -82,27 +84,26 @@ class SitePage:
 
     sites: tuple[ListedSite, ...]
     number: int
-    next: int | None
+    next: str | None
     kinds: tuple[str, ...]
     groups: tuple[str, ...]
 
 
 def site_page(
-    session: Session, wanted: SiteSelection, today: date, *, limit: int = 100, after: int | None = None
+    session: Session, wanted: SiteSelection, today: date, *, limit: int = 100, after: str | None = None
 ) -> SitePage:
-    """The sites of the selection in its order, `after` the site of this number, which was the last of a page.
+    """The sites of the selection in its order, behind the place `after`, the `next` of the page before.
 
-    If that site is no longer in the selection, the list begins again.
+    The place stays if the last site of that page is removed or gets another name. With any other text the list begins.
     """
     every = listed_sites(session, today)
-    chosen = _chosen(every, wanted)
-    numbers = [site.site_id for site in chosen]
-    start = numbers.index(after) + 1 if after in numbers else 0
+    chosen, key = _chosen(every, wanted), _KEYS[wanted.order]
+    start = bisect_right(chosen, place, key=key) if (place := _place_in(after, wanted.order)) else 0
     shown = chosen[start : start + limit]
     return SitePage(
         tuple(shown),
         len(chosen),
-        shown[-1].site_id if shown and start + limit < len(chosen) else None,
+        json.dumps(key(shown[-1])) if shown and start + limit < len(chosen) else None,
         tuple(sorted({site.source_kind for site in every if site.source_kind})),
         tuple(sorted({group for site in every for group in site.groups})),
     )
@@ -180,7 +181,7 @@ def _is_meant(wanted: SiteSelection) -> Callable[[ListedSite], bool]:
     return is_meant
 
 
-_Key = tuple[date | int | str, ...]
+_Key = tuple[int | str, ...]
 
 
 def _by_name(site: ListedSite) -> _Key:
@@ -188,15 +189,15 @@ def _by_name(site: ListedSite) -> _Key:
 
 
 def _by_success(site: ListedSite) -> _Key:
-    return (site.last_success or date.min, *_by_name(site))
+    return ((site.last_success or date.min).toordinal(), *_by_name(site))
 
 
 def _by_failing(site: ListedSite) -> _Key:
-    return (site.failed is None, -site.failing, *_by_name(site))
+    return (int(site.failed is None), -site.failing, *_by_name(site))
 
 
 def _by_next(site: ListedSite) -> _Key:
-    return (site.next_harvest or date.min, *_by_name(site))
+    return ((site.next_harvest or date.min).toordinal(), *_by_name(site))
 
 
 _KEYS: dict[SiteOrder, Callable[[ListedSite], _Key]] = {
@@ -205,3 +206,19 @@ _KEYS: dict[SiteOrder, Callable[[ListedSite], _Key]] = {
     SiteOrder.FAILING: _by_failing,
     SiteOrder.NEXT: _by_next,
 }
+_TYPES: dict[SiteOrder, Sequence[type]] = {
+    SiteOrder.NAME: (str, int),
+    SiteOrder.LAST_SUCCESS: (int, str, int),
+    SiteOrder.FAILING: (int, int, str, int),
+    SiteOrder.NEXT: (int, str, int),
+}
+"""The parts of each key."""
+
+
+def _place_in(text: str | None, order: SiteOrder) -> _Key | None:
+    """The key of the last site of a page in this order; None if the text is none."""
+    try:
+        found = json.loads(text or "null")
+    except (ValueError, RecursionError):
+        return None
+    return tuple(found) if isinstance(found, list) and [type(part) for part in found] == [*_TYPES[order]] else None

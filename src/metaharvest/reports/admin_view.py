@@ -306,7 +306,10 @@ def _sentence(
         "the run itself had trouble" if troubles and not is_away else "",
         "some mail did not arrive" if undelivered else "",
     ]
-    summary = phrasing.joined([part for part in parts if part])
+    found = [part for part in parts if part]
+    if clock and len(found) > 1:
+        found = [part.replace("was wrong, or is", "is or was wrong") for part in found]
+    summary = phrasing.joined(found)
     return f"{opening} {summary[:1].upper()}{summary[1:]}: see below." if summary else opening
 
 

@@ -77,6 +77,7 @@ def test_a_stranger_registers_a_list_and_a_steward_accepts(
     assert page.notice == "The request for Alder <b>Creek</b> is accepted."
     assert harvester.rows("SELECT name, documentlisturl FROM harvest_site_schedule") == [("Alder <b>Creek</b>", url)]
     assert decisions(harvester) == [("steward@example.org", "registrations.accept", "Alder <b>Creek</b>")]
+    assert page.follow("The page of the site").title.startswith("Alder <b>Creek</b>")
     site = console.signed_in_as(ANNA).open(link_in(harvester, ANNA, "is registered"))
     assert site.title == "Alder <b>Creek</b>"
     assert "No request waits." in steward.open("/console/registrations").text

@@ -49,8 +49,9 @@ def sites(call: Call) -> Answer:
         state=query.state, kind=query.kind, group=query.group, overdue=query.overdue, failing=query.failing,
         text=query.text or "",
     )  # fmt: skip
+    after = str(values_of(query.cursor, str)[0]) if query.cursor is not None else None
     with call.harvester.reading() as session:
-        page = site_page(session, chosen, today, limit=query.limit, after=number_of(query.cursor))
+        page = site_page(session, chosen, today, limit=query.limit, after=after)
         found = registered_sites_of(session, [each.site_id for each in page.sites], today)
     next_cursor = cursor_of(page.next) if page.next is not None else None
     return Answer([site_document(each) for each in found], next_cursor)

@@ -14,7 +14,7 @@ from metaharvest.model.roles import Role
 from metaharvest.queries.site_list import SiteOrder, SiteSelection, chosen_sites, site_page
 from metaharvest.services import schedule_files, sites
 from metaharvest.services.sites import SiteValues
-from metaharvest.text import counted, shown_url, whole_number
+from metaharvest.text import counted, shown_url
 from metaharvest.web.console.pages.site_form import choice_of, number_from, parsed_groups, value_of
 from metaharvest.web.console.visit import Visit, correction
 
@@ -36,7 +36,7 @@ def show(visit: Visit) -> Response:
     given = visit.query
     wanted, after = _selection(given), given.get("after", "")
     with visit.harvester.reading() as session:
-        page = site_page(session, wanted, visit.harvester.today(), after=whole_number(after))
+        page = site_page(session, wanted, visit.harvester.today(), after=after)
     filters = {name: given.get(name, "") for name in _FILTERS}
     return visit.render(
         "sites.html",
