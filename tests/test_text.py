@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from metaharvest.text import counted, one_line, only_xml, unescaped, whole_number
+from metaharvest.text import counted, one_line, only_xml, some_of, unescaped, whole_number
 
 
 @pytest.mark.parametrize(
@@ -71,6 +71,11 @@ def test_characters_that_xml_lacks_are_replaced() -> None:
     text = "a\tb\0c\x0b\ud800\ufffe\u00e9\U0001f438"
     assert only_xml(text) == "a\tb\ufffdc\ufffd\ufffd\ufffd\u00e9\U0001f438"
     assert only_xml(text, "") == "a\tbc\u00e9\U0001f438"
+
+
+def test_many_names_are_shortened() -> None:
+    assert (some_of([]), some_of(["a"]), some_of(["a", "b"], 2)) == ("", "a", "a, b")
+    assert some_of(["a"] * 1203, 2) == "a, a and 1,201 more"
 
 
 def test_a_number_and_its_noun_agree() -> None:

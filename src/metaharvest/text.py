@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import lru_cache
 
 _KEPT = "\n\t\u00ad\u200c\u200d"
@@ -70,6 +71,12 @@ def one_line(text: str, limit: int = 300) -> str:
     while len(folded := " ".join(clean(_ROOM.sub(" ", text[:room])).split())) <= limit and room < len(text):
         room *= 8
     return folded if len(folded) <= limit else folded[: limit - 1] + "…"
+
+
+def some_of(names: Sequence[str], most: int = 20) -> str:
+    """`a, b`, or the first names and the number of the others: `a, b and 980 more`. Empty without names."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def counted(number: int, singular: str, plural: str = "") -> str:

@@ -36,6 +36,7 @@ from metaharvest.model.requests import HarvestScope
 from metaharvest.sites.due import due_since, is_due
 from metaharvest.sites.registry import read_sites
 from metaharvest.sites.rows import BrokenSite
+from metaharvest.text import some_of
 
 if TYPE_CHECKING:
     from metaharvest.harvest.context import Chosen, Progress
@@ -210,7 +211,7 @@ def _check_names(sites: Collection[Site | BrokenSite], names: Collection[str]) -
     for name in names:
         site = next((site for site in sites if site.name == name), None)
         if site is None:
-            known = ", ".join(site.name for site in sites) or "none yet"
+            known = some_of([site.name for site in sites]) or "none yet"
             raise ScheduleError(f"There is no site named '{name}'. Registered are: {known}.")
         if not site.enabled:
             enable = todo("sites.enable", name=name)

@@ -21,7 +21,7 @@ from metaharvest.queries.failed_sites import FailedSite, failed_site_runs
 from metaharvest.queries.records import FINDING, StoredFinding, columns
 from metaharvest.queries.sites import site_names
 from metaharvest.queries.trends import Harvest, failing, seconds_between, trends
-from metaharvest.text import LARGEST_ID
+from metaharvest.text import LARGEST_ID, some_of
 
 _RUN = "run_id harvest_date started_at ended_at status host pid heartbeat_at"
 _TOTALS = (
@@ -321,7 +321,7 @@ def site_run_id_of(session: Session, run_id: int, site_name: str) -> int:
     site_runs = {site.site_id: site.site_run_id for site in sites}
     if number in site_runs:
         return site_runs[number]
-    known = ", ".join(sorted({site.site for site in sites})) or "none"
+    known = some_of(sorted({site.site for site in sites})) or "none"
     raise MetaharvestError(f"The run {run_id} did not harvest the site '{site_name}'. It harvested: {known}.")
 
 
@@ -338,7 +338,7 @@ def site_number(session: Session, name: str) -> int:
         return number
     known = sorted(set(session.scalars(select(HarvestSiteRun.site_name).distinct())))
     raise MetaharvestError(
-        f"No run has harvested a site named '{name}'. Harvested were: {', '.join(known) or 'none yet'}."
+        f"No run has harvested a site named '{name}'. Harvested were: {some_of(known) or 'none yet'}."
     )
 
 

@@ -238,7 +238,7 @@ def add_user(harvester: Harvester, address: str, role: str, name: str = "") -> U
     address, granted, name = _checked_address(address), _checked_role(role), _checked_name(name)
     with harvester.writing() as session:
         if not users.add_user(session, address, name, granted, harvester.now()):
-            raise RequestError(f"There is a user with the address {address} already.")
+            raise RequestError.about("address", f"There is a user with the address {address} already.")
         harvester.audit(session, _decision("users.add", address, after={"role": granted.word, "name": name}))
         return _found_user(session, address)
 
@@ -356,7 +356,7 @@ def _checked_address(address: str) -> str:
     try:
         checked = check_email(address).lower()
     except ValueError as error:
-        raise RequestError(f"{error}.") from error
+        raise RequestError.about("address", f"{error}.") from error
     if len(checked) > 320:
         raise RequestError("An address has at most 320 characters.")
     return checked
@@ -392,13 +392,14 @@ def add_key(harvester: Harvester, name: str, role: str, created_by: str, days: i
     """
     name, granted, now = " ".join(name.split()), _checked_role(role), harvester.now()
     if not name or len(name) > _LONGEST_KEY_NAME or one_line(name) != name:
-        raise RequestError(f"The name of a key has 1 to {_LONGEST_KEY_NAME} printable characters.")
+        raise RequestError.about("name", f"The name of a key has 1 to {_LONGEST_KEY_NAME} printable characters.")
     if days is not None and not 1 <= days <= 3650:
-        raise RequestError("A key is valid for 1 to 3,650 days.")
+        raise RequestError.about("days", "A key is valid for 1 to 3,650 days.")
     secret = KEY_PREFIX + new_token()
     with harvester.writing() as session:
         if api_keys.has_key(session, name, now):
-            raise RequestError(f"There is a valid key named '{name}' already. Revoke it first, or take another name.")
+            taken = f"There is a valid key named '{name}' already. Revoke it first, or take another name."
+            raise RequestError.about("name", taken)
         expires_at = None if days is None else now + timedelta(days=days)
         api_keys.add_key(session, name, secret, granted, one_line(created_by, 320), now, expires_at)
         after = {"role": granted.word, "expires_at": expires_at}

@@ -24,7 +24,7 @@ from metaharvest.model.actions import todo
 from metaharvest.sites import due
 from metaharvest.sites.options import options_text
 from metaharvest.sites.rows import BrokenSite, checked_row, is_day, row_values
-from metaharvest.text import one_line
+from metaharvest.text import one_line, some_of
 
 _SCHEDULE = Base.metadata.tables[HarvestSiteSchedule.__tablename__]
 _DEFAULTS = {column.name: getattr(column.default, "arg", None) for column in _SCHEDULE.columns}
@@ -78,7 +78,7 @@ def find_site(session: Session, name: str) -> Site | BrokenSite:
     for site in sites:
         if site.name == name:
             return site
-    known = ", ".join(site.name for site in sites) or "none is registered yet"
+    known = some_of([site.name for site in sites]) or "none is registered yet"
     raise ScheduleError(f"There is no site named '{one_line(name)}'. Known sites: {known}.")
 
 

@@ -162,6 +162,20 @@ def test_a_contact_sees_only_documents_of_own_sites(served: Served) -> None:
     assert contact.open("/console/problems").status == 403
 
 
+def test_a_document_of_another_site_belongs_to_none_of_a_contacts_sites(tmp_path: Path) -> None:
+    made = Harvester(tmp_path)
+    with HttpServer() as server:
+        made.add_site("alder", publish(server, "a.1.1", path="/alder.xml"))
+        made.run(DAYS[0])
+        made.add_site("birch", publish(server, "a.1.1", path="/birch.xml"))
+        made.run(DAYS[1])
+        with served_console(made) as console:
+            contact = console.signed_in_as("birch@example.org").open("/console/documents/a.1")
+            assert "Belongs to none of your sites" in contact.text
+            assert "Belongs to alder" in console.signed_in("viewer").open("/console/documents/a.1").text
+    made.close()
+
+
 def test_an_empty_installation_says_so(tmp_path: Path) -> None:
     made = Harvester(tmp_path)
     with served_console(made) as console:

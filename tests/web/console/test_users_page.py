@@ -38,6 +38,7 @@ def test_a_mistake_is_said_beside_the_form_which_keeps_its_values(console: Serve
     page = page.submit("Add", {"address": "nobody", "name": "Anna", "role": "steward"})
     assert page.status == 422
     assert "'nobody' is not an email address" in page.text
+    assert "'nobody' is not an email address" in page.root.get_element_by_id("field-address-note").text_content()
     assert dict(page.form("Add").form_values())["name"] == "Anna"
 
 
@@ -54,3 +55,11 @@ def test_a_disabled_user_is_signed_out_and_the_last_operator_stays(console: Serv
     )
     page = operator.open("/console/users").submit("Remove steward@example.org")
     assert [row[0] for row in page.table("Users")] == ["operator@example.org"]
+
+
+def test_a_wrong_value_of_a_key_is_named_beside_its_field(console: Served) -> None:
+    page = console.signed_in("operator").open("/console/keys")
+    for name, values in {"name": {"name": "x" * 300}, "days": {"name": "portal", "days": "0"}}.items():
+        wrong = page.submit("Make the key", values)
+        [field] = wrong.root.iterfind(".//input[@aria-invalid]")
+        assert (wrong.status, field.get("name"), field.get("value")) == (422, name, values[name])

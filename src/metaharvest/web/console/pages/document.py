@@ -82,6 +82,7 @@ def show(visit: Visit) -> Response:
         sites=list(others),
         claiming=next((row.site for row in known.listed if row.site in others), ""),
         is_compared=is_compared,
+        is_contact=visit.visitor.role is Role.CONTACT,
         may_decide=visit.visitor.role >= Role.STEWARD,
     )
 

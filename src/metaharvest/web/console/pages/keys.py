@@ -8,7 +8,7 @@ from metaharvest.errors import RequestError
 from metaharvest.model.roles import GRANTED
 from metaharvest.services import accounts
 from metaharvest.text import whole_number
-from metaharvest.web.console.visit import Visit
+from metaharvest.web.console.visit import FormError, Visit
 
 
 def show(visit: Visit) -> Response:
@@ -22,10 +22,10 @@ def add(visit: Visit) -> Response:
     try:
         days = whole_number(form.text("days"))
         if days is None:
-            raise RequestError("Write the days for which the key is valid as a whole number.")
+            raise RequestError.about("days", "Write the days for which the key is valid as a whole number.")
         secret = accounts.add_key(visit.harvester, form.text("name"), form.text("role"), visit.visitor.address, days)
     except RequestError as error:
-        return _page(visit, 422, error=str(error))
+        return _page(visit, 422, error=error)
     return _page(visit, secret=secret)
 
 
@@ -38,7 +38,7 @@ def revoke(visit: Visit) -> Response:
     return visit.redirect("/console/keys", notice="The key was revoked.")
 
 
-def _page(visit: Visit, status: int = 200, *, secret: str = "", error: str = "") -> Response:
+def _page(visit: Visit, status: int = 200, *, secret: str = "", error: FormError = "") -> Response:
     return visit.render(
         "keys.html",
         status,

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from metaharvest.errors import RequestError
 from metaharvest.model.roles import GRANTED
 from metaharvest.services import accounts
-from metaharvest.web.console.visit import Visit
+from metaharvest.web.console.visit import FormError, Visit
 
 
 def show(visit: Visit) -> Response:
@@ -21,7 +21,7 @@ def add(visit: Visit) -> Response:
     try:
         user = accounts.add_user(visit.harvester, form.text("address"), form.text("role"), form.text("name"))
     except RequestError as error:
-        return _page(visit, 422, error=str(error))
+        return _page(visit, 422, error=error)
     return _with_link(visit, user.address)
 
 
@@ -58,7 +58,9 @@ def _with_link(visit: Visit, address: str) -> Response:
     return _page(visit, new_link=f"{visit.console.url}/console/link/{token}", new_address=address)
 
 
-def _page(visit: Visit, status: int = 200, *, new_link: str = "", new_address: str = "", error: str = "") -> Response:
+def _page(
+    visit: Visit, status: int = 200, *, new_link: str = "", new_address: str = "", error: FormError = ""
+) -> Response:
     return visit.render(
         "users.html",
         status,
