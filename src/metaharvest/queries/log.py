@@ -28,6 +28,7 @@ from metaharvest.queries.records import FINDING, StoredFinding, columns, docid, 
 from metaharvest.queries.sites import known_names
 
 _ROWS_AT_ONCE = 500
+_FEW = 50_000
 _NAMES = (
     "log_id", "logged_at", "harvest_date", "level", "status", "operation", "message", "run_id", "site_run_id", "site",
     "site_id", "document_id", "revision", "url", "outcome", "repository_revision", "seconds", "bytes",
@@ -160,10 +161,11 @@ def log_selection(session: Session, wanted: LogFilter) -> LogSelection:
     scope = log_scope(session, wanted)
     rows = [*_of_level(wanted), *_narrowed(session, wanted)]
     transfers: list[ColumnElement[bool]] = [false()]
+    of_one: ColumnElement[bool] | None = None
     if scope.site_run_id is not None:
-        rows.append(HarvestLog.site_run_id == scope.site_run_id)
+        rows.append(of_one := HarvestLog.site_run_id == scope.site_run_id)
     elif scope.run_id is not None:
-        rows.append(HarvestLog.run_id == scope.run_id)
+        rows.append(of_one := HarvestLog.run_id == scope.run_id)
         if wanted.site is not None:
             rows.append(HarvestLog.site_schedule_id == runs.site_number(session, wanted.site))
     elif wanted.is_over_runs:
@@ -173,11 +175,11 @@ def log_selection(session: Session, wanted: LogFilter) -> LogSelection:
     elif wanted.site is not None:
         rows = [false()]
     elif (newest := runs.newest_run_id(session)) is not None:
-        rows.append(HarvestLog.run_id == newest)
+        rows.append(of_one := HarvestLog.run_id == newest)
     else:
         rows, transfers = [false()], _transfers(session, wanted)
     if wanted.limit is not None:
-        rows += _last(session, rows, wanted.limit)
+        rows += _last(session, rows, wanted.limit, of_one)
     meant = true() if wanted.rule is None else HarvestDetailLog.rule == wanted.rule
     return LogSelection(tuple(rows), meant, tuple(transfers))
 
@@ -329,11 +331,23 @@ def _transfers(session: Session, wanted: LogFilter) -> list[ColumnElement[bool]]
     return conditions
 
 
-def _last(session: Session, rows: Sequence[ColumnElement[bool]], number: int) -> list[ColumnElement[bool]]:
-    """The additional condition for the last rows of this number."""
-    newest = select(HarvestLog.harvest_log_id).where(*rows).order_by(HarvestLog.harvest_log_id.desc())
-    first = session.scalar(newest.limit(1).offset(number - 1))
-    return [] if first is None else [HarvestLog.harvest_log_id >= first]
+def _last(
+    session: Session, rows: Sequence[ColumnElement[bool]], number: int, of_one: ColumnElement[bool] | None
+) -> list[ColumnElement[bool]]:
+    """The additional conditions for the last rows of this number; `of_one`: the condition for a run or a site run."""
+    order: ColumnElement[int] = HarvestLog.harvest_log_id.expression
+    if of_one is not None and _has_few(session, of_one):
+        # The index of the log's order is hidden: PostgreSQL would read the whole log if few of these rows match.
+        order = order + 0
+    query = select(HarvestLog.harvest_log_id).where(*rows).order_by(order.desc())
+    found = session.scalars(query.limit(number)).all()
+    return [HarvestLog.harvest_log_id.between(found[-1], found[0])] if found else [false()]
+
+
+def _has_few(session: Session, of_one: ColumnElement[bool]) -> bool:
+    """True if a run or a site run has few rows in the log, so that these can be sorted."""
+    some = select(HarvestLog.harvest_log_id).where(of_one).limit(_FEW + 1).subquery()
+    return (session.scalar(select(func.count()).select_from(some)) or 0) <= _FEW
 
 
 def require_rule(session: Session, rule: str) -> None:
