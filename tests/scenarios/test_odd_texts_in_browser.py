@@ -46,6 +46,8 @@ def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         server.serve("/list.xml", harvest_list(entries))
         harvester.add_site("odd", server.url("/list.xml"), contact_email=CONTACT)
         harvester.add_site(LONG, server.url(f"/{'x' * 200}.xml"), contact_email=CONTACT)
+        server.serve("/bad.xml", harvest_list([("a.1.1", "x")]).replace(b"<scope>a</scope>", b""))
+        harvester.add_site("bad", server.url("/bad.xml"))
         harvester.run("2026-11-20")
         assert harvester("sites", "edit", LONG, "--add-to-group", "g" * 60).code == 0
     with served_console(harvester) as served:
@@ -71,6 +73,27 @@ def test_no_page_scrolls_sideways_for_a_long_name(operator: Reader) -> None:
             wide += [f"{page} {size['width']}"] if operator.is_wider_than_its_window() else []
     assert wide == []
     assert operator.troubles == []
+
+
+def test_a_cell_takes_the_whole_width_of_a_narrow_window(operator: Reader) -> None:
+    operator.page.set_viewport_size({"width": 500, "height": 800})
+    operator.open("/console/sites/odd/problems")
+    widest = "cells => Math.max(...cells.map(cell => cell.getBoundingClientRect().width))"
+    assert operator.page.locator(".scroll tbody td, .scroll tbody th").evaluate_all(widest) > 400
+
+
+def test_code_in_a_message_has_no_backticks(operator: Reader) -> None:
+    for page in (
+        "tonight",
+        "runs/1",
+        "problems",
+        "problems/list.missing",
+        "log?run=1",
+        "sites/bad",
+        "sites/bad/problems",
+    ):
+        operator.open(f"/console/{page}")
+        assert "`" not in operator.text, page
 
 
 def test_a_title_from_right_to_left_keeps_its_order(operator: Reader, console: Served) -> None:

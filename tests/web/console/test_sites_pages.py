@@ -133,3 +133,13 @@ def test_a_form_that_was_cut_off_is_refused(console: Served) -> None:
         fields = {"csrf": csrf, "confirmed": "yes", "content": content}
         page = browser.request("POST", "/console/sites/import", data=fields)
         assert (page.status, "This form is not complete" in page.text) == (422, True)
+
+
+def test_a_change_of_many_sites_that_is_refused_leads_back_to_the_list(console: Served) -> None:
+    steward = console.signed_in("steward")
+    token = steward.open("/console/sites").form("Show the changes").fields["csrf"]
+    form = {"Referer": f"{console.url}/console/sites?state=due"}
+    data = {"csrf": token, "name": "cedar", "notify": "never"}
+    refused = steward.request("POST", "/console/sites/several", headers=form, data=data)
+    assert refused.status == 422
+    assert refused.follow("Open the page of the form").path == "/console/sites"

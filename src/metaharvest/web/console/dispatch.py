@@ -275,12 +275,13 @@ def _sentences(visit: Visit, error: MetaharvestError) -> Response:
         status = 404
     elif isinstance(error, LockHeld | RunLost):
         status = 409
-    return _page_of(visit, status, *(error.in_form.splitlines() or error.sentences))
+    form_page = _page_of_form(visit) if visit.page.method == "POST" else ""
+    return _page_of(visit, status, *(error.in_form.splitlines() or error.sentences), page=form_page)
 
 
-def _page_of(visit: Visit, status: int, *sentences: str) -> Response:
+def _page_of(visit: Visit, status: int, *sentences: str, page: str = "") -> Response:
     try:
-        return visit.message(status, *sentences)
+        return visit.message(status, *sentences, page=page)
     except Exception:
         log.exception("A page of the console was not answered: the page of an error cannot be made")
         return PlainTextResponse(f"{_FAILED}\n", status)
