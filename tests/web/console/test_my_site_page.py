@@ -91,6 +91,23 @@ def test_an_address_that_cannot_be_used_is_refused_beside_its_field(
     assert row(harvester, "documentlisturl") == (server.url("/list.xml"),)
 
 
+def test_the_state_is_a_sentence_also_if_the_registration_cannot_be_used(harvester: Harvester, console: Served) -> None:
+    browser = console.signed_in_as(ALDER)
+    assert "due: it is in the next run" in browser.open("/console/my/alder").text
+    harvester.rows("UPDATE harvest_site_schedule SET updatefrequency = 1000 WHERE name = 'alder'")
+    assert "its registration cannot be used, ask the steward" in browser.open("/console/my/alder").text
+
+
+def test_a_site_with_another_name_leads_to_the_sites_of_the_visitor(console: Served) -> None:
+    for browser, page, words, sentence in (
+        (console.signed_in_as(ALDER), "/console/my/elm", "My sites", "or you are not one of its contacts"),
+        (console.signed_in("steward"), "/console/sites/elm", "All sites", "It may have another name now"),
+    ):
+        answer = browser.open(page)
+        assert (answer.status, sentence in answer.title) == (404, True)
+        assert answer.follow(words).status == 200
+
+
 def test_a_form_that_cannot_be_taken_leads_back_to_its_page(console: Served) -> None:
     browser = console.signed_in_as(ALDER)
     form = {"Referer": f"{console.url}/console/my/alder"}

@@ -46,6 +46,7 @@ log = logging.getLogger(__name__)
 _FAILED = "Something went wrong here. The operator finds it in the log of the server."
 _NOTHING = "There is no page at this address."
 _NO_SITE = "There is no site of this name, or you are not one of its contacts."
+_OTHER_NAME = "There is no site of this name. It may have another name now, or may have been removed."
 _STALE = "This form is too old, or it was not sent from a page of this console. Open the page again, and repeat it."
 _RETRY_SECONDS = 60
 _MOST_TRIES = 20
@@ -232,7 +233,7 @@ def _refused(visit: Visit) -> Response | None:
             return visit.message(403, ended, page=_page_of_form(visit))
         return visit.redirect("/console/login", next=visit.request_path)
     if decision is Decision.HIDDEN:
-        return visit.not_found(_NO_SITE)
+        return _no_site(visit)
     if decision is Decision.FORBIDDEN:
         needed = page.least if page.least > Role.CONTACT else Role.STEWARD
         yours = f"This needs the role {needed.word}, and your role is {visitor.role.word}."
@@ -242,9 +243,16 @@ def _refused(visit: Visit) -> Response | None:
     with visit.console.harvester.reading() as session:
         number = numbers_of(session, [name]).get(name)
     if number is None:
-        return visit.not_found(_NO_SITE)
+        return _no_site(visit)
     visit.named_site = NamedSite(number, name)
     return None
+
+
+def _no_site(visit: Visit) -> Response:
+    """The answer if no site of the visitor has this name, with a link to the sites that they see."""
+    if visit.visitor.role > Role.CONTACT:
+        return visit.message(404, _OTHER_NAME, page="/console/sites", words="All sites")
+    return visit.message(404, _NO_SITE, page="/console/my-sites", words="My sites")
 
 
 def _page_of_form(visit: Visit) -> str:

@@ -185,10 +185,14 @@ class Visit:
         """A page that says what is not there."""
         return self.message(404, sentence)
 
-    def message(self, status: int, *sentences: str, page: str = "") -> Response:
-        """A page of sentences, with a link to `page`; a visitor whose session has ended signs in on the way there."""
+    def message(
+        self, status: int, *sentences: str, page: str = "", words: str = "Open the page of the form"
+    ) -> Response:
+        """A page of sentences, and a link to `page`; a visitor whose session has ended signs in on the way there."""
         needs_sign_in = status == 403 and self.visitor.role is Role.PUBLIC
-        return self.render("message.html", status, sentences=sentences, needs_sign_in=needs_sign_in, page=page)
+        return self.render(
+            "message.html", status, sentences=sentences, needs_sign_in=needs_sign_in, page=page, words=words
+        )
 
     def download(self, content: bytes | str, name: str, media_type: str) -> Response:
         """A file to keep, never shown in the browser; `name` is in letters, digits, dots and hyphens."""
