@@ -49,7 +49,8 @@ def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         server.serve("/bad.xml", harvest_list([("a.1.1", "x")]).replace(b"<scope>a</scope>", b""))
         harvester.add_site("bad", server.url("/bad.xml"))
         harvester.run("2026-11-20")
-        assert harvester("sites", "edit", LONG, "--add-to-group", "g" * 60).code == 0
+        for group in ("g" * 60, "rivers", "lakes"):
+            assert harvester("sites", "edit", LONG, "--add-to-group", group).code == 0
     with served_console(harvester) as served:
         served.signed_in("operator")
         yield served
@@ -73,6 +74,12 @@ def test_no_page_scrolls_sideways_for_a_long_name(operator: Reader) -> None:
             wide += [f"{page} {size['width']}"] if operator.is_wider_than_its_window() else []
     assert wide == []
     assert operator.troubles == []
+
+
+def test_the_groups_of_a_site_are_large_enough_for_a_finger(operator: Reader) -> None:
+    operator.open("/console/sites")
+    lowest = "links => Math.min(...links.map(link => link.getBoundingClientRect().height))"
+    assert operator.page.locator("a.tag").evaluate_all(lowest) >= 24
 
 
 def test_a_cell_takes_the_whole_width_of_a_narrow_window(operator: Reader) -> None:
