@@ -84,6 +84,11 @@ def counted(number: int, singular: str, plural: str = "") -> str:
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
+def joined(parts: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1]))) if parts else ""
+
+
 def only_xml(text: str, replacement: str = "\ufffd") -> str:
     """`text` with the replacement for each character that XML 1.0 does not have: https://www.w3.org/TR/xml/#charsets"""
     return _NOT_XML.sub(replacement, text)

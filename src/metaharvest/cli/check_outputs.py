@@ -14,7 +14,7 @@ import click
 from metaharvest.cli.browser import new_page, opened
 from metaharvest.cli.printing import json_text, print_json
 from metaharvest.queries.json_keys import as_mapping
-from metaharvest.text import clean, counted, one_line
+from metaharvest.text import clean, counted, joined, one_line
 
 if TYPE_CHECKING:
     from metaharvest.cli.check_text import CheckPrinter
@@ -120,7 +120,6 @@ def printer_of(report: CheckReport) -> CheckPrinter:
 def print_summary(printer: CheckPrinter, report: CheckReport, levels: Mapping[Level, int]) -> None:
     """Print the expected results on stdout."""
     from metaharvest.model import Level
-    from metaharvest.reports.phrasing import joined
 
     for sentence in report.summary:
         printer.line(sentence, "bold")

@@ -13,7 +13,6 @@ from datetime import date, datetime, timedelta
 from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
 
-from metaharvest import reports
 from metaharvest.config.settings import Settings
 from metaharvest.database.engine import database_errors, repeated, require_current, run_lock, writers
 from metaharvest.database.models import HarvestRun, HarvestSiteRun
@@ -28,10 +27,10 @@ from metaharvest.jobs.policy import Waiting, is_time, priority_of, runs_too_long
 from metaharvest.journal import runs, taken_requests
 from metaharvest.journal.journal import Clock
 from metaharvest.journal.log_rows import Stamp
-from metaharvest.journal.named_targets import named_targets
 from metaharvest.journal.runs import finished_before
 from metaharvest.journal.taken_requests import TakenRequests
 from metaharvest.ledger import retries
+from metaharvest.mail import outbox
 from metaharvest.model import Finding, Level, RunStatus, Site, SiteRunKind, SiteRunStatus
 from metaharvest.model.jobs import OPEN, JobKind, JobState, Priority
 from metaharvest.requests import taking
@@ -132,7 +131,7 @@ class _Coordinator:
         return is_time(self._now, last, self._settings.workers.run_at, self._settings.harvester.zone)
 
     def _open(self) -> HarvestRun:
-        named = named_targets(self._targets)
+        named = self._targets.in_words()
         opened = runs.open_run_in(self._session, self._settings, named, self._now, self._today, distributed=True)
         return self._session.get_one(HarvestRun, opened.run_id)
 
@@ -262,7 +261,7 @@ class _Coordinator:
         """Let a worker deliver waiting reports now and then. Returns the number of jobs that wait for a worker."""
         last = select(func.max(Job.ended_at)).where(Job.kind == JobKind.DELIVER.value)
         ended = self._session.scalar(last)
-        if reports.number_waiting(self._session) and (ended is None or self._now - ended >= DELIVER_EVERY):
+        if outbox.number_waiting(self._session) and (ended is None or self._now - ended >= DELIVER_EVERY):
             making.make(self._session, [deliver_job()])
         return self._ready()
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 
-from metaharvest import reports
-from metaharvest.config.settings import HttpSettings
+from metaharvest.config.settings import HttpSettings, Settings
 from metaharvest.database.engine import database_errors, readers
 from metaharvest.errors import DatabaseError, RunLost, ScheduleError, SettingsError
 from metaharvest.fetch.client import Fetcher
@@ -131,7 +130,7 @@ class Dispatcher:
                 Checker(
                     settings.validation,
                     limits.check,
-                    partial(reports.make_ready, settings),
+                    partial(_make_reports_ready, settings),
                 ) as checker,
             ):
                 loop = asyncio.get_running_loop()
@@ -304,3 +303,9 @@ class Dispatcher:
                 # Documents that failed transiently are retried, even if the list could not be read.
                 await harvest_site(site, SiteRunKind.RETRY, source, ctx)
         ctx.progress.site_ended(site.name)
+
+
+def _make_reports_ready(settings: Settings) -> None:
+    from metaharvest.reports.render import make_ready
+
+    make_ready(settings)

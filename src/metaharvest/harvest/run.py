@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Engine
 
-from metaharvest import reports
 from metaharvest.database.engine import database_errors, readers, require_current, run_lock, writers
 from metaharvest.errors import ScheduleError
 from metaharvest.harvest.deadlines import Deadlines, StopSignal
@@ -30,6 +29,7 @@ from metaharvest.journal.journal import Journal
 from metaharvest.journal.runs import finished_before
 from metaharvest.journal.taken_requests import NO_REQUESTS, TakenRequests
 from metaharvest.ledger import retries
+from metaharvest.mail.outbox import DeliveringRun, deliver
 from metaharvest.model import RunStatus, Site, SiteRunKind, SiteRunStatus
 from metaharvest.model.actions import todo
 from metaharvest.model.requests import HarvestScope
@@ -81,7 +81,7 @@ def run_once(setup: HarvestSetup, request: RunRequest, progress: Progress, stop:
     settings, engine, clock = setup.settings, setup.engine, setup.clock
     http = settings.network_policy()
     require_current(engine)
-    delivering = reports.DeliveringRun(clock(), request.today)
+    delivering = DeliveringRun(clock(), request.today)
     deadlines = Deadlines(stop or StopSignal()).after_run(settings.harvester.run_deadline)
     stop_is_set = deadlines.stop.is_set
     with run_lock(engine) as lock:
@@ -103,11 +103,11 @@ def run_once(setup: HarvestSetup, request: RunRequest, progress: Progress, stop:
                 # Mail cannot be taken back: a run that lost the lock leaves it to the run that has it.
                 journal.require_ours()
             with database_errors(engine):
-                to_sites = reports.deliver(writers(engine), settings, clock(), delivering, stop_is_set)
+                to_sites = deliver(writers(engine), settings, clock(), delivering, stop_is_set)
             journal.report_run()
             status = journal.close_run()
             with database_errors(engine):
-                to_all = reports.deliver(writers(engine), settings, clock(), delivering, stop_is_set)
+                to_all = deliver(writers(engine), settings, clock(), delivering, stop_is_set)
             undelivered = journal.reports_not_made + to_sites.refused + to_all.refused + to_all.waiting
             return RunResult(journal.run_id, status, undelivered, cut_short)
 

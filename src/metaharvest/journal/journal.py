@@ -34,7 +34,6 @@ from metaharvest.journal import (
 from metaharvest.journal.internal_errors import internal_error
 from metaharvest.journal.list_notes import ListNote
 from metaharvest.journal.log_rows import NO_SITE, LogRow, Stamp, whose, write_log
-from metaharvest.journal.named_targets import named_targets
 from metaharvest.journal.outcomes import OutcomeNote, Settled, settled_rows
 from metaharvest.journal.phases import Phases
 from metaharvest.journal.site_runs import Closing, Opening
@@ -56,8 +55,8 @@ from metaharvest.model import (
     SiteRunStatus,
 )
 from metaharvest.model.actions import Remedy
+from metaharvest.model.named_targets import NamedTargets
 from metaharvest.problems import follow
-from metaharvest.reports import NamedTargets
 from metaharvest.requests import taking
 from metaharvest.sites.clock_checks import REPAIR, is_steady, long_pause
 from metaharvest.sites.rows import BrokenSite
@@ -100,7 +99,7 @@ class Journal:
         lock: HeldLock,
         limits: GroupLimits,
     ) -> None:
-        named = named_targets(targets)
+        named = targets.in_words()
         opened = runs.open_run(engine, settings, named, clock(), today)
         self._prepare(settings, named, clock, today, opened.run_id)
         self.left_unfinished, self.reports_not_made = opened.unfinished, opened.reports_not_made

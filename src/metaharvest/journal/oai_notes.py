@@ -9,8 +9,7 @@ from metaharvest.journal.log_rows import LogRow
 from metaharvest.model import MAX_FINDINGS, Finding, Level, Site
 from metaharvest.model.actions import Remedy, todo
 from metaharvest.problems.attention import EMPTY, FEWER, MANY_DELETIONS, MISSING, REPOSITORY_CHANGED, SHRANK
-from metaharvest.reports.phrasing import joined
-from metaharvest.text import counted, one_line, shown_url
+from metaharvest.text import counted, joined, one_line, shown_url
 
 BROKEN_OFF = "oai.broken-off"
 """The rule of findings about an incomplete list: the number of its records, and the reason."""

@@ -11,7 +11,6 @@ from datetime import date, datetime
 from sqlalchemy import Engine, exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
-from metaharvest import reports
 from metaharvest.config.settings import Settings
 from metaharvest.database.batches import batches
 from metaharvest.database.engine import database_errors, writers
@@ -21,7 +20,10 @@ from metaharvest.journal.kept_totals import keep_totals_of_run
 from metaharvest.journal.log_rows import NO_SITE, LogRow, Stamp, write_log
 from metaharvest.journal.outcomes import is_lost
 from metaharvest.journal.site_runs import not_reported, report_queued
+from metaharvest.mail import outbox
+from metaharvest.mail.message import Report
 from metaharvest.model import RunStatus, SiteRunKind, SiteRunStatus
+from metaharvest.model.named_targets import NamedTargets
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +37,7 @@ class OpenedRun:
     reports_not_made: int
 
 
-def open_run(
-    engine: Engine, settings: Settings, named_targets: reports.NamedTargets, now: datetime, today: date
-) -> OpenedRun:
+def open_run(engine: Engine, settings: Settings, named_targets: NamedTargets, now: datetime, today: date) -> OpenedRun:
     """Open a run, log HarvesterStartup and close dead runs."""
     with database_errors(engine), writers(engine).begin() as session:
         return open_run_in(session, settings, named_targets, now, today)
@@ -46,7 +46,7 @@ def open_run(
 def open_run_in(
     session: Session,
     settings: Settings,
-    named_targets: reports.NamedTargets,
+    named_targets: NamedTargets,
     now: datetime,
     today: date,
     *,
@@ -115,7 +115,7 @@ def was_whole(session: Session, run_id: int) -> bool:
 
 
 def report_run(
-    session: Session, settings: Settings, named_targets: reports.NamedTargets, stamp: Stamp, is_stopped: bool
+    session: Session, settings: Settings, named_targets: NamedTargets, stamp: Stamp, is_stopped: bool
 ) -> bool:
     """Queue the composite report; site runs that are still open wait for the next run. False if it was not made."""
     _interrupt(session, stamp.run_id, stamp.now)
@@ -207,32 +207,40 @@ def _interrupt(session: Session, run_id: int, now: datetime, site_ids: Collectio
 
 def _report_digest(session: Session, run_id: int, settings: Settings, stamp: Stamp) -> bool:
     """Queue the administrators' digest, if this is the day for it; False if it could not be made."""
-    return _queued(session, run_id, stamp, lambda: reports.digest(session, run_id, settings, stamp.now))
+
+    def due() -> Report | None:
+        from metaharvest.reports.compose import digest
+
+        return digest(session, run_id, settings, stamp.now)
+
+    return _queued(session, run_id, stamp, due)
 
 
 def _report(
     session: Session,
     run_id: int,
     settings: Settings,
-    named_targets: reports.NamedTargets,
+    named_targets: NamedTargets,
     stamp: Stamp,
     is_stopped: bool = False,
 ) -> bool:
     """Queue the composite report of a run, if the administrators want it; False if it could not be made."""
 
-    def wanted() -> reports.Report | None:
-        report = reports.admin_report(session, run_id, settings, named_targets, stamp.now, is_stopped=is_stopped)
+    def wanted() -> Report | None:
+        from metaharvest.reports.compose import admin_report
+
+        report = admin_report(session, run_id, settings, named_targets, stamp.now, is_stopped=is_stopped)
         return None if settings.reports.admin_notify == "attention" and report.tone == "good" else report
 
     return _queued(session, run_id, stamp, wanted)
 
 
-def _queued(session: Session, run_id: int, stamp: Stamp, make: Callable[[], reports.Report | None]) -> bool:
+def _queued(session: Session, run_id: int, stamp: Stamp, make: Callable[[], Report | None]) -> bool:
     """Queue the report that is made, unless it is there already; False if it could not be made, which is logged."""
     try:
         with session.begin_nested():
             report = make()
-            if report and reports.queue(session, report, run_id, None, stamp.now) is not None:
+            if report and outbox.queue(session, report, run_id, None, stamp.now) is not None:
                 write_log(session, [(report_queued(report), NO_SITE)], stamp)
         return True
     except Exception as error:

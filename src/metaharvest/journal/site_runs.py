@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.orm import Session
 
-from metaharvest import reports
 from metaharvest.database.models import (
     Base,
     HarvestDetailLog,
@@ -31,6 +30,8 @@ from metaharvest.journal.log_rows import LogRow, Stamp, Whose, whose, write_log
 from metaharvest.journal.outcomes import is_lost
 from metaharvest.journal.phases import UNKNOWN, Phases
 from metaharvest.ledger.rows import forget_sites, numbers_of_entries
+from metaharvest.mail import outbox
+from metaharvest.mail.message import Report
 from metaharvest.model import (
     FINE_OUTCOMES,
     Finding,
@@ -43,6 +44,7 @@ from metaharvest.model import (
     SiteRunKind,
     SiteRunStatus,
 )
+from metaharvest.model.named_targets import NamedTargets
 from metaharvest.problems.follow import EndedSiteRun, update_problems
 from metaharvest.sites.registry import Harvested, read_sites_of, set_dates
 from metaharvest.sites.rows import BrokenSite
@@ -222,7 +224,7 @@ def _known_lists(session: Session, openings: Sequence[Opening]) -> dict[int, tup
 
 
 def close_all(
-    session: Session, closings: Sequence[Closing], stamp: Stamp, settings: Settings, named_targets: reports.NamedTargets
+    session: Session, closings: Sequence[Closing], stamp: Stamp, settings: Settings, named_targets: NamedTargets
 ) -> list[bool]:
     """Close the site runs; for each, True if its report was made."""
     write_log(session, [(row, whose(closing.site_run)) for closing in closings for row in closing.rows], stamp)
@@ -319,14 +321,17 @@ def _reported(
     registered: Mapping[int, Site | BrokenSite],
     stamp: Stamp,
     settings: Settings,
-    named_targets: reports.NamedTargets,
+    named_targets: NamedTargets,
 ) -> list[bool]:
     """Queue the reports that are owed. A report that cannot be made is our own mistake: nothing else is lost for it."""
     by_id = {closing.site_run.site_run_id: closing for closing in closings}
     try:
+        # Imported here: the templates would take 6 MB of a run's memory from its beginning.
+        from metaharvest.reports.compose import site_reports
+
         with session.begin_nested():
-            owed = reports.site_reports(session, list(by_id), registered, settings, named_targets, stamp.now)
-            queued = reports.queue_all(session, owed, stamp.run_id, stamp.now)
+            owed = site_reports(session, list(by_id), registered, settings, named_targets, stamp.now)
+            queued = outbox.queue_all(session, owed, stamp.run_id, stamp.now)
             rows = [(report_queued(owed[site_run_id]), whose(by_id[site_run_id].site_run)) for site_run_id in queued]
             write_log(session, rows, stamp)
         return [True] * len(closings)
@@ -340,7 +345,7 @@ def _reported(
         return [False]
 
 
-def report_queued(report: reports.Report) -> LogRow:
+def report_queued(report: Report) -> LogRow:
     """The log row of a report that waits to be delivered."""
     if report.recipients:
         message = f"A report to {', '.join(report.recipients)} was queued: {report.subject}"

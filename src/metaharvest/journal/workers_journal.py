@@ -14,7 +14,6 @@ from metaharvest.jobs import claims
 from metaharvest.jobs.claims import HeldClaims
 from metaharvest.journal import live, runs, taken_requests
 from metaharvest.journal.journal import Clock, Journal
-from metaharvest.journal.named_targets import named_targets
 from metaharvest.journal.outcomes import OutcomeNote
 from metaharvest.journal.site_runs import Closing
 from metaharvest.journal.taken_requests import TakenStops
@@ -49,7 +48,7 @@ class WorkersJournal(Journal):
         is_over: Callable[[int], bool] = lambda site_id: False,
         limits: GroupLimits = GroupLimits(),  # noqa: B008 - it is frozen
     ) -> None:
-        self._prepare(settings, named_targets(targets), clock, run.today, run.run_id)
+        self._prepare(settings, targets.in_words(), clock, run.today, run.run_id)
         self.left_unfinished = {}
         self._is_over = is_over
         self._cut_short: set[int] = set()

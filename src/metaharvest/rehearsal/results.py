@@ -19,8 +19,8 @@ from metaharvest.fetch.local_files import is_file_url, path_of
 from metaharvest.model import FINE_OUTCOMES, NOT_HARVESTED, Finding, Level, OutcomeKind, SiteRunStatus
 from metaharvest.model.actions import Remedy
 from metaharvest.reports import phrasing
-from metaharvest.reports.phrasing import Counts, counts_of, docid_of, joined
-from metaharvest.text import counted, one_line, shown_url
+from metaharvest.reports.phrasing import Counts, counts_of, docid_of
+from metaharvest.text import counted, joined, one_line, shown_url
 
 _ABOUT_LISTS = ("list.", "target.other-site")
 """Rules, or their beginnings, whose findings name a line of the list."""

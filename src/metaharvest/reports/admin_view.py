@@ -49,7 +49,7 @@ from metaharvest.reports.start_here import Step, show_site, waiting_for_a_person
 from metaharvest.rules import RULES
 from metaharvest.sites.clock_checks import long_pause, wrong_clock
 from metaharvest.sites.overdue import overdue_sites
-from metaharvest.text import counted, one_line
+from metaharvest.text import counted, joined, one_line
 
 _LOG, _DETAIL = HarvestLog, HarvestDetailLog
 
@@ -294,7 +294,7 @@ def _sentence(
         later = phrasing.total(counts, [OutcomeKind.DEFERRED])
         badly = [f"{counted(errors, 'document was', 'documents were')} not accepted"] if errors else []
         badly += [f"{counted(later, 'was', 'were')} put off to a later run"] if later else []
-        ended = f"; {phrasing.joined(badly)}" if badly else ""
+        ended = f"; {joined(badly)}" if badly else ""
         names = "names" if len(statuses) == 1 else "name"
         opening = f"{counted(len(statuses), 'site')} {names} {counted(listed, 'document')}{ended}."
     failed = sum(status in NOT_HARVESTED for status in statuses)
@@ -309,7 +309,7 @@ def _sentence(
     found = [part for part in parts if part]
     if clock and len(found) > 1:
         found = [part.replace("was wrong, or is", "is or was wrong") for part in found]
-    summary = phrasing.joined(found)
+    summary = joined(found)
     return f"{opening} {summary[:1].upper()}{summary[1:]}: see below." if summary else opening
 
 

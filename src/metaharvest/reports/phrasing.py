@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from metaharvest.model import ATTENTION_OUTCOMES, ERROR_OUTCOMES, OutcomeKind, SiteRunKind, SiteRunStatus
 from metaharvest.model.actions import Todo, parts
-from metaharvest.text import counted
+from metaharvest.text import counted, joined
 
 if TYPE_CHECKING:
     from metaharvest.database.models import HarvestSiteRun
@@ -62,11 +62,6 @@ GRAVITY = tuple(STATUSES)
 Counts = Mapping[OutcomeKind, int]
 
 _numbers = attrgetter(*(kind.column for kind in OutcomeKind))
-
-
-def joined(parts: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1]))) if parts else ""
 
 
 def docid_of(document_id: str | None, revision: int | None) -> str:

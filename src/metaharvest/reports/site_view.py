@@ -5,8 +5,8 @@ notify_policy.py decides which site runs deserve a report at all; the templates 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
@@ -26,6 +26,8 @@ from metaharvest.model import (
     SiteRunStatus,
 )
 from metaharvest.model.actions import todo
+from metaharvest.model.named_targets import NamedTarget as NamedTarget
+from metaharvest.model.named_targets import NamedTargets as NamedTargets
 from metaharvest.reports import phrasing
 from metaharvest.reports.document_lists import NamedDocuments, ended_as, repaired, unchanged
 from metaharvest.reports.findings import FindingGroup, already_reported, attention, for_contacts, warnings
@@ -43,7 +45,7 @@ from metaharvest.reports.problem_history import (
 from metaharvest.reports.start_here import Step, first_steps
 from metaharvest.sites.page_link import page_address
 from metaharvest.sites.rows import BrokenSite
-from metaharvest.text import counted, one_line, shown_url
+from metaharvest.text import counted, joined, one_line, shown_url
 
 _MANY, _LONG = 20, 10.0
 """From this number of documents, or of seconds of their server's time, a report shows the time of each phase."""
@@ -71,39 +73,6 @@ class TableNote:
 
 
 NO_TABLE = TableNote()
-
-
-@dataclass(frozen=True, slots=True)
-class NamedTarget:
-    """A target in a few words. `keeps` is false if it only looks at documents, and forgets them."""
-
-    words: str
-    keeps: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class NamedTargets:
-    """The targets by the names of their sites; `default` is the target of all others, and of the run as a whole."""
-
-    default: NamedTarget
-    of_sites: Mapping[str, NamedTarget] = field(default_factory=dict)
-
-    def of(self, site_name: str) -> NamedTarget:
-        """The target of the site of this name."""
-        return self.of_sites.get(site_name, self.default)
-
-    def describe(self, site_names: Iterable[str]) -> str:
-        """The target, and those that some of these sites have for themselves."""
-        own = [f"{name}: {self.of_sites[name].words}" for name in sorted(set(site_names) & set(self.of_sites))]
-        return one_line("; ".join([self.default.words, *own]), 1000)
-
-    def went_nowhere(self, site_names: Collection[str]) -> str:
-        """A sentence about those sites whose documents go to no target; empty if there are none."""
-        names = sorted(name for name in set(site_names) if not self.of(name).keeps)
-        if not names:
-            return ""
-        whose = "" if len(names) == len(set(site_names)) else f" of {one_line(phrasing.joined(names), 300)}"
-        return f"Nothing{whose} was uploaded: no repository is set, so documents were only fetched and checked."
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +297,7 @@ def _registered(site_run: HarvestSiteRun, schedule: Site | None) -> tuple[tuple[
         ("Harvested", phrasing.frequency(schedule.frequency, schedule.unit)),
         ("Contacts", one_line(", ".join(schedule.contacts), 1000)),
         ("Reports", _NOTIFY[schedule.notify]),
-        ("Other reports", f"{phrasing.joined([each.value for each in Notify if each is not schedule.notify])}: {_ASK}"),
+        ("Other reports", f"{joined([each.value for each in Notify if each is not schedule.notify])}: {_ASK}"),
         ("Enabled", "yes" if schedule.enabled else "no"),
     ]
     if oai:

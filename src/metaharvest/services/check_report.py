@@ -25,8 +25,8 @@ from metaharvest.rehearsal.input.arguments import GivenDocuments, GivenList, Giv
 from metaharvest.rehearsal.input.source import Copies
 from metaharvest.rehearsal.results import CheckedDocument, CheckedPart, PartName, Places
 from metaharvest.reports import documents_csv
-from metaharvest.reports.phrasing import ends_of, joined
-from metaharvest.text import counted, one_line, shown_url
+from metaharvest.reports.phrasing import ends_of
+from metaharvest.text import counted, joined, one_line, shown_url
 
 if TYPE_CHECKING:
     from metaharvest.rehearsal.given_sites import GivenSite

@@ -14,7 +14,6 @@ from typing import Any
 
 from sqlalchemy import select
 
-from metaharvest import reports
 from metaharvest.config.kinds import JOBS
 from metaharvest.database.engine import database_errors, writers
 from metaharvest.database.models import HarvestRun
@@ -27,6 +26,7 @@ from metaharvest.jobs.claims import Claim, HeldClaims
 from metaharvest.jobs.policy import GIVEN_UP, MOST_ATTEMPTS
 from metaharvest.journal import taken_requests
 from metaharvest.journal.workers_journal import RunOfWorkers, WorkersJournal
+from metaharvest.mail import outbox
 from metaharvest.model import Finding, RunStatus
 from metaharvest.model.actions import todo
 from metaharvest.model.jobs import JobKind, JobState
@@ -148,10 +148,10 @@ def _failed(harvester: Harvester, run_id: int) -> Sequence[str]:
 
 def _deliver(context: JobContext, _collected: None) -> bool:
     harvester = context.harvester
-    delivering = reports.DeliveringRun(harvester.now(), harvester.today())
+    delivering = outbox.DeliveringRun(harvester.now(), harvester.today())
     with database_errors(harvester.engine):
         stop = context.slice_end.signal()
-        reports.deliver(writers(harvester.engine), harvester.settings, harvester.now(), delivering, stop.is_set)
+        outbox.deliver(writers(harvester.engine), harvester.settings, harvester.now(), delivering, stop.is_set)
     return True
 
 

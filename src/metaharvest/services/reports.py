@@ -12,7 +12,6 @@ from metaharvest.config.field_types import check_email
 from metaharvest.config.settings import Settings
 from metaharvest.database.engine import database_errors, run_lock, writers
 from metaharvest.errors import MetaharvestError, RequestError
-from metaharvest.journal.named_targets import named_targets
 from metaharvest.queries.outbox import newest_run, number_refused, reasons_not_delivered
 from metaharvest.queries.runs import newest_site_run_id
 from metaharvest.rehearsal.dry_run import RehearsalTarget
@@ -36,7 +35,7 @@ def admin_report(harvester: Harvester, run_id: int) -> Report:
 
 def _whose(harvester: Harvester) -> tuple[Settings, NamedTargets, datetime, bool]:
     is_rehearsal = isinstance(harvester.targets.default, RehearsalTarget)
-    return harvester.settings, named_targets(harvester.targets), harvester.now(), is_rehearsal
+    return harvester.settings, harvester.targets.in_words(), harvester.now(), is_rehearsal
 
 
 def newest_report(harvester: Harvester, site_name: str | None = None) -> Report:

@@ -15,7 +15,6 @@ from metaharvest.harvest.context import Progress
 from metaharvest.harvest.deadlines import StopSignal
 from metaharvest.harvest.run import RunRequest, RunResult
 from metaharvest.journal import removal
-from metaharvest.journal.named_targets import named_targets
 from metaharvest.journal.removal import RemovedRun
 from metaharvest.model import RunStatus
 from metaharvest.queries.runs import RunRecord, run_record
@@ -170,7 +169,7 @@ def exit_code_of_dry_run(done: DryRun, *, strict: bool) -> ExitCode:
 def went_nowhere(harvester: Harvester, record: RunRecord) -> str:
     """A sentence about the sites of a run whose documents go into no target; empty if there is none."""
     listed = [site.site for site in record.sites if site.listed]
-    return named_targets(harvester.targets).went_nowhere(listed)
+    return harvester.targets.in_words().went_nowhere(listed)
 
 
 def _write_metrics(harvester: Harvester, exit_code: int, note: Callable[[str], None]) -> None:

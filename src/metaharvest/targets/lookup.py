@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from metaharvest.config.kinds import TARGETS
 from metaharvest.config.secret_references import masked
 from metaharvest.errors import MetaharvestError, SettingsError
+from metaharvest.model.named_targets import NamedTarget, NamedTargets
 from metaharvest.text import one_line
 
 if TYPE_CHECKING:
@@ -72,6 +73,16 @@ class Targets:
         known = ", ".join(("target", "embedded", *self._settings.targets))
         raise SettingsError(f"There is no target '{name}'. Known are: {known}. Others are sections [targets.NAME].")
 
+    def in_words(self) -> NamedTargets:
+        """The words for the common target, and for each site's own one. Raises SettingsError."""
+        return NamedTargets(_in_words(self.default), {name: self._words_of(name) for name in self.sites_with_their_own})
+
+    def _words_of(self, site_name: str) -> NamedTarget:
+        try:
+            return _in_words(self.of(site_name))
+        except SettingsError:
+            return NamedTarget("a repository that the settings name, and that cannot be used")
+
     def _target(self, wanted: TargetSettings, header: str) -> Target:
         """The target of these settings, which come from the section `header`."""
         for known, made in self._made:
@@ -82,6 +93,12 @@ class Targets:
         target = self._wrap(self._given or target_for(settings, self._engine))
         self._made.append((wanted, target))
         return target
+
+
+def _in_words(target: Target) -> NamedTarget:
+    from metaharvest.targets.nothing import NoTarget
+
+    return NamedTarget(target.describe(), keeps=not isinstance(target, NoTarget))
 
 
 def target_for(settings: Settings, engine: Engine) -> Target:

@@ -26,10 +26,10 @@ from metaharvest.queries.records import would_be
 from metaharvest.queries.sites import site_names
 from metaharvest.queries.standing import document_standing
 from metaharvest.queries.works import has_work
-from metaharvest.reports.phrasing import LABELS, joined
+from metaharvest.reports.phrasing import LABELS
 from metaharvest.services import documents
 from metaharvest.services.documents import WithdrawalRequest, Withdrawn, stored_record
-from metaharvest.text import counted, one_line, whole_number
+from metaharvest.text import counted, joined, one_line, whole_number
 from metaharvest.web.console.record_text import difference, record_text
 from metaharvest.web.console.visit import NotFound, Visit
 
