@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import zlib
-from array import array
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-_FIRST_BUCKETS = 4096
+from metaharvest.sources.oai_pmh.versions import KeyTable
 
-_LOAD_FACTOR = 64
-"""The number of buckets doubles when a bucket has more hashes than this, on average. A search reads a whole bucket."""
+_LOAD_FACTOR = 0.8
+"""See KeyTable."""
 
 
 class NamedIds:
@@ -23,34 +21,18 @@ class NamedIds:
     def __init__(self) -> None:
         self._last: list[str] = []
         self._pages: list[bytes] = []
-        self._hashes: defaultdict[int, array[int]] = defaultdict(lambda: array("q"))
-        self._bucket_count = _FIRST_BUCKETS
-        self._number = 0
+        self._hashes = KeyTable(_LOAD_FACTOR)
 
     def add_page(self, document_ids: Iterable[str]) -> None:
         """Add the ids of a page. Most answers are one page: the page before is compressed when another one comes."""
         if self._last:
             self._pages.append(zlib.compress(json.dumps(self._last).encode(), 1))
-            self._add(map(hash, self._last))
-            self._number += len(self._last)
-            if self._number > _LOAD_FACTOR * self._bucket_count:
-                self._double()
+            for each in self._last:
+                self._hashes.add(hash(each))
         self._last = sorted(document_ids)
 
-    def _add(self, hashes: Iterable[int]) -> None:
-        for each in hashes:
-            self._hashes[each % self._bucket_count].append(each)
-
-    def _double(self) -> None:
-        """Move the hashes to twice as many buckets."""
-        old, self._hashes = self._hashes, defaultdict(lambda: array("q"))
-        self._bucket_count *= 2
-        while old:
-            self._add(old.popitem()[1])
-
     def __contains__(self, document_id: object) -> bool:
-        number = hash(document_id)
-        return number in self._hashes.get(number % self._bucket_count, ()) or document_id in self._last
+        return hash(document_id) in self._hashes or document_id in self._last
 
     def __iter__(self) -> Iterator[str]:
         """The ids, page by page; an id that two pages have named comes twice."""

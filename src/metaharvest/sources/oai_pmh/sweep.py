@@ -584,7 +584,10 @@ class Sweeper:
             self._check_datestamps([each.document.origin.datestamp for each in part if each.document.origin], window)
         for record in part:
             key, version = key_and_version(record)
-            is_new, is_other = key not in counts.named, self._is_other_version(key, version)
+            before = self._seen.get(key)
+            is_new = before is None if counts.named is self._seen else key not in counts.named
+            # A version without a date may be any.
+            is_other = before is None or (before != version and UNDATED not in (before, version))
             if is_new:
                 new += 1
                 self._note_newest(record)
@@ -600,11 +603,6 @@ class Sweeper:
                 self._seen[key] = version
                 fresh.append(record)
         return fresh, new
-
-    def _is_other_version(self, key: int, version: int) -> bool:
-        """True if this version of the record has not come in this harvest. A version without a date may be any."""
-        before = self._seen.get(key)
-        return before is None or (before != version and UNDATED not in (before, version))
 
     def _note_newest(self, record: ListedRecord) -> None:
         """Keep the record if it is the newest one that is not deleted."""
