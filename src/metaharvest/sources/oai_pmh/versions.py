@@ -53,7 +53,7 @@ class KeyTable:
 
     def _set_places(self, number: int) -> None:
         """Make this number of free places, a power of two."""
-        self._keys = array("q", bytes(8 * number))
+        self._keys = array("q", (0,)) * number
         self._mask = number - 1
 
     def _double(self) -> None:
@@ -72,7 +72,7 @@ class Versions(KeyTable):
 
     def __init__(self) -> None:
         super().__init__(_LOAD_FACTOR)
-        self._versions = array("q", bytes(8 * _FIRST_PLACES))
+        self._versions = array("q", (0,)) * _FIRST_PLACES
 
     def get(self, key: int) -> int | None:
         """The version of a record; None if there is none."""
@@ -86,7 +86,7 @@ class Versions(KeyTable):
     def _double(self) -> None:
         keys, versions = self._keys, self._versions
         super()._double()
-        self._versions = array("q", bytes(8 * len(self._keys)))
+        self._versions = array("q", (0,)) * len(self._keys)
         for key, version in zip(keys, versions, strict=True):
             if key:
                 self._versions[self._place(key)] = version
