@@ -29,7 +29,6 @@ from metaharvest.journal.journal import Journal
 from metaharvest.journal.runs import finished_before
 from metaharvest.journal.taken_requests import NO_REQUESTS, TakenRequests
 from metaharvest.ledger import retries
-from metaharvest.mail.outbox import DeliveringRun, deliver
 from metaharvest.model import RunStatus, Site, SiteRunKind, SiteRunStatus
 from metaharvest.model.actions import todo
 from metaharvest.model.requests import HarvestScope
@@ -81,7 +80,7 @@ def run_once(setup: HarvestSetup, request: RunRequest, progress: Progress, stop:
     settings, engine, clock = setup.settings, setup.engine, setup.clock
     http = settings.network_policy()
     require_current(engine)
-    delivering = DeliveringRun(clock(), request.today)
+    began = clock()
     deadlines = Deadlines(stop or StopSignal()).after_run(settings.harvester.run_deadline)
     stop_is_set = deadlines.stop.is_set
     with run_lock(engine) as lock:
@@ -102,6 +101,9 @@ def run_once(setup: HarvestSetup, request: RunRequest, progress: Progress, stop:
                     cut_short = journal.cut_short(why, not_begun)
                 # Mail cannot be taken back: a run that lost the lock leaves it to the run that has it.
                 journal.require_ours()
+            from metaharvest.mail.outbox import DeliveringRun, deliver
+
+            delivering = DeliveringRun(began, request.today)
             with database_errors(engine):
                 to_sites = deliver(writers(engine), settings, clock(), delivering, stop_is_set)
             journal.report_run()

@@ -17,6 +17,7 @@ from typing import Self, TypeVar
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
+from metaharvest.config.named_targets import NamedTargets
 from metaharvest.config.settings import Settings
 from metaharvest.database.locks import HeldLock
 from metaharvest.errors import DatabaseError, DatabaseUnavailable, NotWritten, RunLost
@@ -55,7 +56,6 @@ from metaharvest.model import (
     SiteRunStatus,
 )
 from metaharvest.model.actions import Remedy
-from metaharvest.model.named_targets import NamedTargets
 from metaharvest.problems import follow
 from metaharvest.requests import taking
 from metaharvest.sites.clock_checks import REPAIR, is_steady, long_pause

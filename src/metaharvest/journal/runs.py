@@ -7,10 +7,12 @@ import socket
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Engine, exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
+from metaharvest.config.named_targets import NamedTargets
 from metaharvest.config.settings import Settings
 from metaharvest.database.batches import batches
 from metaharvest.database.engine import database_errors, writers
@@ -20,10 +22,10 @@ from metaharvest.journal.kept_totals import keep_totals_of_run
 from metaharvest.journal.log_rows import NO_SITE, LogRow, Stamp, write_log
 from metaharvest.journal.outcomes import is_lost
 from metaharvest.journal.site_runs import not_reported, report_queued
-from metaharvest.mail import outbox
-from metaharvest.mail.message import Report
 from metaharvest.model import RunStatus, SiteRunKind, SiteRunStatus
-from metaharvest.model.named_targets import NamedTargets
+
+if TYPE_CHECKING:
+    from metaharvest.mail.message import Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,9 +240,11 @@ def _report(
 def _queued(session: Session, run_id: int, stamp: Stamp, make: Callable[[], Report | None]) -> bool:
     """Queue the report that is made, unless it is there already; False if it could not be made, which is logged."""
     try:
+        from metaharvest.mail.outbox import queue
+
         with session.begin_nested():
             report = make()
-            if report and outbox.queue(session, report, run_id, None, stamp.now) is not None:
+            if report and queue(session, report, run_id, None, stamp.now) is not None:
                 write_log(session, [(report_queued(report), NO_SITE)], stamp)
         return True
     except Exception as error:

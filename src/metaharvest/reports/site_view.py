@@ -13,6 +13,8 @@ from functools import partial
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from metaharvest.config.named_targets import NamedTarget as NamedTarget
+from metaharvest.config.named_targets import NamedTargets as NamedTargets
 from metaharvest.config.settings import Settings
 from metaharvest.database.models import HarvestLog, HarvestRun, HarvestSiteRun
 from metaharvest.model import (
@@ -26,8 +28,6 @@ from metaharvest.model import (
     SiteRunStatus,
 )
 from metaharvest.model.actions import todo
-from metaharvest.model.named_targets import NamedTarget as NamedTarget
-from metaharvest.model.named_targets import NamedTargets as NamedTargets
 from metaharvest.reports import phrasing
 from metaharvest.reports.document_lists import NamedDocuments, ended_as, repaired, unchanged
 from metaharvest.reports.findings import FindingGroup, already_reported, attention, for_contacts, warnings

@@ -1,4 +1,4 @@
-"""The targets as reports name them. Frozen values."""
+"""The targets of the settings, as reports name them. Frozen values."""
 
 from __future__ import annotations
 
