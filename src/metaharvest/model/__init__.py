@@ -299,6 +299,11 @@ class ListedDocument:
         """Document id and revision, as people write them: `knb-lter-gce.109.6`."""
         return f"{self.document_id}.{self.revision}"
 
+    def as_revision(self, revision: int) -> ListedDocument:
+        """The document with this revision. `replace` takes three times as long, and a list has many records."""
+        same = (self.line, self.by_itself, self.twin, self.refusal, self.list_file, self.origin)
+        return ListedDocument(self.document_id, revision, self.document_type, self.url, *same)
+
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:

@@ -282,7 +282,7 @@ def _decide_deletion(case: _Case, page: PageContext, plan: PagePlan) -> None:
     entry, known = case.entry, case.known
     deletes = page.site_run.site.options.deletions is not Deletions.KEEP
     is_elsewhere = case.document_id in page.elsewhere.listed
-    document = replace(case.record.document, revision=(entry.revision if entry else case.last_revision) or 0)
+    document = case.record.document.as_revision((entry.revision if entry else case.last_revision) or 0)
     is_left = case.holding is not None and case.owner is None and not is_elsewhere
     if known and known.entry.is_deleted and not (deletes and is_left):
         # The deletion is known. If a document of this origin is left in the target, it is deleted now.
@@ -315,7 +315,7 @@ def _waiting_entry(record: ListedRecord, known: KnownRecord) -> LedgerEntry:
 
 def _leave_out(case: _Case, withdrawal: Withdrawal, page: PageContext, plan: PagePlan) -> None:
     revision = case.entry.revision if case.entry else _next_revision(case, page)
-    document = replace(case.record.document, revision=revision)
+    document = case.record.document.as_revision(revision)
     finding = replace(withdrawn(document, withdrawal), docid="")
     plan.ended.append((Outcome(document, OutcomeKind.FILTERED, None, (finding,)), case.entry))
 
@@ -334,12 +334,12 @@ def _settle_as_known(record: ListedRecord, known: KnownRecord, plan: PagePlan) -
     if in_ledger == as_listed:
         plan.noted += 1
     else:
-        document = replace(document, revision=entry.revision)
+        document = document.as_revision(entry.revision)
         plan.settled.append((Outcome(document, OutcomeKind.UNCHANGED, entry.target_revision), entry))
 
 
 def _settle_as_brought(case: _Case, brought: Brought, plan: PagePlan) -> None:
-    document = replace(case.record.document, revision=case.last_revision or 0)
+    document = case.record.document.as_revision(case.last_revision or 0)
     title = document.origin.title if document.origin else ""
     outcome = Outcome(document, OutcomeKind.UNCHANGED, case.last_revision, sha256=brought.sha256, title=title)
     plan.settled.append((outcome, case.entry))
@@ -373,7 +373,7 @@ def _next_version(case: _Case, page: PageContext) -> tuple[ListedDocument, Ledge
             # The revision that was sent last may have arrived: its number is used up.
             revision = max(revision, entry.revision + 1)
             entry = replace(entry, pending_sha256=None)
-    return replace(case.record.document, revision=revision), entry
+    return case.record.document.as_revision(revision), entry
 
 
 def _next_revision(case: _Case, page: PageContext) -> int:

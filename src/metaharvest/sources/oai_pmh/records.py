@@ -14,7 +14,7 @@ from lxml import etree
 from metaharvest.model import Finding, Level, OaiOptions, RecordOrigin
 from metaharvest.model.lengths import ABOUTS, SET_SPEC
 from metaharvest.sources.base import ListedRecord
-from metaharvest.sources.oai_pmh.bounds import ABOUT_DECLARED, DATE, SET_SPECS, crowd, declared_size
+from metaharvest.sources.oai_pmh.bounds import ABOUT_DECLARED, DATE, IDENTIFIER, SET_SPECS, crowd, declared_size
 from metaharvest.sources.oai_pmh.datestamps import is_proper
 from metaharvest.sources.oai_pmh.oddities import Oddities
 from metaharvest.sources.oai_pmh.protocol import ResponseRoot, says_deleted, text_of
@@ -100,13 +100,16 @@ class Records:
 
     def _checked(self, element: etree._Element, tags: _Tags) -> _Header | None:
         """The header, without values that are too long; None if it has no identifier."""
-        identifier, datestamp, sets, others = _header_in(element, tags)
+        header = identifier, datestamp, sets, others = _header_in(element, tags)
         if not identifier:
             self.odd.note("nameless")
             return None
         if others:
             self.odd.note("nameless", number=others)
-        return _Header(shortened(identifier), datestamp[:DATE], self._sets(sets, identifier) if sets else ())
+        kept = self._sets(sets, identifier) if sets else sets
+        if kept is sets and len(identifier) <= IDENTIFIER and len(datestamp) <= DATE:
+            return header  # as almost all
+        return _Header(shortened(identifier), datestamp[:DATE], kept)
 
     def _note_datestamp(self, header: _Header) -> None:
         if not is_proper(header.datestamp):
