@@ -103,17 +103,19 @@ def log_csv(session: Session, run_id: int) -> Generator[str, None, None]:
 def least_log_size(session: Session, run_id: int) -> int:
     """The least length of log_csv() in bytes, without white space that it folds; the database is quick here."""
     texts = (func.substr(_log.message, 1, _MAX_CELL), _log.document_url, _log.document_id, _log.harvest_operation_code)
-    lengths = (func.coalesce(func.length(text), 0) for text in texts)
-    query = select(func.sum(sum(lengths, literal(_LEAST_OF_A_ROW)))).where(_log.run_id == run_id)
-    return int(session.scalar(query) or 0)
+    return _least_size(session, _LEAST_OF_A_ROW, texts, _log.run_id == run_id)
 
 
 def least_documents_size(session: Session, site_run_id: int) -> int:
     """The least length of documents_csv() in bytes: to sort the rows of 100,000 documents takes 40 MB of memory."""
     texts = (_log.document_id, _log.document_id, _log.document_url, _log.outcome)  # the docid has the document id, too
+    return _least_size(session, _LEAST_OF_A_DOCUMENT, texts, _log.site_run_id == site_run_id, _IS_IN_TABLE)
+
+
+def _least_size(session: Session, of_a_row: int, texts: Iterable[Any], *rows: ColumnElement[bool]) -> int:
+    """The length of these texts in all rows of the log that meet `rows`, with `of_a_row` more bytes for each row."""
     lengths = (func.coalesce(func.length(text), 0) for text in texts)
-    query = select(func.sum(sum(lengths, literal(_LEAST_OF_A_DOCUMENT))))
-    return int(session.scalar(query.where(_log.site_run_id == site_run_id, _IS_IN_TABLE)) or 0)
+    return int(session.scalar(select(func.sum(sum(lengths, literal(of_a_row)))).where(*rows)) or 0)
 
 
 def selected_log_csv(
