@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from html import unescape
 from itertools import islice
-from typing import BinaryIO, Generic, TypeVar
+from typing import Any, BinaryIO, Generic, TypeVar
 
 from lxml import etree
 
@@ -24,6 +24,9 @@ from metaharvest.sources.oai_pmh.protocol import ResponseRoot
 from metaharvest.text import one_line, only_xml
 
 Item = TypeVar("Item")
+
+SAFE: dict[str, Any] = {"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": True}
+"""The options of each parser of answers."""
 
 TAIL = 262_144
 """Bytes at the end of an answer in which its end tag and its token are searched."""
@@ -357,8 +360,8 @@ class _Frame:
     def _parsed(self, text: bytes, encoding: str) -> etree._Element:
         """One element, parsed within an element that declares the namespaces. Raises XMLSyntaxError, and XmlRefused."""
         declaration = f'<?xml version="1.0" encoding="{encoding}"?>'.encode()
-        parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True)
-        return etree.fromstring(declaration + b"<oai" + self._declarations(text) + b">" + text + b"</oai>", parser)[0]
+        whole = declaration + b"<oai" + self._declarations(text) + b">" + text + b"</oai>"
+        return etree.fromstring(whole, etree.XMLParser(**SAFE))[0]
 
     def _declarations(self, text: bytes) -> bytes:
         """The namespace declarations that go with this record. Raises XmlRefused if it needs too many."""
@@ -375,10 +378,9 @@ class _Frame:
 
 def _declared(head: bytes, root: ResponseRoot, verb: str) -> dict[str | None, str]:
     """The namespaces in scope at the records, by prefix."""
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True, recover=True)
     tree = None
     with suppress(etree.XMLSyntaxError):
-        tree = etree.fromstring(head, parser)
+        tree = etree.fromstring(head, etree.XMLParser(recover=True, **SAFE))
     if tree is None:
         return {None: root.namespace}
     return {None: root.namespace} | dict(next(tree.iter(f"{{*}}{verb}"), tree).nsmap)

@@ -153,11 +153,12 @@ class ResponseReader:
         NotOaiResponse, also at a limit.
         """
         notice = _without_notice(file)
-        yield from self._parts(file, answer, records)
+        yield from self._here_or_elsewhere(file, answer, records)
         if notice:
             answer.is_ill_formed, answer.damage = True, in_notice(notice)
 
-    def _parts(self, file: BinaryIO, answer: Response, records: Records) -> Iterator[list[ListedRecord]]:
+    def _here_or_elsewhere(self, file: BinaryIO, answer: Response, records: Records) -> Iterator[list[ListedRecord]]:
+        """The parts, read in this process if the answer is short, or well-formed and usual."""
         before, size, here = records.odd.counted(), size_of(file), 0
         try:
             if size <= _USUAL_BYTES:

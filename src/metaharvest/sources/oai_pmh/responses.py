@@ -31,6 +31,7 @@ from metaharvest.sources.oai_pmh.old import item_of, root_of
 from metaharvest.sources.oai_pmh.protocol import ProtocolError, ResponseRoot, Token, text_of, token_from
 from metaharvest.sources.oai_pmh.repair import (
     NOTICE,
+    SAFE,
     TAIL,
     Envelope,
     Repaired,
@@ -127,7 +128,7 @@ def short_response(content: bytes, verb: str) -> tuple[etree._Element, Response]
     except XmlRefused as refused:
         raise NotOaiResponse(_too_large(f"The answer to {verb} {refused}.")) from None
     try:
-        tree = etree.fromstring(content, _parser())
+        tree = etree.fromstring(content, etree.XMLParser(**SAFE))
     except etree.XMLSyntaxError as error:
         answer.damage, answer.is_ill_formed = one_line(error.msg or "not well-formed", 200), True
         tree = _recovered(content, answer)
@@ -271,14 +272,14 @@ def _trees(file: BinaryIO, tag: str, room: _Room, *, at_once: bool) -> Iterator[
     Raises ParseDamage before a part that is not well-formed. To read it `at_once` is quicker.
     """
     if at_once:
-        parser, tree = _parser(), None
+        parser, tree = etree.XMLParser(**SAFE), None
         with suppress(etree.XMLSyntaxError):
             tree = etree.fromstring(file.read(), parser)
         if tree is not None and not parser.error_log.filter_from_errors():
             yield tree, True
             return
         file.seek(0)
-    puller: Any = etree.XMLPullParser(events=("start",), tag=tag, **_SAFE)
+    puller: Any = etree.XMLPullParser(events=("start",), tag=tag, **SAFE)
     root = None
     while chunk := file.read(_CHUNK):
         room.take(chunk)
@@ -384,17 +385,10 @@ def _recovered(content: bytes, answer: Response) -> etree._Element:
         raise NotOaiResponse(_too_large(message))
     answer.is_whole = ends(text[-TAIL:], answer.root, answer.verb)
     with suppress(etree.XMLSyntaxError):
-        tree = etree.fromstring(text, _parser(recover=True))
+        tree = etree.fromstring(text, etree.XMLParser(recover=True, **SAFE))
         if tree is not None and root_of(str(tree.tag)) == answer.root:
             return tree
     raise NotOaiResponse(replace(ill_formed(answer), level=Level.ERROR))
-
-
-_SAFE: dict[str, Any] = {"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": True}
-
-
-def _parser(*, recover: bool = False) -> etree.XMLParser:
-    return etree.XMLParser(recover=recover, **_SAFE)
 
 
 def _begun(head: bytes, verb: str) -> ResponseRoot:
