@@ -239,10 +239,13 @@ class Sweeper:
         window = self.sweep.todo[0]
         response = Response("ListIdentifiers" if self._is_one_by_one(window) else "ListRecords")
         answer = _Answer(response, self.sweep.token)
+        counts.begin_answer()
         try:
-            async with aclosing(self._all_but_last(answer, window, counts)) as pages:
-                async for page in pages:
-                    yield page
+            async with aclosing(self._prefetcher.answer(response, self._arguments(window))) as parts:
+                async for part in parts:
+                    if answer.rest:
+                        yield self._page(answer.rest, counts)
+                    await self._take_part(part, answer, counts)
         except (FetchError, NotOaiResponse, Stopped) as error:
             raise await self._examine_failure(error, window) from error
         token_was_old, self._token_is_old = self._token_is_old, False
@@ -275,19 +278,13 @@ class Sweeper:
             lacks_token = bool(answer.sent) and response.token is None
             yield replace(self._page(answer.rest, counts, self.checkpoint()), lacks_token=lacks_token)
 
-    async def _all_but_last(self, answer: _Answer, window: Window, counts: Counts) -> AsyncGenerator[Page, None]:
-        """Request an answer. A page for each part of it but the last, which becomes its `rest`."""
-        counts.begin_answer()
-        async with aclosing(self._prefetcher.answer(answer.response, self._arguments(window))) as parts:
-            async for part in parts:
-                if answer.rest:
-                    yield self._page(answer.rest, counts)
-                answer.rest = []
-                fresh, new = self._fresh(part, window, counts)
-                answer.number, answer.new = answer.number + len(part), answer.new + new
-                counts.fresh += len(fresh)
-                is_one_by_one = answer.response.verb == "ListIdentifiers"
-                answer.rest = await self._singles.all_of(fresh) if is_one_by_one else fresh
+    async def _take_part(self, part: Sequence[ListedRecord], answer: _Answer, counts: Counts) -> None:
+        """Count a part of an answer. Its records that go into a page become the `rest`. Raises Stopped."""
+        answer.rest = []
+        fresh, new = self._fresh(part, counts)
+        answer.number, answer.new = answer.number + len(part), answer.new + new
+        counts.fresh += len(fresh)
+        answer.rest = fresh if answer.response.verb == "ListRecords" else await self._singles.all_of(fresh)
 
     def _note_faults(self, answer: _Answer, counts: Counts) -> None:
         """Count the unusable records of an answer, and note if it is not well-formed."""
@@ -392,7 +389,7 @@ class Sweeper:
             token_refused=failed.token_refused,
             is_one_by_one=is_one_by_one,
             has_halves=halves is not None,
-            has_few=may_have_few and await self._has_at_most(MOST_ONE_BY_ONE, window) is True,
+            has_few=may_have_few and await self._has_at_most(MOST_ONE_BY_ONE) is True,
             may_repeat_smallest=is_first_refusal or (is_one_by_one and bool(counts.fresh)),
         )
         self._take(next_step(failure), halves or (), failed.finding)
@@ -432,12 +429,12 @@ class Sweeper:
         identity, seconds = self._identity, has_seconds(self.state, self._identity)
         return window.halves(identity.earliest, identity.response_date, seconds=seconds)
 
-    async def _has_at_most(self, most: int, window: Window) -> bool | None:
-        """True if one ListIdentifiers names at most this number of records in the window; None if it fails."""
+    async def _has_at_most(self, most: int) -> bool | None:
+        """True if one ListIdentifiers names at most this number of records in the first window; None if it fails."""
         if not self._lists_identifiers:
             return None
         self._require_time()
-        arguments = self._first_arguments(replace(window, one_by_one=True))
+        arguments = self._first_arguments(replace(self.sweep.todo[0], one_by_one=True))
         try:
             (stamps, number), answer = await self._repository.short(
                 "ListIdentifiers", arguments, self._patience, _stamps_and_number
@@ -445,15 +442,15 @@ class Sweeper:
         except (FetchError, NotOaiResponse):
             self._lists_identifiers = False
             return None
-        self._check_datestamps(stamps, window)
+        self._check_datestamps(stamps)
         return number <= most and not (answer.token and answer.token.text)
 
-    def _check_datestamps(self, datestamps: Sequence[str], window: Window) -> None:
-        """Note if most datestamps are far outside of the window: the source repository ignores windows.
+    def _check_datestamps(self, datestamps: Sequence[str]) -> None:
+        """Note if most datestamps are far outside of the first window: the source repository ignores windows.
 
         Seen at https://github.com/inveniosoftware/invenio-app-rdm/issues/2153.
         """
-        far = sum(map(window.is_far, datestamps))
+        far = sum(map(self.sweep.todo[0].is_far, datestamps))
         self._respects_windows = self._respects_windows and 2 * far <= len(datestamps)
 
     def _note_smaller(self, why: Finding) -> None:
@@ -480,7 +477,7 @@ class Sweeper:
             is_part = sweep.divided or window.one_by_one
             is_refused = isinstance(cause, FetchError) and _is_refusal(cause)
             if is_refused and not is_part:
-                is_part = await self._has_at_most(0, window) is not None
+                is_part = await self._has_at_most(0) is not None
             if _may_be_of_page(cause, is_first=not (is_part or sweep.token)) or (is_refused and is_part):
                 return PageFailed(why)
         transient = isinstance(cause, FetchError) and cause.transient
@@ -573,7 +570,7 @@ class Sweeper:
         prefix = {} if has_none else {"metadataPrefix": self._options.prefix}
         return {**prefix, "set": self._options.set_spec or "", **window.arguments()}
 
-    def _fresh(self, part: Sequence[ListedRecord], window: Window, counts: Counts) -> tuple[list[ListedRecord], int]:
+    def _fresh(self, part: Sequence[ListedRecord], counts: Counts) -> tuple[list[ListedRecord], int]:
         """The records whose version is new in this harvest, and the number of records that are new in this window.
 
         A record that changes during the harvest comes again with another version.
@@ -581,7 +578,7 @@ class Sweeper:
         fresh: list[ListedRecord] = []
         new = 0
         if self.sweep.divided:
-            self._check_datestamps([each.document.origin.datestamp for each in part if each.document.origin], window)
+            self._check_datestamps([each.document.origin.datestamp for each in part if each.document.origin])
         for record in part:
             key, version = key_and_version(record)
             before = self._seen.get(key)
