@@ -275,7 +275,7 @@ CREATE INDEX ix_harvest_document_failing ON harvest_document (site_schedule_id, 
 
 CREATE INDEX ix_harvest_document_look ON harvest_document (site_schedule_id, looked_at);
 
-CREATE INDEX ix_harvest_document_retry ON harvest_document (next_attempt, site_schedule_id);
+CREATE INDEX ix_harvest_document_retry ON harvest_document (next_attempt, site_schedule_id) WHERE next_attempt IS NOT NULL;
 
 CREATE INDEX ix_harvest_document_state ON harvest_document (state, site_schedule_id);
 

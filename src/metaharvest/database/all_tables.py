@@ -22,6 +22,13 @@ Index(
     postgresql_where=text("failing_since IS NOT NULL"),
 )
 Index(
+    "ix_harvest_document_retry",
+    HarvestDocument.next_attempt,
+    HarvestDocument.site_schedule_id,
+    sqlite_where=text("next_attempt IS NOT NULL"),
+    postgresql_where=text("next_attempt IS NOT NULL"),
+)
+Index(
     "ix_harvest_detail_log_without_problem",
     HarvestDetailLog.rule,
     HarvestDetailLog.fingerprint,

@@ -27,7 +27,7 @@ from metaharvest.errors import DatabaseError, DatabaseUnavailable, LockHeld, Sch
 from metaharvest.model.actions import todo
 from metaharvest.text import shown_url
 
-SCHEMA_VERSION = "0032"
+SCHEMA_VERSION = "0033"
 """The newest migration in sql/migrations; the database must be at it."""
 
 _NO_ROOM_BYTES = 1_000_000

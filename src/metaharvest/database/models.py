@@ -260,7 +260,6 @@ class HarvestDocument(Base):
     __tablename__ = "harvest_document"
     __table_args__ = (
         UniqueConstraint("site_schedule_id", "document_id", "revision", name="uq_harvest_document"),
-        Index("ix_harvest_document_retry", "next_attempt", "site_schedule_id"),
         Index("ix_harvest_document_look", "site_schedule_id", "looked_at"),
         Index("ix_harvest_document_document", "document_id", "site_schedule_id"),
         Index("ix_harvest_document_state", "state", "site_schedule_id"),
