@@ -17,7 +17,7 @@ _MOST = 100
 
 
 class FileCache:
-    """Texts in gzip, by name, for several threads. One is made at a time; `turn` is entered before."""
+    """Texts in gzip, by name, for several threads. One is made at a time, inside `turn`."""
 
     def __init__(self, turn: Callable[[], AbstractContextManager[None]]) -> None:
         self._turn = turn

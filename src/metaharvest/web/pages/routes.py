@@ -7,6 +7,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from datetime import datetime
 from pathlib import Path
 
@@ -87,6 +88,8 @@ class Pages:
         self._public = provider.public
         self._root_url = self._public.base_url.removesuffix("/oai")
         self._files = FileCache(provider.turn)
+        # The harvest log opens while all turns are taken.
+        self._numbers = FileCache(nullcontext)
         self._templates = Environment(
             loader=FileSystemLoader(_FOLDER),
             autoescape=True,
@@ -214,7 +217,7 @@ class Pages:
             with self._harvester.reading() as session:
                 return json.dumps(list(documents_by_site(session).items()))
 
-        numbers = dict(json.loads(gzip.decompress(self._files.get("documents-by-site", counted))))
+        numbers = dict(json.loads(gzip.decompress(self._numbers.get("documents-by-site", counted))))
         with self._harvester.reading() as session:
             log_of_sites = public_log(session, hidden_of(session, self._public), numbers)
         return self._page(request, "status.html", 200, {"title": "Harvest log", "sites": log_of_sites})
