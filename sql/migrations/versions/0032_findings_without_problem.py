@@ -1,4 +1,4 @@
-"""An index of the findings that no night repeats: they are few, and a rule may have a million others"""
+"""An index of the findings without a problem: they are few, while a rule may have a million other findings"""
 
 from __future__ import annotations
 

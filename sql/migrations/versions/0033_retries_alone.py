@@ -1,4 +1,4 @@
-"""The index of documents to retry without all others: most documents have no date, and each insert wrote an entry"""
+"""The index of documents to retry has only these: most documents have no date, and each insert wrote an entry"""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Settings, secret references, trusted certificate authorities, and the places of files."""
+"""Settings, secret references, trusted certificate authorities, the places of files, and the names of targets."""

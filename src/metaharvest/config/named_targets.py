@@ -33,7 +33,7 @@ class NamedTargets:
         return one_line("; ".join([self.default.words, *own]), 1000)
 
     def went_nowhere(self, site_names: Collection[str]) -> str:
-        """A sentence about those sites whose documents go to no target; empty if there are none."""
+        """A sentence about the sites without a target; empty if there are none."""
         names = sorted(name for name in set(site_names) if not self.of(name).keeps)
         if not names:
             return ""

@@ -1,4 +1,4 @@
-"""All tables, for the code that creates, migrates, copies or shows them: the modules of all models, and two indices.
+"""All tables, for the code that creates, migrates, copies or shows them: all models, and the indices with a condition.
 
 A run imports only the models that it needs: 53 mapped classes take 0.15 s, which each command would wait for.
 """

@@ -131,7 +131,7 @@ class _Coordinator:
         return is_time(self._now, last, self._settings.workers.run_at, self._settings.harvester.zone)
 
     def _open(self) -> HarvestRun:
-        named = self._targets.in_words()
+        named = self._targets.name_all()
         opened = runs.open_run_in(self._session, self._settings, named, self._now, self._today, distributed=True)
         return self._session.get_one(HarvestRun, opened.run_id)
 

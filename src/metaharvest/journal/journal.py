@@ -99,7 +99,7 @@ class Journal:
         lock: HeldLock,
         limits: GroupLimits,
     ) -> None:
-        named = targets.in_words()
+        named = targets.name_all()
         opened = runs.open_run(engine, settings, named, clock(), today)
         self._prepare(settings, named, clock, today, opened.run_id)
         self.left_unfinished, self.reports_not_made = opened.unfinished, opened.reports_not_made

@@ -29,6 +29,8 @@ from metaharvest.queries.sites import known_names
 
 _ROWS_AT_ONCE = 500
 _FEW = 50_000
+"""Rows that are sorted quickly."""
+
 _NAMES = (
     "log_id", "logged_at", "harvest_date", "level", "status", "operation", "message", "run_id", "site_run_id", "site",
     "site_id", "document_id", "revision", "url", "outcome", "repository_revision", "seconds", "bytes",
@@ -334,7 +336,7 @@ def _transfers(session: Session, wanted: LogFilter) -> list[ColumnElement[bool]]
 def _last(
     session: Session, rows: Sequence[ColumnElement[bool]], number: int, of_one: ColumnElement[bool] | None
 ) -> list[ColumnElement[bool]]:
-    """The additional conditions for the last rows of this number; `of_one`: the condition for a run or a site run."""
+    """The additional conditions for the last `number` rows; `of_one`: the condition for a run or a site run."""
     order: ColumnElement[int] = HarvestLog.harvest_log_id.expression
     if of_one is not None and _has_few(session, of_one):
         # The index of the log's order is hidden: PostgreSQL would read the whole log if few of these rows match.

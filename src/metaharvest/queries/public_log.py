@@ -67,7 +67,7 @@ def public_log(session: Session, hidden: Hidden, numbers: Mapping[int, int] | No
 
 
 def documents_by_site(session: Session) -> Mapping[int, int]:
-    """By site, the number of its documents in the catalogue. It takes most of the time of the log."""
+    """By site, the number of its documents in the catalogue. This query takes most of the time of the page."""
     site = CatalogueDocument.site_schedule_id
     query = select(site, func.count()).where(CatalogueDocument.deleted.is_(False), site.is_not(None)).group_by(site)
     return {each[0]: each[1] for each in session.execute(query) if each[0] is not None}

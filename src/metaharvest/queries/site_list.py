@@ -94,7 +94,7 @@ def site_page(
 ) -> SitePage:
     """The sites of the selection in its order, behind the place `after`, the `next` of the page before.
 
-    The place stays if the last site of that page is removed or gets another name. With any other text the list begins.
+    The place stays if the last site of that page is removed or gets another name. Any other text gives the first page.
     """
     every = listed_sites(session, today)
     chosen, key = _chosen(every, wanted), _KEYS[wanted.order]
@@ -216,7 +216,7 @@ _TYPES: dict[SiteOrder, Sequence[type]] = {
 
 
 def _place_in(text: str | None, order: SiteOrder) -> _Key | None:
-    """The key of the last site of a page in this order; None if the text is none."""
+    """The key of the last site of a page in this order; None if the text is not such a key."""
     try:
         found = json.loads(text or "null")
     except (ValueError, RecursionError):

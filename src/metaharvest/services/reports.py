@@ -35,7 +35,7 @@ def admin_report(harvester: Harvester, run_id: int) -> Report:
 
 def _whose(harvester: Harvester) -> tuple[Settings, NamedTargets, datetime, bool]:
     is_rehearsal = isinstance(harvester.targets.default, RehearsalTarget)
-    return harvester.settings, harvester.targets.in_words(), harvester.now(), is_rehearsal
+    return harvester.settings, harvester.targets.name_all(), harvester.now(), is_rehearsal
 
 
 def newest_report(harvester: Harvester, site_name: str | None = None) -> Report:

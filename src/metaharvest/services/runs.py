@@ -169,7 +169,7 @@ def exit_code_of_dry_run(done: DryRun, *, strict: bool) -> ExitCode:
 def went_nowhere(harvester: Harvester, record: RunRecord) -> str:
     """A sentence about the sites of a run whose documents go into no target; empty if there is none."""
     listed = [site.site for site in record.sites if site.listed]
-    return harvester.targets.in_words().went_nowhere(listed)
+    return harvester.targets.name_all().went_nowhere(listed)
 
 
 def _write_metrics(harvester: Harvester, exit_code: int, note: Callable[[str], None]) -> None:

@@ -42,7 +42,7 @@ def require_allowed(settings: Settings, site: Site, changed: Collection[str], fo
 
 @contextmanager
 def _about(field: str) -> Iterator[None]:
-    """Raises a TransformError of the block with the name of the field."""
+    """Add the name of the field to a TransformError of the block, and raise it again."""
     try:
         yield
     except TransformError as error:

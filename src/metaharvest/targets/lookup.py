@@ -73,13 +73,15 @@ class Targets:
         known = ", ".join(("target", "embedded", *self._settings.targets))
         raise SettingsError(f"There is no target '{name}'. Known are: {known}. Others are sections [targets.NAME].")
 
-    def in_words(self) -> NamedTargets:
-        """The words for the common target, and for each site's own one. Raises SettingsError."""
-        return NamedTargets(_in_words(self.default), {name: self._words_of(name) for name in self.sites_with_their_own})
+    def name_all(self) -> NamedTargets:
+        """The names of the common target, and of each site's own one. Raises SettingsError."""
+        return NamedTargets(
+            _name_of(self.default), {name: self._name_of_site(name) for name in self.sites_with_their_own}
+        )
 
-    def _words_of(self, site_name: str) -> NamedTarget:
+    def _name_of_site(self, site_name: str) -> NamedTarget:
         try:
-            return _in_words(self.of(site_name))
+            return _name_of(self.of(site_name))
         except SettingsError:
             return NamedTarget("a repository that the settings name, and that cannot be used")
 
@@ -95,7 +97,7 @@ class Targets:
         return target
 
 
-def _in_words(target: Target) -> NamedTarget:
+def _name_of(target: Target) -> NamedTarget:
     from metaharvest.targets.nothing import NoTarget
 
     return NamedTarget(target.describe(), keeps=not isinstance(target, NoTarget))

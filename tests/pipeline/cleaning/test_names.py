@@ -288,7 +288,7 @@ def test_a_list_of_names_has_semicolons() -> None:
         ("Петров П.П., Сидоров С.С.", ["Петров П.П.", "Сидоров С.С."]),
     ],
 )
-def test_persons_with_commas_have_and_between_them(text: str, names: Sequence[str]) -> None:
+def test_a_list_of_persons_is_split(text: str, names: Sequence[str]) -> None:
     found = list(agents(text, "s"))
     assert [each.name for each in found] == names
     assert {each.kind for each in found} == {AgentKind.PERSON}

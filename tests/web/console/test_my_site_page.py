@@ -98,6 +98,13 @@ def test_the_state_is_a_sentence_also_if_the_registration_cannot_be_used(harvest
     assert "its registration cannot be used, ask the steward" in browser.open("/console/my/alder").text
 
 
+def test_the_state_of_an_overdue_site_says_since_when(harvester: Harvester, console: Served) -> None:
+    harvester.run("2026-11-20")
+    harvester.rows("UPDATE harvest_site_schedule SET datenextharvest = '2026-11-15' WHERE name = 'alder'")
+    page = console.signed_in_as(ALDER).open("/console/my/alder")
+    assert "overdue since 2026-11-15: no run has harvested it since then" in page.text
+
+
 def test_a_site_with_another_name_leads_to_the_sites_of_the_visitor(console: Served) -> None:
     for browser, page, words, sentence in (
         (console.signed_in_as(ALDER), "/console/my/elm", "My sites", "or you are not one of its contacts"),
@@ -108,7 +115,7 @@ def test_a_site_with_another_name_leads_to_the_sites_of_the_visitor(console: Ser
         assert answer.follow(words).status == 200
 
 
-def test_a_form_that_cannot_be_taken_leads_back_to_its_page(console: Served) -> None:
+def test_a_form_that_is_refused_leads_back_to_its_page(console: Served) -> None:
     browser = console.signed_in_as(ALDER)
     form = {"Referer": f"{console.url}/console/my/alder"}
     stale = browser.request("POST", "/console/my/alder/schedule", headers=form)

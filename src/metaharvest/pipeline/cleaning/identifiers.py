@@ -326,7 +326,7 @@ def _book_or_journal(value: str, said: str) -> tuple[str, str] | None:
 
 
 _ISBN_10 = re.compile(r"(?=.{13}$)\d{1,5}-\d{1,7}-\d{1,7}-[\dXx]")
-"""The four parts of an ISBN: a number without hyphens may be anything."""
+"""An ISBN of ten characters with its three hyphens. A number without hyphens may be of another kind."""
 
 _PLAIN_ISSN = re.compile(r"\d{4}-\d{3}[\dXx]")
 

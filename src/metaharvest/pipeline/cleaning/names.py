@@ -149,7 +149,7 @@ _ORGANISATION = Parts(AgentKind.ORGANISATION)
 
 
 def agents(text: str, source: str, *, identifiers: Sequence[str] = (), role: str | None = None) -> Iterator[Agent]:
-    """The agents that a text names: one, or several with semicolons or *and* between them."""
+    """The agents that a text names: one, or several with semicolons, commas or *and* between them."""
     parts = _LIST.split(text) if (";" in text or "|" in text) and "&#" not in text else [text]
     if not any(identifiers):  # The identifiers of one person are lost if there are two.
         parts = [each for part in parts[:_MOST_AGENTS] for each in _joined_persons(part)]

@@ -25,7 +25,7 @@ from metaharvest.text import one_line, only_xml
 
 Item = TypeVar("Item")
 
-SAFE: dict[str, Any] = {"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": True}
+PARSER_OPTIONS: dict[str, Any] = {"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": True}
 """The options of each parser of answers."""
 
 TAIL = 262_144
@@ -361,7 +361,7 @@ class _Frame:
         """One element, parsed within an element that declares the namespaces. Raises XMLSyntaxError, and XmlRefused."""
         declaration = f'<?xml version="1.0" encoding="{encoding}"?>'.encode()
         whole = declaration + b"<oai" + self._declarations(text) + b">" + text + b"</oai>"
-        return etree.fromstring(whole, etree.XMLParser(**SAFE))[0]
+        return etree.fromstring(whole, etree.XMLParser(**PARSER_OPTIONS))[0]
 
     def _declarations(self, text: bytes) -> bytes:
         """The namespace declarations that go with this record. Raises XmlRefused if it needs too many."""
@@ -380,7 +380,7 @@ def _declared(head: bytes, root: ResponseRoot, verb: str) -> dict[str | None, st
     """The namespaces in scope at the records, by prefix."""
     tree = None
     with suppress(etree.XMLSyntaxError):
-        tree = etree.fromstring(head, etree.XMLParser(recover=True, **SAFE))
+        tree = etree.fromstring(head, etree.XMLParser(recover=True, **PARSER_OPTIONS))
     if tree is None:
         return {None: root.namespace}
     return {None: root.namespace} | dict(next(tree.iter(f"{{*}}{verb}"), tree).nsmap)

@@ -31,7 +31,7 @@ from metaharvest.sources.oai_pmh.old import item_of, root_of
 from metaharvest.sources.oai_pmh.protocol import ProtocolError, ResponseRoot, Token, text_of, token_from
 from metaharvest.sources.oai_pmh.repair import (
     NOTICE,
-    SAFE,
+    PARSER_OPTIONS,
     TAIL,
     Envelope,
     Repaired,
@@ -128,7 +128,7 @@ def short_response(content: bytes, verb: str) -> tuple[etree._Element, Response]
     except XmlRefused as refused:
         raise NotOaiResponse(_too_large(f"The answer to {verb} {refused}.")) from None
     try:
-        tree = etree.fromstring(content, etree.XMLParser(**SAFE))
+        tree = etree.fromstring(content, etree.XMLParser(**PARSER_OPTIONS))
     except etree.XMLSyntaxError as error:
         answer.damage, answer.is_ill_formed = one_line(error.msg or "not well-formed", 200), True
         tree = _recovered(content, answer)
@@ -245,7 +245,7 @@ class _Room:
     def take(self, chunk: bytes) -> None:
         """Count the next piece of the answer. Raises Crowded if that is too much.
 
-        The nodes of few bytes are not counted, as they cannot be too many: that would take a tenth of the time.
+        A short record cannot have too many nodes. They are not counted, as that takes a tenth of the time.
         """
         self._size += len(chunk)
         self._uncounted.append(chunk)
@@ -272,14 +272,14 @@ def _trees(file: BinaryIO, tag: str, room: _Room, *, at_once: bool) -> Iterator[
     Raises ParseDamage before a part that is not well-formed. To read it `at_once` is quicker.
     """
     if at_once:
-        parser, tree = etree.XMLParser(**SAFE), None
+        parser, tree = etree.XMLParser(**PARSER_OPTIONS), None
         with suppress(etree.XMLSyntaxError):
             tree = etree.fromstring(file.read(), parser)
         if tree is not None and not parser.error_log.filter_from_errors():
             yield tree, True
             return
         file.seek(0)
-    puller: Any = etree.XMLPullParser(events=("start",), tag=tag, **SAFE)
+    puller: Any = etree.XMLPullParser(events=("start",), tag=tag, **PARSER_OPTIONS)
     root = None
     while chunk := file.read(_CHUNK):
         room.take(chunk)
@@ -385,7 +385,7 @@ def _recovered(content: bytes, answer: Response) -> etree._Element:
         raise NotOaiResponse(_too_large(message))
     answer.is_whole = ends(text[-TAIL:], answer.root, answer.verb)
     with suppress(etree.XMLSyntaxError):
-        tree = etree.fromstring(text, etree.XMLParser(recover=True, **SAFE))
+        tree = etree.fromstring(text, etree.XMLParser(recover=True, **PARSER_OPTIONS))
         if tree is not None and root_of(str(tree.tag)) == answer.root:
             return tree
     raise NotOaiResponse(replace(ill_formed(answer), level=Level.ERROR))

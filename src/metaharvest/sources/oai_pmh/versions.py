@@ -14,8 +14,7 @@ _LOAD_FACTOR = 0.8
 class KeyTable:
     """A set of keys, which are numbers of 64 bits: a hash table with open addressing, in one array.
 
-    Small objects, such as a bucket for a few keys each, grow between the records of a page. The free memory between
-    them was as much as they themselves take.
+    Many small buckets would lie between the records of a page in memory. The gaps between them double their memory.
     """
 
     def __init__(self, load_factor: float) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from ipaddress import ip_address
+from math import ceil
 from urllib.parse import unquote, urlsplit
 
 from starlette.concurrency import run_in_threadpool
@@ -221,7 +222,7 @@ def _refused(visit: Visit) -> Response | None:
     client = f"{client_of(visit.client)} {page.path}"
     if page.tries and (seconds := visit.console.limit.seconds_to_wait(client, page.tries)):
         response = visit.message(
-            429, f"Too many requests came from here. Please try again in {counted(-(-seconds // 60), 'minute')}."
+            429, f"Too many requests came from here. Please try again in {counted(ceil(seconds / 60), 'minute')}."
         )
         response.headers["Retry-After"] = str(seconds)
         return response
@@ -256,7 +257,7 @@ def _no_site(visit: Visit) -> Response:
 
 
 def _page_of_form(visit: Visit) -> str:
-    """The path of the page from which the browser sent a form; empty if it does not say so."""
+    """The path of the page from which the browser sent a form; empty if the request names no page of this console."""
     page = urlsplit(visit.headers.get("referer", ""))
     if page.netloc != visit.headers.get("host"):
         return ""

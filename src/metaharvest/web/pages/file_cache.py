@@ -1,4 +1,4 @@
-"""Texts that take long to make, and that are kept for a short time: sitemaps, and numbers of documents."""
+"""Texts that take long to make, and that are kept for a short time: sitemaps, and the number of documents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from time import monotonic
 
 from metaharvest.web.turns import Busy
 
-_SECONDS = 120
+KEPT_SECONDS = 120
 _WAIT_SECONDS = 2
 _MOST = 100
 """Texts that are kept: sitemaps of five million documents."""
@@ -50,4 +50,4 @@ class FileCache:
         if len(self._found) >= _MOST:
             # The oldest one.
             del self._found[next(iter(self._found))]
-        self._found[name] = (monotonic() + _SECONDS, content)
+        self._found[name] = (monotonic() + KEPT_SECONDS, content)

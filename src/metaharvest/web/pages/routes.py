@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import json
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from datetime import datetime
 from pathlib import Path
+from time import monotonic
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -28,7 +27,7 @@ from metaharvest.text import clean, counted, one_line, whole_number
 from metaharvest.web.compression import accepts_gzip
 from metaharvest.web.pages import addresses, resource_sync, schema_org, search_page, signposting, sitemap
 from metaharvest.web.pages.description import Description, describe, is_url
-from metaharvest.web.pages.file_cache import FileCache
+from metaharvest.web.pages.file_cache import KEPT_SECONDS, FileCache
 from metaharvest.web.pages.landing import Landing, landing, published_content, published_entry
 from metaharvest.web.provider.dublin_core import described_root
 from metaharvest.web.provider.provider import Provider
@@ -88,8 +87,9 @@ class Pages:
         self._public = provider.public
         self._root_url = self._public.base_url.removesuffix("/oai")
         self._files = FileCache(provider.turn)
-        # The harvest log opens while all turns are taken.
-        self._numbers = FileCache(nullcontext)
+        # The numbers of documents by site, and until when they are kept. They need no turn: /status must answer while
+        # all turns are taken.
+        self._numbers: tuple[float, Mapping[int, int]] = 0.0, {}
         self._templates = Environment(
             loader=FileSystemLoader(_FOLDER),
             autoescape=True,
@@ -213,12 +213,11 @@ class Pages:
         return self._page(request, "start.html", 200, {"title": "Metadata documents", "number": number})
 
     def _status(self, request: Request) -> Response:
-        def counted() -> str:
-            with self._harvester.reading() as session:
-                return json.dumps(list(documents_by_site(session).items()))
-
-        numbers = dict(json.loads(gzip.decompress(self._numbers.get("documents-by-site", counted))))
+        until, numbers = self._numbers
         with self._harvester.reading() as session:
+            if monotonic() >= until:
+                numbers = documents_by_site(session)
+                self._numbers = monotonic() + KEPT_SECONDS, numbers
             log_of_sites = public_log(session, hidden_of(session, self._public), numbers)
         return self._page(request, "status.html", 200, {"title": "Harvest log", "sites": log_of_sites})
 

@@ -43,7 +43,7 @@ def list_page(view: View, request: Request, now: datetime) -> bytes:
     if (selection := _selection(view, list_, of)) is None:
         raise Refused(_NO_RECORDS if request.token is None else _NO_SET)
     if request.token is None:
-        # Without an earlier end, the list has all changes.
+        # Without an end in the request all changes count, so that their number can be kept.
         counted = selection if list_.is_bounded else replace(selection, until=None)
         list_ = replace(list_, size=view.public.sizes.size(view.session, counted))
     page = _page(view, list_, selection, of)
