@@ -57,6 +57,8 @@ def test_options_narrow_the_search(harvester: Harvester) -> None:
     assert ids("--year", "..2019") == ["doc.1"]
     assert ids("--language", "English", "oak") == ids("--language", "eng", "oak") == ["doc.2"]
     assert ids("beech", "NOT", "oak") == ids("beech", "-oak") == ids("-oak", "beech") == ["doc.1"]
+    assert ids("oak", "-beech") == ids("oak", "NOT", "beech")
+    assert harvester("search", "-h").out.startswith("Usage:")
     assert ids("--licence", "https://creativecommons.org/licenses/by/4.0/", "beech") == ["doc.1"]
     assert ids('"phenology of beech"') == ["doc.1"]
     assert ids("--full-text") == []

@@ -26,7 +26,7 @@ _SHOWN_VALUES = 5
 _MOST_CREATORS = 3
 
 
-@click.command("search", context_settings={"ignore_unknown_options": True})
+@click.command("search", context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]})
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 @click.option("--site", metavar="NAME", multiple=True, help="Only outputs of this site. May be repeated.")
 @click.option("--year", metavar="YEAR", default="", help="Only outputs of this year, or of years: 2010..2020, 2010..")
@@ -91,8 +91,14 @@ def command(
 
 
 def _refuse_unknown_options(words: Sequence[str]) -> None:
-    """Raises NoSuchOption for a word with two hyphens in front. One hyphen leaves outputs out of the answer."""
+    """Raises NoSuchOption for a word with two hyphens in front. One hyphen leaves outputs out of the answer.
+
+    `-h` is looked for here: as an option it would be found in `-beech`, too.
+    """
     ctx = click.get_current_context()
+    if "-h" in words:
+        click.echo(ctx.get_help())
+        ctx.exit()
     if (unknown := next((each.partition("=")[0] for each in words if each.startswith("--")), None)) is not None:
         options = [name for each in ctx.command.params for name in each.opts]
         raise click.NoSuchOption(unknown, possibilities=get_close_matches(unknown, options), ctx=ctx)

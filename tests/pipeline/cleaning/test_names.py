@@ -315,6 +315,13 @@ def test_a_list_of_persons_is_split(text: str, names: Sequence[str]) -> None:
         "Smith J., PhD",
         "A. Smith & Sons",
         "John Smith and Kim Doe",
+        "J. Smith, Ph. D.",
+        "J. Smith, M. A.",
+        "J. Smith, B. Sc.",
+        "J. Smith, S. J.",
+        "E. Merck, N. V.",
+        "J. Smith, St. Louis",
+        "И. Иванов, г. Москва",
     ],
 )
 def test_other_texts_with_and_are_one_agent(text: str) -> None:

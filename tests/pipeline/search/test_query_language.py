@@ -104,6 +104,8 @@ def shown(query: Query) -> str:
         ("ORCID 2021", "(orcid & 2021)"),
         ("ISBN-13: 978-3-16-148410-0", "(isbn_978_3_16_148410_0 | identifier:9783161484100)"),
         ("(PMID: 12345678)", "(pmid_12345678 | identifier:12345678)"),
+        ("ISBN 9783161484100, oak", "((isbn_9783161484100 | identifier:9783161484100) & oak)"),
+        ("PMID 2020-2021", "(pmid & 2020_2021)"),
         ("arXiv hep-th/9901001", "(arxiv_hep_th_9901001 | identifier:hep_th_9901001)"),
         ("language:German", "(language_words:german | language_words:de)"),
         (

@@ -129,6 +129,14 @@ def test_a_form_that_is_refused_leads_back_to_its_page(console: Served) -> None:
         "POST", "/console/my/alder/pause", headers={"Referer": "https://evil.example.org/console/x"}
     )
     assert "Open the page of the form" not in elsewhere.links()
+    broken = browser.request("POST", "/console/my/alder/pause", headers={"Referer": "http://[x"})
+    assert broken.status == 403
+
+
+def test_the_address_of_a_form_is_not_taken_for_a_site(console: Served) -> None:
+    form = {"Referer": f"{console.url}/console/sites/several"}
+    stale = console.signed_in("steward").request("POST", "/console/sites/several", headers=form)
+    assert stale.follow("Open the page of the form").path == "/console/sites"
 
 
 def test_a_session_that_ended_leads_to_the_page_of_the_form_after_the_next_sign_in(console: Served) -> None:

@@ -65,7 +65,7 @@ _IN_FRONT = re.compile(
 )
 _BEHIND = re.compile(
     r"\s{0,3}(?:\(?[月火水木金土日](?:曜日?|\))|(?:星期|周|週|礼拜)[一二三四五六日天]|\(?[월화수목금토일](?:요일|\))|"
-    r"(?<=\d),?\s?\[?(?:©|c|cop\.)\s?\d{4}|\]|\)|\.|,|;|:|\(?print\)?|\(?online\)?|年|a\.?d\.?|c\.?e\.?)$",
+    r"(?<=\d{4}),?\s?\[?(?:©|c|cop\.)\s?\d{4}|\]|\)|\.|,|;|:|\(?print\)?|\(?online\)?|年|a\.?d\.?|c\.?e\.?)$",
     re.IGNORECASE,
 )
 
@@ -85,10 +85,11 @@ _EAST_ASIAN = re.compile(r"(?:西暦)?(\d{4})\s?[年년]\s?(?:(\d{1,2})\s?[月�
 _ERA = re.compile(r"(明治|大正|昭和|平成|令和)\s?(\d{1,2}|元)年\s?(?:(\d{1,2})月\s?(?:(\d{1,2})日)?)?")
 _ERAS = {"明治": 1867, "大正": 1911, "昭和": 1925, "平成": 1988, "令和": 2018}
 _TIME = re.compile(
-    r"\b\d{1,2}:\d{2}(?::\d{2})?(?:\s?[ap]m\b)?(?:\s(?:[A-Z]{1,3}[CS]?T|UTC|Z)\b)?(?:\s?[+-]\d{2}:?\d{2}\b)?",
+    r"\b\d{1,2}:\d{2}(?::\d{2})?(?:\s?[ap]m\b)?"
+    r"(?:\s(?!(?:oct|okt|out|sept?|set)\b)(?:[A-Z]{1,3}[CS]?T|UTC|Z)\b)?(?:\s?[+-]\d{2}:?\d{2}\b)?",
     re.IGNORECASE,
 )
-"""A time of day beside the words of a date, with its zone."""
+"""A time of day beside the words of a date, with its zone. A month such as Oct is no zone."""
 
 _WORDS = re.compile(r"[^\W\d_]{2,12}|\d{1,4}")
 _DECADE = re.compile(r"(?:the\s)?(\d{3})(?:0['’]?s|0er(?: jahre)?|[xX?\-u_*]\??|0-[xX?])\.?", re.IGNORECASE)

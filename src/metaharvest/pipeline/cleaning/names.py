@@ -204,9 +204,11 @@ def _has_initials_behind(name: str) -> bool:
 
 
 def _has_initials_in_front(name: str) -> bool:
-    """True for `A. B. Alder`."""
-    first, blank, _ = name.partition(" ")
-    return bool(blank) and _is_dotted(first) and parts_of(_without_notes(name)).kind is AgentKind.PERSON
+    """True for `A. B. Alder`; not for the degree `M. A.`, the order `S. J.` or the place `St. Louis`."""
+    first, blank, rest = _without_notes(name).partition(" ")
+    if not blank or rest.endswith(".") or first == "St." or not first[:1].isupper():
+        return False
+    return _is_dotted(first) and parts_of(_without_notes(name)).kind is AgentKind.PERSON
 
 
 def _has_initial(name: str) -> bool:

@@ -111,7 +111,7 @@ _WORDS = re.compile(r"[^\s,;()/\[\]]+")
 _ACRONYM = re.compile(r"[A-Z]{2,}[-/&][A-Z]{2,}|[A-Z]{2,8}\d{1,4}")
 _COMPOUND = re.compile(
     r"(?:institut|bundesamt|landesamt|universität|ministerium|gesellschaft|gemeinschaft|anstalt|verein|"
-    r"stiftung|hochschule|zentrum|akademie|bibliothek|museum|forschung|konsortium)\w{0,2}$"
+    r"stiftung|hochschule|zentrum|akademie|bibliothek|museum|forschung|konsortium).{0,2}$"
 )
 _STATES = frozenset(("US", "U.S.", "USA", "UK", "U.K.", "EU", "UN", "UAE", "NSW"))
 _DOMAIN = re.compile(r"[\w-]{2,40}\.(?:com|edu|gov|int|net|org)", re.IGNORECASE)

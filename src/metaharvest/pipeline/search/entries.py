@@ -20,6 +20,9 @@ from metaharvest.pipeline.text_language import UNKNOWN, language_of_output
 LONGEST_TEXT = 2_000_000
 """Characters of a full text that can be found: some 300,000 words."""
 
+_LONGEST_KEPT = 500
+"""Characters of texts whose terms are kept."""
+
 _SPELLED = str.maketrans(
     {"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "ø": "oe", "Ø": "Oe", "å": "aa", "Å": "Aa"}
 )
@@ -99,9 +102,14 @@ def _terms(texts: Sequence[str | None]) -> str:
     return indexed((texts[0] or "") if len(texts) == 1 else "\n".join(dict.fromkeys(filter(None, texts))))
 
 
-@lru_cache(1_000)
 def _shared_terms(*texts: str | None) -> str:
-    """The terms of texts that many outputs have."""
+    """The terms of texts that many outputs have, if they are short: a statement of rights may have pages."""
+    is_short = sum(len(each or "") for each in texts) <= _LONGEST_KEPT
+    return _kept_terms(texts) if is_short else _terms(texts)
+
+
+@lru_cache(1_000)
+def _kept_terms(texts: tuple[str | None, ...]) -> str:
     return _terms(texts)
 
 

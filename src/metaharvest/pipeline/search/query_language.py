@@ -56,6 +56,8 @@ _LABEL = re.compile(
 )
 """An identifier behind the name of its kind. A year, as in `ORCID 2021`, is no identifier."""
 
+_TWO_YEARS = re.compile(r"\d{4}-\d{4}[.,;]?", re.ASCII)
+
 _FIELD = re.compile(r"([A-Za-z_]+):(.*)", re.DOTALL)
 _COLON = re.compile(r"\s+:\s*(?=\S)")
 """A colon after blanks."""
@@ -269,8 +271,9 @@ class _Reader:
 
     def _word(self, word: str) -> Query:
         """A word, or a field with its value."""
-        if label := _LABEL.match(self._text, self._at - len(word)):
-            self._at, word = label.end(), f"{label[1]}:{label[2]}"
+        label = _LABEL.match(self._text, self._at - len(word))
+        if label and (label[1].lower() == "issn" or not _TWO_YEARS.fullmatch(label[2])):
+            self._at, word = label.end(), f"{label[1]}:{label[2].rstrip(',;')}"
         _refuse_foreign_marks(word)
         if word.lower() in _NAMES and (colon := _COLON.match(self._text, self._at)):
             self._at, word = colon.end(), f"{word}:"

@@ -258,7 +258,10 @@ def _no_site(visit: Visit) -> Response:
 
 def _page_of_form(visit: Visit) -> str:
     """The path of the page from which the browser sent a form; empty if the request names no page of this console."""
-    page = urlsplit(visit.headers.get("referer", ""))
+    try:
+        page = urlsplit(visit.headers.get("referer", ""))
+    except ValueError:
+        return ""
     if page.netloc != visit.headers.get("host"):
         return ""
     return _page_above(local_path(page.path.removeprefix(visit.console.root)))
@@ -267,9 +270,13 @@ def _page_of_form(visit: Visit) -> str:
 def _page_above(path: str) -> str:
     """The path without its query, or the nearest folder of it, that can be opened."""
     path = path.partition("?")[0]
-    while found_page(PAGES, "GET", path)[0] is None:
+    while True:
+        page, names, _ = found_page(PAGES, "GET", path)
+        # The address of a form, such as /console/sites/several, is not that of a site with this name.
+        is_form = bool(names) and any(each.path == path for each in PAGES)
+        if page is not None and not is_form:
+            return path
         path = path.rpartition("/")[0] or "/console/"
-    return path
 
 
 def _sentences(visit: Visit, error: MetaharvestError) -> Response:

@@ -27,6 +27,9 @@ class ListSizes:
             return kept
         counted = selection if has_several_formats(session) else replace(selection, one_of=None)
         found = number_of_entries(session, counted)
+        if selection.has_site:
+            # A site may be removed, and the catalogue does not change.
+            return found
         if len(self._kept) >= _MOST:
             self._kept = {}
         self._kept[key] = found
