@@ -36,7 +36,8 @@ def commands() -> str:
 
 
 def _commands(command: click.Command, words: tuple[str, ...]) -> Iterator[str]:
-    context = click.Context(command, info_name=" ".join(words), terminal_width=100, help_option_names=["-h", "--help"])
+    help_options = command.context_settings.get("help_option_names", ["-h", "--help"])
+    context = click.Context(command, info_name=" ".join(words), terminal_width=100, help_option_names=help_options)
     help_text = "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
     yield f"{'#' * min(len(words) + 1, 3)} {' '.join(words)}\n\n```text\n{help_text}\n```\n"
     if isinstance(command, click.Group):

@@ -84,6 +84,10 @@ class ScheduleError(_ErrorOfForm):
     """A site cannot be registered or changed as asked."""
 
 
+class SameSource(ScheduleError):
+    """Another site has the source already."""
+
+
 class RequestError(_ErrorOfForm):
     """A person's request lacks something, or does not fit together; nothing was done."""
 

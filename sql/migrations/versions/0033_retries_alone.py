@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from alembic import op
 from sqlalchemy import text
 
@@ -13,12 +15,20 @@ HAS_DATE = text("next_attempt IS NOT NULL")
 
 
 def upgrade() -> None:
-    if op.get_bind().dialect.name in ("sqlite", "postgresql"):
-        op.drop_index(INDEX, DOCUMENT)
-        op.create_index(INDEX, DOCUMENT, COLUMNS, sqlite_where=HAS_DATE, postgresql_where=HAS_DATE)
+    _replace(sqlite_where=HAS_DATE, postgresql_where=HAS_DATE)
 
 
 def downgrade() -> None:
-    if op.get_bind().dialect.name in ("sqlite", "postgresql"):
+    _replace()
+
+
+def _replace(**options: Any) -> None:
+    """Replace the index. On PostgreSQL the table can be read while the new one is made: only the drop locks it."""
+    dialect = op.get_bind().dialect.name
+    if dialect == "sqlite":
         op.drop_index(INDEX, DOCUMENT)
-        op.create_index(INDEX, DOCUMENT, COLUMNS)
+        op.create_index(INDEX, DOCUMENT, COLUMNS, **options)
+    elif dialect == "postgresql":
+        op.create_index(f"{INDEX}_new", DOCUMENT, COLUMNS, **options)
+        op.drop_index(INDEX, DOCUMENT)
+        op.execute(f"ALTER INDEX {INDEX}_new RENAME TO {INDEX}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
-from sqlalchemy import Select, func, or_, select
+from sqlalchemy import Select, func, or_, select, true
 from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.models import IS_REAL, HarvestDetailLog, HarvestLog, HarvestSiteRun, SiteProblem
@@ -83,9 +83,6 @@ def documents_with(session: Session, rule: str) -> dict[int, list[str]]:
         .group_by(HarvestSiteRun.site_schedule_id, HarvestSiteRun.status)
     )
     not_closed = session.scalars(newest_not_closed).all()
-    is_not_followed = [detail.fingerprint.is_(None)]
-    if not_closed:
-        is_not_followed.append(log.site_run_id.in_(not_closed))
     own = (
         select(log.site_schedule_id, log.document_id)
         .join(detail, detail.harvest_log_id == log.harvest_log_id)
@@ -93,7 +90,6 @@ def documents_with(session: Session, rule: str) -> dict[int, list[str]]:
             detail.rule == rule,
             log.document_id.is_not(None),
             log.site_run_id.is_not(None),
-            or_(*is_not_followed),
         )
     )
     put_off = (
@@ -102,7 +98,7 @@ def documents_with(session: Session, rule: str) -> dict[int, list[str]]:
         .join(detail, detail.harvest_log_id == shared.harvest_log_id)
         .where(
             detail.rule == rule,
-            or_(detail.fingerprint.is_(None), detail.rule == MANY_DELETIONS),
+            true() if rule == MANY_DELETIONS else detail.fingerprint.is_(None),
             shared.document_id.is_(None),
             shared.harvest_operation_code == "DocDeferred",
             log.outcome == OutcomeKind.DEFERRED.value,
@@ -111,8 +107,10 @@ def documents_with(session: Session, rule: str) -> dict[int, list[str]]:
     without_problem = select(detail.detail_log_id).where(detail.rule == rule, detail.fingerprint.is_(None)).limit(1)
     has_others = session.scalar(without_problem) is not None
     queries: list[Select[*tuple[Any, ...]]] = [problems]
-    if has_others or not_closed:
-        queries.append(own)
+    if has_others:
+        queries.append(own.where(detail.fingerprint.is_(None)))
+    if not_closed:
+        queries.append(own.where(log.site_run_id.in_(not_closed)))
     if has_others or rule == MANY_DELETIONS:
         queries.append(put_off)
     found: dict[int, set[str]] = {}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from metaharvest.database.hashed_tokens import hash_of, new_token
-from metaharvest.errors import RequestError
+from metaharvest.errors import RequestError, SameSource
 from metaharvest.fetch.url import BadUrl, parse_url
 from metaharvest.model import Notify, Site, Unit
 from metaharvest.model.requests import Actor
@@ -158,9 +158,17 @@ def move(harvester: Harvester, name: str, by: str, url: str) -> Registration | N
     if site.list_url == address.url:
         raise RequestError.about("url", f"{name} is harvested from this address already.")
     if _server(site.list_url) == (address.host, address.port):
-        sites.edit(harvester, [name], url_values(site.source_kind, address.url))
+        _edit(harvester, site, address.url)
         return None
     return _for_steward(harvester, site, by, Kind.MOVE, address.url)
+
+
+def _edit(harvester: Harvester, site: Site, url: str) -> None:
+    """Change the address. If another site has it, the contact does not learn its name."""
+    try:
+        sites.edit(harvester, [site.name], url_values(site.source_kind, url))
+    except SameSource:
+        raise RequestError.about("url", "This address cannot be taken. Ask the steward.") from None
 
 
 def leave(harvester: Harvester, name: str, by: str) -> Registration:

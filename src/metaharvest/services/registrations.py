@@ -19,7 +19,7 @@ from urllib.parse import quote
 from sqlalchemy.orm import Session
 
 from metaharvest.accounts.audit import Decision
-from metaharvest.database.hashed_tokens import hash_of, new_token
+from metaharvest.database.hashed_tokens import hash_of, new_comment_token, new_token
 from metaharvest.errors import DatabaseUnavailable, FetchError, ListError, RequestError, ScheduleError
 from metaharvest.fetch.client import Fetcher
 from metaharvest.harvest import adhoc_client
@@ -186,7 +186,7 @@ def _kept(
     with harvester.writing() as session:
         store.change(
             session, number, state=State.WAITING_FOR_PROOFS.value, summary=one_line(report.story, 1000),
-            list_token=None if repository is not None else new_token(), source_contacts=list(contacts),
+            list_token=None if repository is not None else new_comment_token(), source_contacts=list(contacts),
         )  # fmt: skip
     mail_link(harvester, number, base)
     return Asked(report, find(harvester, number), repository)

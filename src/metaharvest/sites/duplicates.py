@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from metaharvest.errors import ScheduleError
+from metaharvest.errors import SameSource
 from metaharvest.fetch.url import BadUrl, parse_url
 from metaharvest.model import Site
 from metaharvest.model.actions import todo
@@ -46,14 +46,14 @@ def same_source(site: Site, sites: Iterable[Site | BrokenSite]) -> Site | Broken
 
 
 def require_new_source(site: Site, sites: Iterable[Site | BrokenSite]) -> None:
-    """Raises ScheduleError if another one of these sites has the same source."""
+    """Raises SameSource if another one of these sites has the same source."""
     same = same_source(site, sites)
     if same is None:
         return
     name, own = one_line(same.name), one_line(site.name)
     what = "this list" if site.options.oai is None else "this repository for the same format and set"
     off = "" if same.enabled else ", which is switched off"
-    raise ScheduleError.about(
+    raise SameSource.about(
         "list_url",
         f"The site '{name}'{off} harvests {what} already, so '{own}' would get `target.other-site` every night. "
         f"{todo('sites.edit', name=same.name)} changes that site. If the two go into different targets, "

@@ -77,7 +77,7 @@ def test_an_address_that_cannot_be_used_is_refused_beside_its_field(
 ) -> None:
     page = console.signed_in_as(ALDER).open("/console/my/alder")
     for url, sentence in {
-        server.url("/other.xml"): "The site 'birch' harvests this list already.",
+        server.url("/other.xml"): "This address cannot be taken. Ask the steward.",
         server.url("/list.xml?verb=Identify"): "this is a question to an OAI-PMH repository (verb=Identify).",
         server.url("/\u200bnew.xml"): "The address contains the character U+200B (ZERO WIDTH SPACE). Delete it.",
     }.items():

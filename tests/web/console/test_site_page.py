@@ -276,6 +276,7 @@ def test_a_list_of_another_site_is_refused_beside_the_field_in_the_words_of_the_
     page = page.submit("Show the changes", {"list_url": f"{server.url('/list.xml')}?verb=Identify"})
     [beside] = page.root.find_class("error")
     assert "this is a question to an OAI-PMH repository (verb=Identify)" in beside.text_content()
+    assert "another site has this source" not in page.text
     page = page.submit("Show the changes", {"list_url": server.url("/none.xml")})
     [beside] = page.root.find_class("error")
     assert beside.text_content() == "The site 'birch' harvests this list already."

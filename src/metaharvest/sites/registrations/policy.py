@@ -167,7 +167,7 @@ def checked_url(text: str) -> WebAddress:
         raise RequestError.about("url", f"Only http and https addresses are harvested. {example}") from None
     except BadUrl as error:
         raise RequestError.about("url", f"The address cannot be used: {error}. {example}") from None
-    if (odd := invisible_character(text.strip())) and not odd.isspace():
+    if odd := invisible_character(text.strip().replace(" ", "")):
         raise RequestError.about("url", f"The address contains {character_in_words(odd)}. Delete it.")
     if address.username is not None:
         raise RequestError.about(

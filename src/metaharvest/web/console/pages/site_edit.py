@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from metaharvest.errors import MetaharvestError
+from metaharvest.errors import MetaharvestError, SameSource
 from metaharvest.queries.sites import RegisteredSite, registered_site
 from metaharvest.services import sites
 from metaharvest.services.sites import Edited
@@ -34,7 +34,8 @@ def change(visit: Visit) -> Response:
             visit.harvester, [visit.site.name], values, allow_duplicate=allow_duplicate, dry_run=not is_confirmed
         )
     except MetaharvestError as error:
-        return _form(visit, site, {**texts_of(site), **changed}, correction(error), 422)
+        is_taken = isinstance(error, SameSource)
+        return _form(visit, site, {**texts_of(site), **changed}, correction(error), 422, is_taken=is_taken)
     if is_confirmed:
         return visit.redirect("/console/sites", edited.site.name, notice=f"{edited.site.name} was changed.")
     return _preview(visit, edited, changed)
@@ -48,12 +49,19 @@ def _preview(visit: Visit, edited: Edited, changed: dict[str, str]) -> Response:
 
 
 def _form(
-    visit: Visit, site: RegisteredSite, texts: dict[str, str], error: FormError = "", status: int = 200
+    visit: Visit,
+    site: RegisteredSite,
+    texts: dict[str, str],
+    error: FormError = "",
+    status: int = 200,
+    *,
+    is_taken: bool = False,
 ) -> Response:
+    """The form; `is_taken`: another site has the source, and the person may allow that."""
     parts: dict[str, list[object]] = {}
     for field in fields_of(site):
         parts.setdefault(field.part, []).append(field)
-    return visit.render("site_edit.html", status, site=site, parts=parts, texts=texts, error=error)
+    return visit.render("site_edit.html", status, site=site, parts=parts, texts=texts, error=error, is_taken=is_taken)
 
 
 def _site(visit: Visit) -> RegisteredSite:
