@@ -71,6 +71,9 @@ def command(
     """
     from metaharvest.services.search import OutputSearch, Question, Sort
 
+    if "-h" in words:  # As an option, it would be found in `-beech`, too.
+        click.echo(click.get_current_context().get_help())
+        return
     _refuse_unknown_options(words)
     values = {"site": site, "type": kind, "language": language, "licence": licence}
     question = Question(
@@ -91,14 +94,8 @@ def command(
 
 
 def _refuse_unknown_options(words: Sequence[str]) -> None:
-    """Raises NoSuchOption for a word with two hyphens in front. One hyphen leaves outputs out of the answer.
-
-    `-h` is looked for here: as an option it would be found in `-beech`, too.
-    """
+    """Raises NoSuchOption for a word with two hyphens in front. One hyphen leaves outputs out of the answer."""
     ctx = click.get_current_context()
-    if "-h" in words:
-        click.echo(ctx.get_help())
-        ctx.exit()
     if (unknown := next((each.partition("=")[0] for each in words if each.startswith("--")), None)) is not None:
         options = [name for each in ctx.command.params for name in each.opts]
         raise click.NoSuchOption(unknown, possibilities=get_close_matches(unknown, options), ctx=ctx)

@@ -24,7 +24,7 @@ from metaharvest.config.files import read_file
 from metaharvest.config.kinds import STAGES
 from metaharvest.config.paths import at_home
 from metaharvest.config.secret_references import NOT_SHOWN, proxy_with_password, url_with_password
-from metaharvest.config.target_settings import LOCAL_KINDS, NamedTargets, TargetSettings, with_target_defaults
+from metaharvest.config.target_settings import LOCAL_KINDS, TargetsByName, TargetSettings, with_target_defaults
 from metaharvest.errors import SettingsError
 from metaharvest.model import Level, Site
 from metaharvest.model.actions import todo
@@ -255,7 +255,7 @@ class Settings(_Section):
     workers: WorkersSettings = WorkersSettings()
     pipeline: PipelineSettings = PipelineSettings()
     sites: dict[str, SiteSettings] = {}
-    targets: NamedTargets = {}
+    targets: TargetsByName = {}
     folder: Path = Path()
     file: Path | None = None
     is_found: bool = False

@@ -96,7 +96,7 @@ def _not_reserved(targets: dict[str, TargetSettings]) -> dict[str, TargetSetting
     return targets
 
 
-NamedTargets = Annotated[dict[str, TargetSettings], AfterValidator(_not_reserved)]
+TargetsByName = Annotated[dict[str, TargetSettings], AfterValidator(_not_reserved)]
 """The sections [targets.NAME], by name."""
 
 

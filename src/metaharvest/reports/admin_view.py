@@ -298,18 +298,18 @@ def _sentence(
         names = "names" if len(statuses) == 1 else "name"
         opening = f"{counted(len(statuses), 'site')} {names} {counted(listed, 'document')}{ended}."
     failed = sum(status in NOT_HARVESTED for status in statuses)
+    others = failed or overdue or is_away or troubles or undelivered
+    # In a list of problems, a comma would divide the sentence about the clock.
+    wrong_clock = "the clock is or was wrong" if others else "the clock was wrong, or is"
     parts = [
         f"{counted(failed, 'site')} failed as a whole" if failed else "",
         f"{counted(overdue, 'site is', 'sites are')} overdue" if overdue else "",
-        "the clock was wrong, or is" if clock else "",
+        wrong_clock if clock else "",
         "the repository stopped answering" if is_away else "",
         "the run itself had trouble" if troubles and not is_away else "",
         "some mail did not arrive" if undelivered else "",
     ]
-    found = [part for part in parts if part]
-    if clock and len(found) > 1:
-        found = [part.replace("was wrong, or is", "is or was wrong") for part in found]
-    summary = joined(found)
+    summary = joined([part for part in parts if part])
     return f"{opening} {summary[:1].upper()}{summary[1:]}: see below." if summary else opening
 
 

@@ -80,12 +80,12 @@ _PUBLISHED = ("Issued", "Available", "Copyrighted", "Accepted", "Submitted", "Cr
 
 _Value = TypeVar("_Value")
 
-
 _NO_TITLE = re.compile(
     r"[\[(]?(?:n/?a|none|null|no title|untitled|unknown|not available|sin t[ií]tulo|sem t[ií]tulo|ohne titel|"
     r"sans titre|:[a-z]{3,4})[\])]?|[-.?]+",
     re.IGNORECASE,
 )
+"""A text in place of a title."""
 
 
 @dataclass(slots=True)

@@ -113,9 +113,10 @@ _DASH = re.compile(r"\s[-–—]\s")
 
 _LIST = re.compile(r"\s{0,2}(?:;|\|)\s{0,2}")
 
-_COMMA_OR_AND = re.compile(r",?\s(?:[Aa][Nn][Dd]|&|und|et|y|e|og|och)\s|,\s{0,2}")
 _AND = re.compile(r",?\s(?:[Aa][Nn][Dd]|&|und|et|y|e|og|och)\s")
 """What stands between two names with commas: Alder, A. and Birch, B."""
+
+_COMMA_OR_AND = re.compile(rf"{_AND.pattern}|,\s{{0,2}}")
 
 _SPANISH = frozenset(
     str.split(

@@ -108,7 +108,7 @@ class Records:
             self.odd.note("nameless", number=others)
         kept = self._sets(sets, identifier) if sets else sets
         if kept is sets and len(identifier) <= IDENTIFIER and len(datestamp) <= DATE:
-            return header  # as almost all
+            return header  # Almost every header is short.
         return _Header(shortened(identifier), datestamp[:DATE], kept)
 
     def _note_datestamp(self, header: _Header) -> None:

@@ -28,7 +28,7 @@ class ListSizes:
         counted = selection if has_several_formats(session) else replace(selection, one_of=None)
         found = number_of_entries(session, counted)
         if selection.has_site:
-            # A site may be removed, and the catalogue does not change.
+            # A site can be removed while the catalogue stays the same.
             return found
         if len(self._kept) >= _MOST:
             self._kept = {}
