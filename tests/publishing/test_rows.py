@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from metaharvest.errors import ListError, PublishingError
-from metaharvest.publishing.list_reading import read_list_file
+from metaharvest.publishing.list_file import read_list_file
 from metaharvest.publishing.rows import Row, file_name, list_of, problems_in, rows_of_list, with_documents
 from support.harvester import TYPE, eml, harvest_list
 

@@ -63,8 +63,7 @@ def folder_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def _options(
     patterns: tuple[str, ...], excluded: tuple[str, ...], names: str | None, scope: str | None, revisions: str | None
 ) -> FolderOptions:
-    from metaharvest.publishing.choosing import Revisions
-    from metaharvest.publishing.contents import FolderOptions
+    from metaharvest.publishing.contents import FolderOptions, Revisions
     from metaharvest.publishing.folder import PATTERNS, Selection
     from metaharvest.publishing.naming import NamePattern
 

@@ -13,8 +13,8 @@ from metaharvest.cli.invocation import Invocation
 from metaharvest.cli.list_plan import AS_JSON, DRY_RUN, KEEP_ORDER, InvalidList, list_errors, perform, refuse
 
 if TYPE_CHECKING:
-    from metaharvest.publishing.build import BuildRequest
     from metaharvest.publishing.contents import FolderOptions
+    from metaharvest.publishing.plan import BuildRequest
 
 _FILE_NAME = "harvest-list.xml"
 
@@ -59,8 +59,8 @@ def build(
 
     Exit codes: 0 all is well; 1 documents were left out, or the old list is not valid; 2 usage.
     """
-    from metaharvest.publishing.build import BuildRequest, plan_build
     from metaharvest.publishing.naming import base_url
+    from metaharvest.publishing.plan import BuildRequest, plan_build
 
     path = output or folder / _FILE_NAME
     request = BuildRequest(

@@ -55,8 +55,8 @@ def add(
     Exit codes: 0 all is well; 1 a document cannot be listed, or LIST is not valid; 2 usage.
     """
     from metaharvest.publishing.adding import Given, read_given
-    from metaharvest.publishing.editing import plan_addition
     from metaharvest.publishing.naming import base_url
+    from metaharvest.publishing.plan import plan_addition
 
     given = Given(
         documents, base_url(base, "--base-url https://www.example.org/eml/") if base else None, url, docid, networks
@@ -87,7 +87,7 @@ def remove(list_file: Path, docids: tuple[str, ...], keep_order: bool, dry_run: 
 
     Exit codes: 0 done; 1 LIST is not valid; 2 usage, also where LIST does not name a DOCID.
     """
-    from metaharvest.publishing.editing import plan_removal
+    from metaharvest.publishing.plan import plan_removal
 
     return _edit(
         list_file, lambda stored: plan_removal(stored, docids, keep_order=keep_order), dry_run=dry_run, as_json=as_json
@@ -115,7 +115,7 @@ def bump(
 
     Exit codes: 0 done; 1 LIST is not valid; 2 usage, also where LIST does not name a DOCID.
     """
-    from metaharvest.publishing.editing import plan_raise
+    from metaharvest.publishing.plan import plan_raise
 
     return _edit(
         list_file,

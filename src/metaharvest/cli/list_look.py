@@ -36,7 +36,7 @@ def validate(list_file: Path, file_urls: bool, as_json: bool) -> int:
 
     Exit codes: 0 it is a valid harvest list; 1 it is not; 2 usage.
     """
-    from metaharvest.publishing.list_check import checked_list
+    from metaharvest.publishing.list_store import checked_list
 
     checked = checked_list(list_file, files_allowed=file_urls)
     findings, is_valid = checked.findings, checked.is_valid

@@ -14,7 +14,7 @@ from metaharvest.cli.printing import print_line
 from metaharvest.cli.tables import print_table
 from metaharvest.model import Finding, ListedDocument
 from metaharvest.model.mappings import picked
-from metaharvest.publishing.revisions import Change
+from metaharvest.publishing.entries import Change
 from metaharvest.text import one_line, shown_url
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from metaharvest.config.kinds import TARGETS
 from metaharvest.config.paths import at_home
 from metaharvest.config.secret_references import HOW_TO_REFER, check_reference, is_reference
 from metaharvest.model import Network
-from metaharvest.model.identifiers import OAI_DOMAIN
+from metaharvest.model.namespaces import OAI_DOMAIN
 
 PING_PLACEHOLDERS = ("{status}", "{exit_code}", "{up_or_down}")
 """The placeholders of [monitoring] ping_url, replaced at the end of a run."""

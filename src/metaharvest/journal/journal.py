@@ -17,8 +17,8 @@ from typing import Self, TypeVar
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from metaharvest.config.named_targets import NamedTargets
 from metaharvest.config.settings import Settings
+from metaharvest.config.target_settings import NamedTargets
 from metaharvest.database.locks import HeldLock
 from metaharvest.errors import DatabaseError, DatabaseUnavailable, NotWritten, RunLost
 from metaharvest.journal import (

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Engine, exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
-from metaharvest.config.named_targets import NamedTargets
 from metaharvest.config.settings import Settings
+from metaharvest.config.target_settings import NamedTargets
 from metaharvest.database.batches import batches
 from metaharvest.database.engine import database_errors, writers
 from metaharvest.database.models import IS_HARVEST, IS_REAL, HarvestLog, HarvestRun, HarvestSiteRun

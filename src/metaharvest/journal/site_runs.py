@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.orm import Session
 
-from metaharvest.config.named_targets import NamedTargets
+from metaharvest.config.target_settings import NamedTargets
 from metaharvest.database.models import (
     Base,
     HarvestDetailLog,

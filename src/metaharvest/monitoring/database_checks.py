@@ -34,7 +34,7 @@ from metaharvest.ledger.sweeps import full_lists
 from metaharvest.mail.outbox import stuck_mail
 from metaharvest.model import RunStatus, Site
 from metaharvest.model.actions import todo
-from metaharvest.monitoring.check import Check, ok, problem, warning
+from metaharvest.monitoring import Check, ok, problem, warning
 from metaharvest.monitoring.pipeline_checks import check_pipeline
 from metaharvest.monitoring.settings_checks import check_secret
 from metaharvest.monitoring.target_checks import check_targets

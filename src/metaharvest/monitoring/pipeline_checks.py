@@ -16,7 +16,7 @@ from metaharvest.config.paths import nearest_there
 from metaharvest.config.settings import Settings
 from metaharvest.errors import IndexUnavailable, MetaharvestError
 from metaharvest.model.actions import todo
-from metaharvest.monitoring.check import Check, ok, problem, warning
+from metaharvest.monitoring import Check, ok, problem, warning
 from metaharvest.pipeline.extraction.services import ServiceAway, ServiceClient
 from metaharvest.pipeline.folder import unusable
 from metaharvest.pipeline.full_text.store import FileStore, open_store

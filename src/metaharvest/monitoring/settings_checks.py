@@ -18,7 +18,7 @@ from metaharvest.config.trust_store import BadAuthorities, read_authorities
 from metaharvest.errors import SettingsError
 from metaharvest.fetch.url import is_loopback
 from metaharvest.model.actions import todo
-from metaharvest.monitoring.check import Check, ok, problem, warning
+from metaharvest.monitoring import Check, ok, problem, warning
 
 _FULL_BYTES = 100_000_000
 _NEARLY_FULL_BYTES = 1_000_000_000

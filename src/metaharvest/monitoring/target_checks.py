@@ -11,7 +11,7 @@ from queue import Empty, SimpleQueue
 from metaharvest.config.secret_references import masked
 from metaharvest.errors import SettingsError
 from metaharvest.model import Site
-from metaharvest.monitoring.check import Check, ok, problem, warning
+from metaharvest.monitoring import Check, ok, problem, warning
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.targets.base import Standing, Target
 from metaharvest.targets.lookup import Targets

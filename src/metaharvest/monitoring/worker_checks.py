@@ -11,8 +11,7 @@ from metaharvest.config.settings import Settings
 from metaharvest.database.clock import database_now
 from metaharvest.errors import SettingsError
 from metaharvest.model.actions import todo
-from metaharvest.monitoring import broker
-from metaharvest.monitoring.check import Check, ok, problem, warning
+from metaharvest.monitoring import Check, broker, ok, problem, warning
 from metaharvest.queries.jobs import job_numbers, number_failed_since, workers
 from metaharvest.text import counted
 

@@ -12,11 +12,19 @@ from metaharvest.errors import FetchError, PublishingError
 from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.url import BadUrl, parse_url, shown
 from metaharvest.model import Finding, ListedDocument, Network, Site, SiteOptions
-from metaharvest.publishing.documents import HarvestListInstead, NotListable, docid_in, parse_docid
+from metaharvest.publishing.documents import (
+    HarvestListInstead,
+    Identify,
+    NotListable,
+    SiteDocument,
+    docid_in,
+    fetched_document,
+    parse_docid,
+    site_document,
+)
 from metaharvest.publishing.folder import FileFinding
 from metaharvest.publishing.list_file import ListFile
 from metaharvest.publishing.naming import BaseUrl
-from metaharvest.publishing.site_document import Identify, SiteDocument, fetched_document, site_document
 from metaharvest.sources.harvest_list.source import HarvestListSource
 from metaharvest.sources.harvest_list.values import BadValue, check_url
 from metaharvest.text import one_line, shown_url

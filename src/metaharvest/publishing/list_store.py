@@ -1,18 +1,25 @@
-"""Reads the file of a list, and replaces it after a change."""
+"""Reads the file of a list, checks it as its harvest would, and replaces it after a change.
+
+A file is replaced as a whole: a reader, for example a web server, finds the old one or the new one.
+"""
 
 from __future__ import annotations
 
+import errno
 import io
+import os
+import secrets
+import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from metaharvest.config.files import open_file, read_file
-from metaharvest.errors import PublishingError
-from metaharvest.model import ListedDocument
-from metaharvest.publishing.list_file import ListFile, written
-from metaharvest.publishing.list_reading import read_list_file
-from metaharvest.publishing.saving import replace_file
+from metaharvest.errors import ListError, PublishingError
+from metaharvest.harvest.decide import decide
+from metaharvest.model import Finding, ListedDocument
+from metaharvest.publishing.list_file import ListFile, place_of, read_list_file, written
 from metaharvest.sources.harvest_list.source import read_list
 from metaharvest.text import one_line
 
@@ -89,3 +96,60 @@ def _unreadable(path: Path, error: OSError) -> PublishingError:
 
 def _shown(path: Path) -> str:
     return one_line(str(path), 300)
+
+
+_NEW_FILE = 0o666
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Put `content` at `path`; the file keeps its permissions and, as far as possible, its owner.
+
+    If `path` is a link, the linked file is replaced. Raises OSError; then the old file is untouched.
+    """
+    there = Path(os.path.realpath(path))
+    if there.exists() and not there.is_file():
+        raise OSError(errno.EINVAL, "it is not a file, but a folder, a device or a pipe", str(there))
+    # Beside it, as a rename works only within a file system; hidden, so that it is not listed or served.
+    new = there.with_name(f".metaharvest-{secrets.token_hex(8)}.new")
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _NEW_FILE)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            with suppress(FileNotFoundError):
+                _as_before(descriptor, there.stat())
+            file.write(content)
+            file.flush()
+            os.fsync(descriptor)
+        new.replace(there)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
+
+
+def _as_before(descriptor: int, before: os.stat_result) -> None:
+    with suppress(OSError):
+        os.fchown(descriptor, before.st_uid, before.st_gid)
+    os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedList:
+    """The entries of a list, none if it is not valid, and the findings of its harvest."""
+
+    documents: tuple[ListedDocument, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def is_valid(self) -> bool:
+        """True if a harvest would accept it."""
+        return not any(finding.is_error for finding in self.findings)
+
+
+def checked_list(path: Path, *, files_allowed: bool) -> CheckedList:
+    """The list in this file; `files_allowed`: it may name file: URLs. Raises PublishingError."""
+    try:
+        documents = tuple(documents_of_list(path, files_allowed=files_allowed))
+    except ListError as error:
+        return CheckedList((), error.findings)
+    in_order = sorted(documents, key=lambda each: (*place_of(each)[:2], each.document_id, each.revision))
+    intents = decide(in_order, {}, 0, {})
+    return CheckedList(documents, tuple(finding for intent in intents for finding in intent.findings))

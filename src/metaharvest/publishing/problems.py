@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from metaharvest.model import Finding, Level
+from metaharvest.publishing.documents import SiteDocument, read_again
 from metaharvest.publishing.folder import FileFinding
-from metaharvest.publishing.site_document import SiteDocument, read_again
 from metaharvest.sources.harvest_list.values import MAX_LONG
 from metaharvest.text import one_line
 

@@ -13,13 +13,11 @@ from urllib.parse import quote
 
 from metaharvest.errors import ListError
 from metaharvest.model import Finding, ListedDocument
-from metaharvest.publishing.documents import HarvestListInstead, NotListable, docid_in
+from metaharvest.publishing.documents import HarvestListInstead, NotListable, SiteDocument, docid_in, fetched_document
 from metaharvest.publishing.entries import NewEntries
 from metaharvest.publishing.folder import FileFinding
-from metaharvest.publishing.list_file import Entry, ListFile, Memory, in_order, read_memory, written
-from metaharvest.publishing.list_reading import read_list_file
+from metaharvest.publishing.list_file import Entry, ListFile, Memory, in_order, read_list_file, read_memory, written
 from metaharvest.publishing.naming import base_url
-from metaharvest.publishing.site_document import SiteDocument, fetched_document
 from metaharvest.sources.harvest_list.source import read_list, scope_and_identifier
 from metaharvest.sources.harvest_list.values import (
     BadValue,

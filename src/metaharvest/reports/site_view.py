@@ -13,9 +13,9 @@ from functools import partial
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from metaharvest.config.named_targets import NamedTarget as NamedTarget
-from metaharvest.config.named_targets import NamedTargets as NamedTargets
 from metaharvest.config.settings import Settings
+from metaharvest.config.target_settings import NamedTarget as NamedTarget
+from metaharvest.config.target_settings import NamedTargets as NamedTargets
 from metaharvest.database.models import HarvestLog, HarvestRun, HarvestSiteRun
 from metaharvest.model import (
     ATTENTION_OUTCOMES,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from metaharvest.errors import RequestError
 from metaharvest.publishing.corrections import Correction, corrected
-from metaharvest.publishing.list_check import checked_list
+from metaharvest.publishing.list_store import checked_list
 from metaharvest.publishing.rows import file_name
 from metaharvest.services import trials
 from metaharvest.services.harvester import Harvester

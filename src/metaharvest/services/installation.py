@@ -34,7 +34,7 @@ from metaharvest.errors import LockHeld, RequestError, SettingsError
 from metaharvest.jobs.claims import busy_workers
 from metaharvest.journal import erasure, repaired_dates
 from metaharvest.journal.erasure import Forgotten
-from metaharvest.monitoring.check import Check, problem
+from metaharvest.monitoring import Check, problem
 from metaharvest.monitoring.database_checks import check_database
 from metaharvest.monitoring.settings_checks import check_settings, send_test_mail
 from metaharvest.services.accounts import forget_account

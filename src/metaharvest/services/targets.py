@@ -12,7 +12,7 @@ from metaharvest.database.engine import readers
 from metaharvest.errors import MetaharvestError, ScheduleError, UnknownDocument
 from metaharvest.ledger.rows import titles_of
 from metaharvest.model import Site
-from metaharvest.monitoring.check import Check
+from metaharvest.monitoring import Check
 from metaharvest.monitoring.target_checks import check_target, check_targets
 from metaharvest.queries.departures import departure
 from metaharvest.queries.sites import known_names

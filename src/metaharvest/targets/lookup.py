@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from metaharvest.config.kinds import TARGETS
-from metaharvest.config.named_targets import NamedTarget, NamedTargets
 from metaharvest.config.secret_references import masked
+from metaharvest.config.target_settings import NamedTarget, NamedTargets
 from metaharvest.errors import MetaharvestError, SettingsError
 from metaharvest.text import one_line
 

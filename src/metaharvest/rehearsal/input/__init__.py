@@ -2,6 +2,6 @@
 
 arguments.py      the arguments of the command line -> the lists and documents to check
 listed_files.py   the files of a folder that a list names by their URLs
-changed.py        the documents that changed since a list named them, and the command for that
-source.py         a source for each list or document, as a registered site has one; copies of fetched content
+source.py         a source for each list or document, as a registered site has one; copies of fetched content;
+                  warnings of documents that changed since a list named them
 """

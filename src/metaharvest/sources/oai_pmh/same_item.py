@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from lxml import etree
 
 from metaharvest.model import RecordOrigin
-from metaharvest.model.identifiers import is_of_known_scheme
+from metaharvest.model.namespaces import is_of_known_scheme
 from metaharvest.text import one_line
 
 _PROVENANCE = "{http://www.openarchives.org/OAI/2.0/provenance}"

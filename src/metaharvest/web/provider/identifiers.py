@@ -13,7 +13,7 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
 from metaharvest.catalogue.publication import ItemDocument
-from metaharvest.model.identifiers import OAI_DOMAIN, is_of_known_scheme
+from metaharvest.model.namespaces import OAI_DOMAIN, is_of_known_scheme
 
 _DOMAIN = re.compile(OAI_DOMAIN)
 NO_DOMAIN = "localhost.localdomain"
