@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from metaharvest.model.roles import Role
+from metaharvest.model.kinds import Role
 from metaharvest.services import accounts
 from support.databases import on_one_database
 from support.harvester import Harvester

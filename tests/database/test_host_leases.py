@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from metaharvest.database.host_leases import HostLeases, read_trouble, written_trouble
-from metaharvest.model.servers import ServerTrouble
+from metaharvest.model import ServerTrouble
 from support.databases import KINDS, Servers, open_sqlite_file
 
 NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)

@@ -17,7 +17,7 @@ from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.health import HostHealth
 from metaharvest.fetch.held_hosts import Host, Step, Times, next_step
 from metaharvest.fetch.url import parse_url
-from metaharvest.model.servers import ServerTrouble
+from metaharvest.model import ServerTrouble
 from support.databases import open_sqlite_file
 from support.fetching_process import HTTP
 from support.http_server import Asking, HttpServer

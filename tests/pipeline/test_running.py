@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from metaharvest.config.settings import load
 from metaharvest.database.pipeline_models import PipelineStage
 from metaharvest.errors import MetaharvestError
-from metaharvest.model.stages import StepState
+from metaharvest.model.kinds import StepState
 from metaharvest.pipeline.full_text.outcome import closed, failure_of
 from metaharvest.pipeline.lookup import with_followers, with_removal
 from metaharvest.pipeline.running import StageTotals, run_stages

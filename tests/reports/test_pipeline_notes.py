@@ -12,7 +12,7 @@ from metaharvest import reports
 from metaharvest.config.settings import Settings
 from metaharvest.database.models import CatalogueDocument
 from metaharvest.model import OutcomeKind
-from metaharvest.model.stages import StepState
+from metaharvest.model.kinds import StepState
 from support.databases import on_one_database
 from support.journal_rows import NAMED, NOW, JournalRows
 from support.pipeline_steps import add_failure, add_step

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, FilePayload
 
 from metaharvest.config.paths import data_folder
 from metaharvest.demo.samples import SampleNetwork
-from metaharvest.model.roles import Role
+from metaharvest.model.kinds import Role
 from metaharvest.services import accounts, requests
 from metaharvest.web.console.access import PAGES
 from metaharvest.web.console.dispatch import found_page

@@ -21,8 +21,8 @@ from sqlalchemy import select
 from metaharvest.database.engine import readers, writers
 from metaharvest.database.models import CatalogueDocument
 from metaharvest.database.pipeline_models import OutputFile, OutputRecord, OutputText
+from metaharvest.model.kinds import StepState
 from metaharvest.model.outputs import Access, Licence, Output
-from metaharvest.model.stages import StepState
 from metaharvest.pipeline.cleaning.json import json_of
 from metaharvest.pipeline.cleaning.licences import spdx_of
 from metaharvest.pipeline.full_text.store import FolderStore

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import delete
 
 from metaharvest.database.pipeline_models import PipelineStep
-from metaharvest.model.stages import StepState
+from metaharvest.model.kinds import StepState
 from metaharvest.services import pipeline
 from metaharvest.services.harvester import Harvester as Opened
 from support.harvester import Harvester, publish

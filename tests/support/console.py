@@ -14,7 +14,7 @@ import uvicorn
 from lxml import html
 
 from metaharvest.accounts import users
-from metaharvest.model.roles import Role
+from metaharvest.model.kinds import Role
 from metaharvest.services import accounts
 from metaharvest.services import harvester as services
 from metaharvest.web.api.dispatch import api_application

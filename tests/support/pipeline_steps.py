@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.models import CatalogueDocument
 from metaharvest.database.pipeline_models import PipelineStep
-from metaharvest.model.stages import StepState
+from metaharvest.model.kinds import StepState
 
 
 def add_step(session: Session, document_id: str, stage: str, state: StepState, **values: Any) -> None:

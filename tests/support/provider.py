@@ -23,7 +23,7 @@ from lxml import etree
 from metaharvest.database.engine import readers, writers
 from metaharvest.model import FetchedDocument, ListedDocument, RecordOrigin
 from metaharvest.model.holdings import Deletion, Upload
-from metaharvest.model.roles import Role
+from metaharvest.model.kinds import Role
 from metaharvest.services import harvester as services
 from metaharvest.services.harvester import utc_now
 from metaharvest.targets.embedded import EmbeddedTarget

@@ -11,8 +11,8 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.console_models import ApiKey
 from metaharvest.database.hashed_tokens import hash_of
+from metaharvest.model.kinds import Role, role_of
 from metaharvest.model.mappings import record_of
-from metaharvest.model.roles import Role, role_of
 
 
 @dataclass(frozen=True, slots=True)

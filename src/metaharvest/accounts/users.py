@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from metaharvest.database.console_models import ConsoleUser
-from metaharvest.model.roles import Role, role_of
+from metaharvest.model.kinds import Role, role_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.models import CatalogueDocument
 from metaharvest.database.pipeline_models import PipelineStep
-from metaharvest.model.stages import StepState
+from metaharvest.model.kinds import StepState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

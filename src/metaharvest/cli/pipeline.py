@@ -14,7 +14,7 @@ from metaharvest.cli.printing import print_json, print_line, stamp
 from metaharvest.cli.signals import stop_on_signal
 from metaharvest.cli.tables import Column, print_table, table_options
 from metaharvest.model.actions import todo
-from metaharvest.model.stages import StepState
+from metaharvest.model.kinds import StepState
 from metaharvest.queries.json_keys import as_mapping
 from metaharvest.text import counted
 

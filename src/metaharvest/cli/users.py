@@ -9,8 +9,8 @@ import click
 from metaharvest.cli.invocation import Invocation, usage_errors
 from metaharvest.cli.printing import print_json, print_line, stamp
 from metaharvest.cli.tables import print_table, table_options
+from metaharvest.model.kinds import GRANTED
 from metaharvest.model.mappings import picked
-from metaharvest.model.roles import GRANTED
 
 if TYPE_CHECKING:
     from metaharvest.services.accounts import User

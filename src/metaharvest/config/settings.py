@@ -28,7 +28,7 @@ from metaharvest.config.target_settings import LOCAL_KINDS, TargetsByName, Targe
 from metaharvest.errors import SettingsError
 from metaharvest.model import Level, Site
 from metaharvest.model.actions import todo
-from metaharvest.model.stages import OF_FILES
+from metaharvest.model.kinds import OF_FILES
 from metaharvest.text import one_line
 
 FILE_NAME = "metaharvest.toml"

@@ -23,7 +23,7 @@ from metaharvest.database.dialects import is_raced
 from metaharvest.database.engine import database_errors, writers
 from metaharvest.database.worker_models import HostLease
 from metaharvest.errors import DatabaseUnavailable
-from metaharvest.model.servers import ServerTrouble
+from metaharvest.model import ServerTrouble
 
 _FAILURES_COUNT_FOR = timedelta(hours=1)
 """A server that could not be reached is requested again after this time."""

@@ -18,8 +18,7 @@ from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError, NotAsked
 from metaharvest.fetch.breaker import FAILURES_IN_A_ROW, CircuitBreaker
 from metaharvest.fetch.url import WebAddress
-from metaharvest.model import Finding, Level
-from metaharvest.model.servers import ServerTrouble
+from metaharvest.model import Finding, Level, ServerTrouble
 from metaharvest.text import counted
 
 _SERVER = re.compile(r"https?://([A-Za-z0-9.-]+(?::[0-9]+)?)(?:[/?#]|\Z)")

@@ -21,7 +21,7 @@ from typing import Protocol, TypeVar
 from metaharvest.errors import DatabaseError
 from metaharvest.fetch.health import HostHealth
 from metaharvest.fetch.limits import Waiting
-from metaharvest.model.servers import ServerTrouble
+from metaharvest.model import ServerTrouble
 
 log = logging.getLogger(__name__)
 

@@ -1,9 +1,9 @@
-"""The closed sets of words that values are made of: levels, units, kinds, statuses, actions, outcomes."""
+"""The closed sets of words that values are made of: levels, units, kinds, states, actions, outcomes, stages, roles."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 
 
 class Level(StrEnum):
@@ -203,3 +203,59 @@ ATTENTION_OUTCOMES = (OutcomeKind.STALE, OutcomeKind.DUPLICATE, OutcomeKind.DEFE
 
 LOG_LEVELS = ("error", "warning", "notice", "info", "debug")
 """The levels of operations in the log, the gravest first."""
+
+
+class StageName(StrEnum):
+    """The stages of this program, in their order."""
+
+    CLEANING = "cleaning"
+    FULL_TEXT = "full-text"
+    EXTRACTION = "extraction"
+    DUPLICATES = "duplicates"
+    INDEX = "index"
+
+
+OF_FILES = (StageName.FULL_TEXT, StageName.EXTRACTION)
+"""The stages that find files, and read them."""
+
+
+class StepState(StrEnum):
+    """How far a document has come at a stage.
+
+    `skipped`: the stage has nothing to do for the document. `gone`: the document is deleted or not public, and the
+    stage has removed its results.
+    """
+
+    WAITING = "waiting"
+    DONE = "done"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+    GONE = "gone"
+
+
+class Role(IntEnum):
+    """What a person may do: each role may do everything that the roles before it may.
+
+    A contact acts for their own sites only; a viewer sees all sites; a steward changes sites and decides; an operator
+    also makes users and keys. PUBLIC is everybody, without an account.
+    """
+
+    PUBLIC = 0
+    CONTACT = 1
+    VIEWER = 2
+    STEWARD = 3
+    OPERATOR = 4
+
+    @property
+    def word(self) -> str:
+        """The role as it is stored and shown."""
+        return self.name.lower()
+
+
+GRANTED = (Role.VIEWER, Role.STEWARD, Role.OPERATOR)
+"""The roles that a user or a key can be given."""
+
+
+def role_of(word: str) -> Role | None:
+    """The granted role with this word, or None."""
+    return next((role for role in GRANTED if role.word == word), None)

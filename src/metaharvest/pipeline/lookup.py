@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from metaharvest.config.kinds import STAGES
 from metaharvest.config.settings import Settings
 from metaharvest.errors import SettingsError
-from metaharvest.model.stages import OF_FILES, StageName
+from metaharvest.model.kinds import OF_FILES, StageName
 from metaharvest.pipeline.stage import Context, Stage
 
 _MODULES = {

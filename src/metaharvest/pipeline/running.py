@@ -13,7 +13,7 @@ from metaharvest.database.dialects import is_about_statement, may_be_about_state
 from metaharvest.database.engine import database_errors, repeated, writers
 from metaharvest.database.hints import refresh_statistics
 from metaharvest.errors import MetaharvestError
-from metaharvest.model.stages import StepState
+from metaharvest.model.kinds import StepState
 from metaharvest.pipeline import steps
 from metaharvest.pipeline.folder import folder_errors
 from metaharvest.pipeline.stage import Context, Failure, Result, Stage

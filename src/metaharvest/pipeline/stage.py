@@ -22,8 +22,8 @@ from sqlalchemy.orm import Session
 from metaharvest.catalogue.stage_documents import Document as Document
 from metaharvest.config.settings import Settings
 from metaharvest.database.engine import database_errors
-from metaharvest.model.stages import StageName as StageName
-from metaharvest.model.stages import StepState as StepState
+from metaharvest.model.kinds import StageName as StageName
+from metaharvest.model.kinds import StepState as StepState
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from metaharvest.database.batches import batches
 from metaharvest.database.models import Base
 from metaharvest.database.pipeline_models import PipelineFeed, PipelineStage, PipelineStep
 from metaharvest.database.rows import insert_rows
-from metaharvest.model.stages import StepState
+from metaharvest.model.kinds import StepState
 from metaharvest.pipeline.stage import Failure, Result, Stage
 
 FEED = "pipeline"

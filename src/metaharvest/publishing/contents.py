@@ -48,11 +48,17 @@ class Choice:
     outdated: list[tuple[SiteDocument, SiteDocument]] = field(default_factory=list)
     undecided: set[str] = field(default_factory=set)
 
+    @property
+    def findings(self) -> list[FileFinding]:
+        """The findings about the documents that are left out."""
+        copies = [problems.copy(document, others, is_other_listed) for document, others, is_other_listed in self.copies]
+        return copies + [problems.outdated(document, newest) for document, newest in self.outdated]
+
 
 def choose(
     documents: Iterable[SiteDocument], revisions: Revisions | None, is_listed: Callable[[SiteDocument], bool]
 ) -> Choice:
-    """Choose the files. `is_listed`: true if the last list names the document in this file.
+    """The documents to list. `is_listed`: true if the last list names the document in this file.
 
     Without `revisions`, the newest is listed, and the others are reported.
     """
@@ -145,14 +151,6 @@ def read_folder(
     return contents
 
 
-def chosen(
-    contents: FolderContents, revisions: Revisions | None, is_listed: Callable[[SiteDocument], bool]
-) -> tuple[Choice, list[FileFinding]]:
-    """The documents to list, and findings about the others. `is_listed`: true if the last list names a document."""
-    choice = choose(contents.documents, revisions, is_listed)
-    return choice, list(_left_out(choice))
-
-
 def _identify(file: str, names: NamePattern | None, listed_id: str | None) -> Identify:
     if names is not None:
         return lambda _: docid_in_name(file, names)
@@ -166,10 +164,3 @@ def _identify(file: str, names: NamePattern | None, listed_id: str | None) -> Id
             return listed_id, None
 
     return identify
-
-
-def _left_out(choice: Choice) -> Iterator[FileFinding]:
-    for document, others, is_other_listed in choice.copies:
-        yield problems.copy(document, others, is_other_listed)
-    for document, newest in choice.outdated:
-        yield problems.outdated(document, newest)

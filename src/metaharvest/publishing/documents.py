@@ -119,8 +119,7 @@ def parse_docid(text: str) -> tuple[str, int]:
     if parts is None or kind:
         raise ValueError(f"{f'{kind}, and ' if kind else ''}no docid (scope.identifier.revision).")
     try:
-        document_id = check_document_id(check_scope(parts[1]), check_number("identifier", parts[2]))
-        return document_id, check_number("revision", parts[3])
+        return document_id_of(parts[1], parts[2]), check_number("revision", parts[3])
     except BadValue as bad:
         raise ValueError(f"no docid: {_lower_first(bad.mistake.message)}") from None
 

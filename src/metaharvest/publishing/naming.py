@@ -104,9 +104,8 @@ class NamePattern:
         if found is None:
             return None
         parts = found.groupdict()
-        scope, identifier = check_scope(parts.get("scope", self.scope)), check_number("identifier", parts["identifier"])
         revision = check_number("revision", parts["revision"]) if "revision" in parts else None
-        return check_document_id(scope, identifier), revision
+        return document_id_of(parts.get("scope", self.scope), parts["identifier"]), revision
 
     @property
     def _regex(self) -> re.Pattern[str]:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from metaharvest.errors import PublishingError
 from metaharvest.publishing import problems
-from metaharvest.publishing.contents import FolderOptions, chosen, read_folder
+from metaharvest.publishing.contents import FolderOptions, choose, read_folder
 from metaharvest.publishing.documents import SiteDocument, read_again
 from metaharvest.publishing.entries import Change, ListChange, NewEntries, Rewrite
 from metaharvest.publishing.folder import FileFinding
@@ -111,10 +111,10 @@ def plan_build(request: BuildRequest) -> ListPlan:
     """The plan of the list; nothing is written. Raises PublishingError; ListError for the last list."""
     stored, options, url_of = open_list(request.output), request.options, request.base.url_of
     options = replace(options, selection=replace(options.selection, never=request.output))
-    ids = _listed_ids(stored)
+    ids = {entry.document.url: entry.document.document_id for entry in stored.list_file.entries}
     contents = read_folder(request.folder, options, url_of, lambda file: ids.get(url_of(file)))
     entries = NewEntries(stored.list_file, writes=request.writes, from_names=options.names is not None)
-    choice, left_out = chosen(contents, options.revisions, entries.is_listed)
+    choice = choose(contents.documents, options.revisions, entries.is_listed)
     for document in choice.older:
         entries.add_older(document)
     for document in choice.newest:
@@ -129,14 +129,9 @@ def plan_build(request: BuildRequest) -> ListPlan:
         entries.list_file(keep_order=request.keep_order),
         tuple(sorted(entries.changes, key=lambda change: place_of(change.document))),
         tuple(entries.rewrites),
-        tuple(sorted([*contents.findings, *left_out, *entries.findings], key=lambda found: found.file)),
+        tuple(sorted([*contents.findings, *choice.findings, *entries.findings], key=lambda found: found.file)),
         tuple(sorted([*contents.passed_over, *contents.lists])),
     )
-
-
-def _listed_ids(stored: StoredList) -> dict[str, str]:
-    """The document id of each URL in the last list."""
-    return {entry.document.url: entry.document.document_id for entry in stored.list_file.entries}
 
 
 def plan_addition(stored: StoredList, documents: Iterable[SiteDocument], *, writes: bool, keep_order: bool) -> ListPlan:

@@ -15,8 +15,8 @@ from metaharvest.database.models import IS_HARVEST, CatalogueDocument, HarvestLo
 from metaharvest.database.operations import PIPELINE_ERROR
 from metaharvest.database.pipeline_models import PipelineFeed, PipelineStep
 from metaharvest.model import RunStatus
+from metaharvest.model.kinds import StepState
 from metaharvest.model.mappings import record_of
-from metaharvest.model.stages import StepState
 
 _RATE_OVER = timedelta(minutes=10)
 

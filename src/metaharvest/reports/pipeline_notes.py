@@ -14,7 +14,7 @@ from typing import NamedTuple
 from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import PipelineSettings
-from metaharvest.model.stages import StageName, StepState
+from metaharvest.model.kinds import StageName, StepState
 from metaharvest.rules import RULES
 from metaharvest.text import counted, one_line
 

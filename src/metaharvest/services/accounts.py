@@ -21,7 +21,7 @@ from metaharvest.database.clock import database_now
 from metaharvest.database.hashed_tokens import new_token
 from metaharvest.errors import DatabaseUnavailable, RequestError
 from metaharvest.mail.notices import send_notice
-from metaharvest.model.roles import GRANTED, Role, role_of
+from metaharvest.model.kinds import GRANTED, Role, role_of
 from metaharvest.services.harvester import Harvester
 from metaharvest.sites.registry import sites_of_contact
 from metaharvest.text import one_line

@@ -18,7 +18,7 @@ from metaharvest.jobs.making import NewJob
 from metaharvest.journal.log_rows import NO_SITE, LogRow, Stamp, write_log
 from metaharvest.model.actions import todo
 from metaharvest.model.jobs import JobKind, Priority
-from metaharvest.model.stages import StageName
+from metaharvest.model.kinds import StageName
 from metaharvest.monitoring.pipeline_checks import missing_libraries
 from metaharvest.pipeline import steps
 from metaharvest.pipeline.folder import folder_errors

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from metaharvest.accounts.audit import Decision
 from metaharvest.errors import MetaharvestError, ScheduleError, TransformError
 from metaharvest.model import Site, SiteOptions
-from metaharvest.model.stages import StageName
+from metaharvest.model.kinds import StageName
 from metaharvest.pipeline import steps
 from metaharvest.services import public_flags
 from metaharvest.services.harvester import Harvester

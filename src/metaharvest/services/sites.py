@@ -35,7 +35,7 @@ from metaharvest.model import (
     Unit,
     ValidationLevel,
 )
-from metaharvest.model.stages import StageName
+from metaharvest.model.kinds import StageName
 from metaharvest.pipeline import steps
 from metaharvest.queries.sites import RegisteredSite, registered_values, registration
 from metaharvest.services import public_flags, site_decisions

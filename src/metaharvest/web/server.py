@@ -23,7 +23,7 @@ from metaharvest.config.secret_references import is_reference, resolve_secret
 from metaharvest.config.settings import Settings
 from metaharvest.errors import MetaharvestError, SettingsError
 from metaharvest.model import Network
-from metaharvest.model.roles import Role
+from metaharvest.model.kinds import Role
 from metaharvest.queries.public_sites import former_numbers_of, numbers_of, unknown_numbers
 from metaharvest.services import accounts
 from metaharvest.services.harvester import Harvester

@@ -8,7 +8,7 @@ from urllib.parse import urljoin, urlsplit
 
 import pytest
 
-from metaharvest.model.roles import Role
+from metaharvest.model.kinds import Role
 from metaharvest.services.accounts import NOBODY, Visitor
 from metaharvest.web.console.access import NAVIGATION, PAGES
 from metaharvest.web.console.defence import RESERVED, path_of

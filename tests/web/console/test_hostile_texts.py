@@ -21,7 +21,7 @@ from metaharvest.database.all_tables import Base
 from metaharvest.database.console_models import SiteRegistration
 from metaharvest.database.engine import writers
 from metaharvest.database.models import AuditEntry, HarvestRequest
-from metaharvest.model.roles import Role
+from metaharvest.model.kinds import Role
 from metaharvest.services import accounts, registrations
 from metaharvest.web.console.access import PAGES
 from metaharvest.web.console.pages.confirmation import HANDLERS

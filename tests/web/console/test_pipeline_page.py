@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from metaharvest.database.engine import writers
-from metaharvest.model.stages import StepState
+from metaharvest.model.kinds import StepState
 from metaharvest.web.console.pages import pipeline as page_of_pipeline
 from support.console import Served, served_console
 from support.harvester import Harvester

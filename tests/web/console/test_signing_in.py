@@ -16,7 +16,7 @@ from sqlalchemy import text
 
 from metaharvest.database.engine import writers
 from metaharvest.errors import RequestError
-from metaharvest.model.roles import Role
+from metaharvest.model.kinds import Role
 from metaharvest.services import accounts
 from metaharvest.web.console.defence import is_own_origin, local_path
 from metaharvest.web.console.limits import RateLimit

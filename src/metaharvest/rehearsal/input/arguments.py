@@ -21,7 +21,7 @@ from metaharvest.errors import CannotBeChecked, ListError, PublishingError
 from metaharvest.fetch.local_files import is_file_url, path_of
 from metaharvest.fetch.url import literal_address, shown
 from metaharvest.model import Finding, ListedDocument
-from metaharvest.publishing.contents import FolderContents, FolderOptions, chosen, read_folder
+from metaharvest.publishing.contents import FolderContents, FolderOptions, choose, read_folder
 from metaharvest.publishing.folder import FileFinding
 from metaharvest.rehearsal.input.listed_files import FolderFile, listed_files
 from metaharvest.sources.harvest_list.source import read_list
@@ -333,9 +333,9 @@ def _some(names: Sequence[str]) -> str:
 def _documents_of(folder: _Folder, listed: set[Path], found: _Found) -> Iterable[LocalFile]:
     """The documents of a folder that no list names, each with the reason why no list can name it."""
     contents = folder.contents
-    _, left_out = chosen(contents, found.options.revisions, lambda document: folder.place(document.file) in listed)
+    choice = choose(contents.documents, found.options.revisions, lambda each: folder.place(each.file) in listed)
     refusals: dict[str, Finding] = {}
-    for each in (*contents.findings, *left_out):
+    for each in (*contents.findings, *choice.findings):
         if not each.finding.is_error:
             found.notes.append(_note(folder, each))
         elif each.finding.rule.startswith("build."):

@@ -17,7 +17,7 @@ from metaharvest.database.models import Base
 from metaharvest.database.pipeline_models import OutputFile, OutputRecord, OutputText, PipelineStep
 from metaharvest.errors import RequestError
 from metaharvest.fetch.url import without_login
-from metaharvest.model.stages import StageName, StepState
+from metaharvest.model.kinds import StageName, StepState
 from metaharvest.pipeline.cleaning.json import output_of
 from metaharvest.pipeline.full_text.store import FolderStore
 from metaharvest.pipeline.redistribution import shared_under

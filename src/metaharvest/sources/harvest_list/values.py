@@ -90,6 +90,11 @@ def check_document_id(scope: str, identifier: int) -> str:
     return document_id
 
 
+def document_id_of(scope: str, identifier: str) -> str:
+    """The document id of these two values of an entry."""
+    return check_document_id(check_scope(scope), check_number("identifier", identifier))
+
+
 @lru_cache(maxsize=16)
 def check_type(text: str) -> str:
     """The document type, trimmed; any text."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from metaharvest.model.roles import Role
+from metaharvest.model.kinds import Role
 from metaharvest.services.accounts import Key
 from metaharvest.services.harvester import Harvester
 from metaharvest.text import whole_number

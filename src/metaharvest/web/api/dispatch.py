@@ -21,8 +21,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from metaharvest.config.paths import data_folder
 from metaharvest.errors import DatabaseError, HarvestError, LockHeld, MetaharvestError, RequestError, RunLost
 from metaharvest.model.actions import todo
+from metaharvest.model.kinds import Role
 from metaharvest.model.requests import Actor
-from metaharvest.model.roles import Role
 from metaharvest.queries.json_keys import as_json
 from metaharvest.services import accounts
 from metaharvest.services.accounts import Key

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from metaharvest.model.actions import todo
-from metaharvest.model.roles import Role
+from metaharvest.model.kinds import Role
 from metaharvest.web.api.call import ROOT, Operation
 from metaharvest.web.api.operations import OPERATIONS
 

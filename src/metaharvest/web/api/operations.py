@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from metaharvest.model.roles import Role
+from metaharvest.model.kinds import Role
 from metaharvest.web.api import acting, finding, models, reading
 from metaharvest.web.api.call import Operation
 

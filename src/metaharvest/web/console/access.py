@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from metaharvest.model.roles import Role
+from metaharvest.model.kinds import Role
 from metaharvest.web.console.pages import (
     add_site,
     check_file,

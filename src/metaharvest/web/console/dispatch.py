@@ -26,7 +26,7 @@ from metaharvest.errors import (
     UnknownDocument,
 )
 from metaharvest.model import Network
-from metaharvest.model.roles import Role
+from metaharvest.model.kinds import Role
 from metaharvest.queries.public_sites import numbers_of
 from metaharvest.services import accounts
 from metaharvest.services.accounts import NOBODY, Visitor

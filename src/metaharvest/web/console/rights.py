@@ -9,7 +9,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from metaharvest.model.roles import Role
+from metaharvest.model.kinds import Role
 from metaharvest.services.accounts import Visitor
 
 FORM_BYTES = 262_144

@@ -18,8 +18,8 @@ from starlette.types import Receive, Scope, Send
 
 from metaharvest.errors import DatabaseError, MetaharvestError
 from metaharvest.model.actions import Todo
+from metaharvest.model.kinds import Role
 from metaharvest.model.requests import Actor
-from metaharvest.model.roles import Role
 from metaharvest.reports.phrasing import without_commands
 from metaharvest.services.accounts import Visitor
 from metaharvest.services.harvester import Harvester

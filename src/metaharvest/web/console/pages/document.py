@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from metaharvest.errors import RequestError
 from metaharvest.model import OutcomeKind
-from metaharvest.model.roles import Role
+from metaharvest.model.kinds import Role
 from metaharvest.queries.decisions import DecisionFilter, DecisionRecord, decisions
 from metaharvest.queries.history import (
     DocumentEvent,

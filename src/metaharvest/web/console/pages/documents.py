@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from metaharvest.errors import RequestError
 from metaharvest.model import OutcomeKind
-from metaharvest.model.roles import Role
+from metaharvest.model.kinds import Role
 from metaharvest.queries.document_search import (
     LEAST_LETTERS,
     FoundDocument,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from metaharvest.errors import RequestError
-from metaharvest.model.roles import GRANTED
+from metaharvest.model.kinds import GRANTED
 from metaharvest.services import accounts
 from metaharvest.text import whole_number
 from metaharvest.web.console.visit import FormError, Visit

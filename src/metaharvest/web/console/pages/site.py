@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from metaharvest.errors import MetaharvestError
 from metaharvest.model.actions import todo
+from metaharvest.model.kinds import Role
 from metaharvest.model.requests import RequestKind
-from metaharvest.model.roles import Role
 from metaharvest.queries.changes import changes
 from metaharvest.queries.decisions import DecisionFilter, decisions
 from metaharvest.queries.deletions import waiting_deletions

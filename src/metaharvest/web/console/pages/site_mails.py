@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from metaharvest.errors import DatabaseError, MetaharvestError, RequestError
-from metaharvest.model.roles import Role
+from metaharvest.model.kinds import Role
 from metaharvest.queries.outbox import ReportRecord, report_content, report_record, site_of_report
 from metaharvest.services import reports
 from metaharvest.web.console.pages.outbox import shown_mail
