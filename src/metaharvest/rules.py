@@ -28,6 +28,17 @@ class Rule:
 _OURS = "You need to do nothing: the administrator of the harvester gets a report too, and corrects it."
 """The remedy for contacts where only the administrator can do something."""
 
+
+def _by_administrator(title: str, cause: str, remedy: str) -> Rule:
+    """A rule whose findings only the administrator can do something about."""
+    return Rule(title, cause, remedy, for_contact=_OURS)
+
+
+def _of_ours(title: str, cause: str, remedy: str) -> Rule:
+    """Such a rule about the harvester's own files, settings and targets."""
+    return Rule(title, cause, remedy, for_contact=_OURS, is_ours=True)
+
+
 RULES: dict[str, Rule] = {
     "findings.more": Rule(
         "More findings than are shown",
@@ -58,40 +69,35 @@ RULES: dict[str, Rule] = {
         "Let the harvester's user read it. The harvester tries again by itself if that may help.",
     ),
     # -- filter.*: a site's files of filters and of normalising (transform/)
-    "filter.bad-file": Rule(
+    "filter.bad-file": _of_ours(
         "A file of filters, or of normalising, cannot be used",
         "The file is not there, is not well-formed, has an element or attribute that is not known, or an XPath, a "
         "prefix or a regular expression in it is wrong.",
         f"The administrator should correct the file at the line that is named; {todo('filters.try')}, or "
         f"{todo('normalizing.try')}, tries it. The site is not harvested until then.",
-        for_contact=_OURS,
-        is_ours=True,
     ),
     "filter.left-out": Rule(
         "Left out by a filter",
         "The filters of the site do not match the document. The document is in order, and it is not wanted.",
         "No action is needed. If the harvester should accept it, the administrator can change the filters of the site.",
     ),
-    "filter.failed": Rule(
+    "filter.failed": _by_administrator(
         "A filter cannot be applied to the document",
         "An XPath of the site's filters, or of its normalising, cannot be evaluated on this document, for instance "
         "because it finds more than ten million nodes.",
         "The administrator should simplify the XPath.",
-        for_contact=_OURS,
     ),
-    "filter.too-expensive": Rule(
+    "filter.too-expensive": _by_administrator(
         "Filtering or normalising took too long",
         "An XPath or a regular expression in the files of the site takes more than some seconds on a document. After "
         "three such documents, all others of the site are put off to the next run.",
         "The administrator should simplify the expression: repetitions within repetitions, such as `(a+)+`, and `//` "
         "within the condition of a `//` cost most.",
-        for_contact=_OURS,
     ),
-    "filter.normalized": Rule(
+    "filter.normalized": _by_administrator(
         "Normalising made the document unacceptable",
         "The received document is in order. The additions of the site's normalising are not.",
         "The administrator should correct the file of the normalising.",
-        for_contact=_OURS,
     ),
     # -- full-text.*: the way from a record to its file (pipeline/full_text/)
     "full-text.no-link": Rule(
@@ -202,12 +208,10 @@ RULES: dict[str, Rule] = {
         "Other requests to the same host held all of http.connections_per_host for very long.",
         "The web server answers very slowly. It is tried again by itself.",
     ),
-    "http.proxy": Rule(
+    "http.proxy": _of_ours(
         "The harvester's proxy does not work",
         "The proxy named in http.proxy cannot be reached, or refuses to connect.",
         "The harvester's administrator has to check http.proxy; the site has nothing to do.",
-        for_contact=_OURS,
-        is_ours=True,
     ),
     "http.tls": Rule(
         "No trustworthy encrypted connection",
@@ -739,20 +743,16 @@ RULES: dict[str, Rule] = {
         "Write the same system in both, or in neither.",
     ),
     # -- pipeline.*: the ingestion pipeline (pipeline/)
-    "pipeline.entry-refused": Rule(
+    "pipeline.entry-refused": _of_ours(
         "The search index does not accept the entry",
         "A value of the document is one that the index cannot hold. The reason has the words of the search server, or "
         "of the library.",
         "Correct the value at the site. The stage tries again by itself after a week, then less often.",
-        for_contact=_OURS,
-        is_ours=True,
     ),
-    "pipeline.unexpected": Rule(
+    "pipeline.unexpected": _of_ours(
         "An unexpected error in the pipeline",
         "A stage of the pipeline met something in the document that it did not expect.",
         "The program's log has the details. The stage is tried again by itself after a day; please report the error.",
-        _OURS,
-        is_ours=True,
     ),
     # -- target.*, site.*, harvest.*: the rest
     "validation.no-schema": Rule(
@@ -863,11 +863,10 @@ RULES: dict[str, Rule] = {
         "Take it out of your list. If the repository should have it, ask the administrator, who takes the withdrawal "
         f"back with {todo('documents.readmit')}.",
     ),
-    "target.not-stored": Rule(
+    "target.not-stored": _by_administrator(
         "The repository's database refused the document",
         "The document passed every check, but its row could not be written.",
         "The administrator should look into the message that the database gave.",
-        for_contact=_OURS,
     ),
     "target.unconfirmed": Rule(
         "An upload was confirmed afterwards",
@@ -886,32 +885,27 @@ RULES: dict[str, Rule] = {
         "while it sent the document, and the document is another one by now.",
         "The administrator should compare the two. To replace what the repository has, raise the revision.",
     ),
-    "target.settings": Rule(
+    "target.settings": _of_ours(
         "The settings of the site's target cannot be used",
         "The settings name a target for the site that cannot be set up.",
         f"The administrator corrects the section of the target; {todo('installation.check')} checks it.",
-        for_contact=_OURS,
-        is_ours=True,
     ),
-    "target.away": Rule(
+    "target.away": _by_administrator(
         "The repository did not answer",
         "The target could not be reached, broke off, or answered that it cannot serve anybody at the moment. The next "
         "run sends the other documents; first it looks up the documents that may have arrived.",
         "No action is needed, unless it lasts: then the administrator asks the people who run the repository.",
-        for_contact=_OURS,
     ),
-    "target.tls": Rule(
+    "target.tls": _by_administrator(
         "The repository's certificate is not accepted",
         "The certificate of the server has expired, is for another host name, or comes from an authority that this "
         "harvester does not trust; or the server does not encrypt at all where https:// is written.",
         "The keeper of the repository should repair it; for an authority of its own the administrator sets ca_file.",
-        for_contact=_OURS,
     ),
-    "target.moved": Rule(
+    "target.moved": _by_administrator(
         "The repository has moved",
         "It answered with a redirect. No redirect is followed: nobody else may get the harvester's login.",
         "The administrator writes the new address into url in the target's settings.",
-        for_contact=_OURS,
     ),
     "target.login": Rule(
         "The repository does not let the harvester in",
@@ -925,11 +919,10 @@ RULES: dict[str, Rule] = {
         "not fit it. The finding has the repository's words.",
         "The finding says what to do, and who can do it.",
     ),
-    "target.answer": Rule(
+    "target.answer": _by_administrator(
         "The repository's answer was not understood",
         "The address in the settings does not belong to such a repository, or another server answers in its place.",
         f"The administrator checks url in the target's settings; {todo('targets.check')} says what is there.",
-        for_contact=_OURS,
     ),
     "target.encoding": Rule(
         "The repository would not keep the document's bytes",
@@ -969,47 +962,37 @@ RULES: dict[str, Rule] = {
         "Look into that repository and its backups: the document is gone, or damaged. If its site still has it, the "
         "next harvest into the new target fetches it from there.",
     ),
-    "target.folder-full": Rule(
+    "target.folder-full": _of_ours(
         "There is no room in the folder",
         "The disk of the folder that documents are put into is full, or the harvester's user has no room left on it.",
         "The administrator makes room there. The next run sends the documents again.",
-        for_contact=_OURS,
-        is_ours=True,
     ),
-    "target.folder-refused": Rule(
+    "target.folder-refused": _of_ours(
         "The folder cannot be written, or read",
         "The harvester's user may not write into the folder that documents are put into, or something in it, or its "
         "file system can only be read.",
         "The administrator lets the harvester's user write there, or mounts the file system so that it can be written. "
         "The next run sends the documents again.",
-        for_contact=_OURS,
-        is_ours=True,
     ),
-    "target.folder-missing": Rule(
+    "target.folder-missing": _of_ours(
         "The folder is not the one that documents went into",
         "The folder has no marker (.metaharvest/folder.json), or another one, than when it was used before: its file "
         "system is not mounted, or the folder was cleared or replaced.",
         "The administrator has the file system mounted. To use the folder as it is now, run "
         f"{todo('targets.rebuild')}.",
-        for_contact=_OURS,
-        is_ours=True,
     ),
-    "target.folder-index": Rule(
+    "target.folder-index": _of_ours(
         "The index of the folder cannot be used",
         "The index (.metaharvest/index.db) is not there or damaged, or files were added to the folder, or taken away, "
         "by something else than the harvester: by hand, by git, or by restoring a copy of it.",
         f"The administrator puts the files back, or builds the index again with {todo('targets.rebuild')}. The next "
         "harvest fetches missing documents again.",
-        for_contact=_OURS,
-        is_ours=True,
     ),
-    "target.folder-link": Rule(
+    "target.folder-link": _of_ours(
         "A file or folder is not what it should be",
         "A symbolic link, or something else that is not a file or folder, is in the place of a document's file or of "
         "a folder on the way to it. Links are not followed, so that no document leaves the folder.",
         "The administrator moves it out of the way.",
-        for_contact=_OURS,
-        is_ours=True,
     ),
     # -- extraction.*: the text of files (pipeline/extraction/)
     "extraction.encrypted": Rule(
@@ -1044,29 +1027,23 @@ RULES: dict[str, Rule] = {
         "The file is neither PDF nor HTML, plain text, JATS or TEI.",
         "Publish the text as PDF as well.",
     ),
-    "extraction.file-missing": Rule(
+    "extraction.file-missing": _of_ours(
         "The file is not in the store",
         "The settings or the site keep no files, and the text of the file is not known. Or somebody deleted the file. "
         "Or it was damaged: then the stage deleted it, and the log of the program has a line about it.",
         "The administrator should check the folder of [pipeline]. The next run fetches damaged files again. "
         f"{todo('pipeline.retry', stage='extraction')} lets the next run fetch missing files.",
-        for_contact=_OURS,
-        is_ours=True,
     ),
-    "extraction.store-away": Rule(
+    "extraction.store-away": _of_ours(
         "The store of files cannot be read",
         "The folder of [pipeline], or the object store at `files`, cannot be read at the moment.",
         "The administrator should check the folder or the store. The stage tries again by itself.",
-        for_contact=_OURS,
-        is_ours=True,
     ),
-    "extraction.service-away": Rule(
+    "extraction.service-away": _of_ours(
         "A service for references gives no answer",
         "Crossref or GROBID, at the addresses in [pipeline], cannot be reached, is busy, or answers with something "
         "else. The text and the references are stored without it.",
         "The administrator should check the address. The stage tries again by itself after an hour, then less often.",
-        for_contact=_OURS,
-        is_ours=True,
     ),
     # -- cleaning.*: outputs from stored documents (pipeline/cleaning/)
     "cleaning.not-xml": Rule(
@@ -1268,21 +1245,17 @@ RULES: dict[str, Rule] = {
         "which documents belong to which site.",
         "No action is needed.",
     ),
-    "site.ca-file": Rule(
+    "site.ca-file": _of_ours(
         "The site's own certificate authorities cannot be used",
         f"The file that {todo('sites.set_authorities')} named is not there, cannot be read, or has no certificates "
         "in PEM form.",
         "The administrator should correct the file, or name another one. The site's documents are tried again by "
         "themselves.",
-        for_contact=_OURS,
-        is_ours=True,
     ),
-    "site.row": Rule(
+    "site.row": _of_ours(
         "The registration of a site cannot be used",
         "A row of the schedule has a value that metaharvest does not understand, mostly written there by hand.",
         f"The administrator should correct it with {todo('sites.edit')}, or switches the site off until then.",
-        for_contact=_OURS,
-        is_ours=True,
     ),
     "http.retry-after": Rule(
         "The server asked to be left alone",
@@ -1298,30 +1271,27 @@ RULES: dict[str, Rule] = {
         "The operator of the web server should allow the harvester's User-Agent in robots.txt, or remove this address "
         "from it.",
     ),
-    "harvest.run-deadline": Rule(
+    "harvest.run-deadline": _by_administrator(
         "The run's deadline passed",
         "The run took longer than the settings allow ([harvester] run_deadline). Documents under way were finished, "
         "the others were put off, and sites that had not begun were left to the next run.",
         "No action is needed for a single case. If it happens every night, the administrator should look for the sites "
         "that take long, or raise the deadline.",
-        for_contact=_OURS,
     ),
-    "harvest.next-day": Rule(
+    "harvest.next-day": _by_administrator(
         "The run of the next day began before all was done",
         "Workers harvest the sites of a run together. They had not finished when the run of the next day was due. That "
         "run took the sites over.",
         "No action is needed for a single case: the next run continues. If it happens every day, the administrator "
         f"should start more workers ({todo('workers.list')}), or see which sites take long.",
-        for_contact=_OURS,
     ),
-    "harvest.workers-lost": Rule(
+    "harvest.workers-lost": _by_administrator(
         "Workers did not come to the end of the harvest of the site",
         "Five workers began the harvest of this site, one after another, and each of them ended before its part was "
         "done: the system stopped them, as it does where memory is short, or the database refused what they wrote, or "
         "something at the site made them fail.",
         f"The administrator should read what the workers wrote, and see the attempts ({todo('jobs.show')}) and the "
         "memory of the machines. The next run tries the site again.",
-        for_contact=_OURS,
     ),
     "harvest.site-deadline": Rule(
         "The deadline for one site passed",
@@ -1348,62 +1318,55 @@ RULES: dict[str, Rule] = {
         f"run. If dates in the future are left behind, {todo('dates.repair')} repairs them.",
         is_ours=True,
     ),
-    "harvest.no-room": Rule(
+    "harvest.no-room": _by_administrator(
         "No room for temporary files",
         "The disk where the harvester puts lists while it reads them is full, or may not be written to.",
         "The administrator should make room there, or have TMPDIR name another folder. The site is harvested again in "
         "the next run.",
-        for_contact=_OURS,
     ),
-    "harvest.no-memory": Rule(
+    "harvest.no-memory": _by_administrator(
         "Not enough memory",
         "The system gave the harvester no more memory while it worked on this. Other sites are not affected.",
         "The next run tries again. If it happens every night, the administrator should "
         "give the harvester more memory, or find the large documents of this site.",
-        for_contact=_OURS,
     ),
-    "harvest.database-full": Rule(
+    "harvest.database-full": _by_administrator(
         "The database is full",
         "The disk of the database has no room left. The site that has stored most in this run was put off, so that the "
         "documents of other sites could be stored.",
         "The administrator should make room where the database is. The documents are tried again in the next run.",
-        for_contact=_OURS,
     ),
-    "harvest.not-written": Rule(
+    "harvest.not-written": _by_administrator(
         "The database refused a value",
         "A value of this site is too long or too large for the database, as for max_allowed_packet of MariaDB. Only "
         "this site is affected.",
         "The administrator should find out which value it is, and report it to the developers.",
-        for_contact=_OURS,
     ),
-    "harvest.helper-lost": Rule(
+    "harvest.helper-lost": _by_administrator(
         "The harvester's own process ended",
         "Documents are checked by worker processes beside the run's own. One of them ended before it was done with "
         "this document: the system stopped it, as systems do when memory is short, or the document made it fail.",
         "No action is needed for a single case: the document is tried again by itself. If it happens every night, the "
         "administrator should check whether there is enough memory, and report the document to the developers.",
-        for_contact=_OURS,
     ),
-    "harvest.no-helper": Rule(
+    "harvest.no-helper": _by_administrator(
         "The harvester could start no process of its own",
         "A site's own filters and its normalising run in processes beside the run's own, which are ended when they "
         "take too long. The system did not let any start, so the documents of the site were put off.",
         "The administrator should check whether there is enough memory, and how many processes the harvester's user "
         "may have. The documents are tried again by the next run.",
-        for_contact=_OURS,
     ),
     "harvest.imported": Rule(
         "A finding of the Metacat Harvester",
         f"It is in a log that was imported with {todo('sites.import_log')}.",
         "No action is needed: the next harvest finds again what is still wrong.",
     ),
-    "harvest.surprise": Rule(
+    "harvest.surprise": _by_administrator(
         "The harvester itself failed",
         "Something happened that metaharvest did not expect. The outcomes of the site until then are kept, and other "
         "sites continued.",
         "The administrator should report it to the developers, with the traceback that the log keeps. The site is "
         "harvested again in the next run.",
-        for_contact=_OURS,
     ),
 }
 

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import pytest
 from lxml import etree
 
-from metaharvest.model.holdings import Upload
+from metaharvest.model import Upload
 from support.databases import Servers
 from support.harvester import SETTINGS, Harvester
 from support.http_server import HttpServer

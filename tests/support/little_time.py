@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from metaharvest.transform import patterns
+from metaharvest.transform import expressions
 from metaharvest.validation import worker
 
 _start = worker.start
@@ -10,5 +10,5 @@ _start = worker.start
 
 def start_with_little_time(*given: object) -> None:
     """The initializer of the processes, in place of worker.start."""
-    patterns.TimeLeft.__init__.__defaults__ = (patterns.SECONDS / 4,)
+    expressions.TimeLeft.__init__.__defaults__ = (expressions.SECONDS / 4,)
     _start(*given)  # type: ignore[arg-type]

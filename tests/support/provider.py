@@ -21,8 +21,7 @@ import uvicorn
 from lxml import etree
 
 from metaharvest.database.engine import readers, writers
-from metaharvest.model import FetchedDocument, ListedDocument, RecordOrigin
-from metaharvest.model.holdings import Deletion, Upload
+from metaharvest.model import Deletion, FetchedDocument, ListedDocument, RecordOrigin, Upload
 from metaharvest.model.kinds import Role
 from metaharvest.services import harvester as services
 from metaharvest.services.harvester import utc_now

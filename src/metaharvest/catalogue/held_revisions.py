@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.current import DOCUMENTS
 from metaharvest.database.models import Base, DocumentRevision
-from metaharvest.model.holdings import HeldRevision
+from metaharvest.model import HeldRevision
 
 _REVISIONS = Base.metadata.tables[DocumentRevision.__tablename__]
 _DESCRIBED = select(

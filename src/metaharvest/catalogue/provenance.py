@@ -15,8 +15,7 @@ from metaharvest.database.models import Base, DocumentOrigin, DocumentRevision, 
 from metaharvest.database.rows import insert_rows
 from metaharvest.errors import TargetError
 from metaharvest.fetch.url import without_login
-from metaharvest.model import Finding, ListedDocument, RecordOrigin
-from metaharvest.model.holdings import Deletion, Upload
+from metaharvest.model import Deletion, Finding, ListedDocument, RecordOrigin, Upload
 from metaharvest.model.lengths import too_long
 
 _REVISIONS = Base.metadata.tables[DocumentRevision.__tablename__]

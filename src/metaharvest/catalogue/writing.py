@@ -20,8 +20,7 @@ from metaharvest.catalogue.selection import LONGEST_SET
 from metaharvest.catalogue.withholding import settle
 from metaharvest.database.models import Base, CatalogueSet, DocumentRevision
 from metaharvest.database.rows import insert_rows
-from metaharvest.model import ListedDocument
-from metaharvest.model.holdings import Deletion, Upload
+from metaharvest.model import Deletion, ListedDocument, Upload
 from metaharvest.text import shown_url
 
 _LONGEST_TYPE = 255

@@ -64,10 +64,21 @@ def url_parts(url: str) -> SplitResult | None:
         return None
 
 
+def _is_web_address(url: str) -> bool:
+    parts = url_parts(url)
+    return parts is not None and parts.scheme in ("http", "https") and re.fullmatch("[!-~]*", url) is not None
+
+
+def _require_no_password(url: str, key: str) -> None:
+    """Raises ValueError, which says that the password belongs to another key. An example would be masked."""
+    if ":" in url.rpartition("@")[0].rpartition("://")[2]:
+        where = f"leave the user name alone before the @, and in {key} {HOW_TO_REFER}"
+        raise ValueError(f"a password is never written here: {where}")
+
+
 def check_ping_address(url: str) -> str:
     """The URL of a monitor; ValueError with a sentence that does not show `url` if it is not one."""
-    parts = url_parts(url)
-    if not parts or parts.scheme not in ("http", "https") or not re.fullmatch("[!-~]*", url):
+    if not _is_web_address(url):
         raise ValueError("it must be a web address that begins with https:// or http://")
     for placeholder in re.findall(r"\{[^{}]*\}", url):
         if placeholder not in PING_PLACEHOLDERS:
@@ -118,10 +129,7 @@ def check_database_url(url: str) -> str:
 
 
 def _check_proxy(url: str) -> str:
-    if ":" in url.rpartition("@")[0].rpartition("://")[2]:
-        # The sentence gives no example with a user name: it would be masked.
-        where = f"leave the user name alone before the @, and in proxy_password {HOW_TO_REFER}"
-        raise ValueError(f"a password is never written here: {where}")
+    _require_no_password(url, "proxy_password")
     parts = url_parts(url)
     rest = parts and (parts.path.strip("/") or parts.query or parts.fragment)
     if url and (not parts or rest or parts.scheme not in _PROXY_SCHEMES or re.search(r"[\s\x00-\x1f\x7f]", url)):
@@ -130,21 +138,17 @@ def _check_proxy(url: str) -> str:
 
 
 def _check_web_address(url: str) -> str:
-    parts = url_parts(url)
-    if url and (not parts or parts.scheme not in ("http", "https") or not re.fullmatch("[!-~]*", url)):
+    if url and not _is_web_address(url):
         raise ValueError("it must be a web address, like https://repository.example.org/metacat/d1/mn/v2")
-    if parts and "@" in parts.netloc:
+    if "@" in urlsplit(url).netloc:
         raise ValueError(f"a user name or password is never written here: {HOW_TO_REFER}")
     return url.rstrip("/")
 
 
 def _check_search_server(url: str) -> str:
     """The address of a search server. It may have a user name; messages do not show it."""
-    if ":" in url.rpartition("@")[0].rpartition("://")[2]:
-        where = f"leave the user name alone before the @, and in search_password {HOW_TO_REFER}"
-        raise ValueError(f"a password is never written here: {where}")
-    parts = url_parts(url)
-    if url and (not parts or parts.scheme not in ("http", "https") or not re.fullmatch("[!-~]*", url)):
+    _require_no_password(url, "search_password")
+    if url and not _is_web_address(url):
         raise ValueError("it must be a web address, like https://search.example.org:9200")
     return url
 

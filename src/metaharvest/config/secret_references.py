@@ -88,18 +88,13 @@ def read_secret(reference: str, folder: Path) -> str:
     return secret
 
 
-def proxy_with_password(proxy: str, reference: str, folder: Path, place: str) -> str:
-    """The URL of a proxy with its password, which `place` in the settings refers to. Raises SettingsError."""
-    if not reference:
-        return proxy
-    return url_with_password(proxy, reference, folder, f"{place} is set, but proxy")
-
-
 def url_with_password(url: str, reference: str, folder: Path, which: str) -> str:
-    """A URL, which has a user name, with the password behind a reference. Raises SettingsError.
+    """A URL, which has a user name, with the password behind a reference, if there is one. Raises SettingsError.
 
     `which` is the beginning of the sentence about a URL without a user name.
     """
+    if not reference:
+        return url
     user, at, host = url.rpartition("@")
     if not at:
         remedy = "write the user name and an @ between http:// and the host."

@@ -23,7 +23,7 @@ from metaharvest.config import field_types
 from metaharvest.config.files import read_file
 from metaharvest.config.kinds import STAGES
 from metaharvest.config.paths import at_home
-from metaharvest.config.secret_references import NOT_SHOWN, proxy_with_password, url_with_password
+from metaharvest.config.secret_references import NOT_SHOWN, url_with_password
 from metaharvest.config.target_settings import LOCAL_KINDS, TargetsByName, TargetSettings, with_target_defaults
 from metaharvest.errors import SettingsError
 from metaharvest.model import Level, Site
@@ -337,18 +337,14 @@ class Settings(_Section):
 
             changes["ca_file"] = self.path(self.http.ca_file)
             configured_authorities(self.path(self.http.ca_file), self.place("http", "ca_file"))
-        if self.http.proxy_password:
-            place = self.place("http", "proxy_password")
-            changes["proxy"] = proxy_with_password(self.http.proxy, self.http.proxy_password, self.folder, place)
+        which = f"{self.place('http', 'proxy_password')} is set, but proxy"
+        changes["proxy"] = url_with_password(self.http.proxy, self.http.proxy_password, self.folder, which)
         return self.http.model_copy(update=changes)
 
     def search_server(self) -> str:
         """The address of the search server with its password; "" for an index in the folder. Raises SettingsError."""
-        section = self.pipeline
-        if not section.search_password:
-            return section.search
         which = f"{self.place('pipeline', 'search_password')} is set, but search"
-        return url_with_password(section.search, section.search_password, self.folder, which)
+        return url_with_password(self.pipeline.search, self.pipeline.search_password, self.folder, which)
 
     def applied_to(self, site: Site) -> Site:
         """`site` with values of these settings: its folder for file: URLs, absolute paths, defaults of its options."""

@@ -11,7 +11,7 @@ from queue import Empty, SimpleQueue
 from metaharvest.config.secret_references import masked
 from metaharvest.errors import SettingsError
 from metaharvest.model import Site
-from metaharvest.monitoring import Check, ok, problem, warning
+from metaharvest.monitoring import Check, problem
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.targets.base import Standing, Target
 from metaharvest.targets.lookup import Targets
@@ -22,8 +22,6 @@ LIMIT = 90.0
 
 _ENOUGH = 3
 """The number of logins without a difference, after which a target is not asked about further ones."""
-
-_MAKERS = {"ok": ok, "warning": warning, "problem": problem}
 
 
 def check_targets(targets: Targets, sites: Sequence[Site | BrokenSite], limit: float = LIMIT) -> Iterator[Check]:
@@ -73,7 +71,7 @@ class _Asked:
         for standing in self._standings(target, site):
             if standing not in before:
                 is_new = True
-                yield _MAKERS[standing.status](name, standing.sentence)
+                yield Check(name, standing.status.upper(), standing.sentence)
             if site is None or standing.status == "problem":
                 said.add(standing)
         if not is_new:

@@ -18,7 +18,7 @@ from metaharvest.errors import PublishingError
 from metaharvest.model import Finding, Level
 from metaharvest.publishing.naming import NamePattern
 from metaharvest.publishing.package_id import place_in, with_package_id
-from metaharvest.sources.harvest_list.values import MAX_LONG, BadValue, check_document_id, check_number, check_scope
+from metaharvest.sources.harvest_list.values import MAX_LONG, BadValue, check_number, document_id_of
 from metaharvest.text import one_line, whole_number
 from metaharvest.validation import identity, places, wellformed
 

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 from metaharvest.errors import PublishingError
 from metaharvest.fetch.local_files import is_file_url
 from metaharvest.fetch.url import BadUrl, UnsupportedScheme, parse_url, shown
-from metaharvest.sources.harvest_list.values import BadValue, check_document_id, check_number, check_scope
+from metaharvest.sources.harvest_list.values import BadValue, check_number, check_scope, document_id_of
 from metaharvest.text import one_line
 
 _PLACEHOLDERS = {"scope": ".+", "identifier": "[0-9]+", "revision": "[0-9]+"}
@@ -104,8 +104,8 @@ class NamePattern:
         if found is None:
             return None
         parts = found.groupdict()
-        revision = check_number("revision", parts["revision"]) if "revision" in parts else None
-        return document_id_of(parts.get("scope", self.scope), parts["identifier"]), revision
+        document_id = document_id_of(parts.get("scope", self.scope), parts["identifier"])
+        return document_id, check_number("revision", parts["revision"]) if "revision" in parts else None
 
     @property
     def _regex(self) -> re.Pattern[str]:

@@ -21,11 +21,11 @@ from metaharvest.publishing.naming import base_url
 from metaharvest.sources.harvest_list.source import read_list, scope_and_identifier
 from metaharvest.sources.harvest_list.values import (
     BadValue,
-    check_document_id,
     check_number,
     check_scope,
     check_type,
     check_url,
+    document_id_of,
 )
 from metaharvest.text import one_line
 
@@ -133,7 +133,7 @@ def problems_in(rows: Sequence[Row]) -> list[CellProblem]:
             for column in COLUMNS
             if (mistake := _mistake(_CHECKS[column], getattr(row, column)))
         ]
-        if not mistakes and (too_long := _mistake(partial(_check_whole, row), "")):
+        if not mistakes and (too_long := _mistake(partial(document_id_of, row.scope), row.identifier)):
             mistakes = [CellProblem(number, "scope", *too_long)]
         found += mistakes
         if not mistakes:
@@ -154,10 +154,6 @@ def list_of(rows: Sequence[Row]) -> bytes:
     for _ in read_list(io.BytesIO(content)):
         pass
     return content
-
-
-def _check_whole(row: Row, _text: str) -> str:
-    return check_document_id(check_scope(row.scope), check_number("identifier", row.identifier))
 
 
 def _mistake(check: Callable[[str], object], text: str) -> tuple[str, str] | None:
@@ -191,7 +187,7 @@ def _entries(rows: Sequence[Row]) -> tuple[list[Entry], list[Row]]:
 
 def _document(row: Row) -> ListedDocument:
     return ListedDocument(
-        check_document_id(check_scope(row.scope), check_number("identifier", row.identifier)),
+        document_id_of(row.scope, row.identifier),
         check_number("revision", row.revision),
         check_type(row.document_type),
         check_url(row.url),

@@ -85,7 +85,7 @@ def try_filters(file: Path, documents: Iterable[tuple[str, bytes]]) -> Iterator[
 
     Raises TransformError if the file cannot be used.
     """
-    for name, tried in _each(partial(_filtered, read_filters(file)), documents):
+    for name, tried in _each(partial(_decided, read_filters(file)), documents):
         yield from tried or [TriedRecord(name, "", None, None, too_costly().message)]
 
 
@@ -94,22 +94,26 @@ def try_normalization(file: Path, documents: Iterable[tuple[str, bytes]]) -> Ite
 
     Raises TransformError if the file cannot be used.
     """
-    for name, tried in _each(partial(_normalized, read_normalization(file)), documents):
+    for name, tried in _each(partial(_added, read_normalization(file)), documents):
         yield from tried or [NormalizedRecord(name, "", "", "", 0, too_costly().message)]
 
 
 def _each(
-    tried: Callable[[str, bytes], list[_Tried]], documents: Iterable[tuple[str, bytes]]
+    tried: Callable[[str, _Part], _Tried], documents: Iterable[tuple[str, bytes]]
 ) -> Iterator[tuple[str, list[_Tried]]]:
-    """The results of each document, with its name; none for a document that took too long."""
+    """The results of the parts of each document, with its name; none for a document that took too long."""
     from pebble import ProcessExpired, ProcessPool
 
     with ProcessPool(max_workers=1, context=WorkerContext()) as pool:
         for name, content in documents:
             try:
-                yield name, pool.schedule(tried, (name, content), timeout=_SECONDS).result()
+                yield name, pool.schedule(_tried_parts, (tried, name, content), timeout=_SECONDS).result()
             except (TimeoutError, ProcessExpired):
                 yield name, []
+
+
+def _tried_parts(tried: Callable[[str, _Part], _Tried], name: str, content: bytes) -> list[_Tried]:
+    return [tried(name, part) for part in _parts(content)]
 
 
 def _parts(content: bytes) -> list[_Part]:
@@ -150,10 +154,6 @@ def _no_record(root: etree._Element, answer: ResponseRoot) -> str:
     )
 
 
-def _filtered(filters: Filters, name: str, content: bytes) -> list[TriedRecord]:
-    return [_decided(filters, name, part) for part in _parts(content)]
-
-
 def _decided(filters: Filters, name: str, part: _Part) -> TriedRecord:
     if part.root is None:
         reason = part.reason or "Filters do not see a record that is deleted."
@@ -165,10 +165,6 @@ def _decided(filters: Filters, name: str, part: _Part) -> TriedRecord:
     except NotEvaluated as why:
         return TriedRecord(name, part.identifier, None, None, f"{_NOT_APPLIED}: {why}.")
     return TriedRecord(name, part.identifier, decision.is_taken, decision.tried[-1].filter.number, decision.reason)
-
-
-def _normalized(normalization: Normalization, name: str, content: bytes) -> list[NormalizedRecord]:
-    return [_added(normalization, name, part) for part in _parts(content)]
 
 
 def _added(normalization: Normalization, name: str, part: _Part) -> NormalizedRecord:

@@ -21,9 +21,8 @@ from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.health import server_of
 from metaharvest.harvest.limits import CheckLimits, RunLimits
 from metaharvest.model import FetchedDocument, ListedDocument, ListVersion, OriginalColumns, Site
-from metaharvest.rehearsal.check import GivenRun
+from metaharvest.rehearsal.check import GivenRun, GivenSite
 from metaharvest.rehearsal.dry_run import rehearsal
-from metaharvest.rehearsal.given_sites import GivenSite
 from metaharvest.rehearsal.input.arguments import Arguments, GivenUrl
 from metaharvest.rehearsal.input.source import Copies, GivenSource
 from metaharvest.sites.registry import add_site

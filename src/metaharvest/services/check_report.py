@@ -29,7 +29,7 @@ from metaharvest.reports.phrasing import ends_of
 from metaharvest.text import counted, joined, one_line, shown_url
 
 if TYPE_CHECKING:
-    from metaharvest.rehearsal.given_sites import GivenSite
+    from metaharvest.rehearsal.check import GivenSite
     from metaharvest.services.harvester import Checked
 
 __all__ = ["CheckOptions", "CheckedDocument", "CheckedPart", "FolderOptions", "Places", "asks_nobody", "is_looked_at"]

@@ -61,8 +61,6 @@ _FLAGS = {"enabled": True, "public": True, "post": False}
 
 CSV_COLUMNS = (*_COLUMNS, *_OWN, *(f"oai_{name}" for name in _OAI))
 
-"""The value of package_id_mismatch in a file for a site that follows the settings."""
-
 _FORMULA = re.compile(r"'*[=+\-@\t\r＝＋－＠]")
 MOST_BYTES = 64_000_000
 
@@ -149,7 +147,7 @@ def _json_row(place: str, site: object) -> FileRow:
     oai = site.get("oai")
     if oai is not None and not isinstance(oai, dict):
         return FileRow(place, {}, {}, "oai is no object")
-    flat = {**{name: value for name, value in site.items() if name != "oai"}}
+    flat = {name: value for name, value in site.items() if name != "oai"}
     flat |= {f"oai_{name}": value for name, value in (oai or {}).items()}
     return _row(f"{place} ({one_line(str(site.get('name')), 100)})", flat, no_oai="oai" in site and oai is None)
 

@@ -15,9 +15,9 @@ from typing import Literal, Protocol
 from sqlalchemy.orm import Session
 
 from metaharvest.model import Action, Holding, ListedDocument, Site
-from metaharvest.model.holdings import Deletion as Deletion
-from metaharvest.model.holdings import HeldRevision as HeldRevision
-from metaharvest.model.holdings import Upload as Upload
+from metaharvest.model import Deletion as Deletion
+from metaharvest.model import HeldRevision as HeldRevision
+from metaharvest.model import Upload as Upload
 
 OF_ANOTHER_SITE = "Give your document an identifier of its own, or ask the administrator to transfer it to your site."
 RECORD_OF_ANOTHER_SITE = "The administrator transfers it to this site, if this site is to keep it up to date."

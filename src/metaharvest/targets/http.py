@@ -24,7 +24,7 @@ import requests
 from requests.cookies import extract_cookies_to_jar
 from urllib3.exceptions import HTTPError
 
-from metaharvest.config.secret_references import proxy_with_password
+from metaharvest.config.secret_references import url_with_password
 from metaharvest.config.settings import Settings
 from metaharvest.config.trust_store import configured_authorities, system_trust
 from metaharvest.errors import SettingsError, TargetError
@@ -101,7 +101,7 @@ class HttpClient:
         target = settings.target
         self.url = target.url
         place = settings.place("target", "proxy_password")
-        proxy = proxy_with_password(target.proxy, target.proxy_password, settings.folder, place)
+        proxy = url_with_password(target.proxy, target.proxy_password, settings.folder, f"{place} is set, but proxy")
         if proxy.startswith("socks"):
             problem = "a target is reached through an http:// or https:// proxy, not through SOCKS"
             raise SettingsError(f"{settings.place('target', 'proxy')} cannot be used: {problem}.")

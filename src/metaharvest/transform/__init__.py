@@ -2,15 +2,14 @@
 
 Filters leave documents out, normalising adds elements.
 
-Pure functions of a document's tree. `files` reads such a file, and reports every mistake in it with its line; `paths`
-finds nodes by XPath; `patterns` matches texts in bounded time. validation/ and harvest/ parse documents and run all
-this in a worker: an XPath has no time limit of its own. `crosswalks` gives the Dublin Core of a document.
+Pure functions of a document's tree. `files` reads such a file, and reports every mistake in it with its line;
+`expressions` finds nodes by XPath, and matches texts in bounded time. validation/ and harvest/ parse documents and run
+all this in a worker: an XPath has no time limit of its own. `crosswalks` gives the Dublin Core of a document.
 """
 
+from metaharvest.transform.expressions import NotEvaluated, TimeLeft, TransformTooCostly
 from metaharvest.transform.filters import Decision, Filters, read_filters
 from metaharvest.transform.normalize import Normalization, read_normalization
-from metaharvest.transform.paths import NotEvaluated
-from metaharvest.transform.patterns import TimeLeft, TransformTooCostly
 
 __all__ = [
     "Decision",

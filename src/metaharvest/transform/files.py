@@ -15,8 +15,7 @@ from metaharvest.errors import TransformError
 from metaharvest.model import Finding, limited
 from metaharvest.model.actions import Remedy, todo
 from metaharvest.text import one_line
-from metaharvest.transform.paths import BadPath, Namespaces, require_path
-from metaharvest.transform.patterns import BadPattern, require_pattern
+from metaharvest.transform.expressions import BadPath, BadPattern, Namespaces, require_path, require_pattern
 
 _MAX_BYTES = 1_000_000
 _DECLARATION = re.compile(r"\s*xmlns:([^\W\d][\w.-]*)\s*=\s*(?:'([^'<]+)'|\"([^\"<]+)\")(?=\s|\Z)")

@@ -15,9 +15,8 @@ from lxml import etree
 
 from metaharvest.model import Finding, Level
 from metaharvest.text import counted, one_line
+from metaharvest.transform.expressions import Namespaces, TimeLeft, evaluated, is_true, matches, text_of
 from metaharvest.transform.files import RuleFile, line_of
-from metaharvest.transform.paths import Namespaces, evaluated, is_true, text_of
-from metaharvest.transform.patterns import TimeLeft, matches
 
 _SHOWN = 80
 _LOOKED_AT = 10_000

@@ -18,9 +18,8 @@ from typing import Any
 from lxml import etree
 
 from metaharvest.text import one_line
+from metaharvest.transform.expressions import Namespaces, TimeLeft, TransformTooCostly, evaluated, matches, text_of
 from metaharvest.transform.files import RuleFile
-from metaharvest.transform.paths import Namespaces, evaluated, text_of
-from metaharvest.transform.patterns import TimeLeft, TransformTooCostly, matches
 
 _MOST_ADDED = 10_000
 """Elements that may be added to one document."""

@@ -106,30 +106,40 @@ class Validator:
     def _verdict(
         self, content: bytes, document: ListedDocument, how: ProcessingPolicy, tools: _ParserAndSchemas
     ) -> Verdict:
+        check = _Check(content, document, how, tools, self._other_types)
         if not how.transforms:
-            return self._checked(content, document, how, tools)
+            return check.verdict()
         changed = transformed(content, how, tools.parser_of_all, self._limit, is_record=document.origin is not None)
         if isinstance(changed, Verdict):
             return changed
-        verdict = self._checked(changed, document, how, tools)
+        verdict = replace(check, content=changed).verdict()
         if changed is content:
             return verdict
-        if not verdict.acceptable and self._checked(content, document, how, tools).acceptable:
+        if not verdict.acceptable and check.verdict().acceptable:
             verdict = replace(verdict, findings=limited((by_normalizing(), *verdict.findings)))
         return replace(verdict, content=changed)
 
-    def _checked(
-        self, content: bytes, document: ListedDocument, how: ProcessingPolicy, tools: _ParserAndSchemas
-    ) -> Verdict:
-        is_small, level = len(content) <= _OWN_THREAD_BYTES, how.level
-        if is_small and level is not ValidationLevel.STRICT:
-            title = self._title_if_faultless(content, document, how, tools)
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """The check of one document, which is not transformed any more, with the tools of one thread."""
+
+    content: bytes
+    document: ListedDocument
+    how: ProcessingPolicy
+    tools: _ParserAndSchemas
+    other_types: frozenset[str]
+
+    def verdict(self) -> Verdict:
+        content, document, level = self.content, self.document, self.how.level
+        if len(content) <= _OWN_THREAD_BYTES and level is not ValidationLevel.STRICT:
+            title = self._title_if_faultless()
             if title is not None:
                 return Verdict(title=title)
         try:
             with parse_lock.parsing():
                 parse = wellformed.parse if document.origin is None else wellformed.parse_record
-                root = parse(content, tools.parser)
+                root = parse(content, self.tools.parser)
         except wellformed.NotReadable as error:
             return Verdict(limited(error.findings))
         title = title_of(root)
@@ -137,82 +147,70 @@ class Validator:
             return Verdict(title=title)
         version = identity.version_of(root)
         if version is not None:
-            found = self._eml_findings(root, content, version, document, how, tools)
+            found = self._eml_findings(root, version)
         elif level is None:
-            if document.document_type.strip() in self._other_types:
+            if document.document_type.strip() in self.other_types:
                 return Verdict(title=title)
             listed = "" if document.by_itself else document.document_type
             found = [identity.not_eml_finding(root, listed)]
         else:
-            found = self._findings_by_format(root, content, level, tools)
+            found = self._findings_by_format(root, level)
         if level is ValidationLevel.LOOSE:
             found = [replace(each, level=Level.WARNING) for each in found]
-        return replace(_verdict_of(found, content, root), title=title)
+        placed = places.with_places(places.in_document_order(found, root), content, root) if found else ()
+        return Verdict(limited(placed), title=title)
 
-    def _eml_findings(
-        self,
-        root: etree._Element,
-        content: bytes,
-        version: EmlVersion,
-        document: ListedDocument,
-        how: ProcessingPolicy,
-        tools: _ParserAndSchemas,
-    ) -> list[places.ElementFinding]:
-        found = self._schema_findings(root, content, version, tools)
+    def _eml_findings(self, root: etree._Element, version: EmlVersion) -> list[places.ElementFinding]:
+        found = self._schema_findings(root, version)
         if version.is_ambiguous:
             found += eml.additional_metadata_findings(root)
-        if not any(finding.level is Level.ERROR for finding in found):
+        if not _has_errors(found):
             found += eml.EmlRules(root).found
-            found += identity.package_id_findings(root, document, how.package_id_mismatch)
-        return identity.listed_type_findings(root, version, document) + found
+            found += identity.package_id_findings(root, self.document, self.how.package_id_mismatch)
+        return identity.listed_type_findings(root, version, self.document) + found
 
-    def _findings_by_format(
-        self, root: etree._Element, content: bytes, level: ValidationLevel, tools: _ParserAndSchemas
-    ) -> list[places.ElementFinding]:
+    def _findings_by_format(self, root: etree._Element, level: ValidationLevel) -> list[places.ElementFinding]:
         described = formats.format_of(root)
         if described is not None:
-            found = explain.folded(self._schema_findings(root, content, described, tools))
+            found = explain.folded(self._schema_findings(root, described))
             other = formats.other_format_of(root) if _has_errors(found) else None
-            if other is not None and not _has_errors(others := self._schema_findings(root, content, other, tools)):
+            if other is not None and not _has_errors(others := self._schema_findings(root, other)):
                 return others
             return found
         return [formats.no_schema_finding(root)] if level is ValidationLevel.VERY_STRICT else []
 
-    def _schema_findings(
-        self, root: etree._Element, content: bytes, described: Described, tools: _ParserAndSchemas
-    ) -> list[places.ElementFinding]:
-        schema = tools.schema(described)
+    def _schema_findings(self, root: etree._Element, described: Described) -> list[places.ElementFinding]:
+        schema = self.tools.schema(described)
         with parse_lock.parsing():
-            return against_schema.schema_findings(root, content, schema, described)
+            return against_schema.schema_findings(root, self.content, schema, described)
 
-    def _title_if_faultless(
-        self, content: bytes, document: ListedDocument, how: ProcessingPolicy, tools: _ParserAndSchemas
-    ) -> str | None:
+    def _title_if_faultless(self) -> str | None:
         """The title, if a quick check in a smaller tree finds no fault, as in most documents.
 
         None otherwise: findings need the whole tree for their places.
         """
-        if not wellformed.has_markup_only(content):
+        compiled = self.tools.schemas
+        if not wellformed.has_markup_only(self.content):
             return None
         with parse_lock.parsing():
             try:
-                root = etree.fromstring(content, tools.parser_without_blanks)
+                root = etree.fromstring(self.content, self.tools.parser_without_blanks)
             except (etree.XMLSyntaxError, LookupError, ValueError):
                 return None
             if root.getroottree().docinfo.internalDTD is not None:
                 return None
-            if against_schema.crowded_element(root, content) is not None:
+            if against_schema.crowded_element(root, self.content) is not None:
                 return None
             version = identity.version_of(root)
-            described = version or (None if how.level is None else formats.format_of(root))
-            if described is None or described not in tools.schemas or (version and version.is_ambiguous):
+            described = version or (None if self.how.level is None else formats.format_of(root))
+            if described is None or described not in compiled or (version and version.is_ambiguous):
                 return None
-            if not tools.schemas[described].validate(root):
+            if not compiled[described].validate(root):
                 return None
         if version is not None and (
             eml.EmlRules(root).found
-            or identity.package_id_findings(root, document, how.package_id_mismatch)
-            or identity.listed_type_findings(root, version, document)
+            or identity.package_id_findings(root, self.document, self.how.package_id_mismatch)
+            or identity.listed_type_findings(root, version, self.document)
         ):
             return None
         return title_of(root)
@@ -220,12 +218,6 @@ class Validator:
 
 def _has_errors(found: Iterable[places.ElementFinding]) -> bool:
     return any(finding.level is Level.ERROR for finding in found)
-
-
-def _verdict_of(found: list[places.ElementFinding], content: bytes, root: etree._Element) -> Verdict:
-    if not found:
-        return Verdict()
-    return Verdict(limited(places.with_places(places.in_document_order(found, root), content, root)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -218,7 +218,9 @@ def _read_argument(
     if kind is None:
         url = _url_without_scheme(argument)
         if url is None:
-            raise CannotBeChecked(_missing(argument))
+            raise CannotBeChecked(
+                f"There is no file or folder named {one_line(argument)}. A web address begins with https://."
+            )
         found.notes.append(f"There is no file named {one_line(argument)}: it is taken for {url}.")
         _add_url(GivenUrl(url, url), found)
     elif stat.S_ISDIR(kind):
@@ -251,9 +253,7 @@ def _kind(path: Path) -> int | None:
     """The mode of a file; None if there is none."""
     try:
         return path.stat().st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except ValueError:
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         return None
     except OSError as error:
         raise CannotBeChecked(f"{one_line(str(path))} cannot be read: {error.strerror}.") from error
@@ -407,10 +407,6 @@ def _url_without_scheme(argument: str) -> str | None:
     # A server of one's own network, or of this computer, seldom has a certificate.
     is_near = literal_address(host) or "." not in host
     return f"{'http' if is_near else 'https'}://{argument}"
-
-
-def _missing(argument: str) -> str:
-    return f"There is no file or folder named {one_line(argument)}. A web address begins with https://."
 
 
 def _nothing_in(arguments: Sequence[str], notes: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
 """Checks the values of one harvest-list entry: scope, identifier, revision, document type, URL.
 
-Pure functions of a text. Each returns the value, or raises BadValue with a sentence and a remedy; parser.py and
-entry.py know the place of the value in the list.
+Pure functions of a text. Each returns the value, or raises BadValue with a sentence and a remedy; parser.py
+knows the place of the value in the list.
 """
 
 from __future__ import annotations

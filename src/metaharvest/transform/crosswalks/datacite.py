@@ -9,6 +9,7 @@ from lxml import etree
 from metaharvest.transform.crosswalks.rows import (
     Row,
     area,
+    area_of,
     attribute,
     identifier,
     inverted,
@@ -16,6 +17,7 @@ from metaharvest.transform.crosswalks.rows import (
     pairs_by,
     plain,
     text,
+    with_attribute,
 )
 
 KERNEL_4 = "http://datacite.org/schema/kernel-4"
@@ -47,10 +49,6 @@ def sides(box: etree._Element) -> tuple[str, str, str, str]:
     return west, east, south, north
 
 
-def _box(box: etree._Element) -> Iterator[str]:
-    return area(*sides(box))
-
-
 def _point(element: etree._Element) -> Iterator[str]:
     """A point: two elements in DataCite 4, two numbers (latitude, longitude) in DataCite 3."""
     numbers = plain(element).split(maxsplit=2)
@@ -60,11 +58,6 @@ def _point(element: etree._Element) -> Iterator[str]:
     elif len(numbers) == 2:
         north, east = numbers
         yield from area(east, east, north, north)
-
-
-def _rights(element: etree._Element) -> Iterator[str]:
-    yield element.get("rightsURI", "")
-    yield plain(element)
 
 
 ROWS = (
@@ -85,9 +78,9 @@ ROWS = (
     Row("language", "m:language"),
     Row("relation", "m:relatedIdentifiers/m:relatedIdentifier", identifier),
     Row("coverage", "m:geoLocations/m:geoLocation/m:geoLocationPlace"),
-    Row("coverage", "m:geoLocations/m:geoLocation/m:geoLocationBox", _box),
+    Row("coverage", "m:geoLocations/m:geoLocation/m:geoLocationBox", area_of(sides)),
     Row("coverage", "m:geoLocations/m:geoLocation/m:geoLocationPoint", _point),
-    Row("rights", "m:rightsList/m:rights", _rights),
+    Row("rights", "m:rightsList/m:rights", with_attribute("rightsURI")),
 )
 
 

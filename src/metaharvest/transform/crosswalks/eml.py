@@ -10,7 +10,7 @@ from lxml import etree
 from metaharvest.transform.crosswalks.rows import (
     MOST,
     Row,
-    area,
+    area_of,
     attribute,
     identifier,
     inverted,
@@ -78,10 +78,6 @@ def sides(coordinates: etree._Element) -> tuple[str, str, str, str]:
     return west, east, south, north
 
 
-def _area(coordinates: etree._Element) -> Iterator[str]:
-    return area(*sides(coordinates))
-
-
 def _date(element: etree._Element | None) -> str:
     if element is None:
         return ""
@@ -132,7 +128,7 @@ _ROWS = (
     Row("relation", "referencePublication/DOI", identifier),
     Row("relation", "usageCitation/DOI", identifier),
     Row("coverage", "coverage/geographicCoverage/geographicDescription"),
-    Row("coverage", "coverage/geographicCoverage/boundingCoordinates", _area),
+    Row("coverage", "coverage/geographicCoverage/boundingCoordinates", area_of(sides)),
     Row("coverage", "coverage/temporalCoverage/rangeOfDates", _period),
     Row("coverage", "coverage/temporalCoverage/singleDateTime", _single_date),
     Row("coverage", "coverage/taxonomicCoverage/generalTaxonomicCoverage"),

@@ -7,7 +7,7 @@ from itertools import islice
 
 from lxml import etree
 
-from metaharvest.transform.crosswalks.rows import MOST, Row, Values, area, pairs_by, period, plain, resolvable
+from metaharvest.transform.crosswalks.rows import MOST, Row, Values, area_of, pairs_by, period, plain, resolvable
 
 _ISO = "http://www.isotc211.org/2005/"
 NAMESPACES = (f"{_ISO}gmd", f"{_ISO}gmi")
@@ -78,10 +78,6 @@ def sides(box: etree._Element) -> tuple[str, str, str, str]:
     return west, east, south, north
 
 
-def _box(box: etree._Element) -> Iterator[str]:
-    return area(*sides(box))
-
-
 def ends(time: etree._Element) -> tuple[str, str]:
     """The begin and the end of a period of GML."""
     return _position(time, "begin"), _position(time, "end")
@@ -131,7 +127,7 @@ _ROWS = (
     Row("relation", "gmd:parentIdentifier", _identifier),
     Row("coverage", f"{_EXTENT}gmd:description", _text),
     Row("coverage", f"{_EXTENT}gmd:geographicElement/*/gmd:geographicIdentifier/*/gmd:code", _text),
-    Row("coverage", f"{_EXTENT}gmd:geographicElement/gmd:EX_GeographicBoundingBox", _box),
+    Row("coverage", f"{_EXTENT}gmd:geographicElement/gmd:EX_GeographicBoundingBox", area_of(sides)),
     Row("coverage", f"{_EXTENT}gmd:temporalElement/*/gmd:extent", _period),
     Row("rights", f"{_IDENT}gmd:resourceConstraints/*/gmd:otherConstraints", _identifier),
     Row("rights", f"{_IDENT}gmd:resourceConstraints/*/gmd:useLimitation", _identifier),

@@ -17,6 +17,7 @@ from metaharvest.transform.crosswalks.rows import (
     pairs_by,
     plain,
     url,
+    with_attribute,
 )
 
 NAMESPACE = "http://www.loc.gov/mods/v3"
@@ -48,11 +49,6 @@ def _name_of(element: etree._Element) -> str:
     return inverted(family, given) or whole or plain(element.find("{*}displayForm"))
 
 
-def _rights(element: etree._Element) -> Iterator[str]:
-    yield element.get(_HREF, "")
-    yield plain(element)
-
-
 _ROWS = (
     Row("title", "m:titleInfo", _title),
     Row("creator", "m:name", _name("creator")),
@@ -80,7 +76,7 @@ _ROWS = (
     Row("coverage", "m:subject/m:temporal"),
     Row("coverage", "m:subject/m:hierarchicalGeographic"),
     Row("coverage", "m:subject/m:cartographics/m:coordinates"),
-    Row("rights", "m:accessCondition", _rights),
+    Row("rights", "m:accessCondition", with_attribute(_HREF)),
 )
 
 

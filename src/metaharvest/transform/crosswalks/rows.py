@@ -66,6 +66,11 @@ def attribute(name: str) -> Values:
     return lambda element: (element.get(name, ""),)
 
 
+def with_attribute(name: str) -> Values:
+    """The attribute with this name, and the text of the element."""
+    return lambda element: (element.get(name, ""), plain(element))
+
+
 def identifier(element: etree._Element) -> Iterator[str]:
     """The text of the element, a DOI as a URL."""
     yield resolvable(plain(element))
@@ -97,6 +102,11 @@ def area(west: str, east: str, south: str, north: str) -> Iterator[str]:
         yield f"The place lies at longitude {west} and latitude {south}."
     else:
         yield f"The area lies between longitudes {west} and {east} and latitudes {south} and {north}."
+
+
+def area_of(sides: Callable[[etree._Element], tuple[str, str, str, str]]) -> Values:
+    """The sentence for the box of an element, of which `sides` gives the west, east, south and north."""
+    return lambda element: area(*sides(element))
 
 
 def period(begin: str, end: str) -> Iterator[str]:

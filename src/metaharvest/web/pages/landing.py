@@ -11,8 +11,7 @@ from sqlalchemy.orm import Session
 from metaharvest.catalogue.held_revisions import content_of, revisions_of
 from metaharvest.catalogue.provenance import provenance_of
 from metaharvest.catalogue.selection import CatalogueEntry, Hidden, entries_of_item, entry_of
-from metaharvest.model import RecordOrigin
-from metaharvest.model.holdings import HeldRevision
+from metaharvest.model import HeldRevision, RecordOrigin
 from metaharvest.queries.public_sites import names_of
 
 
