@@ -22,7 +22,7 @@ from metaharvest.pipeline.folder import unusable
 from metaharvest.pipeline.full_text.store import FileStore, open_store
 from metaharvest.pipeline.search.contract import INDEX_VERSION
 from metaharvest.pipeline.search.stage import place_by
-from metaharvest.queries.pipeline import PipelineRecord, StageRecord, failure_at_last_run, pipeline_record
+from metaharvest.queries.pipeline import PipelineRecord, failure_at_last_run, pipeline_record
 from metaharvest.text import counted, one_line, shown_url
 
 _LONGEST_REST = timedelta(days=2)
@@ -65,7 +65,8 @@ def _progress(record: PipelineRecord, failure: str | None, now: datetime) -> Che
     if not waiting and not record.unseen_changes:
         return ok("pipeline", "No document waits.")
     said = [f"{counted(record.unseen_changes, 'changed document')} not seen yet"] if record.unseen_changes else []
-    said += [f"{counted(each.waiting_documents, 'document')} at {each.stage}" for each in _with_work(record)]
+    with_work = (each for each in record.stages if each.waiting_documents)
+    said += [f"{counted(each.waiting_documents, 'document')} at {each.stage}" for each in with_work]
     behind = f"Waiting: {', '.join(said)}."
     if failure is not None:
         return problem("pipeline", f"{failure} {behind}")
@@ -78,10 +79,6 @@ def _progress(record: PipelineRecord, failure: str | None, now: datetime) -> Che
         remedy = f"{todo('pipeline.run')} processes the documents that wait."
         return warning("pipeline", f"The pipeline is behind: {why}. {behind} {remedy}")
     return ok("pipeline", behind)
-
-
-def _with_work(record: PipelineRecord) -> Iterator[StageRecord]:
-    return (each for each in record.stages if each.waiting_documents)
 
 
 def _failing(record: PipelineRecord) -> Iterator[Check]:

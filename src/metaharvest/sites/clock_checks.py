@@ -6,7 +6,7 @@ due. The administrator's report, `metaharvest doctor` and the purge of the log u
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 
 from sqlalchemy import func, or_, select
@@ -17,7 +17,7 @@ from metaharvest.model import Site
 from metaharvest.model.actions import todo
 from metaharvest.sites.due import due_since, next_harvest
 from metaharvest.sites.registry import read_sites_harvested_after
-from metaharvest.text import one_line
+from metaharvest.text import some_of
 
 _GRACE = timedelta(days=1)
 """Two machines need not agree on the day, nor two clocks on the minute."""
@@ -27,7 +27,8 @@ LONGEST_PAUSE = timedelta(days=31)
 
 REPAIR = todo("dates.repair")
 
-_NAMED = 5
+NAMED = 5
+"""The most sites, or runs, that one sentence names."""
 
 
 def day_before(session: Session, run_id: int, day: date) -> date | None:
@@ -88,19 +89,14 @@ def wrong_clock(session: Session, run_id: int | None, now: datetime, today: date
     sites = read_sites_harvested_after(session, today + _GRACE)
     names = sorted(site.name for site in sites if isinstance(site, Site) and site.enabled and is_too_far(site, today))
     if runs:
-        named = some_of([f"{number} of {day}" for number, day in runs])
+        named = some_of([f"{number} of {day}" for number, day in runs], NAMED)
         yield f"Runs are dated in the future: {named}. Today is {today}."
     if names:
-        yield f"The dates of the last and next harvest are in the future: {some_of(names)}. They are not harvested."
+        named = some_of(names, NAMED)
+        yield f"The dates of the last and next harvest are in the future: {named}. They are not harvested."
     if runs or names:
         yield (
             f"The harvester's clock was wrong, or `run --date` was given a wrong day; or the clock is wrong now: "
             f"it shows {now:%Y-%m-%d %H:%M} UTC. If that is right, {REPAIR} moves all dates that lie in the future to "
             "today. If it is wrong, correct the clock first."
         )
-
-
-def some_of(texts: Sequence[str]) -> str:
-    """The first few of these texts, and the number of the others."""
-    more = f" and {len(texts) - _NAMED:,} more" if len(texts) > _NAMED else ""
-    return one_line(", ".join(texts[:_NAMED]), 1000) + more

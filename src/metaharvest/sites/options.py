@@ -109,8 +109,11 @@ def _oai(stored: Any) -> OaiOptions:
     _require_known(stored, OaiOptions)
     begin, until = _date(stored, "begin"), _date(stored, "until")
     check_window(begin, until)
+    origin = _text(stored, "origin", _ORIGIN)
+    if origin is None:
+        raise ValueError("origin is missing")
     return OaiOptions(
-        origin=_text(stored, "origin", _ORIGIN) or _missing("origin"),
+        origin=origin,
         prefix=_text(stored, "prefix", _PREFIX) or "oai_dc",
         set_spec=_set(stored["set"]) if stored.get("set") else None,
         begin=begin,
@@ -131,10 +134,6 @@ def _set(spec: object) -> str:
 def _require_known(stored: Any, kind: type[SiteOptions] | type[OaiOptions]) -> None:
     if unknown := set(stored) - {_STORED.get(field.name, field.name) for field in fields(kind)}:
         raise ValueError(f"there is no option {', '.join(sorted(map(str, unknown)))}")
-
-
-def _missing(name: str) -> str:
-    raise ValueError(f"{name} is missing")
 
 
 def _text(stored: Any, name: str, form: re.Pattern[str]) -> str | None:

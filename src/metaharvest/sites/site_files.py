@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import date
 from typing import Any
 
 from metaharvest.config.secret_references import is_reference
@@ -90,8 +89,8 @@ def as_mapping(site: Site, *, with_logins: bool = False) -> dict[str, Any]:
         **picked(site, _OF_SITE),
         "list_url": site.list_url if with_logins or not has_login(site) else without_login(site.list_url),
         "contacts": list(site.contacts),
-        "next_harvest": _day(site.next_harvest),
-        "last_harvest": _day(site.last_harvest),
+        "next_harvest": _plain(site.next_harvest),
+        "last_harvest": _plain(site.last_harvest),
         "ldappwd": site.ldap_password if is_reference(site.ldap_password) else None,
         **{name: _plain(getattr(site.options, name)) for name in _OWN},
         "package_id_mismatch": site.options.package_id_mismatch or AS_SETTINGS,
@@ -287,10 +286,6 @@ def problem_of(error: MetaharvestError) -> str:
     for name, column in _COLUMNS.items():
         text = text.replace(f"{column} is ", f"{name} is ") if name != column else text
     return one_line(text, 1000)
-
-
-def _day(day: date | None) -> str | None:
-    return None if day is None else day.isoformat()
 
 
 def _plain(value: object) -> object:

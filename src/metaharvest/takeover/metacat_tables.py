@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from sqlalchemy import (
     URL,
@@ -82,16 +82,6 @@ class TableRow:
     problem: str = ""
 
 
-class MetacatTables(Protocol):
-    """The tables of a Metacat Harvester, wherever they are."""
-
-    def rows(self, table: str) -> Iterator[TableRow]:
-        """The rows of SCHEDULE, LOG or DETAIL_LOG, in the order of their numbers.
-
-        Raises MetaharvestError if there is no such table, or it cannot be read.
-        """
-
-
 class DatabaseTables:
     """The tables in a database of Metacat. Made by `database_tables`."""
 
@@ -101,7 +91,10 @@ class DatabaseTables:
         self._shown = shown_url(url.render_as_string(hide_password=True))
 
     def rows(self, table: str) -> Iterator[TableRow]:
-        """As in MetacatTables, in any case of the names."""
+        """The rows of SCHEDULE, LOG or DETAIL_LOG, in the order of their numbers; names may be in any case.
+
+        Raises MetaharvestError if there is no such table, or it cannot be read.
+        """
         try:
             with self._engine.connect() as connection:
                 yield from self._rows(connection, table)
@@ -138,7 +131,7 @@ class CsvTables:
         self._schedule = file
 
     def rows(self, table: str) -> Iterator[TableRow]:
-        """As in MetacatTables, in the order of the file. The first line names the columns, in any order and case."""
+        """As of DatabaseTables, in the order of the file. The first line names the columns, in any order and case."""
         path = self._schedule if table == SCHEDULE else self._beside(table)
         number = 1
         try:
@@ -174,6 +167,10 @@ class CsvTables:
         if not found:
             raise MetaharvestError(f"There is no {name.upper()[:-4]}.csv beside {self._schedule}: put it there.")
         return found[0]
+
+
+MetacatTables = DatabaseTables | CsvTables
+"""The tables of a Metacat Harvester, wherever they are."""
 
 
 @contextmanager

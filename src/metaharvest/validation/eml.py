@@ -168,7 +168,7 @@ class EmlRules:
     def _custom_units(self, custom_units: list[tuple[etree._Element, Level]]) -> None:
         """Rule 6: each customUnit is defined as a `unit` with that id in a `unitList`, in any namespace."""
         units = _with_outermost(self._root, "unitList", "{*}unitList", "{*}unit")
-        defined = {_id(unit): unit for unit, unit_list in units if unit_list is not None}
+        defined = {(unit.get("id") or "").strip(): unit for unit, unit_list in units if unit_list is not None}
         for element, level in custom_units:
             if len(self.found) >= _MAX_FOUND:
                 return
@@ -222,10 +222,6 @@ def _stated(system: str | None) -> str:
 
 def _shown(value: str | None) -> str:
     return one_line(value or "", 100)
-
-
-def _id(element: etree._Element) -> str:
-    return (element.get("id") or "").strip()
 
 
 def _is_described(annotated: etree._Element) -> bool:

@@ -20,7 +20,7 @@ from lxml import etree
 
 from metaharvest.model import MAX_FINDINGS
 from metaharvest.rules import RULES
-from metaharvest.text import one_line
+from metaharvest.text import joined, one_line, some_of
 from metaharvest.validation import advice, html_text, lenient, schema_errors
 from metaharvest.validation.formats import is_taken_for_protocol
 from metaharvest.validation.places import ElementFinding, shown_name
@@ -62,6 +62,8 @@ _ATTRIBUTE = re.compile(r"attribute (\S+?)=")
 _ATTRIBUTE_VALUE = re.compile(r"^attribute [^\s=]++='.*?': ", re.DOTALL)
 _BOUND = re.compile(r"value has to be (less|greater) (?:than )?or equal")
 _NAMED = re.compile(r"['\"]([^'\"]+)['\"]")
+_BY_NAME = r"*[name() = '\g<0>']"
+"""Takes the place of a step with a prefix, so that the prefix need not be declared."""
 
 
 def explained_findings(
@@ -142,10 +144,14 @@ def _is_html(element: etree._Element) -> bool:
     return name.namespace in (None, _XHTML) and html_text.is_html(name.localname)
 
 
+def _is_of_text(element: etree._Element) -> bool:
+    return _is_html(element) or shown_name(element) in html_text.INNER
+
+
 def _holder(element: etree._Element) -> etree._Element:
     """The EML element whose text contains this HTML."""
     parent = element.getparent()
-    while parent is not None and (_is_html(parent) or shown_name(parent) in html_text.INNER):
+    while parent is not None and _is_of_text(parent):
         element, parent = parent, parent.getparent()
     return element if parent is None else parent
 
@@ -154,7 +160,7 @@ def _is_text(holder: etree._Element) -> bool:
     """True if an element of this kind holds text, and this one has no other parts."""
     if shown_name(holder) in html_text.TEXTS:
         return True
-    return all(_is_html(child) or shown_name(child) in html_text.INNER for child in holder.iterchildren("*"))
+    return all(map(_is_of_text, holder.iterchildren("*")))
 
 
 def _within(element: etree._Element, holders: Mapping[etree._Element, object]) -> etree._Element | None:
@@ -163,9 +169,7 @@ def _within(element: etree._Element, holders: Mapping[etree._Element, object]) -
     while here is not None:
         if here in holders:
             return here
-        here = here.getparent() if _is_html(here) or shown_name(here) in html_text.INNER else None
-        if here is not None and here not in holders and not (_is_html(here) or shown_name(here) in html_text.INNER):
-            return None
+        here = here.getparent() if _is_of_text(here) else None
     return None
 
 
@@ -377,8 +381,7 @@ def _around(together: list[_Unknown]) -> list[ElementFinding]:
         return [replace(plain, remedy=f"Put it into {around}, whose tags seem to be missing. {_kept(first.remedy)}")]
     names = list(dict.fromkeys(_name(each.element) for each in together))
     parent = None if first.element is None else first.element.getparent()
-    joined = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
-    message = f"{joined} {'are' if len(names) > 1 else 'is'} not known inside {_name(parent)} at this place."
+    message = f"{joined(names)} {'are' if len(names) > 1 else 'is'} not known inside {_name(parent)} at this place."
     return [replace(plain, message=message, remedy=f"Put them into {around}, whose tags seem to be missing.")]
 
 
@@ -446,7 +449,9 @@ def _first_later_sibling(child: etree._Element, model: Any) -> str | None:
 
 
 def _allowed(order: list[str], parent: etree._Element, model: Any) -> str:
-    return f"{_name(parent)} takes" + (f"{in_which_order(model)}: {_listed(order)}." if order else " no elements.")
+    if not order:
+        return f"{_name(parent)} takes no elements."
+    return f"{_name(parent)} takes{in_which_order(model)}: {some_of(order, _MAX_NAMES)}."
 
 
 def _attributes(fault: _Fault) -> ElementFinding:
@@ -465,7 +470,7 @@ def _enumeration(fault: _Fault) -> ElementFinding:
     similar = advice.similar_of(fault.value, allowed)
     meant = f"Did you mean {similar}? " if similar else ""
     other = " Write any other unit as customUnit." if _name(fault.element) == "standardUnit" else ""
-    remedy = f"{meant}Allowed are: {_listed(allowed)}.{other}"
+    remedy = f"{meant}Allowed are: {some_of(allowed, _MAX_NAMES)}.{other}"
     return ElementFinding("schema.not-in-list", message, remedy, fault.element)
 
 
@@ -550,16 +555,11 @@ def element_at(tree: etree._ElementTree, path: str | None) -> etree._Element:
     if not path:
         return root
     try:
-        found: Any = root.xpath(re.sub(r"(?<=/)[^/:\[]+:[^/\[]+", _by_name, path.split("/@")[0]))
+        found: Any = root.xpath(re.sub(r"(?<=/)[^/:\[]+:[^/\[]+", _BY_NAME, path.split("/@")[0]))
     except etree.XPathError:
         return root
     element = found[0] if isinstance(found, list) and found else root
     return element if isinstance(element, etree._Element) else root
-
-
-def _by_name(match: re.Match[str]) -> str:
-    """A step of a path with a prefix, written so that the prefix need not be declared."""
-    return f"*[name() = '{match[0]}']"
 
 
 def _name(element: etree._Element | None) -> str:
@@ -574,11 +574,6 @@ def _any_of(names: list[str]) -> str:
     """`a`, `a or b`, `a, b or c`."""
     shown = [name if not name.startswith("from ") else "another element" for name in dict.fromkeys(names)][:_MAX_NAMES]
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} or {shown[-1]}"
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-    return ", ".join(names[:_MAX_NAMES]) + more
 
 
 # -- the order of child elements, read from the groups of xmlschema: a group is a sequence, a choice or `all`, and has

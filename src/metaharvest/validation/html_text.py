@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import Iterable
 
-from metaharvest.text import one_line
+from metaharvest.text import joined, one_line
 
 RULE = "eml.html"
 
@@ -76,7 +76,7 @@ def character_for(code: str) -> str:
 def message(holder: str, names: Iterable[str], codes: Iterable[str]) -> str:
     """The message, such as `abstract has HTML in it: <p>, <b> and &nbsp;.`"""
     found = [*(f"<{name}>" for name in _shown(names)), *codes]
-    return f"{one_line(holder, 100)} has HTML in it, which EML does not know: {_joined(found[:12])}."
+    return f"{one_line(holder, 100)} has HTML in it, which EML does not know: {joined(found[:12])}."
 
 
 def remedy(holder: str, names: Iterable[str], codes: Iterable[str], *, takes_markdown: bool) -> str:
@@ -85,16 +85,16 @@ def remedy(holder: str, names: Iterable[str], codes: Iterable[str], *, takes_mar
     parts = [f"{character} for {code}" for code in codes if (character := character_for(code))]
     if holder not in TEXTS | INNER:
         # A title or a name is a line of text.
-        also = f" Write {_joined(parts)}." if parts else ""
+        also = f" Write {joined(parts)}." if parts else ""
         return f"Remove the tags, and keep the text: {one_line(holder, 100)} takes text alone.{also}"
     for of_html, of_eml in reversed(_EML_FOR):
         if used := [f"<{name}>" for name in known if name in of_html]:
-            parts.insert(0, f"{of_eml} for {_joined(used)}")
-    advice = [f"Write {_joined(parts)}."] if parts else []
+            parts.insert(0, f"{of_eml} for {joined(used)}")
+    advice = [f"Write {joined(parts)}."] if parts else []
     if any(name in _NEW_PARAGRAPH for name in known):
-        advice.append(f"Begin a new <para> at {_joined([f'<{name}>' for name in known if name in _NEW_PARAGRAPH])}.")
+        advice.append(f"Begin a new <para> at {joined([f'<{name}>' for name in known if name in _NEW_PARAGRAPH])}.")
     if others := [f"<{name}>" for name in known if name in _DROPPED or ":" in name]:
-        advice.append(f"Remove {_joined(others)}, and keep the text.")
+        advice.append(f"Remove {joined(others)}, and keep the text.")
     if takes_markdown:
         advice.append("Or write the text as Markdown, in <markdown> in place of <para>.")
     return " ".join(advice)
@@ -102,7 +102,3 @@ def remedy(holder: str, names: Iterable[str], codes: Iterable[str], *, takes_mar
 
 def _shown(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(one_line(name.lower(), 40) for name in names))
-
-
-def _joined(parts: list[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}" if parts else ""

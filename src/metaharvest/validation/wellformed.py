@@ -213,7 +213,10 @@ def _syntax_findings(error: etree.XMLSyntaxError, log: Any, content: bytes) -> I
     lines = lines_of(content)
     text = "\n".join(lines)
     causes = list(tags.places_of(text, tags.tag_faults(text)))
-    findings = [_fault_finding(fault, line, column, lines) for fault, line, column, _ in causes]
+    findings = [
+        _finding_at(_clamped(line, column, lines), fault.rule, fault.message, fault.remedy)
+        for fault, line, column, _ in causes
+    ]
     first_of_tags = next((each for each in found if _is_of_tags(each) or each.rule in _OF_ONE_TAG), None)
     for finding in found:
         if _is_of_tags(finding):
@@ -253,10 +256,6 @@ def _explains(fault: tags.TagFault, first: int, last: int, finding: Finding) -> 
     if fault.rule == html_text.RULE:
         return first <= line <= last and finding.rule in _OF_TAGS | {"xml.duplicate-attribute", "xml.ampersand"}
     return fault.rule in _OF_ONE_TAG and finding.rule in _OF_ONE_TAG and first <= line <= last + 1
-
-
-def _fault_finding(fault: tags.TagFault, line: int, column: int, lines: list[str]) -> Finding:
-    return _finding_at(_clamped(line, column, lines), fault.rule, fault.message, fault.remedy)
 
 
 def _parser_findings(error: etree.XMLSyntaxError, log: Any, content: bytes) -> Iterable[Finding]:

@@ -22,7 +22,6 @@ from metaharvest.fetch.local_files import is_file_url, path_of
 from metaharvest.fetch.url import literal_address, shown
 from metaharvest.model import Finding, ListedDocument
 from metaharvest.publishing.contents import FolderContents, FolderOptions, choose, read_folder
-from metaharvest.publishing.folder import FileFinding
 from metaharvest.rehearsal.input.listed_files import FolderFile, listed_files
 from metaharvest.sources.harvest_list.source import read_list
 from metaharvest.sources.roots import Root, read_root
@@ -337,7 +336,7 @@ def _documents_of(folder: _Folder, listed: set[Path], found: _Found) -> Iterable
     refusals: dict[str, Finding] = {}
     for each in (*contents.findings, *choice.findings):
         if not each.finding.is_error:
-            found.notes.append(_note(folder, each))
+            found.notes.append(f"{one_line(str(folder.shown / each.file))}: {each.finding.with_remedy}")
         elif each.finding.rule.startswith("build."):
             refusals.setdefault(each.file, each.finding)
     by_name = {each.file: (each.document_id, each.revision or 0) for each in contents.documents}
@@ -350,10 +349,6 @@ def _documents_of(folder: _Folder, listed: set[Path], found: _Found) -> Iterable
         file = _local_file(path, one_line(str(folder.shown / name)))
         document = by_name.get(name) if found.options.names else None
         yield replace(file, refusal=refusals.get(name), document=document)
-
-
-def _note(folder: _Folder, each: FileFinding) -> str:
-    return f"{one_line(str(folder.shown / each.file))}: {each.finding.with_remedy}"
 
 
 def _given_list(file: LocalFile, found: _Found) -> GivenList:
