@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from metaharvest.sites.origin_names import origin_of
+from metaharvest.sites.same_source import origin_of
 
 
 def test_base_urls_that_differ_in_their_query_have_origins_of_their_own_in_which_no_key_can_be_read() -> None:

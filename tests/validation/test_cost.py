@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from metaharvest.text import one_line, shown_url
-from metaharvest.validation import lenient, parser_errors, schema_errors
+from metaharvest.validation import lenient, libxml2_errors
 from support.costly_documents import COSTLY
 from support.eml_documents import VALIDATOR, eml, listed
 
@@ -76,11 +76,11 @@ PIECES = [
 @pytest.mark.parametrize(
     "read",
     [
-        schema_errors.schema_error_in_words,
+        libxml2_errors.schema_error_in_words,
         lenient.accepted_url,
         lenient.is_accepted_date,
         lenient.is_url,
-        parser_errors.parser_error_in_words,
+        libxml2_errors.parser_error_in_words,
         one_line,
         shown_url,
     ],

@@ -34,9 +34,9 @@ from metaharvest.mail import outbox
 from metaharvest.model import Finding, Level, RunStatus, Site, SiteRunKind, SiteRunStatus
 from metaharvest.model.jobs import OPEN, JobKind, JobState, Priority
 from metaharvest.requests import taking
-from metaharvest.sites.origin_names import sites_of_one_origin
 from metaharvest.sites.registry import read_sites
 from metaharvest.sites.rows import BrokenSite
+from metaharvest.sites.same_source import sites_of_one_origin
 from metaharvest.targets.lookup import Targets
 
 MAIL_HOST = "mail"

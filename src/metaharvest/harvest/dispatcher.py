@@ -32,8 +32,8 @@ from metaharvest.journal.internal_errors import is_no_memory
 from metaharvest.journal.journal import Journal
 from metaharvest.ledger.spot_check_rows import sites_to_look_at
 from metaharvest.model import Finding, SameOrigin, Site, SiteRunKind
-from metaharvest.sites.origin_names import sites_of_one_origin
 from metaharvest.sites.rows import BrokenSite
+from metaharvest.sites.same_source import sites_of_one_origin
 from metaharvest.targets.base import Target
 from metaharvest.targets.interruption import interrupted_by
 from metaharvest.targets.nothing import NoTarget

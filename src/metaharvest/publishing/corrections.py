@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from lxml import etree
 
-from metaharvest.publishing.documents import EmlDocument, HarvestListInstead, NotListable, read_document
+from metaharvest.publishing.documents import HarvestListInstead, NotListable, read_document
 from metaharvest.publishing.package_id import NotReplaceable
 from metaharvest.text import one_line
 from metaharvest.validation import identity, wellformed
@@ -89,14 +89,6 @@ def _decoded(content: bytes) -> tuple[str | None, str]:
     return None, ""
 
 
-def _root(content: bytes) -> etree._Element | None:
-    """The root element; None if the document is not well-formed."""
-    try:
-        return wellformed.root_of(content)
-    except wellformed.NotReadable:
-        return None
-
-
 def _rules(content: bytes) -> set[str]:
     """The rules of the first checks that the document does not pass: of its encoding and its root element."""
     try:
@@ -108,33 +100,22 @@ def _rules(content: bytes) -> set[str]:
 
 def _namespace(content: bytes) -> _Made:
     """The document with the namespace of its version of EML in the start tag of its root element."""
-    root = _root(content)
-    meant = identity.meant_namespace(root) if root is not None else ""
-    if root is None or not meant:
+    try:
+        root = wellformed.root_of(content)
+        codec = root.getroottree().docinfo.encoding or "UTF-8"
+        text = content.decode(codec)
+    except (wellformed.NotReadable, LookupError, UnicodeError):
         return None
-    codec = root.getroottree().docinfo.encoding or "UTF-8"
-    text = _text(content, codec)
-    tag = _root_tag(text)
-    old = etree.QName(root).namespace
-    if tag is None or not old:
+    old, meant, tag = etree.QName(root).namespace, identity.meant_namespace(root), _root_tag(text)
+    if not old or not meant or tag is None:
         return None
-    new = f"{text[: tag.start()]}{_with_namespace(tag[0], old, meant)}{text[tag.end() :]}".encode(codec)
+    # Also in its schemaLocation.
+    new_tag = re.sub(rf"(?<=[\"'\s]){re.escape(old)}(?=[\"'\s])", lambda _: meant, tag[0])
+    new = f"{text[: tag.start()]}{new_tag}{text[tag.end() :]}".encode(codec)
     if "eml.not-eml" in _rules(new):
         return None
     line = text.count("\n", 0, tag.start()) + 1
     return new, Correction("eml.not-eml", line, one_line(old, 200), meant)
-
-
-def _with_namespace(tag: str, old: str, new: str) -> str:
-    """A start tag with another namespace, also in its schemaLocation."""
-    return re.sub(rf"(?<=[\"'\s]){re.escape(old)}(?=[\"'\s])", lambda _: new, tag)
-
-
-def _text(content: bytes, codec: str) -> str:
-    try:
-        return content.decode(codec)
-    except (LookupError, UnicodeError):
-        return ""
 
 
 def _root_tag(text: str) -> re.Match[str] | None:
@@ -160,13 +141,9 @@ def _package_id(content: bytes) -> _Made:
         new = document.with_package_id(meant)
     except (NotListable, HarvestListInstead, NotReplaceable, UnicodeError):
         return None
-    return new, _package_id_correction(document, meant)
-
-
-def _package_id_correction(document: EmlDocument, meant: str) -> Correction:
     at = document.finding("eml.package-id", "", "")
     old = f'packageId="{one_line(document.package_id, 200)}"'
-    return Correction("eml.package-id", at.line or 1, old, f'packageId="{meant}"')
+    return new, Correction("eml.package-id", at.line or 1, old, f'packageId="{meant}"')
 
 
 _CORRECTIONS: dict[str, Callable[[bytes], _Made]] = {

@@ -246,8 +246,8 @@ class Harvester:
         """A dry run of this site alone, as if it were due and switched on. Raises ScheduleError."""
         from metaharvest.harvest.run import RunRequest
         from metaharvest.rehearsal.dry_run import rehearsal
-        from metaharvest.sites.origin_names import with_same_origin
         from metaharvest.sites.registry import find_site, read_sites, switch_site
+        from metaharvest.sites.same_source import with_same_origin
 
         with self.reading() as session:
             site_ids = with_same_origin(find_site(session, name), read_sites(session))

@@ -34,13 +34,13 @@ from metaharvest.services import sites, trials
 from metaharvest.services.harvester import Harvester
 from metaharvest.services.sites import AnySite, RepositoryAnswer, SiteValues
 from metaharvest.services.trials import TrialReport
-from metaharvest.sites.duplicates import same_source
 from metaharvest.sites.options import options_text
 from metaharvest.sites.registrations import policy, store
 from metaharvest.sites.registrations.policy import Kind, Proof, State
 from metaharvest.sites.registrations.store import Registration
 from metaharvest.sites.registry import find_site, new_site, read_site, read_sites
 from metaharvest.sites.rows import HARVEST_LIST, OAI
+from metaharvest.sites.same_source import same_source
 from metaharvest.sources.base import TimeBudget
 from metaharvest.text import one_line
 

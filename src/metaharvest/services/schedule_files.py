@@ -19,10 +19,9 @@ from metaharvest.services import public_flags
 from metaharvest.services.harvester import Harvester
 from metaharvest.services.site_decisions import about, edition, values_of
 from metaharvest.sites.admin_policy import require_allowed
-from metaharvest.sites.duplicates import require_new_source
-from metaharvest.sites.origin_names import origin_for, origins
 from metaharvest.sites.registry import add_site, edit_site, new_site, read_sites
 from metaharvest.sites.rows import OAI, BrokenSite, row_values
+from metaharvest.sites.same_source import origin_for, origins, require_new_source
 from metaharvest.sites.site_files import (
     MOST_BYTES,
     FileRow,

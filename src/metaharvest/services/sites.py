@@ -43,9 +43,7 @@ from metaharvest.services.harvester import Harvester
 from metaharvest.services.site_decisions import about, edition, values_of
 from metaharvest.sites.admin_policy import require_allowed
 from metaharvest.sites.clock_checks import is_too_far
-from metaharvest.sites.duplicates import require_new_source, source_key
 from metaharvest.sites.options import check_group, name_for_set, options_text
-from metaharvest.sites.origin_names import origin_for, origins
 from metaharvest.sites.registrations.store import end_pauses
 from metaharvest.sites.registry import (
     add_site,
@@ -58,6 +56,7 @@ from metaharvest.sites.registry import (
     switch_site,
 )
 from metaharvest.sites.rows import OAI, BrokenSite, split_addresses, usable_contacts
+from metaharvest.sites.same_source import origin_for, origins, require_new_source, source_key
 from metaharvest.sources.oai_pmh.protocol import Identity
 from metaharvest.text import counted, one_line, shown_url
 

@@ -17,10 +17,10 @@ from metaharvest.rehearsal.trial import bounded
 from metaharvest.services import trials
 from metaharvest.services.source_repositories import NamedRepositories, SourceRepository, usable
 from metaharvest.services.trials import TrialReport
-from metaharvest.sites.duplicates import url_key
 from metaharvest.sites.registrations import policy
 from metaharvest.sites.registry import read_sites
 from metaharvest.sites.rows import HARVEST_LIST, OAI, usable_contacts
+from metaharvest.sites.same_source import url_key
 from metaharvest.text import one_line
 
 if TYPE_CHECKING:

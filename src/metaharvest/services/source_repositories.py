@@ -14,9 +14,9 @@ from metaharvest.harvest import adhoc_client
 from metaharvest.model import FetchedDocument, Finding, OaiOptions, Site, SiteOptions
 from metaharvest.services.site_decisions import registration
 from metaharvest.sites.options import check_datestamp, check_window, options_text
-from metaharvest.sites.origin_names import origin_for, origins
 from metaharvest.sites.registry import add_sites, new_site, read_sites
 from metaharvest.sites.rows import OAI, check_list_url, no_base_url
+from metaharvest.sites.same_source import origin_for, origins
 from metaharvest.sources.base import ListedRecord
 from metaharvest.text import one_line, shown_url
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 
 from metaharvest.config.settings import Settings
 from metaharvest.config.trust_store import BadAuthorities, read_authorities
@@ -32,22 +31,14 @@ def require_allowed(settings: Settings, site: Site, changed: Collection[str], fo
         except BadAuthorities as error:
             text = f"The certificate authorities in {path} cannot be used: {error}."
             raise ScheduleError.about("ca_file", text) from error
-    if site.options.filters and "options" in changed:
-        with _about("filters"):
-            read_filters(site.options.filters)
-    if site.options.normalize and "options" in changed:
-        with _about("normalize"):
-            read_normalization(site.options.normalize)
-
-
-@contextmanager
-def _about(field: str) -> Iterator[None]:
-    """Add the name of the field to a TransformError of the block, and raise it again."""
-    try:
-        yield
-    except TransformError as error:
-        error.fields = {field: str(error)}
-        raise
+    files = (("filters", site.options.filters, read_filters), ("normalize", site.options.normalize, read_normalization))
+    for field, file, read in files:
+        if file and "options" in changed:
+            try:
+                read(file)
+            except TransformError as error:
+                error.fields = {field: str(error)}
+                raise
 
 
 def _require_same_target(settings: Settings, former: str, name: str) -> None:

@@ -20,9 +20,9 @@ from sqlalchemy.orm import Session
 
 from metaharvest.errors import ScheduleError
 from metaharvest.model import Site
-from metaharvest.sites.duplicates import source_key, url_key
 from metaharvest.sites.registry import add_site, new_site
 from metaharvest.sites.rows import BrokenSite
+from metaharvest.sites.same_source import source_key, url_key
 from metaharvest.takeover.metacat_rows import Converted, converted
 from metaharvest.takeover.metacat_tables import TableRow
 from metaharvest.text import shown_url

@@ -21,8 +21,9 @@ from lxml import etree
 from metaharvest.model import MAX_FINDINGS
 from metaharvest.rules import RULES
 from metaharvest.text import joined, one_line, some_of
-from metaharvest.validation import advice, html_text, lenient, schema_errors
+from metaharvest.validation import advice, html_text, lenient
 from metaharvest.validation.formats import is_taken_for_protocol
+from metaharvest.validation.libxml2_errors import schema_error_in_words
 from metaharvest.validation.places import ElementFinding, shown_name
 from metaharvest.validation.schemas import VERSIONS, Described, EmlVersion, explaining, explaining_schema
 
@@ -545,7 +546,7 @@ def _from_libxml2(entry: Any, element: etree._Element | None) -> ElementFinding:
     is_eml = element is not None and etree.QName(element.getroottree().getroot()).namespace in VERSIONS
     if element is not None and is_eml and is_taken_for_protocol(element):
         return _taken_for_protocol(element)
-    rule, message, remedy = schema_errors.schema_error_in_words(str(entry.message))
+    rule, message, remedy = schema_error_in_words(str(entry.message))
     return ElementFinding(rule, message, remedy, element)
 
 

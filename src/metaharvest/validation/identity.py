@@ -18,6 +18,9 @@ from metaharvest.validation.places import ElementFinding
 from metaharvest.validation.schemas import VERSIONS, EmlVersion
 
 _NEWEST = list(VERSIONS.values())[-1]
+_NAMESPACES = {version.number: version.namespace for version in VERSIONS.values()}
+"""The namespace of each version of EML, by its number."""
+
 _NUMBER = re.compile(r"eml-(\d{1,9}(?:\.\d{1,9}){0,2})")
 _SCOPED = re.compile(r"(.+)\.(0|[1-9][0-9]{0,18})\.(0|[1-9][0-9]{0,18})", re.DOTALL)
 
@@ -51,10 +54,18 @@ def meant_namespace(root: etree._Element) -> str:
     namespace = name.namespace or ""
     if name.localname != "eml" or not namespace or namespace in VERSIONS:
         return ""
-    numbers = {version.number: version.namespace for version in VERSIONS.values()}
     if number := _NUMBER.search(namespace):
-        longer = [each for each in numbers if each.startswith(f"{number[1]}.")]
-        return numbers.get(number[1]) or (numbers[longer[-1]] if longer else "")
+        return _NAMESPACES.get(number[1]) or _NAMESPACES.get(_longer(number[1]), "")
+    return _similar(namespace)
+
+
+def _longer(number: str) -> str:
+    """The newest version of EML whose number begins with this one; empty if there is none."""
+    return next((each for each in reversed(_NAMESPACES) if each.startswith(f"{number}.")), "")
+
+
+def _similar(namespace: str) -> str:
+    """The namespace of EML that is similar to this one; empty if there is none."""
     return next(iter(difflib.get_close_matches(namespace[:200], VERSIONS, 1, 0.8)), "")
 
 
@@ -63,19 +74,16 @@ def _right_root(local: str, namespace: str) -> str:
         return "This is a harvest list. Give the URL of the document itself in the list."
     if namespace in VERSIONS:
         return f'Let the root element be eml:eml, with xmlns:eml="{namespace}".'
-    number = _NUMBER.search(namespace)
-    numbers = {version.number: version.namespace for version in VERSIONS.values()}
-    if number and number[1] in numbers:
-        return f'The namespace of EML {number[1]} is another: write xmlns:eml="{numbers[number[1]]}".'
-    longer = [each for each in numbers if number and each.startswith(f"{number[1]}.")]
-    if longer:
-        return f'Did you mean EML {longer[-1]}? It is declared as xmlns:eml="{numbers[longer[-1]]}".'
-    if number:
-        known = f"EML {number[1]} is not known here; the newest known version is {_NEWEST.number}."
+    if found := _NUMBER.search(namespace):
+        number = found[1]
+        if number in _NAMESPACES:
+            return f'The namespace of EML {number} is another: write xmlns:eml="{_NAMESPACES[number]}".'
+        if longer := _longer(number):
+            return f'Did you mean EML {longer}? It is declared as xmlns:eml="{_NAMESPACES[longer]}".'
+        known = f"EML {number} is not known here; the newest known version is {_NEWEST.number}."
         return f'{known} Its documents have xmlns:eml="{_NEWEST.namespace}" in their root element.'
-    close = difflib.get_close_matches(namespace[:200], VERSIONS, 1, 0.8)
-    if close:
-        return f"Did you mean the namespace {close[0]}?"
+    if similar := _similar(namespace):
+        return f"Did you mean the namespace {similar}?"
     if local == "eml":
         return f'Declare the namespace in the root element: <eml:eml xmlns:eml="{_NEWEST.namespace}" …>.'
     return "Put the EML document itself there, or its URL into the list. If there is none, remove the list entry."

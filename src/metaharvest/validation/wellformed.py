@@ -24,7 +24,7 @@ from metaharvest.rules import RULES
 from metaharvest.text import binary_kind, compressed_as, one_line
 from metaharvest.transform.doctype import HasDeclarations, without_doctype
 from metaharvest.validation import html_text, parse_lock, tags
-from metaharvest.validation.parser_errors import parser_error_in_words
+from metaharvest.validation.libxml2_errors import parser_error_in_words
 
 _DECLARED_ENCODING = re.compile(rb"<\?xml(?=\s)[^<>]{0,200}?\sencoding\s*+=\s*+[\"']([A-Za-z0-9._:-]{1,40})[\"']")
 """In an XML declaration, not in `<?xml-stylesheet`, which begins in the same way."""

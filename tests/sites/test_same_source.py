@@ -4,8 +4,8 @@ import pytest
 
 from metaharvest.fetch.url import repository_key
 from metaharvest.model import OaiOptions, SameOrigin, Site, SiteOptions
-from metaharvest.sites.origin_names import origin_of, sites_of_one_origin
 from metaharvest.sites.rows import BrokenSite
+from metaharvest.sites.same_source import origin_of, sites_of_one_origin
 
 
 @pytest.mark.parametrize(
