@@ -26,8 +26,8 @@ from metaharvest.catalogue.selection import (
     sets_of,
 )
 from metaharvest.database.batches import batches
-from metaharvest.database.distinct_values import distinct_values
 from metaharvest.database.models import Base, CatalogueSet, DocumentOrigin, DocumentRevision
+from metaharvest.database.statements import distinct_values
 
 _REVISIONS = Base.metadata.tables[DocumentRevision.__tablename__]
 _ORIGINS = Base.metadata.tables[DocumentOrigin.__tablename__]

@@ -31,6 +31,7 @@ from sqlalchemy import (
     insert,
     inspect,
     select,
+    text,
 )
 from sqlalchemy.exc import DataError, IntegrityError, StatementError
 
@@ -54,7 +55,6 @@ from metaharvest.database.models import (
     HarvestSiteSchedule,
     SiteProgress,
 )
-from metaharvest.database.numbers import last_number, set_last_number
 from metaharvest.database.pipeline_models import PIPELINE_TABLES
 from metaharvest.database.rows import insert_rows
 from metaharvest.database.worker_models import HostLease
@@ -140,8 +140,8 @@ def _copy(source: Engine, target: Engine, report: Callable[[CopiedTable], None])
         before = _count(target, table)
         with _row_errors(table, target):
             _copy_table(source, target, table)
-        if (number := last_number(source, table)) is not None:
-            set_last_number(target, table, number)
+        if (number := _last_number(source, table)) is not None:
+            _set_last_number(target, table, number)
         done = _count(target, table)
         kept = 0 if table.name in (_OPERATIONS, _SCHEDULE, *_COPIED_AGAIN) else before
         copied.append(CopiedTable(table.name, wanted[table.name]["rows"], done, kept))
@@ -299,6 +299,51 @@ def _not_copied(table: Table, target: Engine, error: BaseException) -> Metaharve
 
 def _writing(engine: Engine) -> Any:
     return engine.execution_options(sqlite_begin="BEGIN IMMEDIATE").begin()
+
+
+# -- the numbers that a database gives to new rows
+
+
+def _last_number(engine: Engine, table: Table) -> int | None:
+    """The highest number that a row of this table was ever given, also if that row was deleted.
+
+    None if its keys are no numbers, or not given by the database.
+    """
+    key = next(iter(table.primary_key.columns))
+    if not isinstance(key.type, Integer) or key.autoincrement is False:
+        return None
+    with engine.connect() as connection:
+        highest = connection.scalar(select(func.max(key))) or 0
+        name = {"name": table.name}
+        if engine.dialect.name == "sqlite":
+            given = connection.scalar(text("SELECT seq FROM sqlite_sequence WHERE name = :name"), name)
+        elif engine.dialect.name == "postgresql":
+            sequence = connection.scalar(text("SELECT pg_get_serial_sequence(:name, :key)"), {**name, "key": key.name})
+            given = connection.scalar(text(f"SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {sequence}"))
+        else:
+            next_one = text(
+                "SELECT auto_increment FROM information_schema.tables "
+                "WHERE table_schema = database() AND table_name = :name"
+            )
+            given = (connection.scalar(next_one, name) or 1) - 1
+        return max(highest, int(given or 0))
+
+
+def _set_last_number(engine: Engine, table: Table, number: int) -> None:
+    """Let the next new row of this table have a higher number than this one."""
+    [key] = table.primary_key.columns
+    if number < 1:
+        return
+    with _writing(engine) as connection:
+        given = {"name": table.name, "number": number}
+        if engine.dialect.name == "sqlite":
+            connection.execute(text("DELETE FROM sqlite_sequence WHERE name = :name"), given)
+            connection.execute(text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :number)"), given)
+        elif engine.dialect.name == "postgresql":
+            sequence = text("SELECT setval(pg_get_serial_sequence(:name, :key), :number)")
+            connection.execute(sequence, {**given, "key": key.name})
+        else:
+            connection.execute(text(f"ALTER TABLE {table.name} AUTO_INCREMENT = {number + 1}"))
 
 
 # -- the totals of both

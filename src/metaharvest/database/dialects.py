@@ -1,4 +1,4 @@
-"""The differences between SQLite, PostgreSQL and MariaDB/MySQL: connections, limits, errors and their messages.
+"""The differences between SQLite, PostgreSQL and MariaDB/MySQL: connections, limits, sizes, errors and their messages.
 
 All other modules treat them alike, except `locks.py` and the types of columns in `models.py`. Every connection is set
 up here in the same way, whatever the defaults of the server are: UTC, UTF-8, READ COMMITTED, no text cut off silently,
@@ -245,6 +245,24 @@ def server_version(connection: Connection) -> str:
     return f"MariaDB {version}" if "mariadb" in version.lower() else f"MySQL {version}"
 
 
+def bare_version(connection: Connection) -> str:
+    """The version alone, as the server, or SQLite, writes it."""
+    is_sqlite = connection.dialect.name == "sqlite"
+    return str(connection.scalar(text("SELECT sqlite_version()" if is_sqlite else "SELECT version()")))
+
+
+_SIZES = {
+    "sqlite": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
+    "postgresql": "SELECT pg_database_size(current_database())",
+}
+_SIZE_MYSQL = "SELECT SUM(data_length + index_length) FROM information_schema.tables WHERE table_schema = DATABASE()"
+
+
+def size_in_bytes(connection: Connection) -> int:
+    """The size of all tables and indices."""
+    return int(connection.scalar(text(_SIZES.get(connection.dialect.name, _SIZE_MYSQL))) or 0)
+
+
 def wrong_encoding(connection: Connection) -> str | None:
     """A sentence if the database cannot hold every character that a document's title may have; otherwise None."""
     if connection.dialect.name != "postgresql":
@@ -292,6 +310,40 @@ def missing_driver(url: URL) -> str:
     if driver != meant.partition("+")[2]:
         return f"{shown}: the driver {driver} is not installed. Write it like {right}, whose driver {install} installs."
     return f"{shown}: the driver {driver} is not installed. Install it with {install}."
+
+
+# -- deleted rows
+
+_BYTES_THAT_STAY = {
+    "postgresql": "PostgreSQL keeps the bytes of deleted rows until VACUUM, and in its write-ahead log and archives.",
+    **dict.fromkeys(
+        ("mysql", "mariadb"),
+        "MariaDB keeps the bytes of deleted rows until InnoDB uses their place again, and in its binary logs.",
+    ),
+}
+
+
+def scrub(engine: Engine) -> str:
+    """Remove the bytes of deleted rows; returns a sentence about the bytes that stay, empty if none do.
+
+    SQLite writes the file again with VACUUM, which needs as much free room as the file takes.
+    """
+    if engine.dialect.name != "sqlite":
+        return _BYTES_THAT_STAY.get(engine.dialect.name, "")
+    connection = engine.raw_connection()
+    try:
+        cursor = connection.cursor()
+        cursor.execute("VACUUM")
+        cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        busy = (cursor.fetchone() or (0,))[0]
+        cursor.close()
+    except sqlite3.Error as error:
+        return f"The database file still has the bytes of deleted rows: VACUUM failed, since {reason_of(error)}."
+    finally:
+        connection.close()
+    if not busy:
+        return ""
+    return "Another program reads the database: until it ends, the file beside it (-wal) has the bytes of deleted rows."
 
 
 # -- new connections

@@ -233,20 +233,5 @@ class OutputVector(Base):
     vector: Mapped[bytes] = mapped_column(BYTES)
 
 
-PIPELINE_TABLES = tuple(
-    each.__tablename__
-    for each in (
-        *(PipelineFeed, PipelineStage, PipelineStep, OutputRecord, OutputTitle, OutputFile, OutputText),
-        *(
-            OutputReference,
-            LookupAnswer,
-            PipelineLeftover,
-            OutputBlock,
-            OutputPair,
-            OutputDecision,
-            OutputWork,
-            OutputVector,
-        ),
-    )
-)
+PIPELINE_TABLES = tuple(each.__tablename__ for each in Base.__subclasses__() if each.__module__ == __name__)
 """The names of the tables of the pipeline."""

@@ -11,7 +11,7 @@ from datetime import timedelta
 from metaharvest.catalogue.stage_documents import Document, stage_documents
 from metaharvest.database.dialects import is_about_statement, may_be_about_statement
 from metaharvest.database.engine import database_errors, repeated, writers
-from metaharvest.database.hints import refresh_statistics
+from metaharvest.database.statements import refresh_statistics
 from metaharvest.errors import MetaharvestError
 from metaharvest.model.kinds import StepState
 from metaharvest.pipeline import steps

@@ -17,8 +17,8 @@ from sqlalchemy import Row, or_, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.batches import batches
-from metaharvest.database.document_order import place_of
 from metaharvest.database.models import HarvestLog, HarvestRun, HarvestSiteRun
+from metaharvest.database.statements import place_of
 from metaharvest.errors import MetaharvestError
 from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, SiteRunKind, SiteRunStatus
 from metaharvest.model.actions import todo

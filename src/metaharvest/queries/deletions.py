@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.document_order import by_document
 from metaharvest.database.models import HarvestDocument
+from metaharvest.database.statements import by_document
 from metaharvest.ledger.deletions import deletions_to_confirm, only_records
 from metaharvest.ledger.sweeps import confirmed_deletions
 from metaharvest.model import DocumentState

@@ -16,8 +16,8 @@ from sqlalchemy import ColumnElement, Row, and_, exists, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.batches import batches
-from metaharvest.database.document_order import place_of
 from metaharvest.database.models import CatalogueDocument, HarvestDocument, SiteProblem
+from metaharvest.database.statements import place_of
 from metaharvest.ledger.records import MISSING_SINCE
 from metaharvest.model.mappings import record_of
 from metaharvest.problems.follow import OPEN

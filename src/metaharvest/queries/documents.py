@@ -12,8 +12,8 @@ from sqlalchemy import ColumnElement, Row, Select, and_, func, or_, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.batches import batches
-from metaharvest.database.document_order import place_of
 from metaharvest.database.models import IS_HARVEST, HarvestDocument, HarvestRun
+from metaharvest.database.statements import place_of
 from metaharvest.ledger.entries import nights
 from metaharvest.ledger.records import MISSING_SINCE
 from metaharvest.model import ERROR_OUTCOMES, DocumentState, OutcomeKind

@@ -8,8 +8,8 @@ from datetime import date
 from sqlalchemy import ColumnElement, case, distinct, func, select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.hints import number_without_index
 from metaharvest.database.models import HarvestSiteSchedule, SiteProblem
+from metaharvest.database.statements import number_without_index
 from metaharvest.queries.runs import site_number
 from metaharvest.rules import RULES
 from metaharvest.sites.registry import read_site

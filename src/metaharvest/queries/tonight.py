@@ -12,8 +12,8 @@ from sqlalchemy import ColumnElement, case, func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.console_models import SiteRegistration
-from metaharvest.database.hints import without_index
 from metaharvest.database.models import HarvestSiteRun, SiteProblem
+from metaharvest.database.statements import without_index
 from metaharvest.ledger.deletions import deletions_unconfirmed
 from metaharvest.model import RunStatus
 from metaharvest.model.actions import Todo, todo

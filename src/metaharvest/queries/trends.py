@@ -13,8 +13,8 @@ from sqlalchemy import ColumnElement, FromClause, Row, and_, func, select
 from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.batches import batches
-from metaharvest.database.distinct_values import distinct_values
 from metaharvest.database.models import IS_REAL, Base, HarvestRun, HarvestSiteRun
+from metaharvest.database.statements import distinct_values
 from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, SiteRunKind, SiteRunStatus
 from metaharvest.queries.records import columns
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, and_, bindparam, case, func, select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.document_order import by_document
 from metaharvest.database.models import Base, HarvestDocument, HarvestLog, HarvestSiteRun, SiteCheckpoint
+from metaharvest.database.statements import by_document
 from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, SiteRunKind
 from metaharvest.reports.findings import MAX_TITLE
 from metaharvest.reports.phrasing import docid_of

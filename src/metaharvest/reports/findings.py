@@ -12,9 +12,8 @@ from datetime import date
 from sqlalchemy import ColumnElement, and_, case, exists, func, select, true
 from sqlalchemy.orm import Session, aliased
 
-from metaharvest.database.document_order import by_document
-from metaharvest.database.hints import without_index
 from metaharvest.database.models import HarvestDetailLog, HarvestDocument, HarvestLog, SiteProblem
+from metaharvest.database.statements import by_document, without_index
 from metaharvest.ledger.entries import nights
 from metaharvest.model import ATTENTION_OUTCOMES, ERROR_OUTCOMES, Level, OutcomeKind
 from metaharvest.problems.attention import is_attention

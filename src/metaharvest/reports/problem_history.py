@@ -13,8 +13,6 @@ from datetime import date
 from sqlalchemy import ColumnElement, and_, bindparam, distinct, exists, func, or_, select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.document_order import by_document
-from metaharvest.database.hints import without_index
 from metaharvest.database.models import (
     IS_REAL,
     HarvestDetailLog,
@@ -24,6 +22,7 @@ from metaharvest.database.models import (
     SiteCheckpoint,
     SiteProblem,
 )
+from metaharvest.database.statements import by_document, without_index
 from metaharvest.ledger.entries import nights
 from metaharvest.ledger.records import unnamed
 from metaharvest.ledger.retries import number_put_off, numbers_failing

@@ -21,7 +21,6 @@ from sqlalchemy import ColumnElement, DateTime, Row, and_, func, literal, or_, s
 from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import ReportsSettings
-from metaharvest.database.document_order import by_document
 from metaharvest.database.models import (
     DocumentTransfer,
     HarvestDetailLog,
@@ -31,6 +30,7 @@ from metaharvest.database.models import (
     HarvestSiteRun,
 )
 from metaharvest.database.operations import OPERATIONS
+from metaharvest.database.statements import by_document
 from metaharvest.mail.message import Attachment
 from metaharvest.model import OutcomeKind
 from metaharvest.reports.phrasing import docid_of, without_commands

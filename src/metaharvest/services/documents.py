@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from metaharvest.accounts.audit import Decision
 from metaharvest.catalogue.held_revisions import content_of
 from metaharvest.database.batches import batches
-from metaharvest.database.document_order import place_of
+from metaharvest.database.dialects import scrub
 from metaharvest.database.engine import database_errors, run_lock, writers
 from metaharvest.database.models import (
     IS_HARVEST,
@@ -27,7 +27,7 @@ from metaharvest.database.models import (
     HarvestSiteSchedule,
 )
 from metaharvest.database.rows import insert_rows
-from metaharvest.database.scrubbing import scrub
+from metaharvest.database.statements import place_of
 from metaharvest.errors import MetaharvestError
 from metaharvest.harvest.context import Progress
 from metaharvest.harvest.deadlines import StopSignal

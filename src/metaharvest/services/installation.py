@@ -19,6 +19,7 @@ from metaharvest.config.paths import data_folder
 from metaharvest.config.settings import Settings, load
 from metaharvest.database.copying import CopiedTable
 from metaharvest.database.copying import copy_database as copy_into
+from metaharvest.database.dialects import scrub
 from metaharvest.database.engine import (
     SCHEMA_VERSION,
     database_errors,
@@ -29,7 +30,6 @@ from metaharvest.database.engine import (
     upgrade,
     writers,
 )
-from metaharvest.database.scrubbing import scrub
 from metaharvest.errors import LockHeld, RequestError, SettingsError
 from metaharvest.jobs.claims import busy_workers
 from metaharvest.journal import erasure, repaired_dates

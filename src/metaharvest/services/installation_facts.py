@@ -12,8 +12,8 @@ from pydantic import BaseModel
 from metaharvest import __version__
 from metaharvest.config.secret_references import NOT_SHOWN, is_reference
 from metaharvest.config.settings import SECTIONS, Settings
+from metaharvest.database.dialects import bare_version, size_in_bytes
 from metaharvest.database.engine import SCHEMA_VERSION, shown_database
-from metaharvest.database.facts import server_version, size_in_bytes
 from metaharvest.services.harvester import Harvester
 from metaharvest.text import one_line, shown_url
 
@@ -74,7 +74,7 @@ def facts_about(harvester: Harvester) -> InstallationFacts:
         database = DatabaseFacts(
             shown_database(harvester.engine),
             connection.dialect.name,
-            one_line(server_version(connection), 200),
+            one_line(bare_version(connection), 200),
             SCHEMA_VERSION,
             size_in_bytes(connection),
         )

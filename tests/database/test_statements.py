@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlalchemy import literal, select, union_all
 
-from metaharvest.database.document_order import by_document, place_of
+from metaharvest.database.statements import by_document, place_of
 from support.databases import TestDatabase, open_sqlite_file
 from support.harvester import Harvester, publish
 from support.http_server import HttpServer
