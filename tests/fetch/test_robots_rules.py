@@ -7,7 +7,7 @@ import tracemalloc
 
 import pytest
 
-from metaharvest.fetch.robots_rules import MOST_RULES, rules_for
+from metaharvest.fetch.robots import MOST_RULES, rules_for
 
 SITE = "https://example.org"
 

@@ -20,7 +20,7 @@ from ipaddress import ip_network
 from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError, ListError, NotAsked
 from metaharvest.fetch.html_page import html_title
-from metaharvest.fetch.robots_rules import rules_for
+from metaharvest.fetch.robots import rules_for
 from metaharvest.journal.log_rows import NO_SITE, LogRow, outcome_rows
 from metaharvest.model import MAX_EXCERPT, MAX_FINDINGS, Finding, ListedDocument, OaiOptions, Outcome, OutcomeKind
 from metaharvest.rules import RULES

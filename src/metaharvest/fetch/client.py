@@ -32,6 +32,7 @@ from urllib.parse import quote
 
 from metaharvest import __version__
 from metaharvest.config.settings import HttpSettings
+from metaharvest.config.trust_store import BadAuthorities, configured_authorities, read_authorities, system_trust
 from metaharvest.errors import FetchError, NotAsked, RequestEnded
 from metaharvest.fetch import error_messages, local_files
 from metaharvest.fetch.addresses import aborted, busy, overloaded, redirected, started
@@ -44,9 +45,9 @@ from metaharvest.fetch.memory import MemoryBudget
 from metaharvest.fetch.multi import CurlMulti
 from metaharvest.fetch.robots import Robots
 from metaharvest.fetch.transfer import CurlHandle
-from metaharvest.fetch.trust import Trust
 from metaharvest.fetch.url import WebAddress, is_allowed, literal_address
 from metaharvest.model import Finding, ListVersion, Network, Reach
+from metaharvest.model.actions import Remedy, todo
 from metaharvest.text import shown_url
 
 _ACCEPT = "application/xml, text/xml;q=0.9, */*;q=0.5"
@@ -142,7 +143,7 @@ class Fetcher:
     ) -> None:
         self.http = self._http = http
         self._health = health or HostHealth(http)
-        self._trust = Trust(http.ca_file)
+        self._trust = _Trust(http.ca_file)
         self._waiting = Waiting()
         self._hosts = HostLimiter(http.connections_per_host, self._waiting)
         self._held = HeldHosts(leases, self._health, self._waiting) if leases else None
@@ -463,6 +464,33 @@ class Fetcher:
             media_type=exchange.headers.get("content-type", ""),
             link=exchange.headers.get("link", ""),
         )
+
+
+class _Trust:
+    """The authorities that are trusted: the system's, those in the settings' file, and for one site those in its own.
+
+    Raises SettingsError if the settings' file cannot be used.
+    """
+
+    def __init__(self, ca_file: Path | None) -> None:
+        self._trusted: dict[Path | None, Path | bytes] = {None: system_trust()}
+        if ca_file is not None:
+            self._trusted[None] = system_trust().read_bytes() + b"\n" + configured_authorities(ca_file)
+
+    def of(self, ca_file: Path | None) -> Path | bytes:
+        """The authorities for a site with this file. Raises NotAsked if it cannot be used: the server did not fail."""
+        if ca_file not in self._trusted:
+            all_sites = self._trusted[None]
+            try:
+                own = read_authorities(ca_file) if ca_file else b""
+            except BadAuthorities as error:
+                message = f"The certificate authorities that are set for this site cannot be used: {error}."
+                check = todo("installation.check")
+                remedy = Remedy("The harvester's administrator has to see to it: {} names the file.", check)
+                raise NotAsked(Finding("site.ca-file", message, remedy), "", seconds=0.0) from error
+            known = all_sites.read_bytes() if isinstance(all_sites, Path) else all_sites
+            self._trusted[ca_file] = known + b"\n" + own
+        return self._trusted[ca_file]
 
 
 class _GaveWay(Exception):

@@ -18,7 +18,6 @@ from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError
 from metaharvest.fetch import protection
 from metaharvest.fetch.backoff import seconds_wanted
-from metaharvest.fetch.certificates import CERTIFICATE_PROBLEMS
 from metaharvest.fetch.exchange import Exchange, StopReason
 from metaharvest.fetch.html_page import html_title
 from metaharvest.fetch.local_files import IF_TOO_LARGE
@@ -67,6 +66,22 @@ _PROTOCOL_CODES = {
     pycurl.E_BAD_CONTENT_ENCODING,
     _E_TOO_LARGE,
 }
+_UNKNOWN_AUTHORITY = (
+    "it comes from an authority that this harvester does not trust, or the server does not send the certificate between"
+)
+CERTIFICATE_PROBLEMS = {
+    9: "it is not valid yet",
+    10: "it has expired",
+    18: "it is self-signed",
+    19: "it comes from an authority that this harvester does not trust (a self-signed one)",
+    20: _UNKNOWN_AUTHORITY,
+    21: _UNKNOWN_AUTHORITY,
+    23: "it has been revoked",
+    62: "it is for another host name",
+    64: "it is for another address",
+}
+"""X509_V_ERR_... in OpenSSL's x509_vfy.h -> the fault of a server's certificate."""
+
 _TRY_LATER = "The harvester tries again by itself. If this goes on, ask whoever runs the web server to look into it."
 
 

@@ -6,14 +6,15 @@ server can cause no exception here.
 
 from __future__ import annotations
 
+import hashlib
 import socket
 import time
+import zlib
 from pathlib import Path
 from typing import Any
 
 import pycurl
 
-from metaharvest.fetch.body import Body
 from metaharvest.fetch.exchange import Exchange, Policy, StopReason
 from metaharvest.fetch.memory import MemoryBudget
 from metaharvest.fetch.url import is_allowed
@@ -24,6 +25,75 @@ ERROR_PAGE_BYTES = 65_536
 
 _QUICK_EXIT = 322
 """CURLOPT_QUICK_EXIT, which pycurl does not name: do not wait for a name that is still being resolved."""
+
+_PIECE = 262_144
+_MOST_MEMBERS = 2_000
+_MEMBER_BYTES = 1_000
+"""The limit of members of a gzip stream, and one more for each of these bytes; programs give each 64 KB or more."""
+
+
+class _Body:
+    """A document on its way into its file: decompressed, counted, hashed.
+
+    Decompressed here and not by libcurl, which takes a gzip stream that breaks off for a whole one.
+    """
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._digest = hashlib.sha256()
+        coding = exchange.headers.get("content-encoding", "").lower()
+        self._known = coding in ("", "identity", "gzip", "x-gzip")
+        self._inflate = zlib.decompressobj(wbits=31) if coding in ("gzip", "x-gzip") else None
+        self._members = 1
+
+    @property
+    def sha256(self) -> str:
+        return self._digest.hexdigest()
+
+    @property
+    def is_whole(self) -> bool:
+        """False if the compressed stream has not reached its end."""
+        return self._inflate is None or self._inflate.eof
+
+    def add(self, data: bytes) -> StopReason | None:
+        """Take the next bytes; return the reason to stop, if there is one."""
+        if not self._known:
+            return StopReason.ENCODING
+        if self._exchange.wire > self._exchange.limits.size:
+            return StopReason.TOO_LARGE
+        if self._inflate is None:
+            return self._keep(data)
+        try:
+            return self._add_compressed(data)
+        except zlib.error:
+            return StopReason.ENCODING
+
+    def _add_compressed(self, data: bytes) -> StopReason | None:
+        """A file may have several gzip members in a row; bytes after the last that are no member are padding."""
+        more = False
+        while data or more:
+            if self._inflate is None or self._inflate.eof:
+                if not data.startswith(b"\x1f"):
+                    return None
+                self._members += 1
+                if self._members > _MOST_MEMBERS + self._exchange.size // _MEMBER_BYTES:
+                    return StopReason.ENCODING
+                self._inflate = zlib.decompressobj(wbits=31)
+            piece = self._inflate.decompress(data, _PIECE)
+            if stop := self._keep(piece):
+                return stop
+            data = self._inflate.unused_data if self._inflate.eof else self._inflate.unconsumed_tail
+            more = len(piece) == _PIECE and not self._inflate.eof
+        return None
+
+    def _keep(self, piece: bytes) -> StopReason | None:
+        exchange = self._exchange
+        exchange.size += len(piece)
+        if exchange.size > exchange.limits.size:
+            return StopReason.TOO_LARGE
+        self._digest.update(piece)
+        exchange.file.write(piece)
+        return None
 
 
 class CurlHandle:
@@ -44,7 +114,7 @@ class CurlHandle:
         self._began = 0.0
         self._heard: float | None = None
         self._lines: list[bytes] = []
-        self._body: Body | None = None
+        self._body: _Body | None = None
         self._raised: BaseException | None = None
         self._sockets: list[socket.socket] = []
         # The options of one exchange stay set for the next ones that need the same: most do.
@@ -237,7 +307,7 @@ class CurlHandle:
             exchange.page += data
             exchange.stop = StopReason.ERROR_PAGE_READ if len(exchange.page) > ERROR_PAGE_BYTES else None
         else:
-            self._body = self._body or Body(exchange)
+            self._body = self._body or _Body(exchange)
             before = exchange.size
             exchange.stop = self._body.add(data)
             if exchange.in_memory:

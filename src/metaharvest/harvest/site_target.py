@@ -11,7 +11,7 @@ from typing import Literal, NoReturn, Self, TypeVar
 
 from metaharvest.database.engine import Sessions
 from metaharvest.errors import SettingsError, TargetError
-from metaharvest.fetch.breaker import FAILURES_IN_A_ROW
+from metaharvest.fetch.health import FAILURES_IN_A_ROW
 from metaharvest.model import Action, Finding, Holding, Site
 from metaharvest.model.actions import Remedy, todo
 from metaharvest.targets.base import Target, TargetSession, TransactionalTarget, Upload

@@ -13,7 +13,7 @@ import requests
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NameResolutionError, NewConnectionError, ProxyError
 
 from metaharvest.errors import TargetError
-from metaharvest.fetch.certificates import CERTIFICATE_PROBLEMS
+from metaharvest.fetch.error_messages import CERTIFICATE_PROBLEMS
 from metaharvest.fetch.html_page import html_title
 from metaharvest.model import Finding
 from metaharvest.text import one_line, shown_url

@@ -12,7 +12,7 @@ from metaharvest.errors import FetchError
 from metaharvest.fetch.backoff import Attempts
 from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.health import HostHealth, ServerHealth
-from metaharvest.fetch.robots_rules import RobotsRules
+from metaharvest.fetch.robots import RobotsRules
 from metaharvest.model import ListVersion, Reach
 from metaharvest.pipeline.full_text.landing import is_login_address
 from metaharvest.pipeline.full_text.outcome import refusal_of
