@@ -11,7 +11,9 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue import change_feed
-from metaharvest.catalogue.change_feed import changes, last_stamp
+from metaharvest.catalogue.change_feed import last_stamp
+from metaharvest.catalogue.changed_documents import changed_documents
+from metaharvest.catalogue.selection import Hidden
 from metaharvest.database.engine import readers, writers
 from metaharvest.database.models import HarvestRun
 from metaharvest.targets.embedded import EmbeddedTarget
@@ -24,7 +26,7 @@ servers_only = pytest.mark.parametrize("database", ["postgresql", "mariadb"], in
 
 def seen(harvester: Harvester, after: int = 0, limit: int = 100) -> list[tuple[int, str]]:
     with readers(harvester.engine)() as session:
-        return [(each.change_seq, each.document_id) for each in changes(session, after, limit)]
+        return [(each.change_seq, each.document_id) for each in changed_documents(session, after, limit, Hidden())]
 
 
 def store(harvester: Harvester, session: Session, docid: str) -> None:
@@ -160,4 +162,4 @@ def test_numbers_that_were_rolled_back_give_no_document_a_new_time(
 
 def times(harvester: Harvester) -> list[datetime]:
     with readers(harvester.engine)() as session:
-        return [each.changed_at for each in changes(session, 0, 100)]
+        return [each.changed_at for each in changed_documents(session, 0, 100, Hidden())]

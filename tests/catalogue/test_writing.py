@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from metaharvest.catalogue.change_feed import changes, last_stamp
+from metaharvest.catalogue.change_feed import last_stamp
+from metaharvest.catalogue.changed_documents import changed_documents
 from metaharvest.catalogue.provenance import provenance_of
-from metaharvest.catalogue.selection import entry_of, sets_of
+from metaharvest.catalogue.selection import Hidden, entry_of, sets_of
 from metaharvest.database.engine import readers, writers
 from metaharvest.errors import TargetError
 from metaharvest.model import Action, ListedDocument
@@ -47,9 +48,9 @@ class Catalogue:
     def changed(self) -> list[tuple[str, int, bool]]:
         """The documents that changed since the last question."""
         with readers(self.harvester.engine)() as session:
-            found = changes(session, self._seen, 100)
+            found = changed_documents(session, self._seen, 100, Hidden())
         self._seen = found[-1].change_seq if found else self._seen
-        return [(each.document_id, each.revision, each.deleted) for each in found]
+        return [(each.document_id, each.revision, each.is_deleted) for each in found]
 
     def sets(self, document_id: str) -> list[str]:
         with readers(self.harvester.engine)() as session:
@@ -195,8 +196,11 @@ def test_stamps_are_whole_seconds_and_never_go_back(catalogue: Catalogue) -> Non
     catalogue.harvester.rows("UPDATE catalogue_counter SET changed_at = '2099-01-01 00:00:00'")
     catalogue.upload(upload("a.2.1"))
     with sessions() as session:
-        assert [each.changed_at for each in changes(session, 0, 9)] == [first, datetime(2099, 1, 1, tzinfo=UTC)]
+        assert [each.changed_at for each in changed_documents(session, 0, 9, Hidden())] == [
+            first,
+            datetime(2099, 1, 1, tzinfo=UTC),
+        ]
     assert catalogue.harvester("database", "repair-dates").out.endswith("1 documents.\n")
     catalogue.upload(upload("a.3.1"))
     with sessions() as session:
-        assert max(each.changed_at for each in changes(session, 0, 9)) <= datetime.now(UTC)
+        assert max(each.changed_at for each in changed_documents(session, 0, 9, Hidden())) <= datetime.now(UTC)

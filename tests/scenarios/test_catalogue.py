@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from metaharvest.catalogue.change_feed import changes
+from metaharvest.catalogue.changed_documents import changed_documents
+from metaharvest.catalogue.selection import Hidden
 from metaharvest.database.engine import readers
 from support.harvester import Harvester, eml, publish
 from support.http_server import HttpServer
@@ -25,9 +26,9 @@ class Follower:
 
     def news(self) -> list[tuple[str, int, bool]]:
         with readers(self._harvester.engine)() as session:
-            found = changes(session, self._seen, 1000)
+            found = changed_documents(session, self._seen, 1000, Hidden())
         self._seen = found[-1].change_seq if found else self._seen
-        return sorted((each.document_id.rpartition("/")[2], each.revision, each.deleted) for each in found)
+        return sorted((each.document_id.rpartition("/")[2], each.revision, each.is_deleted) for each in found)
 
 
 def test_the_documents_of_a_list_night_after_night(harvester: Harvester, server: HttpServer) -> None:

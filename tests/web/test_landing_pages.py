@@ -18,7 +18,7 @@ import pytest
 from lxml import etree, html
 from sqlalchemy.orm import Session
 
-from metaharvest.catalogue import parts
+from metaharvest.catalogue import resources
 from metaharvest.catalogue.selection import Hidden
 from metaharvest.web.pages import file_cache
 from metaharvest.web.provider.provider import Provider
@@ -216,12 +216,12 @@ def _locations(root: etree._Element) -> list[str]:
 
 def test_parts_of_a_sitemap(filled: Harvester) -> None:
     with Session(filled.engine) as session:
-        found = parts.parts(session, Hidden(), 3)
-        documents = [parts.documents_after(session, Hidden(), each.after, 3) for each in found]
+        found = resources.parts(session, Hidden(), 3)
+        documents = [resources.documents_after(session, Hidden(), each.after, 3) for each in found]
         assert [len(each) for each in documents] == [3, 1]
         assert [each.changed_at for each in found] == [max(at for _, at in each) for each in documents]
-        assert len(parts.parts(session, Hidden(), 4)) == 1
-        assert parts.parts(session, Hidden((1, 2, 3)), 4) == []
+        assert len(resources.parts(session, Hidden(), 4)) == 1
+        assert resources.parts(session, Hidden((1, 2, 3)), 4) == []
 
 
 @on_one_database

@@ -20,9 +20,8 @@ from sqlalchemy import bindparam, event, insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, SessionTransaction
 
-from metaharvest.catalogue.current import DOCUMENTS
+from metaharvest.catalogue.current import COUNTER, DOCUMENTS, FORMER
 from metaharvest.database.clock import database_now
-from metaharvest.database.models import Base, CatalogueCounter, CatalogueFormerFormat
 
 COMMIT_LAG = timedelta(seconds=10)
 """The longest time from the time of a change to the end of its commit. Half of it is for the commit itself."""
@@ -33,44 +32,21 @@ _LONGEST_WRITE = COMMIT_LAG / 2
 _KEY_OF_NUMBERS = "metaharvest.catalogue.numbers"
 """The key in Session.info for the numbers that the present transaction took."""
 
-_FORMER = Base.metadata.tables[CatalogueFormerFormat.__tablename__]
-_COUNTER = Base.metadata.tables[CatalogueCounter.__tablename__]
-_ROW = _COUNTER.c.counter_id == 1
-_TAKE = update(_COUNTER).where(_ROW).values(change_seq=_COUNTER.c.change_seq + bindparam("number"))
-_TAKEN = select(_COUNTER.c.change_seq, _COUNTER.c.changed_at).where(_ROW)
-_STAMP = update(_COUNTER).where(_ROW).values(changed_at=bindparam("now"))
+_ROW = COUNTER.c.counter_id == 1
+_TAKE = update(COUNTER).where(_ROW).values(change_seq=COUNTER.c.change_seq + bindparam("number"))
+_TAKEN = select(COUNTER.c.change_seq, COUNTER.c.changed_at).where(_ROW)
+_STAMP = update(COUNTER).where(_ROW).values(changed_at=bindparam("now"))
 _STAMP_AGAIN = update(DOCUMENTS).where(DOCUMENTS.c.change_seq >= bindparam("first")).values(changed_at=bindparam("now"))
 _STAMP_FORMER_AGAIN = (
-    update(_FORMER)
+    update(FORMER)
     .where(
-        _FORMER.c.changed_at >= bindparam("taken_at"),
-        _FORMER.c.catalogue_document_id.in_(
+        FORMER.c.changed_at >= bindparam("taken_at"),
+        FORMER.c.catalogue_document_id.in_(
             select(DOCUMENTS.c.catalogue_document_id).where(DOCUMENTS.c.change_seq >= bindparam("first"))
         ),
     )
     .values(changed_at=bindparam("now"))
 )
-_CHANGES = (
-    select(*DOCUMENTS.c["change_seq", "document_id", "document_type", "revision", "deleted", "changed_at"])
-    .where(DOCUMENTS.c.change_seq > bindparam("after"))
-    .order_by(DOCUMENTS.c.change_seq)
-    .limit(bindparam("limit"))
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """The last change of a document: its number, the present state of the document, and the time in whole seconds.
-
-    The content of a deleted document may be erased.
-    """
-
-    change_seq: int
-    document_id: str
-    document_type: str
-    revision: int
-    deleted: bool
-    changed_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +58,6 @@ class TakenNumbers:
     moment: float
 
 
-def changes(session: Session, after_seq: int, limit: int) -> Sequence[Change]:
-    """The changes after this number in commit order, at most `limit`; 0 for `after_seq`: from the beginning."""
-    rows = session.connection().execute(_CHANGES, {"after": after_seq, "limit": limit})
-    return [Change(*row) for row in rows]
-
-
 def last_stamp(session: Session) -> datetime | None:
     """The time of the last committed change; None if there is none.
 
@@ -96,12 +66,6 @@ def last_stamp(session: Session) -> datetime | None:
     """
     row = session.connection().execute(_TAKEN).first()
     return None if row is None else row[1]
-
-
-def last_number(session: Session) -> int:
-    """The number of the last committed change; 0 if there is none."""
-    row = session.connection().execute(_TAKEN).first()
-    return 0 if row is None else row[0]
 
 
 def take_numbers(session: Session, number: int) -> TakenNumbers:
@@ -156,8 +120,8 @@ def repair_times(session: Session, limit: datetime, now: datetime) -> int:
     Without the repair, all later changes get such a time.
     """
     second = now.replace(microsecond=0)
-    session.execute(update(_COUNTER).where(_COUNTER.c.changed_at > limit).values(changed_at=second))
-    session.execute(update(_FORMER).where(_FORMER.c.changed_at > limit).values(changed_at=second))
+    session.execute(update(COUNTER).where(COUNTER.c.changed_at > limit).values(changed_at=second))
+    session.execute(update(FORMER).where(FORMER.c.changed_at > limit).values(changed_at=second))
     wrong = update(DOCUMENTS).where(DOCUMENTS.c.changed_at > limit)
     return session.connection().execute(wrong.values(changed_at=second)).rowcount
 
@@ -166,4 +130,4 @@ def _begin_counting(session: Session) -> None:
     """Insert the row of the counter; another writer may insert it at the same moment."""
     row = {"counter_id": 1, "change_seq": 0, "changed_at": datetime(1970, 1, 1, tzinfo=UTC)}
     with suppress(IntegrityError), session.begin_nested():
-        session.execute(insert(_COUNTER), row)
+        session.execute(insert(COUNTER), row)

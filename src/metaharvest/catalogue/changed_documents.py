@@ -8,46 +8,38 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, and_, func, select
+from sqlalchemy import Row, func, select
 from sqlalchemy.orm import Session
 
-from metaharvest.catalogue.current import DOCUMENTS
-from metaharvest.catalogue.selection import Hidden, is_gone, published
-from metaharvest.database.models import (
-    Base,
-    CatalogueCounter,
-    DocumentOrigin,
-    DocumentRevision,
-    DocumentTombstone,
-    HarvestSiteSchedule,
+from metaharvest.catalogue.current import (
+    COUNTER,
+    DOCUMENTS,
+    IS_CURRENT,
+    ORIGIN_OF_CURRENT,
+    ORIGINS,
+    REVISIONS,
+    SITE_OF_CURRENT,
+    SITES,
+    TOMBSTONES,
 )
+from metaharvest.catalogue.selection import NOTHING, Hidden, is_gone, published
 from metaharvest.fetch.url import without_login
 from metaharvest.model.mappings import record_of
 
-_REVISIONS = Base.metadata.tables[DocumentRevision.__tablename__]
-_ORIGINS = Base.metadata.tables[DocumentOrigin.__tablename__]
-_TOMBSTONES = Base.metadata.tables[DocumentTombstone.__tablename__]
-_SITES = Base.metadata.tables[HarvestSiteSchedule.__tablename__]
-_COUNTER = Base.metadata.tables[CatalogueCounter.__tablename__]
 _CHANGES = (
     select(
         *DOCUMENTS.c["change_seq", "changed_at", "document_id", "revision", "item_identifier", "origin"],
         *DOCUMENTS.c["document_type", "title", "sha256"],
-        _SITES.c.name.label("site"),
-        *_REVISIONS.c["document_revision_id", "size", "source_url"],
-        *_ORIGINS.c["base_url", "datestamp", "sets"],
-        _TOMBSTONES.c.datestamp.label("deletion_datestamp"),
+        SITES.c.name.label("site"),
+        *REVISIONS.c["document_revision_id", "size", "source_url"],
+        *ORIGINS.c["base_url", "datestamp", "sets"],
+        TOMBSTONES.c.datestamp.label("deletion_datestamp"),
     )
     .select_from(DOCUMENTS)
-    .outerjoin(_SITES, _SITES.c.site_schedule_id == DOCUMENTS.c.site_schedule_id)
-    .outerjoin(
-        _REVISIONS,
-        and_(_REVISIONS.c.document_id == DOCUMENTS.c.document_id, _REVISIONS.c.revision == DOCUMENTS.c.revision),
-    )
-    .outerjoin(
-        _ORIGINS, and_(_ORIGINS.c.document_id == DOCUMENTS.c.document_id, _ORIGINS.c.revision == DOCUMENTS.c.revision)
-    )
-    .outerjoin(_TOMBSTONES, _TOMBSTONES.c.document_id == DOCUMENTS.c.document_id)
+    .outerjoin(SITES, SITE_OF_CURRENT)
+    .outerjoin(REVISIONS, IS_CURRENT)
+    .outerjoin(ORIGINS, ORIGIN_OF_CURRENT)
+    .outerjoin(TOMBSTONES, TOMBSTONES.c.document_id == DOCUMENTS.c.document_id)
     .order_by(DOCUMENTS.c.change_seq)
 )
 
@@ -82,10 +74,10 @@ class ChangedDocument:
 
 def last_change(session: Session) -> int:
     """The number of the last committed change; 0 if there is none."""
-    return session.scalar(select(_COUNTER.c.change_seq)) or 0
+    return session.scalar(select(COUNTER.c.change_seq)) or 0
 
 
-def number_of_changes(session: Session, after_seq: int, hidden: Hidden) -> int:
+def number_of_changes(session: Session, after_seq: int, hidden: Hidden = NOTHING) -> int:
     """The number of documents whose last change has a higher number than `after_seq`."""
     later = (DOCUMENTS.c.change_seq > after_seq, *published(DOCUMENTS, hidden))
     return session.scalar(select(func.count()).select_from(DOCUMENTS).where(*later)) or 0
@@ -100,8 +92,8 @@ def changed_documents(session: Session, after_seq: int, limit: int, hidden: Hidd
 
 def contents_of(session: Session, revision_ids: Collection[int]) -> Mapping[int, bytes]:
     """The bytes of these revisions by key; erased ones are left out."""
-    query = select(*_REVISIONS.c["document_revision_id", "content"])
-    return {row[0]: row[1] for row in session.execute(query.where(_REVISIONS.c.document_revision_id.in_(revision_ids)))}
+    query = select(*REVISIONS.c["document_revision_id", "content"])
+    return {row[0]: row[1] for row in session.execute(query.where(REVISIONS.c.document_revision_id.in_(revision_ids)))}
 
 
 def _document(row: Row[*tuple[Any, ...]]) -> ChangedDocument:

@@ -1,27 +1,51 @@
-"""The current documents of the catalogue, by document id, and their number."""
+"""The tables of the catalogue, its current documents by document id, and all revisions with their bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Row, bindparam, func, select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import Base, CatalogueDocument, HarvestDocument, HarvestSiteSchedule
-from metaharvest.model import Holding, OutcomeKind
+from metaharvest.database.models import (
+    Base,
+    CatalogueCounter,
+    CatalogueDocument,
+    CatalogueFormerFormat,
+    CatalogueSet,
+    CatalogueWithheld,
+    DocumentOrigin,
+    DocumentRevision,
+    DocumentTombstone,
+    HarvestDocument,
+    HarvestSiteSchedule,
+)
+from metaharvest.model import HeldRevision, Holding, OutcomeKind
 
-DOCUMENTS = Base.metadata.tables[CatalogueDocument.__tablename__]
-_SITES = Base.metadata.tables[HarvestSiteSchedule.__tablename__]
-_LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
+DOCUMENTS, REVISIONS, ORIGINS, TOMBSTONES = (
+    Base.metadata.tables[each.__tablename__]
+    for each in (CatalogueDocument, DocumentRevision, DocumentOrigin, DocumentTombstone)
+)
+COUNTER, FORMER, SETS, WITHHELD = (
+    Base.metadata.tables[each.__tablename__]
+    for each in (CatalogueCounter, CatalogueFormerFormat, CatalogueSet, CatalogueWithheld)
+)
+SITES, _LEDGER = (Base.metadata.tables[each.__tablename__] for each in (HarvestSiteSchedule, HarvestDocument))
+
+IS_CURRENT = (REVISIONS.c.document_id == DOCUMENTS.c.document_id) & (REVISIONS.c.revision == DOCUMENTS.c.revision)
+ORIGIN_OF_CURRENT = (ORIGINS.c.document_id == DOCUMENTS.c.document_id) & (ORIGINS.c.revision == DOCUMENTS.c.revision)
+SITE_OF_CURRENT = SITES.c.site_schedule_id == DOCUMENTS.c.site_schedule_id
+"""The conditions that join a current document to its revision, to its origin, and to its registered site."""
+
 _CURRENT = (
     select(
         *DOCUMENTS.c["catalogue_document_id", "deleted", "document_id", "revision", "sha256"],
-        _SITES.c.site_schedule_id,
+        SITES.c.site_schedule_id,
         DOCUMENTS.c.document_type,
     )
-    .outerjoin(_SITES, _SITES.c.site_schedule_id == DOCUMENTS.c.site_schedule_id)
+    .outerjoin(SITES, SITE_OF_CURRENT)
     .where(DOCUMENTS.c.document_id.in_(bindparam("documents", expanding=True)))
 )
 _BETWEEN = (
@@ -49,6 +73,19 @@ _KEPT = (
         _LEDGER.c.pending_sha256.is_(None),
     )
 )
+
+_DESCRIBED = select(
+    *REVISIONS.c["document_id", "revision", "document_type", "size", "sha256", "inserted_at", "source_url"],
+    REVISIONS.c.site_schedule_id.label("site_id"),
+    DOCUMENTS.c.title,
+).join(DOCUMENTS, DOCUMENTS.c.document_id == REVISIONS.c.document_id)
+_PAGE = (
+    _DESCRIBED.where(REVISIONS.c.document_id > bindparam("after"), DOCUMENTS.c.deleted.is_(False))
+    .order_by(REVISIONS.c.document_id, REVISIONS.c.revision)
+    .limit(bindparam("number"))
+)
+_OF_DOCUMENT = _DESCRIBED.where(REVISIONS.c.document_id == bindparam("document")).order_by(REVISIONS.c.revision.desc())
+_THIS = (REVISIONS.c.document_id == bindparam("document"), REVISIONS.c.revision == bindparam("revision"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +123,33 @@ def number_held(session: Session) -> int:
 def number_as_in_ledger(session: Session, site_id: int) -> int:
     """The number of the site's ledger entries that agree with the catalogue: document, revision, site."""
     return session.connection().execute(_KEPT, {"site": site_id}).scalar_one()
+
+
+def held_page(session: Session, after: str, number: int) -> list[HeldRevision]:
+    """The next revisions of documents with a higher id than `after`, in the order of ids; no deleted documents."""
+    rows = session.execute(_PAGE, {"after": after, "number": number}).mappings()
+    return [HeldRevision(**row) for row in rows]
+
+
+def revisions_of(session: Session, document_id: str) -> Sequence[HeldRevision]:
+    """The revisions of one document, of a deleted one as well, the highest first."""
+    rows = session.execute(_OF_DOCUMENT, {"document": document_id}).mappings()
+    # Compared here too: MariaDB ignores spaces at the end.
+    return [each for each in (HeldRevision(**row) for row in rows) if each.document_id == document_id]
+
+
+def content_of(session: Session, document_id: str, revision: int) -> bytes | None:
+    """The exact bytes of one revision; None if it is not there."""
+    this = {"document": document_id, "revision": revision}
+    return session.scalar(select(REVISIONS.c.content).where(*_THIS), this)
+
+
+def has_bytes(session: Session, document_id: str, revision: int, sha256: str) -> bool:
+    """True if exactly these bytes are there under this document id and revision."""
+    this = {"document": document_id, "revision": revision}
+    found = session.execute(select(REVISIONS.c.document_id, REVISIONS.c.sha256).where(*_THIS), this).first()
+    # Compared here too: MariaDB ignores spaces at the end.
+    return found == (document_id, sha256)
 
 
 def _holding(row: Row[*tuple[Any, ...]]) -> Holding:

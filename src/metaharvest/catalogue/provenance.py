@@ -10,34 +10,28 @@ from typing import Any, NamedTuple
 from sqlalchemy import bindparam, delete, insert, select, update
 from sqlalchemy.orm import Session
 
-from metaharvest.catalogue.current import DOCUMENTS
-from metaharvest.database.models import Base, DocumentOrigin, DocumentRevision, DocumentTombstone, HarvestDocument
+from metaharvest.catalogue.current import DOCUMENTS, ORIGIN_OF_CURRENT, ORIGINS, REVISIONS, TOMBSTONES
+from metaharvest.database.models import HarvestDocument
 from metaharvest.database.rows import insert_rows
 from metaharvest.errors import TargetError
 from metaharvest.fetch.url import without_login
 from metaharvest.model import Deletion, Finding, ListedDocument, RecordOrigin, Upload
 from metaharvest.model.lengths import too_long
 
-_REVISIONS = Base.metadata.tables[DocumentRevision.__tablename__]
-_ORIGINS = Base.metadata.tables[DocumentOrigin.__tablename__]
-_AGAIN = update(_ORIGINS).where(_ORIGINS.c.document_id == bindparam("this"), _ORIGINS.c.revision == bindparam("number"))
+_AGAIN = update(ORIGINS).where(ORIGINS.c.document_id == bindparam("this"), ORIGINS.c.revision == bindparam("number"))
 _TEXTS = ("base_url", "identifier", "prefix", "datestamp", "response_date", "namespace", "digest")
-PROVENANCE = _ORIGINS.c[*_TEXTS, "about", "altered"]
+PROVENANCE = ORIGINS.c[*_TEXTS, "about", "altered"]
 """The columns that provenance_from() takes."""
-
-ORIGIN_OF_CURRENT = (_ORIGINS.c.document_id == DOCUMENTS.c.document_id) & (_ORIGINS.c.revision == DOCUMENTS.c.revision)
-"""The condition that joins a current document to its origin."""
 
 _COMPARED = ("datestamp", "sets", "about")
 _LISTED = (
-    select(DOCUMENTS.c.catalogue_document_id, *_ORIGINS.c["document_id", "revision", *_COMPARED])
-    .join(_ORIGINS, ORIGIN_OF_CURRENT)
+    select(DOCUMENTS.c.catalogue_document_id, *ORIGINS.c["document_id", "revision", *_COMPARED])
+    .join(ORIGINS, ORIGIN_OF_CURRENT)
     .where(DOCUMENTS.c.document_id.in_(bindparam("documents", expanding=True)))
 )
-_TOMBSTONES = Base.metadata.tables[DocumentTombstone.__tablename__]
-_ANY_TOMBSTONE = select(_TOMBSTONES.c.document_id).limit(1)
-_OF_TOMBSTONES = select(_TOMBSTONES.c.document_id, _TOMBSTONES.c.revision).where(
-    _TOMBSTONES.c.document_id.in_(bindparam("documents", expanding=True))
+_ANY_TOMBSTONE = select(TOMBSTONES.c.document_id).limit(1)
+_OF_TOMBSTONES = select(TOMBSTONES.c.document_id, TOMBSTONES.c.revision).where(
+    TOMBSTONES.c.document_id.in_(bindparam("documents", expanding=True))
 )
 
 
@@ -50,8 +44,8 @@ class Provenance(NamedTuple):
 
 def provenance_of(session: Session, document_id: str, revision: int) -> Provenance | None:
     """The origin of this revision; None for a document of a harvest list in its received form."""
-    this = (_ORIGINS.c.document_id == document_id, _ORIGINS.c.revision == revision)
-    row = session.execute(select(*PROVENANCE, _ORIGINS.c.sets).where(*this)).first()
+    this = (ORIGINS.c.document_id == document_id, ORIGINS.c.revision == revision)
+    row = session.execute(select(*PROVENANCE, ORIGINS.c.sets).where(*this)).first()
     if row is None:
         return None
     *values, sets = row
@@ -72,7 +66,7 @@ def provenance_from(values: Sequence[Any], sets: Sequence[str] = ()) -> Provenan
 def note_origins(session: Session, uploads: Sequence[Upload]) -> None:
     """Store the origins of the documents that are records of a source repository, or were normalised."""
     if rows := [row for upload in uploads if (row := _origin(upload))]:
-        insert_rows(session.connection(), _ORIGINS, rows)
+        insert_rows(session.connection(), ORIGINS, rows)
 
 
 def restamp(session: Session, documents: Sequence[ListedDocument]) -> Mapping[int, Sequence[str] | None]:
@@ -105,9 +99,9 @@ def write_tombstone(session: Session, deletion: Deletion, revision: int) -> None
     datestamp = select(HarvestDocument.datestamp).where(
         HarvestDocument.site_schedule_id == deletion.site_id, HarvestDocument.document_id == document.document_id
     )
-    session.execute(delete(_TOMBSTONES).where(_TOMBSTONES.c.document_id == document.document_id))
+    session.execute(delete(TOMBSTONES).where(TOMBSTONES.c.document_id == document.document_id))
     session.execute(
-        insert(_TOMBSTONES).values(
+        insert(TOMBSTONES).values(
             document_id=document.document_id,
             revision=revision,
             site_schedule_id=deletion.site_id or None,
@@ -120,13 +114,13 @@ def write_tombstone(session: Session, deletion: Deletion, revision: int) -> None
 def erase(session: Session, document_id: str) -> int:
     """Delete all revisions of a document and their origins. Returns the number of revisions."""
     numbers = dict[str, int]()
-    for table, key in ((_REVISIONS, "document_revision_id"), (_ORIGINS, "document_origin_id")):
+    for table, key in ((REVISIONS, "document_revision_id"), (ORIGINS, "document_origin_id")):
         found = session.execute(select(table.c[key], table.c.document_id).where(table.c.document_id == document_id))
         # Compared here too: MariaDB ignores spaces at the end.
         keys = [row[0] for row in found if row[1] == document_id]
         session.execute(delete(table).where(table.c[key].in_(keys)))
         numbers[table.name] = len(keys)
-    return numbers[_REVISIONS.name]
+    return numbers[REVISIONS.name]
 
 
 def used_up(session: Session, document_ids: Collection[str]) -> dict[str, int]:
@@ -143,7 +137,7 @@ def remove_tombstones(session: Session, document_ids: Collection[str]) -> dict[s
     """Remove the tombstones of these documents. Returns the highest revision of each document that had one."""
     found = used_up(session, document_ids) if document_ids else {}
     if found:
-        session.execute(delete(_TOMBSTONES).where(_TOMBSTONES.c.document_id.in_(found)))
+        session.execute(delete(TOMBSTONES).where(TOMBSTONES.c.document_id.in_(found)))
     return found
 
 

@@ -7,14 +7,22 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, bindparam, case, exists, func, select
+from sqlalchemy import bindparam, case, exists, func, select
 from sqlalchemy.orm import Session
 
-from metaharvest.catalogue.current import DOCUMENTS
-from metaharvest.catalogue.former_formats import FORMER
-from metaharvest.catalogue.provenance import ORIGIN_OF_CURRENT, PROVENANCE, Provenance, provenance_from
-from metaharvest.catalogue.selection import (
+from metaharvest.catalogue.current import (
+    DOCUMENTS,
+    FORMER,
+    IS_CURRENT,
+    ORIGIN_OF_CURRENT,
+    ORIGINS,
+    REVISIONS,
+    SETS,
     WITHHELD,
+)
+from metaharvest.catalogue.provenance import PROVENANCE, Provenance, provenance_from
+from metaharvest.catalogue.selection import (
+    NOTHING,
     CatalogueEntry,
     Hidden,
     Position,
@@ -26,18 +34,13 @@ from metaharvest.catalogue.selection import (
     sets_of,
 )
 from metaharvest.database.batches import batches
-from metaharvest.database.models import Base, CatalogueSet, DocumentOrigin, DocumentRevision
 from metaharvest.database.statements import distinct_values
 
-_REVISIONS = Base.metadata.tables[DocumentRevision.__tablename__]
-_ORIGINS = Base.metadata.tables[DocumentOrigin.__tablename__]
-_SETS = Base.metadata.tables[CatalogueSet.__tablename__]
-_IS_CURRENT = and_(_REVISIONS.c.document_id == DOCUMENTS.c.document_id, _REVISIONS.c.revision == DOCUMENTS.c.revision)
 _NUMBER = DOCUMENTS.c.catalogue_document_id
 _ID = DOCUMENTS.c.document_id
 _OF_ITEMS = (
-    select(*DOCUMENTS.c["catalogue_document_id", "item_identifier", "origin"], _ORIGINS.c.altered)
-    .outerjoin(_ORIGINS, ORIGIN_OF_CURRENT)
+    select(*DOCUMENTS.c["catalogue_document_id", "item_identifier", "origin"], ORIGINS.c.altered)
+    .outerjoin(ORIGINS, ORIGIN_OF_CURRENT)
     .where(DOCUMENTS.c.item_identifier.in_(bindparam("items", expanding=True)))
 )
 _OTHER = DOCUMENTS.alias("other")
@@ -48,10 +51,9 @@ _IS_SHARED = (
 )
 _WIDTH = len(CatalogueEntry._fields)
 _WITHHELD = select(WITHHELD.c.catalogue_document_id).limit(1)
-_CONTENTS = select(*_REVISIONS.c["document_revision_id", "content"]).where(
-    _REVISIONS.c.document_revision_id.in_(bindparam("revisions", expanding=True))
+_CONTENTS = select(*REVISIONS.c["document_revision_id", "content"]).where(
+    REVISIONS.c.document_revision_id.in_(bindparam("revisions", expanding=True))
 )
-_NOTHING = Hidden()
 _ORIGINS_AT_ONCE = 25
 
 
@@ -109,7 +111,7 @@ def published_document(session: Session, entry: CatalogueEntry) -> PublishedDocu
 
 def documents_of_items(session: Session, item_identifiers: Collection[str], hidden: Hidden) -> Sequence[ItemDocument]:
     """The published documents, of any origin, of these items, in the order of their numbers; deleted ones, too."""
-    query = _OF_ITEMS.where(*published(DOCUMENTS, hidden)) if hidden != _NOTHING else _OF_ITEMS
+    query = _OF_ITEMS.where(*published(DOCUMENTS, hidden)) if hidden != NOTHING else _OF_ITEMS
     rows: Sequence[Any] = session.connection().execute(query, {"items": list(item_identifiers)}).all()
     # Compared here too: MariaDB ignores spaces at the end.
     return [
@@ -134,15 +136,15 @@ def contents(session: Session, revisions: Iterable[StoredRevision]) -> Mapping[i
 
 def _with_header(query: Statement) -> Statement:
     """The statement for documents with the other values of PublishedDocument, without the revision."""
-    query = query.add_columns(_IS_SHARED, *_ORIGINS.c["document_id", "altered", "sets"])
-    return query.outerjoin(_ORIGINS, ORIGIN_OF_CURRENT)
+    query = query.add_columns(_IS_SHARED, *ORIGINS.c["document_id", "altered", "sets"])
+    return query.outerjoin(ORIGINS, ORIGIN_OF_CURRENT)
 
 
 def _with_revision(query: Statement) -> Statement:
     """The same with the revision; `most_bytes` is a value of the statement."""
-    content = case((_REVISIONS.c.size <= bindparam("most_bytes"), _REVISIONS.c.content))
-    columns = *_REVISIONS.c["document_revision_id", "size"], content, *PROVENANCE
-    return _with_header(query).add_columns(*columns).outerjoin(_REVISIONS, _IS_CURRENT)
+    content = case((REVISIONS.c.size <= bindparam("most_bytes"), REVISIONS.c.content))
+    columns = *REVISIONS.c["document_revision_id", "size"], content, *PROVENANCE
+    return _with_header(query).add_columns(*columns).outerjoin(REVISIONS, IS_CURRENT)
 
 
 def _listed(session: Session, found: Sequence[tuple[CatalogueEntry, Sequence[Any]]]) -> Sequence[PublishedDocument]:
@@ -172,7 +174,7 @@ def document_types(session: Session) -> Sequence[str]:
     return sorted({each for column in types for each in session.scalars(distinct_values(session, column))})
 
 
-def origins(session: Session, hidden: Hidden = _NOTHING) -> Sequence[str]:
+def origins(session: Session, hidden: Hidden = NOTHING) -> Sequence[str]:
     """The origins of all documents that are not hidden, sorted."""
     known = session.scalars(distinct_values(session, DOCUMENTS.c.origin))
     found = sorted(each for each in known if each not in hidden.origins)
@@ -236,8 +238,8 @@ def source_sets(session: Session, hidden: Hidden) -> Sequence[tuple[str, str]]:
 
     Sets that have only hidden documents are left out.
     """
-    query = select(DOCUMENTS.c.origin, _SETS.c.set_spec).join(
-        DOCUMENTS, DOCUMENTS.c.catalogue_document_id == _SETS.c.catalogue_document_id
+    query = select(DOCUMENTS.c.origin, SETS.c.set_spec).join(
+        DOCUMENTS, DOCUMENTS.c.catalogue_document_id == SETS.c.catalogue_document_id
     )
     rows = session.execute(query.where(DOCUMENTS.c.origin.is_not(None), *published(DOCUMENTS, hidden)).distinct())
     return sorted((origin, set_spec) for origin, set_spec in rows)

@@ -1,4 +1,4 @@
-"""The published documents as resources for synchronisation: all of them, and their changes, in ranges of numbers.
+"""The published documents in parts of a fixed size, for sitemaps, and in ranges of numbers, for synchronisation.
 
 A range has the documents whose numbers lie between two fixed bounds. It keeps its bounds while documents come, change
 and go, so that a list that is read range by range loses none.
@@ -10,20 +10,53 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import zip_longest
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, func, select
+from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import Session
 
-from metaharvest.catalogue.current import DOCUMENTS
+from metaharvest.catalogue.current import DOCUMENTS, IS_CURRENT, REVISIONS
 from metaharvest.catalogue.selection import Hidden, is_gone, published
-from metaharvest.database.models import Base, DocumentRevision
 
 RANGE = 10_000
 """The numbers in a range; it may have fewer documents."""
 
-_REVISIONS = Base.metadata.tables[DocumentRevision.__tablename__]
 _NUMBER, _CHANGE = DOCUMENTS.c.catalogue_document_id, DOCUMENTS.c.change_seq
+
+
+class Part(NamedTuple):
+    """A part: the documents with numbers above `after`; `changed_at` is the last change of any of them."""
+
+    after: int
+    changed_at: datetime
+
+
+def parts(session: Session, hidden: Hidden, size: int) -> Sequence[Part]:
+    """All documents that are published and not deleted, in parts of this size."""
+    found: list[Part] = []
+    after = 0
+    while True:
+        rows = _part(after, hidden, size).subquery()
+        last, number, changed_at = session.execute(
+            select(func.max(rows.c.catalogue_document_id), func.count(), func.max(rows.c.changed_at))
+        ).one()
+        if number:
+            found.append(Part(after, changed_at))
+        if number < size:
+            return found
+        after = last
+
+
+def documents_after(session: Session, hidden: Hidden, after: int, size: int) -> Sequence[tuple[str, datetime]]:
+    """The documents of a part, as ids and times of their last changes."""
+    rows = session.execute(_part(after, hidden, size))
+    return [(row.document_id, row.changed_at) for row in rows]
+
+
+def _part(after: int, hidden: Hidden, size: int) -> Select[*tuple[Any, ...]]:
+    columns = DOCUMENTS.c["catalogue_document_id", "document_id", "changed_at"]
+    conditions = [after < _NUMBER, ~is_gone(DOCUMENTS, hidden), *published(DOCUMENTS, hidden)]
+    return select(*columns).where(*conditions).order_by(_NUMBER).limit(size)
 
 
 class Resource(NamedTuple):
@@ -135,15 +168,12 @@ def _resources(
     hidden: Hidden,
     conditions: Sequence[ColumnElement[bool]],
 ) -> Sequence[Resource]:
-    is_current = and_(
-        _REVISIONS.c.document_id == DOCUMENTS.c.document_id, _REVISIONS.c.revision == DOCUMENTS.c.revision
-    )
     query = select(
         *DOCUMENTS.c["document_id", "document_type", "changed_at", "sha256"],
-        _REVISIONS.c.size,
+        REVISIONS.c.size,
         is_gone(DOCUMENTS, hidden).label("deleted"),
         (_NUMBER == _CHANGE).label("is_new"),
-    ).outerjoin(_REVISIONS, is_current)
+    ).outerjoin(REVISIONS, IS_CURRENT)
     in_range = (number >= index * RANGE, number < (index + 1) * RANGE)
     found = query.where(*in_range, *published(DOCUMENTS, hidden), *conditions).order_by(number)
     return [Resource(**row) for row in session.execute(found).mappings()]

@@ -30,17 +30,12 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session
 
-from metaharvest.catalogue.current import DOCUMENTS
-from metaharvest.catalogue.former_formats import FORMER
-from metaharvest.database.models import Base, CatalogueSet, CatalogueWithheld, HarvestSiteSchedule
+from metaharvest.catalogue.current import DOCUMENTS, FORMER, SETS, SITES, WITHHELD
 
-_SETS = Base.metadata.tables[CatalogueSet.__tablename__]
-SITES = Base.metadata.tables[HarvestSiteSchedule.__tablename__]
-WITHHELD = Base.metadata.tables[CatalogueWithheld.__tablename__]
 _SETS_OF = (
-    select(_SETS.c.catalogue_document_id, _SETS.c.set_spec)
-    .where(_SETS.c.catalogue_document_id.in_(bindparam("documents", expanding=True)))
-    .order_by(_SETS.c.catalogue_set_id)
+    select(SETS.c.catalogue_document_id, SETS.c.set_spec)
+    .where(SETS.c.catalogue_document_id.in_(bindparam("documents", expanding=True)))
+    .order_by(SETS.c.catalogue_set_id)
 )
 _OF_DOCUMENT: ColumnElement[bool] = FORMER.c.catalogue_document_id == DOCUMENTS.c.catalogue_document_id
 _FEW = 5_000
@@ -94,7 +89,7 @@ class Hidden(NamedTuple):
     withheld: bool = False
 
 
-_NOTHING = Hidden()
+NOTHING = Hidden()
 Statement = Select[*tuple[Any, ...]]
 LONGEST_SET = 800
 _ANY_TIME = datetime(1970, 1, 1, tzinfo=UTC)
@@ -123,12 +118,12 @@ class Selection:
     until: datetime | None = None
     has_site: bool = False
     has_origin: bool = False
-    hidden: Hidden = _NOTHING
+    hidden: Hidden = NOTHING
     one_of: Literal["item", "format"] | None = None
     preferred: str = ""
 
 
-def entry_of(session: Session, document_id: str, hidden: Hidden = _NOTHING) -> CatalogueEntry | None:
+def entry_of(session: Session, document_id: str, hidden: Hidden = NOTHING) -> CatalogueEntry | None:
     """The document with this id; None if the catalogue never had it, or it is hidden."""
     found = _entries(session, hidden, DOCUMENTS.c.document_id == document_id)
     # Compared here too: MariaDB ignores spaces at the end.
@@ -136,7 +131,7 @@ def entry_of(session: Session, document_id: str, hidden: Hidden = _NOTHING) -> C
 
 
 def entries_of_item(
-    session: Session, origin: str | None, item_identifier: str, hidden: Hidden = _NOTHING
+    session: Session, origin: str | None, item_identifier: str, hidden: Hidden = NOTHING
 ) -> Sequence[CatalogueEntry]:
     """The documents of a record that are not hidden: one for each format of its source repository."""
     found = _entries(session, hidden, DOCUMENTS.c.origin == origin, DOCUMENTS.c.item_identifier == item_identifier)
@@ -227,7 +222,7 @@ def number_of_entries(session: Session, selection: Selection) -> int:
     An index counts types, sites, origins and times. Sets, hidden documents and items are looked up for each document,
     and for a sample of a long list, so that the number is an estimate.
     """
-    wider = replace(selection, set_spec=None, hidden=_NOTHING, one_of=None)
+    wider = replace(selection, set_spec=None, hidden=NOTHING, one_of=None)
     if selection.set_spec is None or not _has_few(session, selection.set_spec):
         number = _number(session, wider)
         if selection == wider:
@@ -291,11 +286,11 @@ def _conditions(selection: Selection, of: FromClause, has_few: bool) -> list[Col
     if selection.set_spec is not None:
         number, rows = DOCUMENTS.c.catalogue_document_id, _in_set(selection.set_spec)
         if has_few:
-            found.append(number.in_(select(_SETS.c.catalogue_document_id).where(*rows)))
+            found.append(number.in_(select(SETS.c.catalogue_document_id).where(*rows)))
             # Hidden from the database, which would read all documents of the origin in the order of the list.
             document_type, origin = func.coalesce(document_type, ""), func.coalesce(origin, "")
         else:
-            found.append(exists().where(_SETS.c.catalogue_document_id == number, *rows))
+            found.append(exists().where(SETS.c.catalogue_document_id == number, *rows))
     if selection.document_types:
         found.append(document_type.in_(selection.document_types))
     if selection.site_id is not None:
@@ -375,12 +370,12 @@ def _is_there_still(hidden: Hidden) -> ColumnElement[bool]:
 
 def _has_few(session: Session, set_spec: str) -> bool:
     """True if few documents of any origin are in this set, so that a page is found by looking at all of them."""
-    some = select(_SETS.c.catalogue_set_id).where(*_in_set(set_spec)).limit(_FEW + 1).subquery()
+    some = select(SETS.c.catalogue_set_id).where(*_in_set(set_spec)).limit(_FEW + 1).subquery()
     return (session.scalar(select(func.count()).select_from(some)) or 0) <= _FEW
 
 
 def _in_set(set_spec: str) -> tuple[ColumnElement[bool], ...]:
     """The rows of a set, and of its subsets."""
     # The subsets of `a` begin with `a:`, and `;` follows `:`. One range, so that a database needs one look-up.
-    in_range = (_SETS.c.set_spec >= set_spec, _SETS.c.set_spec < f"{set_spec};")
-    return *in_range, or_(_SETS.c.set_spec == set_spec, _SETS.c.set_spec >= f"{set_spec}:")
+    in_range = (SETS.c.set_spec >= set_spec, SETS.c.set_spec < f"{set_spec};")
+    return *in_range, or_(SETS.c.set_spec == set_spec, SETS.c.set_spec >= f"{set_spec}:")

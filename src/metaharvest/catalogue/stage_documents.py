@@ -1,20 +1,21 @@
-"""The current documents of the catalogue for the stages of the pipeline, and the change feed by their numbers."""
+"""The current documents for the stages of the pipeline, the change feed by their numbers, and counts of the stages."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, and_, bindparam, exists, func, not_, select
 from sqlalchemy.orm import Session
 
-from metaharvest.catalogue.current import DOCUMENTS
-from metaharvest.catalogue.selection import WITHHELD, Hidden, is_gone, published
-from metaharvest.database.models import Base, DocumentRevision, HarvestSiteSchedule
+from metaharvest.catalogue.current import DOCUMENTS, IS_CURRENT, REVISIONS, SITE_OF_CURRENT, SITES, WITHHELD
+from metaharvest.catalogue.selection import Hidden, is_gone, published
+from metaharvest.database.models import CatalogueDocument
+from metaharvest.database.pipeline_models import PipelineStep
+from metaharvest.model.kinds import StepState
 
-_REVISIONS = Base.metadata.tables[DocumentRevision.__tablename__]
-_SITES = Base.metadata.tables[HarvestSiteSchedule.__tablename__]
 _NUMBER = DOCUMENTS.c.catalogue_document_id
 _IS_WITHHELD = exists().where(WITHHELD.c.catalogue_document_id == _NUMBER).correlate(DOCUMENTS)
 IS_GONE: ColumnElement[bool] = DOCUMENTS.c.deleted | _IS_WITHHELD
@@ -23,16 +24,13 @@ IS_GONE: ColumnElement[bool] = DOCUMENTS.c.deleted | _IS_WITHHELD
 _BY_NUMBER = (
     select(
         *DOCUMENTS.c["catalogue_document_id", "document_id", "item_identifier", "origin", "document_type", "revision"],
-        _REVISIONS.c.document_revision_id,
+        REVISIONS.c.document_revision_id,
         DOCUMENTS.c.change_seq,
-        *_SITES.c["site_schedule_id", "name"],
+        *SITES.c["site_schedule_id", "name"],
         IS_GONE.label("gone"),
     )
-    .outerjoin(_SITES, _SITES.c.site_schedule_id == DOCUMENTS.c.site_schedule_id)
-    .outerjoin(
-        _REVISIONS,
-        and_(_REVISIONS.c.document_id == DOCUMENTS.c.document_id, _REVISIONS.c.revision == DOCUMENTS.c.revision),
-    )
+    .outerjoin(SITES, SITE_OF_CURRENT)
+    .outerjoin(REVISIONS, IS_CURRENT)
     .where(_NUMBER.in_(bindparam("numbers", expanding=True)))
     .order_by(_NUMBER)
 )
@@ -97,12 +95,75 @@ def changed_numbers(session: Session, after_seq: int, limit: int) -> Sequence[tu
     return [(seq, number) for seq, number in session.execute(query)]
 
 
-def number_of_changes(session: Session, after_seq: int) -> int:
-    """The number of documents that changed after this change."""
-    return session.scalar(select(func.count()).where(DOCUMENTS.c.change_seq > after_seq)) or 0
-
-
 def _document(row: Row[*tuple[Any, ...]]) -> Document:
     *values, is_gone = row
     revision_id = values[6]
     return Document(*[*values, bool(is_gone) or revision_id is None])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureCount:
+    """The number of documents that failed at a stage by a rule, and the earliest time of the next try."""
+
+    stage: str
+    rule: str
+    number_of_documents: int
+    retry_at: datetime | None
+
+
+def stage_counts(session: Session) -> Mapping[tuple[str, StepState], int]:
+    """The number of documents by stage and state; a state without a document is left out."""
+    stage, state = PipelineStep.stage, PipelineStep.state
+    rows = session.execute(select(stage, state, func.count()).group_by(stage, state))
+    return {(stage, StepState(state)): number for stage, state, number in rows}
+
+
+def failure_counts(session: Session, stages: Sequence[str]) -> list[FailureCount]:
+    """The failures at these stages by stage and rule, the most frequent first."""
+    number = func.count()
+    query = (
+        select(PipelineStep.stage, PipelineStep.rule, number, func.min(PipelineStep.retry_at))
+        .where(PipelineStep.state == StepState.FAILED.value, PipelineStep.stage.in_(stages))
+        .group_by(PipelineStep.stage, PipelineStep.rule)
+        .order_by(number.desc(), PipelineStep.stage, PipelineStep.rule)
+    )
+    return [
+        FailureCount(stage=row[0], rule=row[1] or "", number_of_documents=row[2], retry_at=row[3])
+        for row in session.execute(query)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class SiteCounts:
+    """The documents of a site at a stage: the number that the stage has done, and the failed ones by rule."""
+
+    done: int
+    failed: Mapping[str, int]
+
+
+def site_counts(session: Session, site_id: int, stage: str) -> SiteCounts:
+    """The documents of a site that a stage has done, or that failed there; the most frequent rules first."""
+    number = func.count()
+    query = (
+        select(PipelineStep.state, PipelineStep.rule, number)
+        .join(CatalogueDocument, CatalogueDocument.catalogue_document_id == PipelineStep.catalogue_document_id)
+        .where(CatalogueDocument.site_schedule_id == site_id, PipelineStep.stage == stage)
+        .group_by(PipelineStep.state, PipelineStep.rule)
+        .order_by(number.desc(), PipelineStep.rule)
+    )
+    rows = session.execute(query).all()
+    done = sum(number for state, _, number in rows if state == StepState.DONE.value)
+    return SiteCounts(done, {rule: number for state, rule, number in rows if state == StepState.FAILED.value and rule})
+
+
+def failed_titles(session: Session, site_id: int, stage: str, rule: str, limit: int) -> Sequence[str]:
+    """The titles of some documents of a site that failed at a stage by a rule; the document id where there is none."""
+    query = (
+        select(CatalogueDocument.title, CatalogueDocument.document_id)
+        .join(PipelineStep, CatalogueDocument.catalogue_document_id == PipelineStep.catalogue_document_id)
+        .where(CatalogueDocument.site_schedule_id == site_id, PipelineStep.stage == stage, PipelineStep.rule == rule)
+        .where(PipelineStep.state == StepState.FAILED.value)
+        .order_by(CatalogueDocument.document_id)
+        .limit(limit)
+    )
+    return [title or document_id for title, document_id in session.execute(query)]

@@ -12,8 +12,8 @@ from sqlalchemy import ColumnElement, bindparam, delete, exists, select
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.change_feed import move, take_numbers
-from metaharvest.catalogue.current import DOCUMENTS
-from metaharvest.catalogue.selection import SITES, WITHHELD, Position, later_than
+from metaharvest.catalogue.current import DOCUMENTS, SITES, WITHHELD
+from metaharvest.catalogue.selection import Position, later_than
 from metaharvest.database.rows import insert_rows
 
 _NUMBER = DOCUMENTS.c.catalogue_document_id

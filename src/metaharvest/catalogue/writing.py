@@ -6,6 +6,7 @@ All writes belong to the caller's transaction. Each document that changes gets t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, bindparam, delete, select, update
@@ -13,22 +14,21 @@ from sqlalchemy.orm import Session
 
 from metaharvest.catalogue import provenance
 from metaharvest.catalogue.change_feed import THIS_DOCUMENT, move, take_numbers
-from metaharvest.catalogue.current import DOCUMENTS, Current, current_documents
-from metaharvest.catalogue.former_formats import note_formats
-from metaharvest.catalogue.held_revisions import revisions_of
+from metaharvest.catalogue.current import DOCUMENTS, FORMER, REVISIONS, SETS, Current, current_documents, revisions_of
 from metaharvest.catalogue.selection import LONGEST_SET
 from metaharvest.catalogue.withholding import settle
-from metaharvest.database.models import Base, CatalogueSet, DocumentRevision
 from metaharvest.database.rows import insert_rows
 from metaharvest.model import Deletion, ListedDocument, Upload
+from metaharvest.model.namespaces import OAI_DC
 from metaharvest.text import shown_url
 
 _LONGEST_TYPE = 255
 
-_REVISIONS = Base.metadata.tables[DocumentRevision.__tablename__]
-_SETS = Base.metadata.tables[CatalogueSet.__tablename__]
-_MOVE_TO_SITE = update(_REVISIONS).where(
-    _REVISIONS.c.document_id == bindparam("this"), _REVISIONS.c.revision == bindparam("highest")
+_FORGET_FORMAT = delete(FORMER).where(
+    FORMER.c.catalogue_document_id == bindparam("this"), FORMER.c.document_type == bindparam("type")
+)
+_MOVE_TO_SITE = update(REVISIONS).where(
+    REVISIONS.c.document_id == bindparam("this"), REVISIONS.c.revision == bindparam("highest")
 )
 
 
@@ -38,7 +38,7 @@ def store(session: Session, uploads: Sequence[Upload], known: Mapping[str, Curre
     `known` are the documents among them that are in the catalogue. Raises TargetError if a value is too long.
     """
     connection = session.connection()
-    insert_rows(connection, _REVISIONS, [_revision_row(upload) for upload in uploads])
+    insert_rows(connection, REVISIONS, [_revision_row(upload) for upload in uploads])
     provenance.note_origins(session, uploads)
     newest = {upload.fetched.document.document_id: upload for upload in uploads}
     taken = take_numbers(session, len(newest))
@@ -66,7 +66,7 @@ def store(session: Session, uploads: Sequence[Upload], known: Mapping[str, Curre
         connection.execute(THIS_DOCUMENT, changed)
         _forget_sets(session, [each.number for each in known.values()])
     if formats:
-        note_formats(session, formats, taken.at)
+        _note_formats(session, formats, taken.at)
         for row in changed:
             if row["origin"] is not None and row["this"] in formats:
                 _move_other_formats(session, row["this"])
@@ -138,8 +138,21 @@ def _move_other_formats(session: Session, number: int, *conditions: ColumnElemen
         move(session, numbers)
 
 
+def _note_formats(session: Session, changed: Mapping[int, tuple[str, str]], at: datetime) -> None:
+    """Note the former and the present type of documents, by number, whose types have changed.
+
+    Every item is there in Dublin Core, whatever its formats are.
+    """
+    connection = session.connection()
+    connection.execute(_FORGET_FORMAT, [{"this": number, "type": present} for number, (_, present) in changed.items()])
+    left = {number: former for number, (former, _) in changed.items() if former not in ("", OAI_DC)}
+    if left:
+        rows = [{"catalogue_document_id": number, "document_type": former} for number, former in left.items()]
+        insert_rows(connection, FORMER, rows, {"changed_at": at})
+
+
 def _forget_sets(session: Session, numbers: Sequence[int]) -> None:
-    session.connection().execute(delete(_SETS).where(_SETS.c.catalogue_document_id.in_(numbers)))
+    session.connection().execute(delete(SETS).where(SETS.c.catalogue_document_id.in_(numbers)))
 
 
 def _write_sets(session: Session, sets: Mapping[int, Sequence[str]]) -> None:
@@ -150,7 +163,7 @@ def _write_sets(session: Session, sets: Mapping[int, Sequence[str]]) -> None:
         if each.isascii() and len(each) <= LONGEST_SET
     ]
     if rows:
-        insert_rows(session.connection(), _SETS, rows)
+        insert_rows(session.connection(), SETS, rows)
 
 
 def _values(upload: Upload) -> dict[str, object]:

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from sqlalchemy.orm import Session
 
-from metaharvest.catalogue.stage_counts import FailureCount
+from metaharvest.catalogue.stage_documents import FailureCount
 from metaharvest.config.paths import nearest_there
 from metaharvest.config.settings import Settings
 from metaharvest.errors import IndexUnavailable, MetaharvestError

@@ -54,7 +54,7 @@ def progress_note(session: Session, settings: PipelineSettings, now: datetime, l
     """How far the pipeline is; None if it is not enabled. If nothing failed and nothing waits, it is one sentence."""
     if not settings.enabled:
         return None
-    from metaharvest.catalogue.stage_counts import failure_counts, stage_counts
+    from metaharvest.catalogue.stage_documents import failure_counts, stage_counts
 
     counts, names = stage_counts(session), settings.stage_names()
     waiting = sum(counts.get((name, StepState.WAITING), 0) for name in names)
@@ -74,7 +74,7 @@ def files_note(session: Session, site_id: int, settings: PipelineSettings, now: 
     """The records of a site that lead to no file; None if there are none, or nobody looks for files."""
     if not settings.enabled or not settings.full_text:
         return None
-    from metaharvest.catalogue.stage_counts import failed_titles, site_counts
+    from metaharvest.catalogue.stage_documents import failed_titles, site_counts
 
     counts = site_counts(session, site_id, StageName.FULL_TEXT)
     failed = sum(counts.failed.values())

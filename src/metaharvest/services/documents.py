@@ -13,7 +13,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from metaharvest.accounts.audit import Decision
-from metaharvest.catalogue.held_revisions import content_of
+from metaharvest.catalogue.current import content_of
 from metaharvest.database.batches import batches
 from metaharvest.database.dialects import scrub
 from metaharvest.database.engine import database_errors, run_lock, writers

@@ -14,7 +14,7 @@ from typing import Literal
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from metaharvest.catalogue import current, held_revisions, provenance, writing
+from metaharvest.catalogue import current, provenance, writing
 from metaharvest.database.dialects import document_size_for, largest_packet, reason_of
 from metaharvest.database.engine import Sessions, database_errors
 from metaharvest.errors import TargetError
@@ -72,7 +72,7 @@ class EmbeddedTarget:
         after, number = "", _ROWS_AT_ONCE
         while True:
             with self._reading() as session:
-                found = held_revisions.held_page(session, after, number)
+                found = current.held_page(session, after, number)
             is_last = len(found) < number
             # The last document may have more revisions than this page: the next page reads it.
             page = found if is_last else [each for each in found if each.document_id != found[-1].document_id]
@@ -85,12 +85,12 @@ class EmbeddedTarget:
     def revisions(self, document_id: str) -> list[HeldRevision]:
         """The revisions of one document, the highest first."""
         with self._reading() as session:
-            return list(held_revisions.revisions_of(session, document_id))
+            return list(current.revisions_of(session, document_id))
 
     def content(self, document_id: str, revision: int) -> bytes | None:
         """The exact bytes of one revision; None if it is not there."""
         with self._reading() as session:
-            return held_revisions.content_of(session, document_id, revision)
+            return current.content_of(session, document_id, revision)
 
     def holdings(self, document_ids: Sequence[str]) -> Mapping[str, Holding]:
         """The current revision of each of these documents, with its digest and the site it belongs to."""
@@ -109,7 +109,7 @@ class EmbeddedTarget:
     def holds(self, document_id: str, revision: int, sha256: str) -> bool:
         """True if exactly these bytes are there under this docid."""
         with self._reading() as session:
-            return held_revisions.has_bytes(session, document_id, revision, sha256)
+            return current.has_bytes(session, document_id, revision, sha256)
 
     def kept(self, site_id: int) -> int:
         """The number of the site's ledger entries that agree with this target: document, site, revision."""

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from sqlalchemy.orm import Session
 
-from metaharvest.catalogue.held_revisions import content_of, revisions_of
+from metaharvest.catalogue.current import content_of, revisions_of
 from metaharvest.catalogue.provenance import provenance_of
 from metaharvest.catalogue.selection import CatalogueEntry, Hidden, entries_of_item, entry_of
 from metaharvest.model import HeldRevision, RecordOrigin

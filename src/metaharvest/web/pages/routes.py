@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from metaharvest.catalogue import parts, resources
+from metaharvest.catalogue import resources
 from metaharvest.catalogue.changed_documents import last_change
 from metaharvest.catalogue.selection import CatalogueEntry
 from metaharvest.errors import DatabaseError, IndexUnavailable, NoIndex, QueryError
@@ -240,7 +240,7 @@ class Pages:
     def _sitemap_index(self, request: Request) -> Response:
         def made() -> str:
             with self._harvester.reading() as session:
-                found = parts.parts(session, hidden_of(session, self._public), sitemap.MOST)
+                found = resources.parts(session, hidden_of(session, self._public), sitemap.MOST)
             return sitemap.index(found, self._root_url)
 
         return _xml_response(request, self._files.get("index", made))
@@ -252,7 +252,7 @@ class Pages:
 
         def made() -> str:
             with self._harvester.reading() as session:
-                found = parts.documents_after(session, hidden_of(session, self._public), after, sitemap.MOST)
+                found = resources.documents_after(session, hidden_of(session, self._public), after, sitemap.MOST)
             return sitemap.part(found, self._root_url)
 
         return _xml_response(request, self._files.get(str(after), made))

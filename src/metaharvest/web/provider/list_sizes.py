@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sqlalchemy.orm import Session
 
-from metaharvest.catalogue.change_feed import last_number
+from metaharvest.catalogue.changed_documents import last_change
 from metaharvest.catalogue.publication import has_several_formats
 from metaharvest.catalogue.selection import Selection, number_of_entries
 
@@ -22,7 +22,7 @@ class ListSizes:
 
     def size(self, session: Session, selection: Selection) -> int:
         """The number of records of a list."""
-        key = selection, last_number(session)
+        key = selection, last_change(session)
         if (kept := self._kept.get(key)) is not None:
             return kept
         counted = selection if has_several_formats(session) else replace(selection, one_of=None)
