@@ -19,7 +19,7 @@ from metaharvest.errors import MetaharvestError, TargetError
 from metaharvest.services import documents
 from metaharvest.services.documents import Transfer, TransferRequest, transfer
 from metaharvest.targets.embedded import EmbeddedTarget
-from metaharvest.targets.ownership import give
+from metaharvest.targets.owners import give
 from metaharvest.targets.transfers import Receiving, Taken
 from support.catalogue import upload
 from support.harvester import Harvester, publish

@@ -25,7 +25,7 @@ from metaharvest.errors import TargetError
 from metaharvest.model import Action, FetchedDocument, ListedDocument
 from metaharvest.rules import RULES
 from metaharvest.targets.base import Upload
-from metaharvest.targets.folder import marker
+from metaharvest.targets.folder import base_folder
 from metaharvest.targets.folder.files import Files
 from metaharvest.targets.folder.names import Layout, digest_of
 from metaharvest.targets.folder.session import FolderSession
@@ -751,15 +751,15 @@ def fill(scratch: Path, first: int, shared: int) -> None:
 def test_another_process_may_begin_while_the_folder_is_looked_at(
     installed: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read_marker = marker.read_marker
+    read_marker = base_folder.read_marker
 
     def read_before_another_begins(files: Files) -> str | None:
         found = read_marker(files)
-        monkeypatch.setattr(marker, "read_marker", read_marker)
+        monkeypatch.setattr(base_folder, "read_marker", read_marker)
         installed.put(upload("a.1", 1))
         return found
 
-    monkeypatch.setattr(marker, "read_marker", read_before_another_begins)
+    monkeypatch.setattr(base_folder, "read_marker", read_before_another_begins)
     assert installed.holdings("a.1") == {"a.1": 1}
 
 

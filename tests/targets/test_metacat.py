@@ -16,7 +16,7 @@ from metaharvest.errors import SettingsError, TargetError
 from metaharvest.model import Action, FetchedDocument, Finding, ListedDocument, Site
 from metaharvest.rules import RULES
 from metaharvest.targets.base import RemoteTarget, Upload
-from metaharvest.targets.metacat.forms import Untransportable, charset_of, form
+from metaharvest.targets.metacat.session import Untransportable, charset_of, form
 from metaharvest.targets.metacat.target import MetacatTarget
 from support.metacat_server import (
     Behaviour,

@@ -15,7 +15,7 @@ from metaharvest.fetch.health import FAILURES_IN_A_ROW
 from metaharvest.model import Action, Finding, Holding, Site
 from metaharvest.model.actions import Remedy, todo
 from metaharvest.targets.base import Target, TargetSession, TransactionalTarget, Upload
-from metaharvest.targets.interruption import Interrupted, carried_call
+from metaharvest.targets.interruption import Interrupted, carried
 from metaharvest.targets.lookup import Targets
 from metaharvest.targets.owners import session_of
 from metaharvest.targets.withdrawals import withdrawals_of
@@ -160,7 +160,7 @@ class SiteTarget:
         return answer
 
     async def _in_thread(self, call: Callable[[], Answer]) -> Answer:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, carried_call(call))
+        return await asyncio.get_running_loop().run_in_executor(self._threads, carried(call))
 
 
 class RunTargets:
@@ -208,7 +208,7 @@ class RunTargets:
         if not used.health.given_up:
             opening = partial(stack.enter_context, session_of(used.target, site, self._sessions))
             try:
-                session = await loop.run_in_executor(used.threads, carried_call(opening))
+                session = await loop.run_in_executor(used.threads, carried(opening))
             except TargetError as error:
                 if not error.transient:
                     raise

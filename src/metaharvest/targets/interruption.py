@@ -10,13 +10,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from functools import partial
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from metaharvest.errors import TargetError
 from metaharvest.model import Finding
 
-Argument = TypeVar("Argument")
+Arguments = ParamSpec("Arguments")
 Answer = TypeVar("Answer")
 
 Reason = Callable[[], Finding | None]
@@ -59,12 +58,11 @@ def pause(seconds: float) -> bool:
     return False
 
 
-def carried(call: Callable[[Argument], Answer]) -> Callable[[Argument], Answer]:
+def carried(call: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
     """`call` with this context, for threads of a pool, which have another one."""
     context = copy_context()
-    return lambda argument: context.copy().run(call, argument)
 
+    def run(*arguments: Arguments.args, **named: Arguments.kwargs) -> Answer:
+        return context.copy().run(call, *arguments, **named)
 
-def carried_call(call: Callable[[], Answer]) -> Callable[[], Answer]:
-    """The same for a call without an argument."""
-    return partial(copy_context().run, call)
+    return run

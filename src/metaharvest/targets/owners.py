@@ -10,20 +10,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import islice
 from typing import Literal
 
 from sqlalchemy import bindparam, delete, select
 from sqlalchemy.orm import Session
 
+from metaharvest.database.batches import batches
 from metaharvest.database.engine import Sessions
 from metaharvest.database.models import Base, DocumentOwner, HarvestDocument, HarvestSiteSchedule
 from metaharvest.database.rows import insert_rows
 from metaharvest.model import Action, Holding, Site
 from metaharvest.targets import transfers
 from metaharvest.targets.base import HeldRevision, RemoteTarget, Target, TargetSession, Upload
+from metaharvest.targets.embedded import EmbeddedTarget
+from metaharvest.targets.transfers import Receiving, Taken
 
 _AT_ONCE = 500
+_GIVEN_AT_ONCE = 1000
 _OWNERS = Base.metadata.tables[DocumentOwner.__tablename__]
 _SITES = Base.metadata.tables[HarvestSiteSchedule.__tablename__]
 _OWNED = select(_OWNERS.c.document_id, _OWNERS.c.site_schedule_id).where(
@@ -51,8 +54,7 @@ def owned_between(session: Session, first: str, end: str) -> list[str]:
 
 def with_owners(held: Iterable[HeldRevision], sessions: Sessions) -> Iterator[HeldRevision]:
     """The revisions, each with the site of its document, if the target itself does not name it."""
-    several = iter(held)
-    while some := list(islice(several, _AT_ONCE)):
+    for some in batches(held, _AT_ONCE):
         with sessions() as session:
             known = owners_of(session, list({each.document_id for each in some if each.site_id is None}))
         for each in some:
@@ -97,6 +99,39 @@ def other_sender(session: Session, document_id: str, site_ids: Collection[int]) 
         )
     )
     return session.scalar(sender.limit(1))
+
+
+def to_be_taken(
+    session: Session, target: Target, document_ids: Sequence[str], site_id: int, names: Mapping[int, str]
+) -> list[Taken]:
+    """The documents among these, held by the target, that do not belong to that site; each with its owner.
+
+    `names` are the names of the registered sites: a document of any other site is free.
+    """
+    found: list[Taken] = []
+    for some in batches(document_ids, _GIVEN_AT_ONCE):
+        former = target.owners(some, session) if isinstance(target, EmbeddedTarget) else owners_of(session, some)
+        found += [_taken(document_id, former.get(document_id), names) for document_id in some]
+    return [each for each in found if each.site_id != site_id]
+
+
+def give(session: Session, target: Target, taken: Sequence[Taken], to: Receiving) -> None:
+    """Transfer these documents of the target to that site, and record it."""
+    for some in batches(taken, _GIVEN_AT_ONCE):
+        document_ids = [each.document_id for each in some]
+        # This locks the run's row: first that, then the catalogue's counter, as in the journal. The opposite order is a
+        # deadlock.
+        transfers.note(session, some, to)
+        if isinstance(target, EmbeddedTarget):
+            target.transfer(document_ids, to.site_id, session)
+        else:
+            set_owner(session, document_ids, to.site_id)
+
+
+def _taken(document_id: str, site_id: int | None, names: Mapping[int, str]) -> Taken:
+    if site_id is None or site_id not in names:
+        return Taken(document_id, None, None)
+    return Taken(document_id, site_id, names[site_id])
 
 
 class _OwnedSession:

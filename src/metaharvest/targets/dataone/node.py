@@ -9,8 +9,7 @@ from urllib.parse import quote
 
 from metaharvest.errors import TargetError
 from metaharvest.targets.dataone import refusals, system_metadata
-from metaharvest.targets.dataone.bounded_xml import root_of
-from metaharvest.targets.dataone.system_metadata import ObjectInfo, SystemMetadata
+from metaharvest.targets.dataone.system_metadata import ObjectInfo, SystemMetadata, root_of
 from metaharvest.targets.http import ANSWER_BYTES, HttpAnswer, HttpClient
 from metaharvest.targets.interruption import require_time
 from metaharvest.text import one_line

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from metaharvest.errors import TargetError
 from metaharvest.model import Finding
 from metaharvest.model.actions import Remedy, todo
-from metaharvest.targets.dataone.bounded_xml import root_of
+from metaharvest.targets.dataone.system_metadata import root_of
 from metaharvest.targets.http import HttpAnswer
 from metaharvest.text import one_line, shown_url
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from lxml import etree
 
 from metaharvest.config.target_settings import TargetSettings
-from metaharvest.fetch.xml_bounds import XmlLimits
-from metaharvest.targets.dataone.bounded_xml import SHORT, root_of
+from metaharvest.fetch.xml_bounds import XmlLimits, XmlRefused, tree_of
+from metaharvest.targets.http import ANSWER_BYTES
 from metaharvest.text import one_line, whole_number
 from metaharvest.validation.schemas import VERSIONS
 
@@ -30,6 +30,9 @@ LONGEST_IDENTIFIER = 800
 
 _LONGEST = 300
 """The most characters of any other value."""
+
+_SHORT = XmlLimits(size=ANSWER_BYTES, nodes=20_000, namespaces=1_000)
+"""For system metadata, an error, or the description of a node. Each person with access to an object is an XML node."""
 
 _PAGE = XmlLimits(size=PAGE_BYTES, nodes=100_000)
 """Each of a thousand objects of a page has seven XML nodes."""
@@ -83,7 +86,15 @@ class SystemMetadata(ObjectInfo):
     archived: bool
 
 
-def info_in(element: etree._Element) -> ObjectInfo:
+def root_of(content: bytes, limits: XmlLimits = _SHORT) -> etree._Element:
+    """The root element of a node's response. Raises ValueError if it is not XML, or exceeds the limits."""
+    try:
+        return tree_of(content, limits)
+    except XmlRefused as error:
+        raise ValueError(f"the answer {error}") from error
+
+
+def _info_in(element: etree._Element) -> ObjectInfo:
     """An entry of a listing, or the beginning of system metadata. Raises ValueError for anything else."""
     checksum = element.find("checksum")
     pid, size = element.findtext("identifier"), element.findtext("size")
@@ -109,7 +120,7 @@ def _number(text: str, name: str) -> int:
 def parsed(content: bytes) -> SystemMetadata:
     """The system metadata in this XML. Raises ValueError for anything else."""
     root = _root(content, "systemMetadata")
-    info = info_in(root)
+    info = _info_in(root)
     return SystemMetadata(
         info.pid,
         info.format_id,
@@ -125,7 +136,7 @@ def parsed(content: bytes) -> SystemMetadata:
 def listed(content: bytes) -> tuple[int, list[ObjectInfo]]:
     """The total number of objects, and the objects of this page of a listing. Raises ValueError if it is no listing."""
     root = _root(content, "objectList", _PAGE)
-    return _number(root.get("total", ""), "total"), [info_in(each) for each in root.iter("objectInfo")]
+    return _number(root.get("total", ""), "total"), [_info_in(each) for each in root.iter("objectInfo")]
 
 
 def confirms(content: bytes, pid: str) -> bool:
@@ -197,7 +208,7 @@ def _add_access(root: ET.Element, settings: TargetSettings) -> None:
             _add(rule, "permission", permission)
 
 
-def _root(content: bytes, name: str, limits: XmlLimits = SHORT) -> etree._Element:
+def _root(content: bytes, name: str, limits: XmlLimits = _SHORT) -> etree._Element:
     """The root element, of this name in any namespace: v1 and v2 of the API have different ones."""
     root = root_of(content, limits)
     if root.tag.rpartition("}")[2] != name:

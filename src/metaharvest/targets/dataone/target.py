@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from urllib.parse import urlsplit
+
+import jwt
 
 from metaharvest.config.secret_references import resolve_secret
 from metaharvest.config.settings import Settings
@@ -14,13 +17,13 @@ from metaharvest.errors import SettingsError, TargetError
 from metaharvest.fetch.url import is_loopback
 from metaharvest.model import Finding, Site
 from metaharvest.targets.base import HeldRevision, Standing
-from metaharvest.targets.dataone import identity, refusals
+from metaharvest.targets.dataone import refusals
 from metaharvest.targets.dataone.listing import NodeListing, parts_of
 from metaharvest.targets.dataone.node import MOST_REVISIONS, Node, Rights, quoted
 from metaharvest.targets.dataone.session import DataOneSession
 from metaharvest.targets.dataone.system_metadata import ObjectInfo
 from metaharvest.targets.http import HttpClient
-from metaharvest.text import shown_url
+from metaharvest.text import one_line, shown_url
 from metaharvest.validation.schemas import VERSIONS
 
 _SOON = timedelta(days=7)
@@ -34,7 +37,7 @@ class DataOneTarget:
         self._token = resolve_secret(self._settings.token, settings.folder).removeprefix("Bearer ").strip()
         if not (self._token.isascii() and self._token.isprintable()):
             raise SettingsError(f"The token in {settings.place('target', 'token')} is not one line of ASCII text.")
-        self._identity = identity.of_token(self._token)
+        self._identity = _identity_in(self._token)
         self._rights_holder = _rights_holder(settings, self._identity.subject)
         self._node = Node(HttpClient(settings), self._token)
         types = (self._settings.format_id, *VERSIONS, *settings.validation.other_document_types)
@@ -153,6 +156,34 @@ _NO_RIGHTS = (
 def _expiry(expires: datetime) -> str:
     word = "expires" if expires > datetime.now(UTC) else "expired"
     return f"{word} on {expires:%Y-%m-%d} at {expires:%H:%M} UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class _TokenIdentity:
+    """Our identity on a node as a bearer token states it, which only the node can verify; empty if it is unknown.
+
+    `expires` is the time at which the token expires, if it says so.
+    """
+
+    subject: str = ""
+    expires: datetime | None = None
+
+
+def _identity_in(token: str) -> _TokenIdentity:
+    """The claims of a JSON web token (RFC 7519); an empty identity for any other token."""
+    try:
+        claims = jwt.decode(token, options={"verify_signature": False})
+    except (jwt.InvalidTokenError, RecursionError):
+        return _TokenIdentity()
+    subject = next((claims[name] for name in ("userId", "sub") if isinstance(claims.get(name), str)), "")
+    expires = claims.get("exp")
+    moment = None
+    if isinstance(expires, int | float):
+        try:
+            moment = datetime.fromtimestamp(expires, UTC)
+        except (ValueError, OverflowError, OSError):
+            moment = None
+    return _TokenIdentity(one_line(subject, 800), moment)
 
 
 def _rights_holder(settings: Settings, subject: str) -> str:

@@ -14,8 +14,7 @@ from pathlib import Path
 from lxml import etree
 
 from metaharvest.errors import TargetError
-from metaharvest.targets.folder import marker
-from metaharvest.targets.folder.base_folder import named
+from metaharvest.targets.folder.base_folder import DELETED, INDEX, NAMES, named
 from metaharvest.targets.folder.files import OURS, Files
 from metaharvest.targets.folder.index import Index, Revision, State, make_index, open_index
 from metaharvest.targets.folder.names import Named, digest_of, place_of, starts_at
@@ -50,7 +49,7 @@ def rebuild(files: Files, folder_id: str) -> Rebuilt:
     """
     done = Rebuilt()
     # This name makes git ignore the file, should this process be killed.
-    new = (files.base / marker.INDEX).with_name("index.db-new")
+    new = (files.base / INDEX).with_name("index.db-new")
     _remove(new)
     try:
         make_index(new, folder_id)
@@ -61,8 +60,8 @@ def rebuild(files: Files, folder_id: str) -> Rebuilt:
     except BaseException:
         _remove(new)
         raise
-    _remove(files.base / marker.INDEX)
-    new.rename(files.base / marker.INDEX)
+    _remove(files.base / INDEX)
+    new.rename(files.base / INDEX)
     _remove(new)
     files.sync(OURS)
     return done
@@ -82,8 +81,8 @@ def _fill(index: Index, old: Index | None, files: Files, done: Rebuilt) -> None:
             index.put(row)
             index.put_document(row.document_id, place_of(row.document_id, what.layout, bool(what.digest)))
             folders.add(path)
-    for apart, _, changed in files.walk(marker.DELETED) if (files.base / marker.DELETED).is_dir() else ():
-        path = apart.removeprefix(f"{marker.DELETED}/")
+    for apart, _, changed in files.walk(DELETED) if (files.base / DELETED).is_dir() else ():
+        path = apart.removeprefix(f"{DELETED}/")
         what = named(path)
         row = _row(files, apart, path, what, changed, "deleted", old, done) if what else None
         if what and row and not any(each.revision == row.revision for each in index.revisions([row.document_id])):
@@ -99,7 +98,7 @@ def _row(
     """The row for a file at `where`, which belongs to `path`; None if its document is unknown."""
     document_id = what.document_id if what.document_id is not None else _named_apart(files, what.digest)
     if document_id is None:
-        done.leave_out(f"{path} does not show its document, and {marker.NAMES} does not have it.")
+        done.leave_out(f"{path} does not show its document, and {NAMES} does not have it.")
         return None
     content = files.content(where) or b""
     sha256 = hashlib.sha256(content).hexdigest()
@@ -112,7 +111,7 @@ def _row(
 
 def _named_apart(files: Files, digest: str) -> str | None:
     """The document with this digest; None if no file has its id."""
-    content = files.content(f"{marker.NAMES}/{digest[:2]}/{digest}")
+    content = files.content(f"{NAMES}/{digest[:2]}/{digest}")
     with suppress(UnicodeDecodeError):
         document_id = (content or b"").decode(errors="surrogatepass")
         if digest_of(document_id) == digest:
@@ -166,7 +165,7 @@ class _Folders:
 def _old_index(files: Files, folder_id: str) -> Iterator[Index | None]:
     """The present index; None if it is unusable."""
     try:
-        index = open_index(files.base / marker.INDEX, files.base, folder_id)
+        index = open_index(files.base / INDEX, files.base, folder_id)
     except (TargetError, OSError, sqlite3.Error):
         yield None
         return

@@ -13,8 +13,17 @@ from typing import Literal
 from metaharvest.errors import TargetError
 from metaharvest.model import Action, Finding, Holding
 from metaharvest.targets.base import Upload
-from metaharvest.targets.folder import marker
-from metaharvest.targets.folder.base_folder import BaseFolder, named
+from metaharvest.targets.folder.base_folder import (
+    DELETED,
+    NAMES,
+    RECEIVED,
+    BaseFolder,
+    clear_temporary,
+    locked,
+    make_temporary,
+    named,
+    write,
+)
 from metaharvest.targets.folder.failures import in_sentences, linked, out_of_date, shown
 from metaharvest.targets.folder.files import TEMPORARY
 from metaharvest.targets.folder.index import Index, Revision
@@ -145,7 +154,7 @@ class FolderSession:
                     self._files.remove(path)
                     removed += 1
             for row in rows:
-                for path in (f"{marker.DELETED}/{row.path}", f"{marker.RECEIVED}/{row.path}"):
+                for path in (f"{DELETED}/{row.path}", f"{RECEIVED}/{row.path}"):
                     if self._files.digest(path) is not None:
                         self._files.remove(path)
                         self._files.sync(path.rpartition("/")[0])
@@ -160,7 +169,7 @@ class FolderSession:
                 return
             index = self._begun()
             for row in [each for each in index.revisions([document_id]) if each.state == "deleted"]:
-                apart = f"{marker.DELETED}/{row.path}"
+                apart = f"{DELETED}/{row.path}"
                 is_there = self._files.digest(apart) is not None
                 if is_there:
                     with self._files.folder(row.folder, make=True):
@@ -207,10 +216,10 @@ class FolderSession:
 
     def _keep_received(self, row: Revision, content: bytes) -> None:
         """Keep the received form of a normalised document; replace the remains of a failed upload."""
-        path = f"{marker.RECEIVED}/{row.path}"
+        path = f"{RECEIVED}/{row.path}"
         with self._folder.lock:
             self._files.remove(path)
-            marker.write(self._files, path, content)
+            write(self._files, path, content)
 
     def _put(self, row: Revision, content: bytes, index: Index) -> None:
         """Write the file of a reserved revision, synced with its folder."""
@@ -237,11 +246,11 @@ class FolderSession:
     def _write_name(self, document_id: str) -> None:
         """Write the id of a document whose files do not show it."""
         digest = digest_of(document_id)
-        marker.write(self._files, f"{marker.NAMES}/{digest[:2]}/{digest}", document_id.encode(errors="surrogatepass"))
+        write(self._files, f"{NAMES}/{digest[:2]}/{digest}", document_id.encode(errors="surrogatepass"))
 
     def _set_apart(self, row: Revision) -> None:
         """Move the file of a revision to the deleted documents; a file that is there already stays."""
-        apart = f"{marker.DELETED}/{row.path}"
+        apart = f"{DELETED}/{row.path}"
         there = self._files.digest(row.path)
         if there is None:
             if self._files.digest(apart) is None:
@@ -270,14 +279,14 @@ class FolderSession:
                 self._index = None
             with ExitStack() as stack:
                 self._folder.begin()
-                stack.enter_context(marker.locked(self._files))
+                stack.enter_context(locked(self._files))
                 # Opened under the lock: another process may have rebuilt it before.
                 self._index = self._folder.opened()
                 self._writing = stack.pop_all()
             assert self._index is not None
             self._settle(self._index)
-            marker.make_temporary(self._files)
-            marker.clear_temporary(self._files)
+            make_temporary(self._files)
+            clear_temporary(self._files)
             self._writes = True
         assert self._index is not None
         return self._index
@@ -304,7 +313,7 @@ class FolderSession:
                 continue
             highest, listing = known[-1], self._listed(known[-1].folder)
             if highest.path.rpartition("/")[2] not in listing.names:
-                if self._files.digest(f"{marker.DELETED}/{highest.path}") is None:
+                if self._files.digest(f"{DELETED}/{highest.path}") is None:
                     odd[document_id] = f"{shown(highest.path)} is not there any more"
                 continue
             numbers = {row.revision for row in rows}
