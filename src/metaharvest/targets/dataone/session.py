@@ -196,15 +196,8 @@ class DataOneSession:
 
     def _send(self, document: ListedDocument, content: bytes, series: _Series) -> Action:
         head = series.head
-        sysmeta = system_metadata.written(
-            self._settings,
-            self._rights_holder,
-            document.docid,
-            content,
-            format_id=system_metadata.format_of(self._settings, content, document.document_type),
-            series_id=series.series_id,
-            obsoletes=head.pid if head else None,
-        )
+        new = system_metadata.NewObject(document, content, series.series_id, head.pid if head else None)
+        sysmeta = system_metadata.written(new, self._settings, self._rights_holder)
         failed: TargetError | None = None
         try:
             if head is None:

@@ -16,6 +16,7 @@ from lxml import etree
 
 from metaharvest.config.target_settings import TargetSettings
 from metaharvest.fetch.xml_bounds import XmlLimits, XmlRefused, tree_of
+from metaharvest.model import ListedDocument
 from metaharvest.targets.http import ANSWER_BYTES
 from metaharvest.text import one_line, whole_number
 from metaharvest.validation.schemas import VERSIONS
@@ -147,41 +148,42 @@ def confirms(content: bytes, pid: str) -> bool:
         return False
 
 
-def written(
-    settings: TargetSettings,
-    rights_holder: str,
-    pid: str,
-    content: bytes,
-    *,
-    format_id: str,
-    series_id: str | None,
-    obsoletes: str | None,
-) -> bytes:
+@dataclass(frozen=True, slots=True)
+class NewObject:
+    """A new object: its document, its bytes, the id of its series, and the PID that it supersedes."""
+
+    document: ListedDocument
+    content: bytes
+    series_id: str | None
+    obsoletes: str | None
+
+
+def written(new: NewObject, settings: TargetSettings, rights_holder: str) -> bytes:
     """The system metadata of a new object, as XML: the elements in the order of the schema, none of them qualified."""
     root = ET.Element(f"{{{_NAMESPACE}}}systemMetadata")
     algorithm = settings.checksum_algorithm
-    _add(root, "identifier", pid)
-    _add(root, "formatId", format_id)
-    _add(root, "size", str(len(content)))
-    _add(root, "checksum", hashlib.new(_HASHES[algorithm], content).hexdigest()).set("algorithm", algorithm)
+    _add(root, "identifier", new.document.docid)
+    _add(root, "formatId", _format_of(settings, new))
+    _add(root, "size", str(len(new.content)))
+    _add(root, "checksum", hashlib.new(_HASHES[algorithm], new.content).hexdigest()).set("algorithm", algorithm)
     if settings.submitter:
         _add(root, "submitter", settings.submitter)
     _add(root, "rightsHolder", rights_holder)
     _add_access(root, settings)
-    if obsoletes is not None:
-        _add(root, "obsoletes", obsoletes)
-    if series_id is not None:
-        _add(root, "seriesId", series_id)
+    if new.obsoletes is not None:
+        _add(root, "obsoletes", new.obsoletes)
+    if new.series_id is not None:
+        _add(root, "seriesId", new.series_id)
     text: bytes = ET.tostring(root, encoding="UTF-8", xml_declaration=True)
     return text
 
 
-def format_of(settings: TargetSettings, content: bytes, document_type: str) -> str:
+def _format_of(settings: TargetSettings, new: NewObject) -> str:
     """The format id of a document: from the settings, or for its EML version, or the type that its site gives it."""
     if settings.format_id:
         return settings.format_id
-    namespace = _root_namespace(content)
-    return namespace if namespace in VERSIONS else document_type
+    namespace = _root_namespace(new.content)
+    return namespace if namespace in VERSIONS else new.document.document_type
 
 
 def _add(parent: ET.Element, name: str, text: str) -> ET.Element:

@@ -21,10 +21,9 @@ import hashlib
 import json
 import os
 import threading
-import time
 import uuid
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 
 from sqlalchemy import Engine, delete, select
@@ -50,13 +49,12 @@ _IGNORE = f"{OURS}/.gitignore"
 
 _IGNORED = "index.db*\nlock*\ntmp/\n"
 _ABOUT = "A folder into which metaharvest puts documents. Without this file it would not know the folder again."
-_STALE_SECONDS = 86_400
 
 
 class BaseFolder:
     """The folder `path`: new documents get this layout, and no folder gets more than `most` names.
 
-    `engine` is the harvester's own database, which remembers the folder's  Each user of the index holds `lock`.
+    `engine` is the harvester's own database, which remembers the folder's marker. Each user of the index holds `lock`.
     Raises TargetError, OSError and sqlite3.Error.
     """
 
@@ -126,13 +124,13 @@ def read_marker(files: Files) -> str | None:
 def begin(files: Files, *, repair: bool = False) -> str:
     """Make our files in a folder, the marker last; its id. Existing files stay; `repair` replaces a damaged"""
     make_folder(files.base)
-    with files.folder(OURS, make=True):
-        pass
+    files.make(OURS)
     # Two processes that begin at the same time would make different markers.
     with _lock_file(files, _BEGINNING) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        make_temporary(files)
-        write(files, _IGNORE, _IGNORED.encode())
+        # git does not store empty folders.
+        files.make(TEMPORARY)
+        files.write(_IGNORE, _IGNORED.encode())
         try:
             if (there := read_marker(files)) is not None:
                 return there
@@ -144,26 +142,8 @@ def begin(files: Files, *, repair: bool = False) -> str:
         for left in (files.base / OURS).glob("index.db*"):
             left.unlink()
         make_index(files.base / INDEX, folder_id)
-        write(files, MARKER, f"{json.dumps({'about': _ABOUT, 'id': folder_id}, indent=1)}\n".encode())
+        files.write(MARKER, f"{json.dumps({'about': _ABOUT, 'id': folder_id}, indent=1)}\n".encode())
         return folder_id
-
-
-def make_temporary(files: Files) -> None:
-    """Make the folder for files that are being written: git does not store empty folders."""
-    with files.folder(TEMPORARY, make=True):
-        pass
-
-
-def write(files: Files, path: str, content: bytes) -> None:
-    """Write a file of ours, unless it exists."""
-    if files.content(path) is not None:
-        return
-    temporary = files.write_temporary(content)
-    try:
-        files.move(temporary, path)
-        files.sync(path.rpartition("/")[0])
-    finally:
-        files.remove(temporary)
 
 
 @contextmanager
@@ -194,16 +174,6 @@ def _taken(base: Path, exclusive: bool) -> TargetError:
     who = "a harvester is writing into it" if exclusive else "its index is being rebuilt"
     remedy = "Try again when that has ended; nothing was changed."
     return failure("target.away", f"The folder {shown(base)} is in use: {who}.", remedy)
-
-
-def clear_temporary(files: Files) -> None:
-    """Remove half-written files of dead runs, if they are older than a day."""
-    limit = time.time() - _STALE_SECONDS
-    for name in files.names(TEMPORARY):
-        path = f"{TEMPORARY}/{name}"
-        with suppress(OSError):
-            if (files.base / path).lstat().st_mtime < limit:
-                files.remove(path)
 
 
 def _remembered(engine: Engine, base: Path) -> str | None:

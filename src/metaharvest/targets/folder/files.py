@@ -11,6 +11,7 @@ import errno
 import hashlib
 import os
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -25,6 +26,7 @@ TEMPORARY = f"{OURS}/tmp"
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _AT_ONCE = 1 << 20
+_STALE_SECONDS = 86_400
 
 
 class Files:
@@ -45,6 +47,11 @@ class Files:
             yield descriptor
         finally:
             os.close(descriptor)
+
+    def make(self, folder: str) -> None:
+        """Make a folder if it is missing."""
+        with self.folder(folder, make=True):
+            pass
 
     def content(self, path: str) -> bytes | None:
         """The content of a file; None if there is no such file."""
@@ -114,6 +121,26 @@ class Files:
                     os.unlink(name, dir_fd=descriptor)
                 raise
         return f"{TEMPORARY}/{name}"
+
+    def write(self, path: str, content: bytes) -> None:
+        """Write a file, synced with its folder, unless it exists."""
+        if self.content(path) is not None:
+            return
+        temporary = self.write_temporary(content)
+        try:
+            self.move(temporary, path)
+            self.sync(path.rpartition("/")[0])
+        finally:
+            self.remove(temporary)
+
+    def clear_temporary(self) -> None:
+        """Remove half-written files of dead runs, if they are older than a day."""
+        limit = time.time() - _STALE_SECONDS
+        for name in self.names(TEMPORARY):
+            path = f"{TEMPORARY}/{name}"
+            with suppress(OSError):
+                if (self.base / path).lstat().st_mtime < limit:
+                    self.remove(path)
 
     def move(self, path: str, to: str) -> bool:
         """Move a file to a free path, and make the folders; False if the path is taken. Nothing is synced.

@@ -55,7 +55,7 @@ def rebuild(files: Files, folder_id: str) -> Rebuilt:
         make_index(new, folder_id)
         with closing(open_index(new, files.base, folder_id)) as index, _old_index(files, folder_id) as old:
             with index.writing():
-                _fill(index, old, files, done)
+                _Rebuilding(files, index, old, done).fill()
             done.documents, done.revisions, done.deleted = index.numbers()
     except BaseException:
         _remove(new)
@@ -67,46 +67,56 @@ def rebuild(files: Files, folder_id: str) -> Rebuilt:
     return done
 
 
-def _fill(index: Index, old: Index | None, files: Files, done: Rebuilt) -> None:
-    folders = _Folders()
-    for path, _, changed in files.walk():
-        if (what := named(path)) is None:
-            done.others += 1
-        elif (row := _row(files, path, path, what, changed, "held", old, done)) is not None:
-            before = next((each for each in index.revisions([row.document_id]) if each.revision == row.revision), None)
-            if before is not None:
-                same = "the same content" if before.sha256 == row.sha256 else "other content"
-                done.leave_out(f"{path} is {row.document_id}.{row.revision} again, with {same}: {before.path} is used.")
-                continue
-            index.put(row)
-            index.put_document(row.document_id, place_of(row.document_id, what.layout, bool(what.digest)))
-            folders.add(path)
-    for apart, _, changed in files.walk(DELETED) if (files.base / DELETED).is_dir() else ():
-        path = apart.removeprefix(f"{DELETED}/")
-        what = named(path)
-        row = _row(files, apart, path, what, changed, "deleted", old, done) if what else None
-        if what and row and not any(each.revision == row.revision for each in index.revisions([row.document_id])):
-            index.put(row)
-            index.put_document(row.document_id, place_of(row.document_id, what.layout, bool(what.digest)))
-    for key, (folder, names) in folders.counted().items():
-        index.put_folder(key, folder, names)
+class _Rebuilding:
+    """Fills the new index from the files, and takes from the `old` one the values that the files lack."""
 
+    def __init__(self, files: Files, index: Index, old: Index | None, done: Rebuilt) -> None:
+        self._files = files
+        self._index = index
+        self._old = old
+        self._done = done
 
-def _row(
-    files: Files, where: str, path: str, what: Named, changed: float, state: State, old: Index | None, done: Rebuilt
-) -> Revision | None:
-    """The row for a file at `where`, which belongs to `path`; None if its document is unknown."""
-    document_id = what.document_id if what.document_id is not None else _named_apart(files, what.digest)
-    if document_id is None:
-        done.leave_out(f"{path} does not show its document, and {NAMES} does not have it.")
-        return None
-    content = files.content(where) or b""
-    sha256 = hashlib.sha256(content).hexdigest()
-    before = old.at(path) if old else None
-    if before and (before.document_id, before.revision, before.sha256) == (document_id, what.revision, sha256):
-        return replace(before, state=state)
-    at = datetime.fromtimestamp(changed, UTC).isoformat()
-    return Revision(document_id, what.revision, path, state, _type_of(content), len(content), sha256, at, "")
+    def fill(self) -> None:
+        folders = _Folders()
+        for path, _, changed in self._files.walk():
+            if (what := named(path)) is None:
+                self._done.others += 1
+            elif (row := self._row(path, what, changed, "held")) is not None:
+                if (before := self._known(row)) is None:
+                    self._put(row, what)
+                    folders.add(path)
+                else:
+                    same = "the same content" if before.sha256 == row.sha256 else "other content"
+                    again = f"{path} is {row.document_id}.{row.revision} again, with {same}"
+                    self._done.leave_out(f"{again}: {before.path} is used.")
+        for apart, _, changed in self._files.walk(DELETED) if (self._files.base / DELETED).is_dir() else ():
+            path = apart.removeprefix(f"{DELETED}/")
+            if (what := named(path)) and (row := self._row(path, what, changed, "deleted")) and not self._known(row):
+                self._put(row, what)
+        for key, (folder, names) in folders.counted().items():
+            self._index.put_folder(key, folder, names)
+
+    def _known(self, row: Revision) -> Revision | None:
+        """The revision in the new index, from another file."""
+        return next((each for each in self._index.revisions([row.document_id]) if each.revision == row.revision), None)
+
+    def _put(self, row: Revision, what: Named) -> None:
+        self._index.put(row)
+        self._index.put_document(row.document_id, place_of(row.document_id, what.layout, bool(what.digest)))
+
+    def _row(self, path: str, what: Named, changed: float, state: State) -> Revision | None:
+        """The row for the file of this path, which is kept apart if it is deleted; None if its document is unknown."""
+        document_id = what.document_id if what.document_id is not None else _named_apart(self._files, what.digest)
+        if document_id is None:
+            self._done.leave_out(f"{path} does not show its document, and {NAMES} does not have it.")
+            return None
+        content = self._files.content(f"{DELETED}/{path}" if state == "deleted" else path) or b""
+        sha256 = hashlib.sha256(content).hexdigest()
+        before = self._old.at(path) if self._old else None
+        if before and (before.document_id, before.revision, before.sha256) == (document_id, what.revision, sha256):
+            return replace(before, state=state)
+        at = datetime.fromtimestamp(changed, UTC).isoformat()
+        return Revision(document_id, what.revision, path, state, _type_of(content), len(content), sha256, at, "")
 
 
 def _named_apart(files: Files, digest: str) -> str | None:

@@ -13,17 +13,7 @@ from typing import Literal
 from metaharvest.errors import TargetError
 from metaharvest.model import Action, Finding, Holding
 from metaharvest.targets.base import Upload
-from metaharvest.targets.folder.base_folder import (
-    DELETED,
-    NAMES,
-    RECEIVED,
-    BaseFolder,
-    clear_temporary,
-    locked,
-    make_temporary,
-    named,
-    write,
-)
+from metaharvest.targets.folder.base_folder import DELETED, NAMES, RECEIVED, BaseFolder, locked, named
 from metaharvest.targets.folder.failures import in_sentences, linked, out_of_date, shown
 from metaharvest.targets.folder.files import TEMPORARY
 from metaharvest.targets.folder.index import Index, Revision
@@ -172,8 +162,7 @@ class FolderSession:
                 apart = f"{DELETED}/{row.path}"
                 is_there = self._files.digest(apart) is not None
                 if is_there:
-                    with self._files.folder(row.folder, make=True):
-                        pass
+                    self._files.make(row.folder)
                     self._files.move(apart, row.path)
                     self._files.sync(row.folder)
                 with index.writing():
@@ -219,15 +208,14 @@ class FolderSession:
         path = f"{RECEIVED}/{row.path}"
         with self._folder.lock:
             self._files.remove(path)
-            write(self._files, path, content)
+            self._files.write(path, content)
 
     def _put(self, row: Revision, content: bytes, index: Index) -> None:
         """Write the file of a reserved revision, synced with its folder."""
         temporary = self._files.write_temporary(content)
         moved = False
         try:
-            with self._files.folder(row.folder, make=True):
-                pass
+            self._files.make(row.folder)
             with self._folder.lock, index.writing():
                 moved = self._files.move(temporary, row.path)
         finally:
@@ -246,7 +234,7 @@ class FolderSession:
     def _write_name(self, document_id: str) -> None:
         """Write the id of a document whose files do not show it."""
         digest = digest_of(document_id)
-        write(self._files, f"{NAMES}/{digest[:2]}/{digest}", document_id.encode(errors="surrogatepass"))
+        self._files.write(f"{NAMES}/{digest[:2]}/{digest}", document_id.encode(errors="surrogatepass"))
 
     def _set_apart(self, row: Revision) -> None:
         """Move the file of a revision to the deleted documents; a file that is there already stays."""
@@ -285,8 +273,8 @@ class FolderSession:
                 self._writing = stack.pop_all()
             assert self._index is not None
             self._settle(self._index)
-            make_temporary(self._files)
-            clear_temporary(self._files)
+            self._files.make(TEMPORARY)
+            self._files.clear_temporary()
             self._writes = True
         assert self._index is not None
         return self._index
