@@ -1,4 +1,4 @@
-"""The formats of dataset files, each with a function that opens a new file for lines."""
+"""The formats of dataset files: a document as a line of JSON, as an element of an XML file, or as a row of a table."""
 
 from __future__ import annotations
 
