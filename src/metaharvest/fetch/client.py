@@ -22,7 +22,7 @@ import io
 import time
 import unicodedata
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from math import inf
@@ -356,73 +356,50 @@ class Fetcher:
             raise FetchError(error_messages.address_not_public(address.url, literal, given), seconds=given.spent)
         self._require_willing(address, given.spent, question.is_list)
         host = address.host.rstrip(".")
-        await self._acquire(address, host, question, given.spent)
-        try:
+        with ExitStack() as held:
+            await self._acquire(address, host, question, given.spent, held)
             self._require_willing(address, given.spent, question.is_list)
             exchange.began = self._health.asked(address)
+            held.callback(self._health.ended, address)
             try:
                 async with self._held.while_held(host) if self._held else nullcontext():
                     await self._transfer(exchange, question.reach.ca_file)
             except WaitedTooLong as error:
                 raise NotAsked(aborted(address), host, seconds=given.spent, retry_after=1.0) from error
-            finally:
-                self._health.ended(address)
-        finally:
-            self._release(host, question)
         if exchange.connected:
             self._health.reached(address)
         if exchange.stop is StopReason.NO_MEMORY:
             raise _GaveWay
 
-    async def _acquire(self, address: WebAddress, host: str, question: _Question, spent: float) -> None:
+    async def _acquire(
+        self, address: WebAddress, host: str, question: _Question, spent: float, held: ExitStack
+    ) -> None:
         """Wait for a connection to the host, and, for a document, for its place among all and for memory.
 
-        Raises NotAsked if they do not come free in time. The wait for a list goes on even if the run is about to end.
+        `held` gives them back. Raises NotAsked if they do not come free in time. The wait for a list goes on even if
+        the run is about to end.
         """
-        patience = question.patience
+        patience, to_the_end = question.patience, question.is_list
         try:
-            await self._begin(host, question)
+            await self._hosts.acquire(host, patience, to_the_end=to_the_end)
+            held.callback(self._hosts.release, host)
+            if self._held:
+                # If robots.txt could not be requested, it would not be obeyed.
+                longest = self._http.list_deadline if question.is_aside else patience
+                await self._held.acquire(host, longest, to_the_end=to_the_end)
+                held.callback(self._held.release, host)
         except WaitedTooLong as error:
             raise NotAsked(busy(address, self._http, patience), host, seconds=spent) from error
         if question.is_list:
             return
         try:
             await self._under_way.acquire(question.site_id, patience)
-            try:
-                if not self.memory.has_room(question.site_id):
-                    async with self._waiting.at_most(patience):
-                        await self.memory.room(question.site_id)
-            except BaseException:
-                self._under_way.release(question.site_id)
-                raise
-        except BaseException as error:
-            self._end(host)
-            if isinstance(error, WaitedTooLong):
-                raise NotAsked(overloaded(address, patience), "", seconds=spent) from error
-            raise
-
-    async def _begin(self, host: str, question: _Question) -> None:
-        """Wait for a connection to the host, and until this process holds the host. Raises WaitedTooLong."""
-        await self._hosts.acquire(host, question.patience, to_the_end=question.is_list)
-        if self._held is None:
-            return
-        # If robots.txt could not be requested, it would not be obeyed.
-        patience = self._http.list_deadline if question.is_aside else question.patience
-        try:
-            await self._held.acquire(host, patience, to_the_end=question.is_list)
-        except BaseException:
-            self._hosts.release(host)
-            raise
-
-    def _end(self, host: str) -> None:
-        if self._held:
-            self._held.release(host)
-        self._hosts.release(host)
-
-    def _release(self, host: str, question: _Question) -> None:
-        if not question.is_list:
-            self._under_way.release(question.site_id)
-        self._end(host)
+            held.callback(self._under_way.release, question.site_id)
+            if not self.memory.has_room(question.site_id):
+                async with self._waiting.at_most(patience):
+                    await self.memory.room(question.site_id)
+        except WaitedTooLong as error:
+            raise NotAsked(overloaded(address, patience), "", seconds=spent) from error
 
     async def _transfer(self, exchange: Exchange, ca_file: Path | None) -> None:
         """Perform the exchange with a handle that is returned if it is still good: after an exception it may be bad."""
