@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 from sqlalchemy import Dialect, MetaData
 from sqlalchemy.dialects import mysql
-from sqlalchemy.orm import DeclarativeBase
+from sqlalchemy.orm import DeclarativeBase, declared_attr
 from sqlalchemy.types import BigInteger, DateTime, Float, Integer, LargeBinary, String, Text, TypeDecorator
 
 
@@ -62,7 +63,14 @@ TABLE = {**TEXTS, "sqlite_autoincrement": True}
 
 
 class Base(DeclarativeBase):
-    """The base of all tables. Every constraint has a name, so that migrations can refer to it."""
+    """The base of all tables: the class `HarvestLog` is the table harvest_log.
+
+    Every constraint has a name, so that migrations can refer to it.
+    """
+
+    @declared_attr.directive
+    def __tablename__(cls) -> str:  # noqa: N805
+        return re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
 
     __table_args__: Any = TABLE
     type_annotation_map: ClassVar = {datetime: UtcDateTime}

@@ -17,7 +17,6 @@ class ConsoleUser(Base):
     `address` is in lower case. `issuer` and `subject` come from OpenID Connect, at the first sign-in that way.
     """
 
-    __tablename__ = "console_user"
     __table_args__ = (UniqueConstraint("issuer", "subject", name="uq_console_user_subject"), TABLE)
 
     user_id: Mapped[int] = mapped_column(KEY, primary_key=True)
@@ -36,8 +35,6 @@ class ConsoleSession(Base):
     The role of the address is read at each request.
     """
 
-    __tablename__ = "console_session"
-
     session_id: Mapped[int] = mapped_column(KEY, primary_key=True)
     token_hash: Mapped[str] = mapped_column(String(64), unique=True)
     address: Mapped[str] = mapped_column(String(320), index=True)
@@ -50,7 +47,6 @@ class ConsoleSession(Base):
 class ConsoleLink(Base):
     """A link that signs in the person with this address, once. Its hash is stored."""
 
-    __tablename__ = "console_link"
     __table_args__ = (Index("ix_console_link_address", "address", "created_at"), TABLE)
 
     link_id: Mapped[int] = mapped_column(KEY, primary_key=True)
@@ -63,8 +59,6 @@ class ConsoleLink(Base):
 
 class ApiKey(Base):
     """A key with which a program calls the API, in a role. Its hash is stored."""
-
-    __tablename__ = "api_key"
 
     api_key_id: Mapped[int] = mapped_column(KEY, primary_key=True)
     name: Mapped[str] = mapped_column(String(100))
@@ -80,7 +74,6 @@ class ApiKey(Base):
 class ApiCall(Base):
     """A call of the API with an Idempotency-Key, and its answer. It is kept for a day."""
 
-    __tablename__ = "api_call"
     __table_args__ = (UniqueConstraint("api_key_id", "idempotency_key", name="uq_api_call"), TABLE)
 
     api_call_id: Mapped[int] = mapped_column(KEY, primary_key=True)
@@ -103,8 +96,6 @@ class SiteRegistration(Base):
     for the comment. `reason` is the reason of a refusal, or the former
     address if the address changes.
     """
-
-    __tablename__ = "site_registration"
 
     registration_id: Mapped[int] = mapped_column(KEY, primary_key=True)
     kind: Mapped[str] = mapped_column(String(16))

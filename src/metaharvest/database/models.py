@@ -20,8 +20,6 @@ from metaharvest.database.base import Base as Base
 class HarvestSiteSchedule(Base):
     """A row for each registered site. `public`: its documents are published."""
 
-    __tablename__ = "harvest_site_schedule"
-
     site_schedule_id: Mapped[int] = mapped_column(KEY, primary_key=True)
     name: Mapped[str] = mapped_column(String(100), unique=True)
     source_kind: Mapped[str] = mapped_column(String(32), default="harvest-list", server_default="harvest-list")
@@ -50,8 +48,6 @@ class HarvestRun(Base):
     `due_sites_of` is the day whose due sites have jobs in such a run; null: only requested sites have jobs.
     """
 
-    __tablename__ = "harvest_run"
-
     run_id: Mapped[int] = mapped_column(KEY, primary_key=True)
     harvest_date: Mapped[date]
     started_at: Mapped[datetime]
@@ -75,7 +71,6 @@ class HarvestSiteRun(Base):
     harvest took. `rehearsal`: the site had no target, so that nothing was uploaded and nothing of the site has changed.
     """
 
-    __tablename__ = "harvest_site_run"
     __table_args__ = (
         Index("ix_harvest_site_run_site", "site_schedule_id", "site_run_id"),
         Index("ix_harvest_site_run_site_status", "site_schedule_id", "status", "site_run_id"),
@@ -125,7 +120,6 @@ class SiteTotals(Base):
     as a whole; null if there was none. `went_well` counts the harvests that succeeded without errors.
     """
 
-    __tablename__ = "site_totals"
     __table_args__ = (UniqueConstraint("first_day", "site_schedule_id"), TABLE)
 
     site_totals_id: Mapped[int] = mapped_column(KEY, primary_key=True)
@@ -147,7 +141,6 @@ class SiteTotals(Base):
 class HarvestOperation(Base):
     """The operation codes: the meaning and the level of each."""
 
-    __tablename__ = "harvest_operation"
     __table_args__ = ({**TABLE, "sqlite_autoincrement": False},)
 
     harvest_operation_code: Mapped[str] = mapped_column(String(64), primary_key=True)
@@ -158,7 +151,6 @@ class HarvestOperation(Base):
 class HarvestLog(Base):
     """A row for each event. `outcome` is set only on the one row with the outcome of a document."""
 
-    __tablename__ = "harvest_log"
     __table_args__ = (
         Index("ix_harvest_log_site_run_document", "site_run_id", "document_id"),
         Index("ix_harvest_log_run", "run_id", "site_run_id"),
@@ -187,8 +179,6 @@ class HarvestLog(Base):
 class HarvestDetailLog(Base):
     """A row for each finding, warnings included. scope, identifier and revision are null if a source has none."""
 
-    __tablename__ = "harvest_detail_log"
-
     detail_log_id: Mapped[int] = mapped_column(KEY, primary_key=True)
     harvest_log_id: Mapped[int] = mapped_column(ForeignKey("harvest_log.harvest_log_id"), index=True)
     level: Mapped[str] = mapped_column(String(16))
@@ -216,7 +206,6 @@ class SiteProblem(Base):
     open. A log row without a document is about the list, or the site.
     """
 
-    __tablename__ = "site_problem"
     __table_args__ = (
         UniqueConstraint("site_schedule_id", "fingerprint", name="uq_site_problem"),
         Index("ix_site_problem_state", "site_schedule_id", "state"),
@@ -257,7 +246,6 @@ class HarvestDocument(Base):
     characters, as the last check read it.
     """
 
-    __tablename__ = "harvest_document"
     __table_args__ = (
         UniqueConstraint("site_schedule_id", "document_id", "revision", name="uq_harvest_document"),
         Index("ix_harvest_document_look", "site_schedule_id", "looked_at"),
@@ -302,7 +290,6 @@ class SiteCheckpoint(Base):
     `received` is the number of its records so far; `announced` is completeListSize.
     """
 
-    __tablename__ = "site_checkpoint"
     __table_args__ = TEXTS
 
     site_schedule_id: Mapped[int] = mapped_column(KEY, primary_key=True, autoincrement=False)
@@ -326,8 +313,6 @@ class SiteCheckpoint(Base):
 class ReportOutbox(Base):
     """Every report as rendered: `content` is the whole message. The unique key prevents a second one of its kind."""
 
-    __tablename__ = "report_outbox"
-
     report_id: Mapped[int] = mapped_column(KEY, primary_key=True)
     idempotency_key: Mapped[str] = mapped_column(String(100), unique=True)
     kind: Mapped[str] = mapped_column(String(16))
@@ -346,7 +331,6 @@ class ReportDelivery(Base):
     `first_sent_at` stays when it is sent again. `by_hand`: a person requested this report for this address.
     """
 
-    __tablename__ = "report_delivery"
     __table_args__ = (UniqueConstraint("report_id", "recipient", name="uq_report_delivery"), TABLE)
 
     delivery_id: Mapped[int] = mapped_column(KEY, primary_key=True)
@@ -366,7 +350,6 @@ class DocumentRevision(Base):
     The bytes are the last column: SQLite reads through a row up to the column that is asked for.
     """
 
-    __tablename__ = "document_revision"
     __table_args__ = (UniqueConstraint("document_id", "revision", name="uq_document_revision"), TABLE)
 
     document_revision_id: Mapped[int] = mapped_column(KEY, primary_key=True)
@@ -389,7 +372,6 @@ class DocumentOrigin(Base):
     URL.
     """
 
-    __tablename__ = "document_origin"
     __table_args__ = (UniqueConstraint("document_id", "revision", name="uq_document_origin"), TABLE)
 
     document_origin_id: Mapped[int] = mapped_column(KEY, primary_key=True)
@@ -414,7 +396,6 @@ class DocumentTombstone(Base):
     `revision` is the highest that it had: these numbers are used up. Its revisions stay, and can be read.
     """
 
-    __tablename__ = "document_tombstone"
     __table_args__ = TEXTS
 
     document_id: Mapped[str] = mapped_column(Identifier, primary_key=True)
@@ -437,7 +418,6 @@ class CatalogueDocument(Base):
     `change_seq` is the number of its last change, `changed_at` the time, in whole seconds: see CatalogueCounter.
     """
 
-    __tablename__ = "catalogue_document"
     __table_args__ = (
         Index("ix_catalogue_document_item", "item_identifier", "origin"),
         Index("ix_catalogue_document_changed", "changed_at", "catalogue_document_id"),
@@ -464,7 +444,6 @@ class CatalogueDocument(Base):
 class CatalogueFormerFormat(Base):
     """A document type that a document of the catalogue no longer has: its record in this format is deleted."""
 
-    __tablename__ = "catalogue_former_format"
     __table_args__ = (
         Index("ix_catalogue_former_format_type", "document_type", "changed_at", "catalogue_document_id"),
         TEXTS,
@@ -481,7 +460,6 @@ class CatalogueSet(Base):
     Only sets that are ASCII with at most 800 characters have a row; document_origin has all.
     """
 
-    __tablename__ = "catalogue_set"
     __table_args__ = (Index("ix_catalogue_set_spec", "set_spec", "catalogue_document_id"), TABLE)
 
     catalogue_set_id: Mapped[int] = mapped_column(KEY, primary_key=True)
@@ -495,7 +473,6 @@ class CatalogueWithheld(Base):
     `retracted`: it was published before, so that harvesters see it as deleted. They do not see the others at all.
     """
 
-    __tablename__ = "catalogue_withheld"
     __table_args__ = TEXTS
 
     catalogue_document_id: Mapped[int] = mapped_column(KEY, primary_key=True, autoincrement=False)
@@ -509,7 +486,6 @@ class CatalogueCounter(Base):
     neither number nor time ever goes back.
     """
 
-    __tablename__ = "catalogue_counter"
     __table_args__ = TEXTS
 
     counter_id: Mapped[int] = mapped_column(KEY, primary_key=True, autoincrement=False)
@@ -523,7 +499,6 @@ class DocumentWithdrawal(Base):
     `site` is the name of the site that had it. `erased`: its content was deleted, too.
     """
 
-    __tablename__ = "document_withdrawal"
     __table_args__ = TEXTS
 
     document_id: Mapped[str] = mapped_column(Identifier, primary_key=True)
@@ -538,7 +513,6 @@ class DocumentWithdrawal(Base):
 class DocumentOwner(Base):
     """The site of a document in a target outside of this database: the site that first inserted it."""
 
-    __tablename__ = "document_owner"
     __table_args__ = TEXTS
 
     document_id: Mapped[str] = mapped_column(Identifier, primary_key=True)
@@ -550,8 +524,6 @@ class DocumentTransfer(Base):
 
     `run_id` is the run whose log has `message` as well; null: it was before the first run.
     """
-
-    __tablename__ = "document_transfer"
 
     transfer_id: Mapped[int] = mapped_column(KEY, primary_key=True)
     document_id: Mapped[str] = mapped_column(Identifier, index=True)
@@ -569,7 +541,6 @@ class DocumentTransfer(Base):
 class FolderMarker(Base):
     """The marker that was found in a target folder: a folder without it is not the folder of the documents."""
 
-    __tablename__ = "folder_marker"
     __table_args__ = TEXTS
 
     path_sha256: Mapped[str] = mapped_column(String(64), primary_key=True)
@@ -584,7 +555,6 @@ class AuditEntry(Base):
     objects with the values that changed, without secrets. Only `contacts forget` changes rows: it replaces an address.
     """
 
-    __tablename__ = "audit_entry"
     __table_args__ = (
         Index("ix_audit_entry_site", "site_schedule_id", "audit_entry_id"),
         Index("ix_audit_entry_actor", "actor", "audit_entry_id"),
@@ -612,7 +582,6 @@ class HarvestRequest(Base):
     afterwards: its unique index prevents a second open request for the same thing. `sentence` says how it ended.
     """
 
-    __tablename__ = "harvest_request"
     __table_args__ = (Index("ix_harvest_request_state", "state", "kind"), TABLE)
 
     request_id: Mapped[int] = mapped_column(KEY, primary_key=True)
@@ -639,7 +608,6 @@ class SiteProgress(Base):
     `phase` is a LivePhase. `errors` are documents that failed in this run.
     """
 
-    __tablename__ = "site_progress"
     __table_args__ = TEXTS
 
     site_schedule_id: Mapped[int] = mapped_column(KEY, primary_key=True, autoincrement=False)
@@ -659,7 +627,6 @@ class DaemonState(Base):
     `zone` is the time zone of its times of day.
     """
 
-    __tablename__ = "daemon_state"
     __table_args__ = TEXTS
 
     daemon_id: Mapped[int] = mapped_column(KEY, primary_key=True, autoincrement=False)

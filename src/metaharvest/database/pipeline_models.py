@@ -14,7 +14,6 @@ from metaharvest.database.base import BYTES, DOUBLE, KEY, TABLE, TEXT, TEXTS, Ba
 class PipelineFeed(Base):
     """How far a reader of the change feed has come: the pipeline, or the hook of another program."""
 
-    __tablename__ = "pipeline_feed"
     __table_args__ = TEXTS
 
     name: Mapped[str] = mapped_column(String(100), primary_key=True)
@@ -25,7 +24,6 @@ class PipelineFeed(Base):
 class PipelineStage(Base):
     """The version of a stage for which its documents were done, or wait to be done."""
 
-    __tablename__ = "pipeline_stage"
     __table_args__ = TEXTS
 
     stage: Mapped[str] = mapped_column(String(32), primary_key=True)
@@ -39,7 +37,6 @@ class PipelineStep(Base):
     and `message` describe a failure; the next try is at `retry_at` or later. `attempts` counts failures in a row.
     """
 
-    __tablename__ = "pipeline_step"
     __table_args__ = (
         Index("ix_pipeline_step_state", "stage", "state", "catalogue_document_id"),
         Index("ix_pipeline_step_retry", "stage", "retry_at"),
@@ -77,7 +74,6 @@ class OutputRecord(Base):
 class OutputTitle(Base):
     """A key of a title of an output, by which references to it are found: see metaharvest.pipeline.title_keys."""
 
-    __tablename__ = "output_title"
     __table_args__ = (Index("ix_output_title_document", "catalogue_document_id"), TEXTS)
 
     title_key: Mapped[str] = mapped_column(String(64), primary_key=True)
@@ -91,7 +87,6 @@ class OutputFile(Base):
     the best file of the output. `etag` and `last_modified` are for the next request.
     """
 
-    __tablename__ = "output_file"
     __table_args__ = (Index("ix_output_file_document", "catalogue_document_id", "rank"), TABLE)
 
     output_file_id: Mapped[int] = mapped_column(KEY, primary_key=True)
@@ -113,7 +108,6 @@ class OutputFile(Base):
 class OutputText(Base):
     """The text of an output, from the file with the digest `file_sha256`; the folder has it by `text_sha256`."""
 
-    __tablename__ = "output_text"
     __table_args__ = TEXTS
 
     catalogue_document_id: Mapped[int] = mapped_column(KEY, primary_key=True, autoincrement=False)
@@ -132,7 +126,6 @@ class OutputReference(Base):
     `method` says how that, or the DOI, is known: see metaharvest.pipeline.extraction.
     """
 
-    __tablename__ = "output_reference"
     __table_args__ = (Index("ix_output_reference_document", "catalogue_document_id", "position"), TABLE)
 
     output_reference_id: Mapped[int] = mapped_column(KEY, primary_key=True)
@@ -148,7 +141,6 @@ class OutputReference(Base):
 class LookupAnswer(Base):
     """The answer of a service to a request about a reference, by the digest of the request."""
 
-    __tablename__ = "lookup_answer"
     __table_args__ = TEXTS
 
     request_sha256: Mapped[str] = mapped_column(String(64), primary_key=True)
@@ -159,7 +151,6 @@ class LookupAnswer(Base):
 class PipelineLeftover(Base):
     """A file of the pipeline that is deleted if no row names it: see metaharvest.pipeline.leftovers."""
 
-    __tablename__ = "pipeline_leftover"
     __table_args__ = TEXTS
 
     kind: Mapped[str] = mapped_column(String(16), primary_key=True)
@@ -169,7 +160,6 @@ class PipelineLeftover(Base):
 class OutputBlock(Base):
     """A key that outputs which may be duplicates have in common."""
 
-    __tablename__ = "output_block"
     __table_args__ = (Index("ix_output_block_document", "catalogue_document_id"), TEXTS)
 
     block: Mapped[str] = mapped_column(String(64), primary_key=True)
@@ -182,7 +172,6 @@ class OutputPair(Base):
     The first number is the lower one. `method` is identifier or title.
     """
 
-    __tablename__ = "output_pair"
     __table_args__ = (
         Index("ix_output_pair_other", "other_id"),
         Index("ix_output_pair_answer", "answer", "catalogue_document_id", "other_id"),
@@ -200,7 +189,6 @@ class OutputPair(Base):
 class OutputDecision(Base):
     """The answer of a person about two outputs; it holds whatever the rules say. `kind` is duplicate or related."""
 
-    __tablename__ = "output_decision"
     __table_args__ = (Index("ix_output_decision_other", "other_id"), TEXTS)
 
     catalogue_document_id: Mapped[int] = mapped_column(KEY, primary_key=True, autoincrement=False)
@@ -215,7 +203,6 @@ class OutputDecision(Base):
 class OutputWork(Base):
     """The work that an output belongs to: `work_id` is the number of its first output."""
 
-    __tablename__ = "output_work"
     __table_args__ = TEXTS
 
     catalogue_document_id: Mapped[int] = mapped_column(KEY, primary_key=True, autoincrement=False)
@@ -225,7 +212,6 @@ class OutputWork(Base):
 class OutputVector(Base):
     """The embedding of an output by the model with this name: 32-bit floats."""
 
-    __tablename__ = "output_vector"
     __table_args__ = TEXTS
 
     catalogue_document_id: Mapped[int] = mapped_column(KEY, primary_key=True, autoincrement=False)

@@ -18,7 +18,6 @@ class HostLease(Base):
     Another process waits since `wanted_at`. `servers` is JSON: servers that want to be left alone, or are not reached.
     """
 
-    __tablename__ = "host_lease"
     __table_args__ = TEXTS
 
     host: Mapped[str] = mapped_column(Identifier, primary_key=True)
@@ -39,7 +38,6 @@ class Job(Base):
     the last one of them.
     """
 
-    __tablename__ = "job"
     __table_args__ = (Index("ix_job_run", "run_id", "state"), TABLE)
 
     job_id: Mapped[int] = mapped_column(KEY, primary_key=True)
@@ -75,9 +73,6 @@ Index("ix_job_next", Job.state, Job.priority.desc(), Job.job_id)
 class JobEvent(Base):
     """A step in the life of a job: the claim (`fence`) that it belongs to, its worker, and a sentence if it has one."""
 
-    __tablename__ = "job_event"
-    __table_args__ = TABLE
-
     job_event_id: Mapped[int] = mapped_column(KEY, primary_key=True)
     job_id: Mapped[int] = mapped_column(KEY, index=True)
     fence: Mapped[int] = mapped_column(BigInteger)
@@ -92,9 +87,6 @@ class Worker(Base):
 
     `is_ending`: it finishes its slices, and takes no further job.
     """
-
-    __tablename__ = "worker"
-    __table_args__ = TABLE
 
     worker_id: Mapped[int] = mapped_column(KEY, primary_key=True)
     name: Mapped[str] = mapped_column(String(255), unique=True)
