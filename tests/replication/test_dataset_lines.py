@@ -12,7 +12,7 @@ from lxml import etree
 
 from metaharvest.catalogue.changed_documents import ChangedDocument
 from metaharvest.replication.dataset.exporter import batches
-from metaharvest.replication.dataset.lines import NAMESPACE, Line, as_element, as_json, embeddable, utf8_text
+from metaharvest.replication.dataset.formats import NAMESPACE, Line, as_element, as_json, embeddable, utf8_text
 from support import schemas
 
 DOCUMENT = ChangedDocument(

@@ -26,7 +26,7 @@ from metaharvest.model.outputs import Access, Licence, Output
 from metaharvest.pipeline.cleaning.json import json_of
 from metaharvest.pipeline.cleaning.licences import spdx_of
 from metaharvest.pipeline.full_text.store import FolderStore
-from metaharvest.replication.dataset.lines import NAMESPACE, TEXT_NAMES
+from metaharvest.replication.dataset.formats import NAMESPACE, TEXT_NAMES
 from metaharvest.targets.embedded import EmbeddedTarget
 from support import schemas
 from support.catalogue import AT, upload

@@ -9,30 +9,17 @@ from typing import Any
 from sqlalchemy import Row, bindparam, func, select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import (
-    Base,
-    CatalogueCounter,
-    CatalogueDocument,
-    CatalogueFormerFormat,
-    CatalogueSet,
-    CatalogueWithheld,
-    DocumentOrigin,
-    DocumentRevision,
-    DocumentTombstone,
-    HarvestDocument,
-    HarvestSiteSchedule,
-)
+from metaharvest.database import models
 from metaharvest.model import HeldRevision, Holding, OutcomeKind
 
-DOCUMENTS, REVISIONS, ORIGINS, TOMBSTONES = (
-    Base.metadata.tables[each.__tablename__]
-    for each in (CatalogueDocument, DocumentRevision, DocumentOrigin, DocumentTombstone)
+DOCUMENTS, REVISIONS, ORIGINS, TOMBSTONES, COUNTER, FORMER, SETS, WITHHELD, SITES, _LEDGER = (
+    models.Base.metadata.tables[each.__tablename__]
+    for each in (
+        *(models.CatalogueDocument, models.DocumentRevision, models.DocumentOrigin, models.DocumentTombstone),
+        *(models.CatalogueCounter, models.CatalogueFormerFormat, models.CatalogueSet, models.CatalogueWithheld),
+        *(models.HarvestSiteSchedule, models.HarvestDocument),
+    )
 )
-COUNTER, FORMER, SETS, WITHHELD = (
-    Base.metadata.tables[each.__tablename__]
-    for each in (CatalogueCounter, CatalogueFormerFormat, CatalogueSet, CatalogueWithheld)
-)
-SITES, _LEDGER = (Base.metadata.tables[each.__tablename__] for each in (HarvestSiteSchedule, HarvestDocument))
 
 IS_CURRENT = (REVISIONS.c.document_id == DOCUMENTS.c.document_id) & (REVISIONS.c.revision == DOCUMENTS.c.revision)
 ORIGIN_OF_CURRENT = (ORIGINS.c.document_id == DOCUMENTS.c.document_id) & (ORIGINS.c.revision == DOCUMENTS.c.revision)

@@ -36,25 +36,9 @@ from sqlalchemy import (
 from sqlalchemy.exc import DataError, IntegrityError, StatementError
 
 from metaharvest.config.files import require_folder
-from metaharvest.database import dialects
+from metaharvest.database import console_models, dialects, models
 from metaharvest.database.all_tables import Base
-from metaharvest.database.console_models import (
-    ApiCall,
-    ApiKey,
-    ConsoleLink,
-    ConsoleSession,
-    ConsoleUser,
-    SiteRegistration,
-)
 from metaharvest.database.engine import create_file, database_errors, run_lock, shown_database, upgrade
-from metaharvest.database.models import (
-    AuditEntry,
-    DaemonState,
-    HarvestOperation,
-    HarvestRequest,
-    HarvestSiteSchedule,
-    SiteProgress,
-)
 from metaharvest.database.pipeline_models import PIPELINE_TABLES
 from metaharvest.database.rows import insert_rows
 from metaharvest.database.worker_models import HostLease
@@ -71,11 +55,12 @@ _MODULUS = 1_000_003
 """Sums of remainders, as a sum of large numbers may exceed the numbers of a database."""
 
 _CHANGED_BY_PEOPLE = (
-    ApiCall, ApiKey, AuditEntry, ConsoleLink, ConsoleSession, ConsoleUser, DaemonState, HarvestRequest, HostLease,
-    SiteProgress, SiteRegistration,
-)  # fmt: skip
-_OPERATIONS = HarvestOperation.__tablename__
-_SCHEDULE = HarvestSiteSchedule.__tablename__
+    *(console_models.ApiCall, console_models.ApiKey, console_models.ConsoleLink, console_models.ConsoleSession),
+    *(console_models.ConsoleUser, console_models.SiteRegistration, models.AuditEntry, models.DaemonState),
+    *(models.HarvestRequest, models.SiteProgress, HostLease),
+)
+_OPERATIONS = models.HarvestOperation.__tablename__
+_SCHEDULE = models.HarvestSiteSchedule.__tablename__
 _COPIED_AGAIN = (*(each.__tablename__ for each in _CHANGED_BY_PEOPLE), *PIPELINE_TABLES)
 """The tables that people and the pipeline change between runs: a resumed copy copies them again."""
 _MARK = Table(

@@ -9,11 +9,10 @@ from metaharvest.errors import MetaharvestError, UnknownDocument
 from metaharvest.model import Holding
 from metaharvest.model.actions import todo
 from metaharvest.targets.base import Target
-from metaharvest.text import one_line, whole_number
+from metaharvest.text import LARGEST_ID, one_line, whole_number
 
 _AT_ONCE = 1000
 _NAMED = 10
-_MOST_REVISION = 2**63 - 1
 _MOST_NUMBER = 10**100
 """The largest number in a docid: far above all revisions, so that a message can name the existing ones."""
 
@@ -81,7 +80,7 @@ def possible_ids(names: Sequence[str]) -> list[str]:
 def _among(document_ids: Collection[str], name: str) -> tuple[str, int | None] | None:
     """The document among these that `name` means, with any revision; None if it is none of them."""
     head, tail = _parts(name)
-    if head in document_ids and int(tail) <= _MOST_REVISION:
+    if head in document_ids and int(tail) <= LARGEST_ID:
         return head, int(tail)
     return (name, None) if name in document_ids else None
 

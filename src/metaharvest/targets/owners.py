@@ -25,8 +25,6 @@ from metaharvest.targets.base import HeldRevision, RemoteTarget, Target, TargetS
 from metaharvest.targets.embedded import EmbeddedTarget
 from metaharvest.targets.transfers import Receiving, Taken
 
-_AT_ONCE = 500
-_GIVEN_AT_ONCE = 1000
 _OWNERS = Base.metadata.tables[DocumentOwner.__tablename__]
 _SITES = Base.metadata.tables[HarvestSiteSchedule.__tablename__]
 _OWNED = select(_OWNERS.c.document_id, _OWNERS.c.site_schedule_id).where(
@@ -54,7 +52,7 @@ def owned_between(session: Session, first: str, end: str) -> list[str]:
 
 def with_owners(held: Iterable[HeldRevision], sessions: Sessions) -> Iterator[HeldRevision]:
     """The revisions, each with the site of its document, if the target itself does not name it."""
-    for some in batches(held, _AT_ONCE):
+    for some in batches(held):
         with sessions() as session:
             known = owners_of(session, list({each.document_id for each in some if each.site_id is None}))
         for each in some:
@@ -109,7 +107,7 @@ def to_be_taken(
     `names` are the names of the registered sites: a document of any other site is free.
     """
     found: list[Taken] = []
-    for some in batches(document_ids, _GIVEN_AT_ONCE):
+    for some in batches(document_ids):
         former = target.owners(some, session) if isinstance(target, EmbeddedTarget) else owners_of(session, some)
         found += [_taken(document_id, former.get(document_id), names) for document_id in some]
     return [each for each in found if each.site_id != site_id]
@@ -117,7 +115,7 @@ def to_be_taken(
 
 def give(session: Session, target: Target, taken: Sequence[Taken], to: Receiving) -> None:
     """Transfer these documents of the target to that site, and record it."""
-    for some in batches(taken, _GIVEN_AT_ONCE):
+    for some in batches(taken):
         document_ids = [each.document_id for each in some]
         # This locks the run's row: first that, then the catalogue's counter, as in the journal. The opposite order is a
         # deadlock.

@@ -30,8 +30,7 @@ from metaharvest.config.files import replace_file, sync_folder
 from metaharvest.errors import RequestError
 from metaharvest.harvest.context import Progress
 from metaharvest.harvest.deadlines import StopSignal
-from metaharvest.replication.dataset.formats import FORMATS
-from metaharvest.replication.dataset.lines import FullText, Line
+from metaharvest.replication.dataset.formats import FORMATS, FullText, Line
 from metaharvest.replication.dataset.manifest import DatasetFile, Manifest, as_json, from_json
 from metaharvest.replication.dataset.texts import SharedText, Texts
 

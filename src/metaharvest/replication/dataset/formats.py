@@ -3,12 +3,152 @@
 from __future__ import annotations
 
 import gzip
+import json
+import re
+from base64 import b64encode
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
+from xml.sax.saxutils import escape, quoteattr
 
-from metaharvest.replication.dataset.lines import NAMESPACE, TEXT_NAMES, Line, as_element, as_json, row_of, text_row_of
+from lxml import etree
+
+from metaharvest.catalogue.changed_documents import ChangedDocument
+from metaharvest.model.mappings import picked
+from metaharvest.replication.dataset.texts import SharedText
+from metaharvest.text import only_xml
+
+NAMESPACE = "urn:metaharvest:dataset:1"
+"""The namespace of the elements around the documents of an XML file."""
+
+TEXT_NAMES = ("text_licence", "text_url", "text_language", "text_sha256", "text")
+"""The names of the values of a full text."""
+
+_VALUES = (
+    "change_seq changed_at is_deleted document_id revision item_identifier origin document_type title site sets "
+    "datestamp base_url url sha256 bytes=size"
+)
+_LONGEST_DECLARATION = 400
+_ENCODING = re.compile(rb"\sencoding\s*+=\s*+[\"']([A-Za-z0-9._:-]{1,40})[\"']")
+
+
+class FullText(NamedTuple):
+    """The text of an output, with what is known of it; all values are None if the dataset has none of this output."""
+
+    text: str | None = None
+    shared: SharedText | None = None
+
+
+class Line(NamedTuple):
+    """A document and its bytes; None: it is deleted, or the bytes are lost.
+
+    `full_text` is None in a dataset without texts.
+    """
+
+    document: ChangedDocument
+    content: bytes | None
+    full_text: FullText | None = None
+
+
+def row_of(document: ChangedDocument) -> Mapping[str, object]:
+    """The values of a document, without its content, by name."""
+    return picked(document, _VALUES) | {"sets": list(document.sets)}
+
+
+def text_row_of(line: Line) -> Mapping[str, object]:
+    """The values of the full text by name; empty in a dataset without texts."""
+    if line.full_text is None:
+        return {}
+    text, shared = line.full_text
+    if text is None or shared is None:
+        return dict.fromkeys(TEXT_NAMES)
+    return dict(zip(TEXT_NAMES, (shared.licence, shared.url, shared.language, shared.sha256, text), strict=True))
+
+
+def as_json(line: Line) -> bytes:
+    """A line of JSON."""
+    encoding, content = None, None
+    if line.content is not None:
+        text = utf8_text(line.content)
+        encoding, content = ("base64", _base64(line.content)) if text is None else ("utf-8", text)
+    values = {**row_of(line.document), "changed_at": line.document.changed_at.isoformat()}
+    values |= {"content_encoding": encoding, "content": content, **text_row_of(line)}
+    return json.dumps(values, ensure_ascii=False).encode() + b"\n"
+
+
+def as_element(line: Line) -> bytes:
+    """An element `d:document` for an XML file in UTF-8, which declares the prefix `d`."""
+    values = {
+        **row_of(line.document),
+        "changed_at": line.document.changed_at.isoformat(),
+        "is_deleted": str(line.document.is_deleted).lower(),
+        "sets": None,
+    }
+    attributes = "".join(
+        f" {name}={quoteattr(only_xml(str(value)))}" for name, value in values.items() if value is not None
+    )
+    sets = "".join(f"<d:set>{escape(only_xml(each))}</d:set>" for each in line.document.sets)
+    return f"<d:document{attributes}>{sets}".encode() + _content_element(line.content) + b"</d:document>\n"
+
+
+def utf8_text(content: bytes) -> str | None:
+    """The text of a document that declares UTF-8, or no encoding, and is UTF-8; None for any other.
+
+    Encoded as UTF-8, the text gives the same bytes again.
+    """
+    declared = _ENCODING.search(_declaration(content))
+    if b"\0" in content or (declared and declared[1].lower() != b"utf-8"):
+        return None
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def embeddable(content: bytes) -> bytes | None:
+    """The bytes of a document without its XML declaration, which can stand inside of an XML file in UTF-8.
+
+    None if they cannot: the document has another encoding or a DTD, is not well-formed or is XML 1.1, or it has
+    attributes xml:id, which must be unique in a file.
+    """
+    declaration = _declaration(content)
+    if utf8_text(content) is None or b"xml:id" in content or b"1.1" in declaration:
+        return None
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True)
+    try:
+        root = etree.fromstring(content, parser)
+    except (etree.XMLSyntaxError, ValueError):
+        return None
+    if root.getroottree().docinfo.internalDTD is not None:
+        return None
+    return content.removeprefix(BOM_UTF8)[len(declaration) :]
+
+
+def _content_element(content: bytes | None) -> bytes:
+    if content is None:
+        return b""
+    inner = embeddable(content)
+    if inner is None:
+        return f'<d:content encoding="base64">{_base64(content)}</d:content>'.encode()
+    return b"<d:content>" + inner + b"</d:content>"
+
+
+def _declaration(content: bytes) -> bytes:
+    """The XML declaration; empty if there is none."""
+    start = content.removeprefix(BOM_UTF8)[:_LONGEST_DECLARATION]
+    if start[:5] != b"<?xml" or not start[5:6].isspace():
+        return b""
+    return start[: start.find(b"?>") + 2]
+
+
+def _base64(content: bytes) -> str:
+    return b64encode(content).decode("ascii")
+
+
+# -- files of lines
 
 _COMPRESSION = 4
 """The level of gzip: level 6 takes three times as long, and the files are 6 percent smaller."""

@@ -33,8 +33,6 @@ _TIMES = 3
 _MOST_CHARACTERS = 50_000_000
 """The most characters of all PIDs of a listing: 50 for each of a million objects."""
 
-MAX_REVISION = 2**63 - 1
-
 
 class NodeListing:
     """Knows the highest revisions after the listing was read; safe for threads. `format_ids`: our formats."""
@@ -151,7 +149,7 @@ class NodeListing:
 def parts_of(pid: str) -> tuple[str, int]:
     """Document id and revision of a PID that is a docid; an empty id and -1 of any other."""
     document_id, _, revision = pid.rpartition(".")
-    number = whole_number(revision, MAX_REVISION)
+    number = whole_number(revision)
     if not document_id or number is None or (revision != "0" and revision[0] == "0"):
         return "", -1
     return document_id, number

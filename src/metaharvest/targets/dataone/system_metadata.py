@@ -25,7 +25,6 @@ _NAMESPACE = "http://ns.dataone.org/service/types/v2.0"
 PAGE_BYTES = 8_388_608
 """The most bytes of a page of a listing."""
 
-_HIGHEST = 2**63 - 1
 LONGEST_IDENTIFIER = 800
 """The most characters of an identifier, which has no white space (NonEmptyNoWhitespaceString800 of DataONE's types)."""
 
@@ -112,7 +111,7 @@ def _identifier(text: str) -> str:
 
 
 def _number(text: str, name: str) -> int:
-    number = whole_number(text.strip(), _HIGHEST)
+    number = whole_number(text.strip())
     if number is None:
         raise ValueError(f"its {name} is no number: {one_line(text, 60)}")
     return number

@@ -24,6 +24,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 from urllib.parse import quote, unquote
 
+from metaharvest.text import LARGEST_ID
+
 Layout = Literal["tree", "flat"]
 
 SUFFIX = ".xml"
@@ -34,7 +36,6 @@ _LONGEST = 140
 _LONGEST_STEM = _LONGEST - len(SUFFIX) - 20
 """A revision has at most nineteen digits, and a dot in front."""
 
-_MOST_REVISION = 2**63 - 1
 _MOST_STARTED_AT = 10**15
 
 _DEEPEST = 8
@@ -110,7 +111,7 @@ def read(folders: Sequence[str], file_name: str) -> Named | None:
     if suffix != SUFFIX:
         return None
     numbered = _NUMBERED.fullmatch(stem)
-    if numbered and int(numbered[2]) > _MOST_REVISION:
+    if numbered and int(numbered[2]) > LARGEST_ID:
         return None
     if numbered and (hashed := _HASHED.fullmatch(numbered[1])):
         return Named(int(numbered[2]), "tree" if folders else "flat", None, hashed[1])

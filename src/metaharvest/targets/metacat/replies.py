@@ -21,7 +21,6 @@ _LONGEST = 65_536
 """The number of characters of a reply that are searched; Metacat gives its result at the beginning."""
 
 _LONGEST_DOCID = 1_000
-_HIGHEST = 2**63 - 1
 _NO_RECORD = re.compile(r"\bno (?:such )?record\b", re.IGNORECASE)
 _NOT_THERE = re.compile(r"\bdoes not exist\b|\bnot found\b|\bno (?:such )?(?:record|document)\b", re.IGNORECASE)
 _TOO_HIGH = re.compile(r"cannot be greater than", re.IGNORECASE)
@@ -71,7 +70,7 @@ def login_of(text: str) -> tuple[Login, str]:
 def revision_of(text: str) -> int | None:
     """The revision in `revision;doctype`; None for any other reply."""
     number, found, _ = text.strip().partition(";")
-    return whole_number(number, _HIGHEST) if found else None
+    return whole_number(number) if found else None
 
 
 def docids_of(listing: bytes) -> Iterator[str]:
