@@ -11,8 +11,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue import change_feed
-from metaharvest.catalogue.change_feed import last_stamp
-from metaharvest.catalogue.changed_documents import changed_documents
+from metaharvest.catalogue.change_feed import changed_documents, last_stamp
 from metaharvest.catalogue.selection import Hidden
 from metaharvest.database.engine import readers, writers
 from metaharvest.database.models import HarvestRun

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from metaharvest.catalogue.change_feed import last_stamp
-from metaharvest.catalogue.changed_documents import changed_documents
+from metaharvest.catalogue.change_feed import changed_documents, last_stamp
 from metaharvest.catalogue.provenance import provenance_of
 from metaharvest.catalogue.selection import Hidden, entry_of, sets_of
 from metaharvest.database.engine import readers, writers

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from metaharvest.catalogue.changed_documents import ChangedDocument
+from metaharvest.catalogue.change_feed import ChangedDocument
 from metaharvest.database.engine import writers
 from metaharvest.database.models import SiteCheckpoint
 from metaharvest.services.change_hooks import before_sweeps

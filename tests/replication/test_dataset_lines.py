@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import pytest
 from lxml import etree
 
-from metaharvest.catalogue.changed_documents import ChangedDocument
+from metaharvest.catalogue.change_feed import ChangedDocument
 from metaharvest.replication.dataset.exporter import batches
 from metaharvest.replication.dataset.formats import NAMESPACE, Line, as_element, as_json, embeddable, utf8_text
 from support import schemas

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from metaharvest.catalogue.changed_documents import changed_documents
+from metaharvest.catalogue.change_feed import changed_documents
 from metaharvest.catalogue.selection import Hidden
 from metaharvest.database.engine import readers
 from support.harvester import Harvester, eml, publish

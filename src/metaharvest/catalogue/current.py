@@ -72,6 +72,9 @@ _PAGE = (
     .limit(bindparam("number"))
 )
 _OF_DOCUMENT = _DESCRIBED.where(REVISIONS.c.document_id == bindparam("document")).order_by(REVISIONS.c.revision.desc())
+_CONTENTS = select(*REVISIONS.c["document_revision_id", "content"]).where(
+    REVISIONS.c.document_revision_id.in_(bindparam("revisions", expanding=True))
+)
 _THIS = (REVISIONS.c.document_id == bindparam("document"), REVISIONS.c.revision == bindparam("revision"))
 
 
@@ -129,6 +132,14 @@ def content_of(session: Session, document_id: str, revision: int) -> bytes | Non
     """The exact bytes of one revision; None if it is not there."""
     this = {"document": document_id, "revision": revision}
     return session.scalar(select(REVISIONS.c.content).where(*_THIS), this)
+
+
+def contents_of(session: Session, revision_ids: Collection[int]) -> Mapping[int, bytes]:
+    """The bytes of these revisions by key; erased ones are left out."""
+    if not revision_ids:
+        return {}
+    rows = session.connection().execute(_CONTENTS, {"revisions": list(revision_ids)})
+    return {row[0]: row[1] for row in rows}
 
 
 def has_bytes(session: Session, document_id: str, revision: int, sha256: str) -> bool:

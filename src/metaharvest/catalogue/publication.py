@@ -19,6 +19,7 @@ from metaharvest.catalogue.current import (
     REVISIONS,
     SETS,
     WITHHELD,
+    contents_of,
 )
 from metaharvest.catalogue.provenance import PROVENANCE, Provenance, provenance_from
 from metaharvest.catalogue.selection import (
@@ -51,9 +52,6 @@ _IS_SHARED = (
 )
 _WIDTH = len(CatalogueEntry._fields)
 _WITHHELD = select(WITHHELD.c.catalogue_document_id).limit(1)
-_CONTENTS = select(*REVISIONS.c["document_revision_id", "content"]).where(
-    REVISIONS.c.document_revision_id.in_(bindparam("revisions", expanding=True))
-)
 _ORIGINS_AT_ONCE = 25
 
 
@@ -130,8 +128,7 @@ def contents(session: Session, revisions: Iterable[StoredRevision]) -> Mapping[i
             left.append(each.number)
         else:
             found[each.number] = each.content
-    rows: Sequence[Any] = session.connection().execute(_CONTENTS, {"revisions": left}).all() if left else ()
-    return {**found, **dict(map(tuple, rows))}
+    return {**found, **contents_of(session, left)}
 
 
 def _with_header(query: Statement) -> Statement:

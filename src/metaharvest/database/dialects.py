@@ -267,14 +267,11 @@ def wrong_encoding(connection: Connection) -> str | None:
     """A sentence if the database cannot hold every character that a document's title may have; otherwise None."""
     if connection.dialect.name != "postgresql":
         return None
-    encoding = str(connection.scalar(text("SHOW server_encoding")))
+    if (encoding := str(connection.scalar(text("SHOW server_encoding")))) == "UTF8":
+        return None
     return (
-        None
-        if encoding == "UTF8"
-        else (
-            f"The database {connection.engine.url.database} is in the encoding {encoding}; it must be UTF8. "
-            "Create it again: CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0."
-        )
+        f"The database {connection.engine.url.database} is in the encoding {encoding}; it must be UTF8. "
+        "Create it again: CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0."
     )
 
 

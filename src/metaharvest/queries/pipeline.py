@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Row, func, select
 from sqlalchemy.orm import Session
 
-from metaharvest.catalogue.changed_documents import number_of_changes
+from metaharvest.catalogue.change_feed import number_of_changes
 from metaharvest.catalogue.stage_documents import FailureCount, failure_counts, stage_counts
 from metaharvest.database.models import IS_HARVEST, CatalogueDocument, HarvestLog, HarvestRun, HarvestSiteSchedule
 from metaharvest.database.operations import PIPELINE_ERROR

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from metaharvest.catalogue.changed_documents import ChangedDocument, changed_documents, last_change
+from metaharvest.catalogue.change_feed import ChangedDocument, changed_documents, last_change
 from metaharvest.database.models import HarvestRun, HarvestSiteRun, HarvestSiteSchedule, SiteCheckpoint
 from metaharvest.errors import NotTaken, RequestError
 from metaharvest.model import RunStatus, SiteRunStatus

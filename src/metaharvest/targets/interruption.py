@@ -28,9 +28,6 @@ _LOOK_EVERY = 0.2
 class Interrupted(TargetError):
     """The requests to a target ended, as the run or the site must end. It is not the target's fault."""
 
-    def __init__(self, why: Finding) -> None:
-        super().__init__(why, transient=True)
-
 
 @contextmanager
 def interrupted_by(reason: Reason) -> Iterator[None]:
@@ -45,7 +42,7 @@ def interrupted_by(reason: Reason) -> Iterator[None]:
 def require_time() -> None:
     """Raises Interrupted if the requests must end."""
     if why := _reason.get()():
-        raise Interrupted(why)
+        raise Interrupted(why, transient=True)
 
 
 def pause(seconds: float) -> bool:

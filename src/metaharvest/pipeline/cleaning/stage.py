@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import delete
 from sqlalchemy.orm import Session
 
-from metaharvest.catalogue.changed_documents import contents_of
+from metaharvest.catalogue.current import contents_of
 from metaharvest.database.batches import batches
 from metaharvest.database.models import Base
 from metaharvest.database.pipeline_models import OutputRecord, OutputTitle

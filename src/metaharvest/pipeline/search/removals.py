@@ -11,7 +11,7 @@ from threading import Lock
 
 from sqlalchemy.orm import Session
 
-from metaharvest.catalogue.changed_documents import last_change
+from metaharvest.catalogue.change_feed import last_change
 from metaharvest.catalogue.selection import Hidden
 from metaharvest.catalogue.stage_documents import removed_after, shown_after
 from metaharvest.pipeline import feed

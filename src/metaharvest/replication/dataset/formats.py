@@ -16,7 +16,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from lxml import etree
 
-from metaharvest.catalogue.changed_documents import ChangedDocument
+from metaharvest.catalogue.change_feed import ChangedDocument
 from metaharvest.model.mappings import picked
 from metaharvest.replication.dataset.texts import SharedText
 from metaharvest.text import only_xml

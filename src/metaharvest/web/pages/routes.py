@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from metaharvest.catalogue import resources
-from metaharvest.catalogue.changed_documents import last_change
+from metaharvest.catalogue.change_feed import last_change
 from metaharvest.catalogue.selection import CatalogueEntry
 from metaharvest.errors import DatabaseError, IndexUnavailable, NoIndex, QueryError
 from metaharvest.queries.public_log import documents_by_site, public_log

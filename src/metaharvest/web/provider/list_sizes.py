@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sqlalchemy.orm import Session
 
-from metaharvest.catalogue.changed_documents import last_change
+from metaharvest.catalogue.change_feed import last_change
 from metaharvest.catalogue.publication import has_several_formats
 from metaharvest.catalogue.selection import Selection, number_of_entries
 
