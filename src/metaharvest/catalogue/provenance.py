@@ -17,6 +17,7 @@ from metaharvest.errors import TargetError
 from metaharvest.fetch.url import without_login
 from metaharvest.model import Deletion, Finding, ListedDocument, RecordOrigin, Upload
 from metaharvest.model.lengths import too_long
+from metaharvest.model.mappings import picked
 
 _AGAIN = update(ORIGINS).where(ORIGINS.c.document_id == bindparam("this"), ORIGINS.c.revision == bindparam("number"))
 _TEXTS = ("base_url", "identifier", "prefix", "datestamp", "response_date", "namespace", "digest")
@@ -156,12 +157,8 @@ def _origin(upload: Upload) -> Mapping[str, object] | None:
     return {
         "document_id": document.document_id,
         "revision": document.revision,
-        "base_url": origin.base_url,
-        "identifier": origin.identifier,
-        "prefix": origin.prefix,
+        **picked(origin, "base_url identifier prefix namespace digest"),
         **_listed(origin),
-        "namespace": origin.namespace,
-        "digest": origin.digest,
         "altered": fetched.received is not None,
         "received": fetched.received,
     }

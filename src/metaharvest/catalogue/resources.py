@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.current import DOCUMENTS, IS_CURRENT, REVISIONS
-from metaharvest.catalogue.selection import Hidden, is_gone, published
+from metaharvest.catalogue.selection import Hidden, is_gone, published, shown
 
 RANGE = 10_000
 """The numbers in a range; it may have fewer documents."""
@@ -55,8 +55,7 @@ def documents_after(session: Session, hidden: Hidden, after: int, size: int) -> 
 
 def _part(after: int, hidden: Hidden, size: int) -> Select[*tuple[Any, ...]]:
     columns = DOCUMENTS.c["catalogue_document_id", "document_id", "changed_at"]
-    conditions = [after < _NUMBER, ~is_gone(DOCUMENTS, hidden), *published(DOCUMENTS, hidden)]
-    return select(*columns).where(*conditions).order_by(_NUMBER).limit(size)
+    return select(*columns).where(after < _NUMBER, *shown(hidden)).order_by(_NUMBER).limit(size)
 
 
 class Resource(NamedTuple):
@@ -97,16 +96,12 @@ class ChangeRange:
 
 def number_of_resources(session: Session, hidden: Hidden) -> int:
     """The number of documents that are published and not deleted."""
-    query = (
-        select(func.count()).select_from(DOCUMENTS).where(~is_gone(DOCUMENTS, hidden), *published(DOCUMENTS, hidden))
-    )
-    return session.scalar(query) or 0
+    return session.scalar(select(func.count()).select_from(DOCUMENTS).where(*shown(hidden))) or 0
 
 
 def resource_ranges(session: Session, hidden: Hidden) -> Sequence[int]:
     """The indices of the ranges that have documents which are published and not deleted."""
-    conditions = [~is_gone(DOCUMENTS, hidden), *published(DOCUMENTS, hidden)]
-    return [index for index, _ in _ranges(session, _NUMBER, conditions)]
+    return [index for index, _ in _ranges(session, _NUMBER, shown(hidden))]
 
 
 def resources_in(session: Session, index: int, hidden: Hidden) -> Sequence[Resource]:

@@ -333,6 +333,11 @@ def is_gone(documents: FromClause, hidden: Hidden) -> ColumnElement[bool]:
     return or_(documents.c.deleted, _is_withheld(documents, WITHHELD.c.retracted))
 
 
+def shown(hidden: Hidden) -> list[ColumnElement[bool]]:
+    """The conditions for documents that are published, and neither deleted nor retracted."""
+    return [~is_gone(DOCUMENTS, hidden), *published(DOCUMENTS, hidden)]
+
+
 def _is_withheld(documents: FromClause, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
     # Without the explicit correlation, a query that is nested twice would read all documents.
     of_document = WITHHELD.c.catalogue_document_id == documents.c.catalogue_document_id

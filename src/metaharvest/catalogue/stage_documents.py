@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Row, and_, bindparam, exists, func, not_, 
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.current import DOCUMENTS, IS_CURRENT, REVISIONS, SITE_OF_CURRENT, SITES, WITHHELD
-from metaharvest.catalogue.selection import Hidden, is_gone, published
+from metaharvest.catalogue.selection import Hidden, shown
 from metaharvest.database.models import CatalogueDocument
 from metaharvest.database.pipeline_models import PipelineStep
 from metaharvest.model.kinds import StepState
@@ -83,9 +83,7 @@ def shown_after(session: Session, after_seq: int, hidden: Hidden | None) -> Iter
 
 
 def _is_shown(hidden: Hidden | None) -> ColumnElement[bool]:
-    if hidden is None:
-        return not_(IS_GONE)
-    return and_(not_(is_gone(DOCUMENTS, hidden)), *published(DOCUMENTS, hidden))
+    return not_(IS_GONE) if hidden is None else and_(*shown(hidden))
 
 
 def changed_numbers(session: Session, after_seq: int, limit: int) -> Sequence[tuple[int, int]]:
