@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from metaharvest.fetch.memory import MemoryBudget
+from metaharvest.fetch.limits import MemoryBudget
 
 
 def test_one_site_holds_up_nobody_but_itself_however_much_it_has() -> None:

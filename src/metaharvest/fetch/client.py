@@ -11,8 +11,8 @@ Cookies, `~/.netrc` and the environment's proxy settings are not used. With a pr
 resolves names and connects, so only addresses that are written in a URL can be judged here; the proxy has to refuse the
 others.
 
-`url` reads URLs, `limits` counts requests, `memory` bytes, `health` remembers the behaviour of servers, `transfer` and
-`multi` speak to libcurl, `error_messages` puts failures into words. A server can cause no exception but FetchError.
+`url` reads URLs, `limits` counts requests and bytes, `health` remembers the behaviour of servers, `transfer` speaks to
+libcurl, `error_messages` puts failures into words. A server can cause no exception but FetchError.
 """
 
 from __future__ import annotations
@@ -40,11 +40,9 @@ from metaharvest.fetch.error_messages import Circumstances
 from metaharvest.fetch.exchange import Exchange, Limits, Policy, Query, StopReason
 from metaharvest.fetch.health import HostHealth
 from metaharvest.fetch.held_hosts import HeldHosts, HostLeases
-from metaharvest.fetch.limits import FairLimiter, HostLimiter, WaitedTooLong, Waiting
-from metaharvest.fetch.memory import MemoryBudget
-from metaharvest.fetch.multi import CurlMulti
+from metaharvest.fetch.limits import FairLimiter, HostLimiter, MemoryBudget, WaitedTooLong, Waiting
 from metaharvest.fetch.robots import Robots
-from metaharvest.fetch.transfer import CurlHandle
+from metaharvest.fetch.transfer import CurlHandle, CurlMulti
 from metaharvest.fetch.url import WebAddress, is_allowed, literal_address
 from metaharvest.model import Finding, ListVersion, Network, Reach
 from metaharvest.model.actions import Remedy, todo

@@ -16,8 +16,7 @@ from metaharvest.database.engine import database_errors, readers
 from metaharvest.errors import DatabaseError, RunLost, ScheduleError, SettingsError
 from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.held_hosts import HostLeases
-from metaharvest.fetch.limits import FairLimiter, FairPlace, Waiting
-from metaharvest.fetch.memory import MemoryBudget
+from metaharvest.fetch.limits import FairLimiter, FairPlace, MemoryBudget, Waiting
 from metaharvest.harvest.checks.checker import Checker
 from metaharvest.harvest.context import Chosen, Group, Progress, RunContext, by_origin, host_of
 from metaharvest.harvest.deadlines import Deadlines

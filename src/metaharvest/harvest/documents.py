@@ -17,7 +17,7 @@ from hashlib import sha256
 from metaharvest.errors import DatabaseError, FetchError, NotAsked, NotUsable, RunLost, TargetError
 from metaharvest.fetch.backoff import Attempts
 from metaharvest.fetch.health import ServerHealth
-from metaharvest.fetch.memory import MemoryBudget
+from metaharvest.fetch.limits import MemoryBudget
 from metaharvest.harvest.checks.checker import CheckerLost, FiltersGivenUp
 from metaharvest.harvest.context import SiteHarvest
 from metaharvest.harvest.decide import other_site_owns
