@@ -237,11 +237,11 @@ def temporary_folder() -> str:
 
 def server_version(connection: Connection) -> str:
     """The database's name and version, for people."""
-    if connection.dialect.name == "sqlite":
-        return f"SQLite {connection.scalar(text('SELECT sqlite_version()'))}"
     if connection.dialect.name == "postgresql":
         return f"PostgreSQL {connection.scalar(text('SHOW server_version'))}"
-    version = str(connection.scalar(text("SELECT version()")))
+    version = bare_version(connection)
+    if connection.dialect.name == "sqlite":
+        return f"SQLite {version}"
     return f"MariaDB {version}" if "mariadb" in version.lower() else f"MySQL {version}"
 
 

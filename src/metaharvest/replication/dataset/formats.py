@@ -197,11 +197,7 @@ def _parquet(path: Path, with_texts: bool) -> Iterator[Write]:
         "bytes": number,
         "content": pa.binary(),
     }
-    names: tuple[str, ...] = (
-        "change_seq", "changed_at", "is_deleted", "document_id", "revision", "item_identifier", "origin",
-        "document_type", "title", "site", "sets", "datestamp", "base_url", "url", "sha256", "bytes", "content",
-    )  # fmt: skip
-    names += TEXT_NAMES if with_texts else ()
+    names = (*(each.partition("=")[0] for each in _VALUES.split()), "content", *(TEXT_NAMES if with_texts else ()))
     schema = pa.schema([(name, types.get(name, text)) for name in names])
     with path.open("wb") as file, parquet.ParquetWriter(file, schema, compression="zstd") as writer:
 

@@ -19,8 +19,8 @@ LISTING_BYTES = 4_194_304
 """Bytes of a listing of a scope: 100,000 revisions with some 40 bytes each."""
 
 _WILDCARDS = frozenset("_%\\")
-_LATER = "Nothing is lost: it is tried again in the next run. If it lasts, the administrator should ask the people who "
-_LATER += "run the Metacat."
+LATER = "Nothing is lost: it is tried again in the next run. If it lasts, the administrator should ask the people who "
+LATER += "run the Metacat."
 
 
 def is_known_name(document_id: str) -> bool:
@@ -135,7 +135,7 @@ class Questions:
     def _cannot_say(self, doing: str, words: str | None) -> TargetError:
         said = f": {words.rstrip('.')}" if words else ", but with neither an answer nor an error"
         message = f"Metacat did not answer {doing}{said}."
-        return TargetError(Finding("target.away", message, _LATER), transient=True)
+        return TargetError(Finding("target.away", message, LATER), transient=True)
 
 
 def _reading(docid: str) -> Mapping[str, str]:

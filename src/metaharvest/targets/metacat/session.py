@@ -28,7 +28,14 @@ from metaharvest.targets.base import Upload
 from metaharvest.targets.http import HttpAnswer, HttpClient, Unanswered
 from metaharvest.targets.interruption import carried, require_time
 from metaharvest.targets.metacat import replies
-from metaharvest.targets.metacat.questions import HIGHEST_REVISION, Questions, is_known_name, is_pattern, scope_of
+from metaharvest.targets.metacat.questions import (
+    HIGHEST_REVISION,
+    LATER,
+    Questions,
+    is_known_name,
+    is_pattern,
+    scope_of,
+)
 
 log = logging.getLogger(__name__)
 
@@ -76,10 +83,7 @@ class MetacatSession:
             return
         if how == "away":
             message = f"Metacat could not check the login of {self.login.username}: {words.rstrip('.')}."
-            remedy = (
-                "Nothing is lost: it is tried again in the next run. If it lasts, the administrator should ask the "
-            )
-            raise TargetError(Finding("target.away", message, f"{remedy}people who run the Metacat."), transient=True)
+            raise TargetError(Finding("target.away", message, LATER), transient=True)
         if how == "refused":
             message = f"Metacat does not let {self.login.username} in: {words.rstrip('.') or 'no reason was given'}."
             remedy = Remedy(
