@@ -122,7 +122,6 @@ def transfer(session: Session, document_ids: Sequence[str], site_id: int) -> Non
 
 
 def _delete(session: Session, document: Current, **values: Any) -> None:
-    """Mark a document as deleted."""
     move(session, [document.number], deleted=True, **values)
     _move_other_formats(session, document.number, DOCUMENTS.c.deleted.is_(False))
 

@@ -359,7 +359,6 @@ def _rows(engine: Engine, name: str) -> list[tuple[Any, ...]]:
 
 
 def _totals(engine: Engine) -> dict[str, Totals]:
-    """The total of each table."""
     found = {}
     with database_errors(engine), engine.connect() as connection:
         for table in Base.metadata.sorted_tables:

@@ -264,7 +264,6 @@ def _load_certificate(context: ssl.SSLContext, certificate: Path, key: Path | No
 
 
 def _too_slow(url: str, seconds: float) -> Finding:
-    """The error about the deadline for the whole exchange."""
     message = f"{shown_url(url)} had not answered whole after {seconds:g} seconds, the most that it may take."
     remedy = "If the repository needs so long, the administrator can raise deadline in the target's settings. "
     return Finding("target.away", message, remedy + _LATER)
@@ -281,7 +280,6 @@ def _too_large(url: str, most: int, *, is_document: bool) -> Finding:
 
 
 def _unanswered(error: Exception, url: str, proxy: bool) -> Finding:
-    """The error about an exchange without a whole response."""
     where, causes = shown_url(url), list(_causes(error))
     if proxy and any(isinstance(each, requests.exceptions.ProxyError) for each in causes):
         message = f"{where} was not reached: the proxy in the target's settings does not work ({_words(causes)})."

@@ -183,7 +183,6 @@ def _remembered(engine: Engine, base: Path) -> str | None:
 
 
 def _remember(engine: Engine, base: Path, folder_id: str) -> None:
-    """Store the marker of the folder."""
     with writers(engine).begin() as session:
         session.execute(delete(FolderMarker).where(FolderMarker.path_sha256 == _key(base)))
         session.add(FolderMarker(path_sha256=_key(base), path=str(base), folder_id=folder_id))
