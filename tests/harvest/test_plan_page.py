@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from metaharvest.harvest.oai.plan import AccountedFor, Elsewhere, PageContext, PagePlan, plan_page
-from metaharvest.ledger.entries import LedgerEntry
+from metaharvest.ledger.entries import LedgerEntry, of_outcome
 from metaharvest.ledger.records import Brought, KnownRecord
-from metaharvest.ledger.states import of_outcome
 from metaharvest.model import (
     Action,
     Deletions,

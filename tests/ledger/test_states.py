@@ -8,8 +8,7 @@ import pytest
 from sqlalchemy import func, insert, select, update
 
 from metaharvest.database.models import Base
-from metaharvest.ledger.rows import becoming
-from metaharvest.ledger.states import (
+from metaharvest.ledger.entries import (
     after_deletion,
     after_listing,
     after_older,
@@ -17,6 +16,7 @@ from metaharvest.ledger.states import (
     after_outcome,
     of_outcome,
 )
+from metaharvest.ledger.rows import becoming
 from metaharvest.model import DocumentState, ListedDocument, Outcome, OutcomeKind, RecordOrigin
 from support.harvester import Harvester
 

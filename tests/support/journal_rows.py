@@ -22,7 +22,7 @@ from metaharvest.database.models import (
 )
 from metaharvest.database.operations import OPERATIONS
 from metaharvest.journal.log_rows import fingerprint
-from metaharvest.ledger.states import of_outcome
+from metaharvest.ledger.entries import of_outcome
 from metaharvest.model import DocumentState, Finding, OutcomeKind
 from metaharvest.reports import NamedTarget, NamedTargets
 

@@ -35,13 +35,13 @@ from metaharvest.journal import (
 from metaharvest.journal.internal_errors import internal_error
 from metaharvest.journal.list_notes import ListNote
 from metaharvest.journal.log_rows import NO_SITE, LogRow, Stamp, whose, write_log
-from metaharvest.journal.outcomes import OutcomeNote, Settled, settled_rows
+from metaharvest.journal.outcomes import OutcomeNote
 from metaharvest.journal.phases import Phases
 from metaharvest.journal.site_runs import Closing, Opening
 from metaharvest.journal.taken_requests import TakenRequests, TakenStops
 from metaharvest.journal.writer import GroupLimits, Writer, by_lock
 from metaharvest.ledger.entries import LedgerEntry
-from metaharvest.ledger.rows import delete_entries, note_pending, write_ledger
+from metaharvest.ledger.rows import Settled, delete_entries, note_pending, settled_rows, write_ledger
 from metaharvest.model import (
     FetchedDocument,
     Finding,

@@ -10,7 +10,6 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 
 from sqlalchemy import exc
 from sqlalchemy.orm import Session
@@ -168,36 +167,6 @@ def _write_one(session: Session, entry: OutcomeNote, stamp: Stamp) -> None:
         log.exception("The outcome of %s could not be written", entry.outcome.document.docid)
         if less := entry.refused(one_line(masked(str(getattr(error, "orig", None) or error)))):
             _write_one(session, less, stamp)
-
-
-Settled = tuple[Outcome, LedgerEntry | None]
-"""A note that a document is in the target already, with its entry in the ledger."""
-
-
-def settled_rows(site_run: SiteRun, settled: Sequence[Settled], today: date) -> tuple[list[Columns], list[Columns]]:
-    """The new or changed rows of the ledger, if these are settled."""
-    new: list[Columns] = []
-    changed: list[Columns] = []
-    for outcome, known in settled:
-        values = entry_values(known, outcome, today)
-        if values is None:
-            continue
-        if known is None:
-            new.append({**ledger_key(site_run, outcome.document), **values})
-        else:
-            changed.append({"harvest_document_id": known.entry_id, **values})
-    return new, changed
-
-
-def write_settled(
-    session: Session, site_run: SiteRun, settled: Sequence[Settled], target: TransactionalTarget | None, today: date
-) -> None:
-    """Write the ledger of these records, and into the target that is written here, their present state."""
-    write_ledger(session, *settled_rows(site_run, settled, today))
-    # A deletion is no version of the record: the site that lists it live has brought its origin.
-    documents = [outcome.document for outcome, _ in settled if outcome.kind is OutcomeKind.UNCHANGED]
-    if documents and target is not None:
-        target.restamp(documents, session)
 
 
 def is_lost(error: Exception) -> bool:

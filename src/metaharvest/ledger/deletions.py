@@ -8,10 +8,9 @@ from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.models import Base, HarvestDocument, HarvestLog, HarvestSiteSchedule, SiteCheckpoint
-from metaharvest.ledger.entries import LedgerEntry
+from metaharvest.ledger.entries import DELETION_WAITS, LedgerEntry
 from metaharvest.ledger.records import BEFORE_SPLIT
 from metaharvest.ledger.rows import ENTRY
-from metaharvest.ledger.states import DELETION_WAITS
 from metaharvest.ledger.sweeps import keep_columns
 from metaharvest.model import Deletions, DocumentState, OutcomeKind, Site
 from metaharvest.sites.registry import read_sites_of

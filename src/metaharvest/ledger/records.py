@@ -11,9 +11,16 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.batches import batches
 from metaharvest.database.models import Base, HarvestDocument
-from metaharvest.ledger.entries import GOOD, LedgerEntry
+from metaharvest.ledger.entries import (
+    DELETION_WAITS,
+    GONE,
+    GOOD,
+    LISTED,
+    MAY_BE_MISSING,
+    LedgerEntry,
+    after_other_options,
+)
 from metaharvest.ledger.rows import ENTRY, becoming
-from metaharvest.ledger.states import DELETION_WAITS, GONE, LISTED, MAY_BE_MISSING, after_other_options
 from metaharvest.model import DocumentState, Holding, OutcomeKind
 
 _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]

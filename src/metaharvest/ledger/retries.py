@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, exists, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.models import Base, HarvestDocument, HarvestLog
-from metaharvest.ledger.states import DELETION_WAITS, OWED
+from metaharvest.ledger.entries import DELETION_WAITS, OWED
 from metaharvest.model import DocumentState, ListedDocument, OutcomeKind
 
 _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]

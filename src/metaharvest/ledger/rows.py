@@ -11,14 +11,16 @@ from sqlalchemy.orm import Session
 from metaharvest.database.batches import batches
 from metaharvest.database.models import Base, HarvestDocument, SiteCheckpoint
 from metaharvest.database.rows import insert_rows
-from metaharvest.ledger.entries import VALUES, LedgerEntry, Values
-from metaharvest.ledger.states import DELETION_WAITS, of_outcome
+from metaharvest.ledger.entries import DELETION_WAITS, VALUES, LedgerEntry, Values, entry_values, of_outcome
 from metaharvest.model import DocumentState, FetchedDocument, ListedDocument, Outcome, OutcomeKind, SiteRun
 
 _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
 _CHECKPOINTS = Base.metadata.tables[SiteCheckpoint.__tablename__]
 
 Columns = dict[str, object]
+
+Settled = tuple[Outcome, LedgerEntry | None]
+"""The outcome of a document that the target has already, and its entry."""
 
 ENTRY = _LEDGER.c["harvest_document_id", "document_id", "revision", *VALUES, "pending_sha256"]
 """The columns of a LedgerEntry."""
@@ -106,6 +108,26 @@ def write_ledger(session: Session, new: Sequence[Columns], changed: Sequence[Col
         # The caller's rows stay as they are: after a deadlock they are written again.
         named = [{_PLACE.get(name, name): value for name, value in row.items()} for row in rows]
         session.connection().execute(_CHANGED, named)
+
+
+def settled_rows(site_run: SiteRun, settled: Sequence[Settled], today: date) -> tuple[list[Columns], list[Columns]]:
+    """The new and the changed rows of documents that the target has already."""
+    new: list[Columns] = []
+    changed: list[Columns] = []
+    for outcome, known in settled:
+        values = entry_values(known, outcome, today)
+        if values is None:
+            continue
+        if known is None:
+            new.append({**ledger_key(site_run, outcome.document), **values})
+        else:
+            changed.append({"harvest_document_id": known.entry_id, **values})
+    return new, changed
+
+
+def write_settled(session: Session, site_run: SiteRun, settled: Sequence[Settled], today: date) -> None:
+    """Write the rows of documents that the target has already."""
+    write_ledger(session, *settled_rows(site_run, settled, today))
 
 
 def delete_entries(session: Session, entry_ids: Sequence[int]) -> None:

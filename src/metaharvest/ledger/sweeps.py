@@ -14,10 +14,9 @@ from sqlalchemy.orm import Session
 from metaharvest.database.batches import batches
 from metaharvest.database.models import Base, HarvestDocument, SiteCheckpoint
 from metaharvest.errors import NotWritten
-from metaharvest.ledger.entries import LedgerEntry
+from metaharvest.ledger.entries import DELETION_WAITS, LedgerEntry, after_listing, after_older
 from metaharvest.ledger.records import KnownRecord, listed_by, missing_at
 from metaharvest.ledger.rows import becoming, forget_missing, ledger_key
-from metaharvest.ledger.states import DELETION_WAITS, after_listing, after_older
 from metaharvest.model import Checkpoint, DocumentState, ListedDocument, OutcomeKind, SiteRun
 from metaharvest.model.lengths import CHECKPOINT
 

@@ -12,8 +12,7 @@ from typing import TypeVar
 from lxml import etree
 
 from metaharvest.model.actions import todo
-from metaharvest.sources.oai_pmh.old import root_of
-from metaharvest.sources.oai_pmh.protocol import VERBS, ProtocolError, ResponseRoot, says_deleted
+from metaharvest.sources.oai_pmh.protocol import VERBS, ProtocolError, ResponseRoot, root_of, says_deleted
 from metaharvest.text import one_line
 from metaharvest.transform import (
     Filters,

@@ -42,7 +42,7 @@ from metaharvest.services.harvester import Harvester
 from metaharvest.sites.registry import find_site, forget_lists, read_site, read_sites
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.sources.harvest_list.source import scope_and_identifier
-from metaharvest.sources.oai_pmh.record_names import RecordNames
+from metaharvest.sources.oai_pmh.records import RecordNames
 from metaharvest.targets import owners
 from metaharvest.targets.base import Deletion, Target
 from metaharvest.targets.embedded import EmbeddedTarget

@@ -114,7 +114,7 @@ class SourceRepository:
 
     def record(self, identifier: str) -> FetchedDocument:
         """The metadata of one record, as a document of its own."""
-        from metaharvest.sources.oai_pmh.record_names import RecordNames
+        from metaharvest.sources.oai_pmh.records import RecordNames
         from metaharvest.sources.oai_pmh.source import OaiSource
 
         async def fetched(site: Site, fetcher: Fetcher, _patience: TimeBudget) -> FetchedDocument:

@@ -6,8 +6,7 @@ import pytest
 
 from metaharvest.model import Level
 from metaharvest.sources.oai_pmh.counts import MOST_STALE, Counts, SizeCheck, check_size
-from metaharvest.sources.oai_pmh.old import root_of
-from metaharvest.sources.oai_pmh.protocol import ProtocolError, Token
+from metaharvest.sources.oai_pmh.protocol import ProtocolError, Token, root_of
 from metaharvest.sources.oai_pmh.responses import Response
 
 ROOT = root_of("{http://www.openarchives.org/OAI/2.0/}OAI-PMH")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from lxml import etree
 
-from metaharvest.sources.oai_pmh.old import as_in_2_0, item_of, root_of
-from metaharvest.sources.oai_pmh.protocol import ResponseRoot
+from metaharvest.sources.oai_pmh.protocol import ResponseRoot, as_in_2_0, item_of, root_of
 
 OLD = "http://www.openarchives.org/OAI/1.1/OAI_ListRecords"
 ROOT = ResponseRoot(OLD, "1.1", "ListRecords")

@@ -6,7 +6,7 @@ import pytest
 
 from metaharvest.model import OaiOptions
 from metaharvest.sources.oai_pmh.bounds import IDENTIFIER
-from metaharvest.sources.oai_pmh.record_names import RecordNames, shortened
+from metaharvest.sources.oai_pmh.records import RecordNames, shortened
 
 NAMES = RecordNames("https://user:word@r.example.org/oai?a=1", OaiOptions("here", "oai_dc"))
 

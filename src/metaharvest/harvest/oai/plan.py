@@ -12,9 +12,8 @@ from dataclasses import dataclass, field, replace
 
 from metaharvest.harvest.decide import other_site_owns
 from metaharvest.harvest.documents import Todo
-from metaharvest.ledger.entries import LedgerEntry
+from metaharvest.ledger.entries import LedgerEntry, after_deletion
 from metaharvest.ledger.records import Brought, KnownRecord
-from metaharvest.ledger.states import after_deletion
 from metaharvest.model import (
     Action,
     Deletions,

@@ -6,7 +6,7 @@ harvest_sweep()
         plan it                plan.py: records are new, changed, deleted, or the same
         bring its records in   documents.py, as the documents of lists
         keep the progress      after the outcomes of the page, or in the same transaction
-    after the last page        sweep_end.py: records that were left out, or are missing
+    at the end of the list     note the records that were left out, or are missing
     retry failed records
     wait until the other sites of the origin have listed
     carry out deletions        deletions.py
@@ -19,11 +19,12 @@ source repository, window by window, are in sources/oai_pmh/sweep.py.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import date
 from functools import partial
+from itertools import islice
 from math import inf
 
 from sqlalchemy.orm import Session
@@ -34,19 +35,30 @@ from metaharvest.harvest.documents import SiteDocuments, Tally, is_checked_by_re
 from metaharvest.harvest.lists.listed_documents import harvest_documents
 from metaharvest.harvest.lists.plan import retry_batches
 from metaharvest.harvest.lists.staging import Staging
-from metaharvest.harvest.oai.deletions import carry_out_deletions
-from metaharvest.harvest.oai.plan import Elsewhere, PageContext, PagePlan, plan_page
-from metaharvest.harvest.oai.sweep_end import SweepSoFar, keep_end_of_list
+from metaharvest.harvest.oai.deletions import carry_out_deletions, other_owners
+from metaharvest.harvest.oai.plan import AccountedFor, Elsewhere, PageContext, PagePlan, plan_page
 from metaharvest.harvest.tasks import in_thread, side_by_side
 from metaharvest.journal import oai_notes, resumption, splits
+from metaharvest.journal.list_shrinkage import is_much
 from metaharvest.journal.log_rows import LogRow
 from metaharvest.ledger import records, retries, sweeps
 from metaharvest.ledger.entries import GOOD
-from metaharvest.ledger.records import KnownRecord
+from metaharvest.ledger.records import KnownRecord, Unnamed
+from metaharvest.ledger.rows import delete_entries, write_settled
 from metaharvest.ledger.sweeps import Progress
-from metaharvest.model import FetchedDocument, Holding, ListedDocument, OriginalColumns, SiteRun
+from metaharvest.model import (
+    MAX_FINDINGS,
+    Checkpoint,
+    FetchedDocument,
+    Holding,
+    ListedDocument,
+    OriginalColumns,
+    OutcomeKind,
+    SiteRun,
+)
 from metaharvest.problems.follow import end_those_of_lists
 from metaharvest.sources.base import DocumentSource, ListedRecord, Page, PagedListing, PagedSource
+from metaharvest.sources.oai_pmh.versions import NamedIds
 
 _AT_ONCE = 64
 """Records of a page that are checked and stored at a time: enough to keep the worker processes busy."""
@@ -82,7 +94,7 @@ async def harvest_sweep(harvest: SiteHarvest, listing: PagedListing) -> Tally:
     is away.
     """
     ctx, target = harvest.ctx, harvest.target
-    pages = await _Pages.begin(harvest, listing)
+    sweep = await _Sweep.begin(harvest, listing)
     incomplete: SweepIncomplete | None = None
     has_ended = True
     try:
@@ -91,19 +103,19 @@ async def harvest_sweep(harvest: SiteHarvest, listing: PagedListing) -> Tally:
                 if why := ctx.deadlines.stop_reason() or next(iter(target.health.given_up), None):
                     raise ListIncomplete(why)
                 if page.reports_end:
-                    await pages.end_sweep(page)
+                    await sweep.end(page)
                 else:
-                    await pages.harvest_page(page)
+                    await sweep.harvest_page(page)
     except (ListIncomplete, FetchError) as error:
-        row = oai_notes.broken_off(error.findings, pages.so_far.received, pages.so_far.announced)
-        incomplete = SweepIncomplete(row, pages.so_far.tally)
+        row = oai_notes.broken_off(error.findings, sweep.received, sweep.announced)
+        incomplete = SweepIncomplete(row, sweep.tally)
         has_ended = isinstance(error, ListIncomplete) and error.has_ended
-    await pages.documents.note_deferred()
+    await sweep.documents.note_deferred()
     if incomplete is not None and (ctx.deadlines.stop_reason() or target.health.given_up):
         raise incomplete
-    tally = pages.so_far.tally
+    tally = sweep.tally
     if has_ended:
-        await _retry_failing(replace(harvest, source=pages.in_hand), tally)
+        await _retry_failing(replace(harvest, source=sweep.in_hand), tally)
     await _have_others_list(harvest, has_ended=has_ended)
     tally.listed += await carry_out_deletions(harvest)
     if incomplete is not None:
@@ -111,62 +123,78 @@ async def harvest_sweep(harvest: SiteHarvest, listing: PagedListing) -> Tally:
     return tally
 
 
-class _Pages:
-    """Brings the pages of a sweep to their outcomes. `so_far` says how far the sweep has come."""
+class _Sweep:
+    """A sweep in this site run: brings its pages to their outcomes, and keeps its progress.
 
-    def __init__(self, harvest: SiteHarvest, so_far: SweepSoFar) -> None:
+    All sweeps of the site run from `first_sweep` until the present one broke off. `tally` counts the documents of the
+    site run, `received` the records of the sweep. `announced`: the number of records that the source repository
+    announced; None: unknown.
+    """
+
+    def __init__(
+        self, harvest: SiteHarvest, listing: PagedListing, progress: Progress, first_sweep: int, tally: Tally
+    ) -> None:
         self._harvest = harvest
-        self.so_far = so_far
+        self._listing = listing
+        self._progress = progress
+        self._first_sweep = first_sweep
+        self.tally = tally
+        self.received = self._pages = 0
+        self.announced: int | None = None
+        # Document ids of the pages since the last checkpoint.
+        self._ids = NamedIds()
         self.in_hand = _InHand(harvest.source)
-        phases = so_far.tally.phases
         own = replace(harvest, source=self.in_hand)
-        self.documents = SiteDocuments(own, phases, self.in_hand.taken, _AT_ONCE)
+        self.documents = SiteDocuments(own, tally.phases, self.in_hand.taken, _AT_ONCE)
 
     @classmethod
-    async def begin(cls, harvest: SiteHarvest, listing: PagedListing) -> _Pages:
+    async def begin(cls, harvest: SiteHarvest, listing: PagedListing) -> _Sweep:
         """Go on with the sweep, or begin it; the log says so."""
         site_run, ctx = harvest.site_run, harvest.ctx
         before = await _progress(site_run, ctx)
-        so_far = await _sweep_so_far(harvest, listing, before)
+        progress = _progress_now(before, harvest, listing)
+        first_sweep, tally = progress.sweep_id, Tally()
+        if site_run.resumed:
+            # A second full list names the records of the first one again, so its count begins with zero.
+            keeps_count = _is_same_run(site_run, before) and (listing.goes_on or not listing.is_complete)
+            unchanged, duplicates = (before.unchanged, before.duplicate) if keeps_count else (0, 0)
+            logged = await harvest.read(lambda session: resumption.number_logged(session, site_run))
+            tally = Tally(logged + unchanged + duplicates, unchanged, duplicates=duplicates)
+            first_sweep = before.sweep_id if keeps_count else progress.sweep_id
         is_first = before.checkpoint is None
-        is_changed = not is_first and so_far.progress.treatment != before.treatment
+        is_changed = not is_first and progress.treatment != before.treatment
         await harvest.write(partial(_note_begun, site_run, listing, is_changed, is_first, ctx.journal.today))
-        return cls(harvest, so_far)
+        return cls(harvest, listing, progress, first_sweep, tally)
+
+    # -- a page
 
     async def harvest_page(self, page: Page) -> None:
-        """Bring the records of a page to their outcomes, then keep the progress."""
-        plan = await self._bring_in_page(page)
-
-        def keep(session: Session) -> Iterable[LogRow]:
-            self.so_far.keep_page(session, self._harvest, page, plan)
-            return ()
-
-        await self._harvest.write(keep)
-        self.so_far.forget_before(page)
-
-    async def end_sweep(self, page: Page) -> None:
-        """Do the same with the page after all windows, and note the records that were left out or are missing."""
-        await keep_end_of_list(self._harvest, page, await self._bring_in_page(page), self.so_far)
-        self.so_far.forget_before(page)
-
-    async def _bring_in_page(self, page: Page) -> PagePlan:
-        """Bring the records of a page to their outcomes, and count them."""
-        harvest, so_far = self._harvest, self.so_far
-        so_far.announced = page.announced if page.announced is not None else so_far.announced
+        """Bring the records of a page to their outcomes, count them, and keep the progress."""
+        harvest, name, tally = self._harvest, self._harvest.site.name, self.tally
+        self.announced = page.announced if page.announced is not None else self.announced
         plan = await in_thread(partial(self._plan, page))
-        if page.findings:
-            await harvest.write(lambda session: oai_notes.doubtful(levelled(page.findings, harvest.ctx.policy)))
         for outcome, known in plan.ended:
             await self.documents.note_ended(outcome, known)
         await self._bring_in(plan)
-        so_far.count(page, plan)
-        harvest.ctx.progress.documents_ended(harvest.site.name, len(page.records) - len(plan.chains))
-        harvest.ctx.progress.documents_listed(harvest.site.name, max(so_far.received, so_far.announced or 0))
-        return plan
+        tally.listed, tally.unchanged = tally.listed + plan.listed, tally.unchanged + plan.unchanged
+        tally.duplicates += plan.duplicate
+        self.received, self._pages = self.received + len(page.records), self._pages + 1
+        self._ids.add_page({record.document.document_id for record in page.records})
+        self._set_progress(page.checkpoint, moved=plan.moved)
+        harvest.ctx.progress.documents_ended(name, len(page.records) - len(plan.chains))
+        harvest.ctx.progress.documents_listed(name, max(self.received, self.announced or 0))
+
+        def keep(session: Session) -> Iterable[LogRow]:
+            self._keep_page(session, plan)
+            return ()
+
+        await harvest.write(keep)
+        if page.checkpoint is not None:  # the ledger has the ids before it
+            self._ids = NamedIds()
 
     def _plan(self, page: Page) -> PagePlan:
         """Ask the ledger and the target about the records of a page, and plan it. To be called in a thread."""
-        harvest, site_run = self._harvest, self._harvest.site_run
+        harvest, site_run, progress = self._harvest, self._harvest.site_run, self._progress
         target, ctx = harvest.target, harvest.ctx
         ids = list(dict.fromkeys(record.document.document_id for record in page.records))
         with ctx.reading() as session:
@@ -175,10 +203,10 @@ class _Pages:
         holdings = target.holdings(ids)
         elsewhere = self._elsewhere(page, known, holdings) if site_run.same_origin.others else Elsewhere()
         used_up = target.used_up([document_id for document_id in ids if document_id not in holdings])
-        seen = self.so_far.seen(logged)
         if target.health.given_up:
             # Without the target's holdings nothing can be decided: the next harvest requests the page again.
             raise ListIncomplete(*target.health.given_up)
+        seen = AccountedFor(progress.sweep_id, self._first_sweep, progress.rechecks, before=self._ids, logged=logged)
         context = PageContext(site_run, ctx.site_names, seen, known, holdings, used_up, elsewhere)
         return plan_page(page.records, context)
 
@@ -210,6 +238,126 @@ class _Pages:
             for revisions in plan.chains:
                 await self.documents.turn()
                 tasks.create_task(self.documents.bring_in(revisions))
+
+    def _set_progress(self, checkpoint: Checkpoint | None, *, moved: int = 0) -> None:
+        """The progress after a page, or the end of the list, with this checkpoint."""
+        self._progress = replace(
+            self._progress,
+            checkpoint=checkpoint,
+            unchanged=self.tally.unchanged,
+            duplicate=self.tally.duplicates,
+            moved=self._progress.moved + moved,
+        )
+
+    def _keep_page(self, session: Session, plan: PagePlan) -> None:
+        """Keep what the page says, and the progress if the sweep can go on from here. Raises NotWritten."""
+        site_run, today, target = self._harvest.site_run, self._harvest.ctx.journal.today, self._harvest.target
+        write_settled(session, site_run, plan.settled, today)
+        # A deletion is no version of the record: the site that lists it live has brought its origin.
+        unchanged = [outcome.document for outcome, _ in plan.settled if outcome.kind is OutcomeKind.UNCHANGED]
+        if unchanged and target.in_journal is not None:
+            target.in_journal.restamp(unchanged, session)
+        sweeps.note_deletions(session, site_run, plan.to_delete)
+        sweeps.note_versions(session, plan.outdated, plan.deleted_again, today)
+        if self._progress.checkpoint is not None:
+            sweeps.keep_progress(session, site_run, self._progress, self._ids)
+
+    # -- the end of the list
+
+    async def end(self, end: Page) -> None:
+        """Keep the progress of the sweep; note the records that were left out or are missing.
+
+        The page `end` has no records. Raises ListIncomplete if the target does not answer.
+        """
+        rechecks = self._progress.rechecks
+        self.announced = end.announced if end.announced is not None else self.announced
+        # An error may hide the identifiers of some records: then none is known to be missing.
+        is_complete = end.is_last and self._listing.is_complete and not any(each.is_error for each in end.findings)
+        elsewhere = await in_thread(self._kept_elsewhere) if is_complete else frozenset[str]()
+        if end.is_last and end.left_out < inf:
+            self._progress = replace(self._progress, rechecks=False)
+        self._set_progress(end.checkpoint)
+
+        def keep(session: Session) -> Iterable[LogRow]:
+            site_run, today = self._harvest.site_run, self._harvest.ctx.journal.today
+            sweeps.keep_progress(session, site_run, self._progress, ())
+            left_out = self._left_out(session, end)
+            if end.repeat is not None and 0 < left_out < inf:
+                repetition = replace(self._progress, checkpoint=end.repeat, rechecks=rechecks)
+                sweeps.keep_progress(session, site_run, repetition, ())
+            rows = self._left_out_rows(session, end, left_out)
+            if not end.is_last:
+                return rows
+            # The repetition left out as many: the source repository counts something else.
+            spared = 0 if end.repeat is None and left_out < inf else left_out
+            if is_complete or self._listing.is_empty:
+                rows += self._unnamed_rows(session, spared, elsewhere)
+            return [
+                *oai_notes.doubtful(levelled(end.findings, self._harvest.ctx.policy)),
+                oai_notes.ended(self.received, self._pages),
+                *rows,
+                *self._fewer_rows(session, end),
+                *splits.sort(session, site_run.site, self._progress.sweep_id, today),
+            ]
+
+        await self._harvest.write(keep)
+
+    def _left_out(self, session: Session, end: Page) -> float:
+        """The number of records that may have been left out of the list; infinite: unknown.
+
+        If several runs read the list, the source knows only the records of the last run.
+        """
+        if not self._listing.goes_on:
+            return end.left_out
+        named, announced = self._number_named(session), self.announced or 0
+        is_known = announced > named and not any(finding.is_error for finding in end.findings)
+        return max(end.left_out, announced - named if is_known else self._progress.moved)
+
+    def _left_out_rows(self, session: Session, end: Page, left_out: float) -> list[LogRow]:
+        """The row about the records that were left out; none if the list itself says so."""
+        if not 0 < left_out < inf or any(finding.rule == oai_notes.LIST_SIZE for finding in end.findings):
+            return []
+        is_announced = self.announced == self._number_named(session) + left_out
+        announced, asks_again = self.announced if is_announced else None, end.repeat is not None
+        return [oai_notes.left_out(int(left_out), announced, self._harvest.site.name, asks_again=asks_again)]
+
+    def _number_named(self, session: Session) -> int:
+        return records.number_listed(session, self._harvest.site.site_id, self._progress.sweep_id)
+
+    def _fewer_rows(self, session: Session, end: Page) -> list[LogRow]:
+        """The row about a source repository that has fewer records than at the last full list."""
+        if end.in_all is None:
+            return []
+        known = records.number_live(session, self._harvest.site.site_id)
+        return oai_notes.fewer(end.in_all, known, end.in_all_before, self._harvest.site.name)
+
+    def _kept_elsewhere(self) -> frozenset[str]:
+        """Records that the list does not name, and that a site of the origin lists or a site of another origin owns.
+
+        To be called in a thread. Raises ListIncomplete if the target does not answer.
+        """
+        harvest, target = self._harvest, self._harvest.target
+        with harvest.ctx.reading() as session:
+            unnamed = records.unnamed(session, harvest.site.site_id, self._progress.sweep_id)
+            ids = [each.document_id for each in unnamed if each.has_copy]
+            listed = records.listed_by(session, harvest.site_run.same_origin.enabled, ids)
+        found = frozenset({*listed, *other_owners(ids, harvest)})
+        if target.health.given_up:
+            # Without the owners, no record is known to be missing: the next harvest requests the last page again.
+            raise ListIncomplete(*target.health.given_up)
+        return found
+
+    def _unnamed_rows(self, session: Session, left_out: float, elsewhere: Collection[str]) -> list[LogRow]:
+        """Note the records that a complete list did not name. Returns the row about them, if any.
+
+        A list that names nothing proves nothing: its records stay as they are. `left_out`: see _certain; `elsewhere`:
+        see _kept_elsewhere.
+        """
+        site, today = self._harvest.site, self._harvest.ctx.journal.today
+        unnamed = list(records.unnamed(session, site.site_id, self._progress.sweep_id))
+        if self._listing.is_empty or not self._number_named(session):
+            return oai_notes.empty(site, sum(each.has_copy and each.missing_since is None for each in unnamed))
+        return _note_unnamed(session, site.site_id, _certain(unnamed, left_out), elsewhere, today)
 
 
 class _InHand:
@@ -262,25 +410,17 @@ def _is_to_check_again(site_run: SiteRun, progress: Progress, ctx: RunContext) -
     return progress.treatment != ctx.policy.digest and not _is_same_run(site_run, progress)
 
 
-async def _sweep_so_far(harvest: SiteHarvest, listing: PagedListing, before: Progress) -> SweepSoFar:
-    """The progress of the sweep as this run finds it. `before`: as it was kept."""
-    site_run, ctx = harvest.site_run, harvest.ctx
-    checks_again, is_same = _is_to_check_again(site_run, before, ctx), _is_same_run(site_run, before)
+def _progress_now(before: Progress, harvest: SiteHarvest, listing: PagedListing) -> Progress:
+    """The progress at the start of the sweep, or of its part in this run. `before`: as it was kept."""
+    ctx = harvest.ctx
+    checks_again = _is_to_check_again(harvest.site_run, before, ctx)
     is_full = ctx.full or before.full_wanted
-    progress = Progress(
+    return Progress(
         sweep_id=before.sweep_id + (not listing.goes_on),
         treatment=ctx.policy.digest if checks_again and not listing.is_empty else before.treatment,
         rechecks=checks_again or before.rechecks or (is_full and ctx.policy.transforms),
         moved=before.moved if listing.goes_on else 0,
     )
-    if not site_run.resumed:
-        return SweepSoFar(listing, progress, progress.sweep_id, Tally())
-    # A second full list names the records of the first one again, so its count begins with zero.
-    keeps_count = is_same and (listing.goes_on or not listing.is_complete)
-    unchanged, duplicates = (before.unchanged, before.duplicate) if keeps_count else (0, 0)
-    logged = await harvest.read(lambda session: resumption.number_logged(session, site_run))
-    tally = Tally(logged + unchanged + duplicates, unchanged, duplicates=duplicates)
-    return SweepSoFar(listing, progress, before.sweep_id if keeps_count else progress.sweep_id, tally)
 
 
 def _note_begun(
@@ -299,6 +439,34 @@ def _note_begun(
 
 
 # -- after its last page
+
+
+def _certain(unnamed: Sequence[Unnamed], left_out: float) -> Sequence[Unnamed]:
+    """The records among these that are missing, although the list may have left out `left_out` records.
+
+    If it may have left out all of the records that are newly unnamed, only records that were missing before count.
+    """
+    if sum(each.missing_since is None for each in unnamed) > left_out:
+        return unnamed
+    return [each for each in unnamed if each.missing_since is not None]
+
+
+def _note_unnamed(
+    session: Session, site_id: int, unnamed: Sequence[Unnamed], elsewhere: Collection[str], today: date
+) -> list[LogRow]:
+    """Mark the copies of these records as missing, and delete the other rows. Returns the row about the copies, if any.
+
+    A record that is `elsewhere` has no copy of this site.
+    """
+    missing = [each for each in unnamed if each.has_copy and each.document_id not in elsewhere]
+    delete_entries(session, sorted({each.entry_id for each in unnamed} - {each.entry_id for each in missing}))
+    if not missing:
+        return []
+    new = [each.entry_id for each in missing if each.missing_since is None]
+    copies, named = records.number_of_copies(session, site_id), records.number_named(session, site_id)
+    records.mark_missing(session, new, today)
+    ids = [each.document_id for each in islice(missing, MAX_FINDINGS)]
+    return [oai_notes.missing(ids, len(missing), copies, is_much(len(new), named))]
 
 
 async def _retry_failing(harvest: SiteHarvest, tally: Tally) -> None:

@@ -1,7 +1,6 @@
 """Source repositories with OAI-PMH: versions 2.0, 1.1 and 1.0 of the protocol, with the deviations seen in practice.
 
-protocol.py         names the values of the protocol
-old.py              reads answers of versions 1.0 and 1.1 as version 2.0 has them
+protocol.py         names the values of the protocol; reads answers of versions 1.0 and 1.1 as version 2.0 has them
 datestamps.py       reads and writes datestamps, and compares clocks
 windows.py          divides windows of datestamps, and decides the next step after a failure
 responses.py        reads an answer's bytes: its records one after the other, or the tree of a short answer
@@ -9,10 +8,10 @@ bounds.py           limits lengths of values, and sizes of records and answers
 mapped_file.py      keeps the file of an answer: in memory if it is short, otherwise on the disk
 repair.py           cuts damaged answers at record boundaries; each record is parsed, repaired or lost
 response_reader.py  reads the answers of a list; long and damaged ones in a process of its own
-record_names.py     makes the names of a record: document id, URL
+versions.py         keeps the records of a long list in little memory
 same_item.py        decides whether two records are of the same item
 oddities.py         counts what is odd about a list
-records.py          makes a listed record from its element
+records.py          makes a listed record from its element, with its document id and URL
 repository.py       sends requests to a source repository, over fetch/
 describe.py         describes a source repository: Identify, its formats and sets, and what has changed of these
 friends.py          reads lists of base URLs

@@ -27,7 +27,7 @@ from lxml import etree
 from metaharvest.model import Finding, Level
 from metaharvest.sources.base import ListedRecord
 from metaharvest.sources.oai_pmh.mapped_file import spool
-from metaharvest.sources.oai_pmh.old import as_in_2_0
+from metaharvest.sources.oai_pmh.protocol import as_in_2_0
 from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repair import NOTICE, Repaired, in_notice, notice_before
 from metaharvest.sources.oai_pmh.responses import (

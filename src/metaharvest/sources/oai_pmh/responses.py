@@ -27,8 +27,15 @@ from metaharvest.fetch.xml_bounds import (
 from metaharvest.model import Finding, Level
 from metaharvest.sources.oai_pmh.bounds import DATE, ERRORS, SHORT_ANSWER, UNUSABLE, URI, crowd, record_limits, words_of
 from metaharvest.sources.oai_pmh.oddities import IN_THE_LOG, IN_UTF_8, Oddities, well_formed
-from metaharvest.sources.oai_pmh.old import item_of, root_of
-from metaharvest.sources.oai_pmh.protocol import ProtocolError, ResponseRoot, Token, text_of, token_from
+from metaharvest.sources.oai_pmh.protocol import (
+    ProtocolError,
+    ResponseRoot,
+    Token,
+    item_of,
+    root_of,
+    text_of,
+    token_from,
+)
 from metaharvest.sources.oai_pmh.repair import (
     NOTICE,
     PARSER_OPTIONS,

@@ -7,8 +7,8 @@ from sys import getsizeof
 
 import pytest
 
-from metaharvest.harvest.oai import named_ids as module
-from metaharvest.harvest.oai.named_ids import NamedIds
+from metaharvest.sources.oai_pmh import versions as module
+from metaharvest.sources.oai_pmh.versions import NamedIds
 
 
 def test_gives_the_ids_of_each_page_in_order_and_finds_them() -> None:
