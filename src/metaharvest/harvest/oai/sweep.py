@@ -173,13 +173,10 @@ class _Sweep:
         harvest, name, tally = self._harvest, self._harvest.site.name, self.tally
         self.announced = page.announced if page.announced is not None else self.announced
         plan = await in_thread(partial(self._plan, page))
-        for outcome, known in plan.ended:
-            await self.documents.note_ended(outcome, known)
         await self._bring_in(plan)
         tally.listed, tally.unchanged = tally.listed + plan.listed, tally.unchanged + plan.unchanged
         tally.duplicates += plan.duplicate
         self.received, self._pages = self.received + len(page.records), self._pages + 1
-        self._ids.add_page({record.document.document_id for record in page.records})
         self._set_progress(page.checkpoint, moved=plan.moved)
         harvest.ctx.progress.documents_ended(name, len(page.records) - len(plan.chains))
         harvest.ctx.progress.documents_listed(name, max(self.received, self.announced or 0))
@@ -208,7 +205,9 @@ class _Sweep:
             raise ListIncomplete(*target.health.given_up)
         seen = AccountedFor(progress.sweep_id, self._first_sweep, progress.rechecks, before=self._ids, logged=logged)
         context = PageContext(site_run, ctx.site_names, seen, known, holdings, used_up, elsewhere)
-        return plan_page(page.records, context)
+        plan = plan_page(page.records, context)
+        self._ids.add_page(set(ids))
+        return plan
 
     def _elsewhere(self, page: Page, known: Mapping[str, KnownRecord], holdings: Mapping[str, Holding]) -> Elsewhere:
         """Records of a page that other sites of the origin have. For most records, this site's ledger is enough."""
@@ -224,7 +223,9 @@ class _Sweep:
         return Elsewhere(brought, listed)
 
     async def _bring_in(self, plan: PagePlan) -> None:
-        """Bring the records of a page in; in parallel if they wait for checks or for the target."""
+        """Bring the records of a page to their outcomes; in parallel if they wait for checks or for the target."""
+        for outcome, known in plan.ended:
+            await self.documents.note_ended(outcome, known)
         self.in_hand.records = plan.in_hand
         ctx = self._harvest.ctx
         to_check = sum(not is_checked_by_reading(each.document, ctx.policy) for each in plan.in_hand.values())
