@@ -59,7 +59,7 @@ from metaharvest.database.models import (
     SiteCheckpoint,
     SiteProblem,
 )
-from metaharvest.journal.kept_totals import keep_totals
+from metaharvest.journal.totals import keep_totals
 
 TODAY = date(2026, 11, 20)
 """The day of the newest run."""

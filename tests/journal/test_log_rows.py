@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from metaharvest.journal import oai_notes
-from metaharvest.journal.list_shrinkage import shrank, vanished
+from metaharvest.journal.list_notes import shrank, vanished
 from metaharvest.journal.log_rows import fingerprint, outcome_rows
 from metaharvest.journal.totals import Totals
 from metaharvest.ledger.entries import LedgerEntry

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.models import HarvestRun, HarvestSiteRun, HarvestSiteSchedule, SiteProblem, SiteTotals
 from metaharvest.errors import MetaharvestError
-from metaharvest.journal.kept_totals import keep_totals, keep_totals_of_run
+from metaharvest.journal.totals import keep_totals, keep_totals_of_run
 from metaharvest.model import OutcomeKind
 from metaharvest.queries.figures import Figures, Per, figures
 from metaharvest.queries.problems import open_problems

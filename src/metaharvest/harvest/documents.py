@@ -23,7 +23,7 @@ from metaharvest.harvest.context import SiteHarvest
 from metaharvest.harvest.decide import other_site_owns
 from metaharvest.journal.internal_errors import internal_error
 from metaharvest.journal.outcomes import OutcomeNote, Storing
-from metaharvest.journal.phases import Phases
+from metaharvest.journal.totals import Phases
 from metaharvest.ledger.entries import LedgerEntry
 from metaharvest.model import (
     Action,

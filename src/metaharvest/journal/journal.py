@@ -23,22 +23,20 @@ from metaharvest.database.locks import HeldLock
 from metaharvest.errors import DatabaseError, DatabaseUnavailable, NotWritten, RunLost
 from metaharvest.journal import (
     list_notes,
-    list_shrinkage,
     live,
     outcomes,
-    purge,
+    removal,
     runs,
     site_runs,
-    spot_check_notes,
     taken_requests,
 )
 from metaharvest.journal.internal_errors import internal_error
-from metaharvest.journal.list_notes import ListNote
+from metaharvest.journal.list_notes import ListNote, SpotCheck
 from metaharvest.journal.log_rows import NO_SITE, LogRow, Stamp, whose, write_log
 from metaharvest.journal.outcomes import OutcomeNote
-from metaharvest.journal.phases import Phases
 from metaharvest.journal.site_runs import Closing, Opening
 from metaharvest.journal.taken_requests import TakenRequests, TakenStops
+from metaharvest.journal.totals import Phases
 from metaharvest.journal.writer import GroupLimits, Writer, by_lock
 from metaharvest.ledger.entries import LedgerEntry
 from metaharvest.ledger.rows import Settled, delete_entries, note_pending, settled_rows, write_ledger
@@ -228,8 +226,8 @@ class Journal:
         if not self._is_by_the_clock or not self._now(self._may_purge):
             return
         limit = self.today - timedelta(days=self._settings.harvester.log_period_days)
-        rows = self._purged(purge.log_rows, limit, purge.CHUNK)
-        gone = self._purged(purge.reports, limit, purge.REPORTS)
+        rows = self._purged(removal.purge_log_rows, limit, removal.CHUNK)
+        gone = self._purged(removal.purge_reports, limit, removal.REPORTS)
         self._now(lambda session: follow.purge(session, limit))
         self._now(lambda session: taking.purge(session, limit))
         if rows or gone:
@@ -382,7 +380,7 @@ class Journal:
                     message = f"It is not known whether {it.docid} arrived, and it is listed no longer."
                     self._log(session, LogRow("UploadUnconfirmed", message, (), it), site_run)
             if vanished:
-                self._log(session, list_shrinkage.vanished(vanished, reported), site_run)
+                self._log(session, list_notes.vanished(vanished, reported), site_run)
             delete_entries(session, [entry.entry_id for entry in entries])
 
         await self._soon(forget)
@@ -424,9 +422,9 @@ class Journal:
         if any(rows):
             await self._soon(lambda session: write_ledger(session, *rows))
 
-    async def write_spot_checks(self, site_run: SiteRun, seen: Sequence[spot_check_notes.SpotCheck]) -> None:
+    async def write_spot_checks(self, site_run: SiteRun, seen: Sequence[SpotCheck]) -> None:
         """Note the spot checks of documents that are listed unchanged, and the documents that have changed."""
-        await self._soon(lambda session: spot_check_notes.write(session, site_run, seen, self._stamp()))
+        await self._soon(lambda session: list_notes.write_spot_checks(session, site_run, seen, self._stamp()))
 
     # -- how it is written
 

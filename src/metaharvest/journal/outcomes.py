@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 from metaharvest.config.secret_references import masked
 from metaharvest.errors import TargetError
 from metaharvest.journal.log_rows import Stamp, outcome_rows, whose, write_log
-from metaharvest.journal.phases import Phases
+from metaharvest.journal.totals import Phases
 from metaharvest.ledger.entries import LedgerEntry, Values, entry_values
 from metaharvest.ledger.rows import Columns, forget_missing, ledger_key, note_unsent, update_by_key, write_ledger
 from metaharvest.model import (

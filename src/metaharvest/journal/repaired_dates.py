@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.change_feed import repair_times
 from metaharvest.database.models import IS_REAL, Base, HarvestRun, HarvestSiteRun
-from metaharvest.journal.kept_totals import move_totals
+from metaharvest.journal.totals import move_totals
 from metaharvest.ledger.rows import move_dates
 from metaharvest.model import HARVESTED
 from metaharvest.sites.registry import read_sites_harvested_after, set_next_harvest

@@ -18,10 +18,10 @@ from metaharvest.database.batches import batches
 from metaharvest.database.engine import database_errors, writers
 from metaharvest.database.models import IS_HARVEST, IS_REAL, HarvestLog, HarvestRun, HarvestSiteRun
 from metaharvest.journal import live, taken_requests, totals
-from metaharvest.journal.kept_totals import keep_totals_of_run
 from metaharvest.journal.log_rows import NO_SITE, LogRow, Stamp, write_log
 from metaharvest.journal.outcomes import is_lost
 from metaharvest.journal.site_runs import not_reported, report_queued
+from metaharvest.journal.totals import keep_totals_of_run
 from metaharvest.model import RunStatus, SiteRunKind, SiteRunStatus
 
 if TYPE_CHECKING:

@@ -26,10 +26,9 @@ from metaharvest.database.models import (
 from metaharvest.database.rows import insert_numbered
 from metaharvest.journal import totals
 from metaharvest.journal.internal_errors import internal_error
-from metaharvest.journal.kept_totals import keep_totals
 from metaharvest.journal.log_rows import LogRow, Stamp, Whose, whose, write_log
 from metaharvest.journal.outcomes import is_lost
-from metaharvest.journal.phases import UNKNOWN, Phases
+from metaharvest.journal.totals import UNKNOWN_TIMES, Phases, keep_totals
 from metaharvest.ledger.rows import forget_sites, numbers_of_entries
 from metaharvest.model import (
     FINE_OUTCOMES,
@@ -310,7 +309,7 @@ def _closed_columns(end: _End, dates: Mapping[int, date | None], stamp: Stamp) -
         "failure_reason": end.closing.reason,
         "next_harvest": dates.get(site.site_id) or site.next_harvest,
         **end.totals.columns(end.listed),
-        **(end.closing.phases.columns() if end.closing.phases else UNKNOWN),
+        **(end.closing.phases.columns() if end.closing.phases else UNKNOWN_TIMES),
     }
 
 

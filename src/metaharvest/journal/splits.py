@@ -15,7 +15,7 @@ from itertools import islice
 from sqlalchemy.orm import Session
 
 from metaharvest.journal import oai_notes
-from metaharvest.journal.list_shrinkage import is_much
+from metaharvest.journal.list_notes import is_much
 from metaharvest.journal.log_rows import LogRow
 from metaharvest.ledger import records
 from metaharvest.ledger.records import Unnamed

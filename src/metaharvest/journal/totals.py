@@ -1,15 +1,21 @@
-"""The totals of site runs, counted from the log, and the statuses that follow from them."""
+"""The totals of site runs, counted from the log, and the statuses that follow from them; the times of their documents.
+
+The totals of sites over weeks are kept, so that the figures of a year need not read each site run. They are added up
+again at the end of each run, and when site runs of other days have changed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date
 
-from sqlalchemy import bindparam, case, func, select
-from sqlalchemy.orm import Session
+from sqlalchemy import Select, bindparam, case, delete, func, insert, literal, select, true
+from sqlalchemy.orm import Session, aliased
 
-from metaharvest.database.models import Base, HarvestDetailLog, HarvestLog, HarvestSiteRun
+from metaharvest.database.models import Base, HarvestDetailLog, HarvestLog, HarvestRun, HarvestSiteRun, SiteTotals
 from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, SiteRunKind, SiteRunStatus, ValidationLevel
+from metaharvest.queries.site_totals import SUMS, Span, runs_between, totals_of_sites
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +116,57 @@ _LAST_LISTINGS = select(*_SITE_RUNS.c["site_schedule_id", "listed", "list_url", 
         .group_by(_SITE_RUNS.c.site_schedule_id)
     )
 )
+
+
+@dataclass(slots=True)
+class Phases:
+    """Sums over the documents of one site run, in seconds; added to during the harvest.
+
+    `server`: the site's server answers; `waiting`: for shared resources: connections to its host, places among all
+    documents, memory; `checking`: also waiting for a free worker; `sending`: to a target outside of the harvester's
+    database; `writing`: documents, log rows and ledger, without the commit that a group shares. The event loop adds to
+    all but `writing`; only the writer's thread adds to that.
+    """
+
+    server: float = 0.0
+    waiting: float = 0.0
+    checking: float = 0.0
+    sending: float = 0.0
+    writing: float = 0.0
+
+    def columns(self) -> dict[str, float]:
+        """The columns of harvest_site_run."""
+        storing = self.sending + self.writing
+        sums = {"server": self.server, "waiting": self.waiting, "checking": self.checking, "storing": storing}
+        return {f"{phase}_seconds": round(seconds, 3) for phase, seconds in sums.items()}
+
+
+UNKNOWN_TIMES = dict.fromkeys(Phases().columns())
+"""The columns of a site run without measurements."""
+
+
+def keep_totals_of_run(session: Session, run_id: int) -> None:
+    """Add up the totals of the sites of this run over the days around it."""
+    its_own = aliased(HarvestSiteRun)
+    days = session.scalars(select(HarvestRun.harvest_date).where(HarvestRun.run_id == run_id)).all()
+    keep_totals(session, days, select(its_own.site_schedule_id).where(its_own.run_id == run_id))
+
+
+def keep_totals(session: Session, days: Iterable[date], sites: Select[int] | None = None) -> None:
+    """Add up the totals over the spans of these days; `sites` selects the numbers of the sites, None: all."""
+    names = f"site_schedule_id {SUMS} failing last_success".split()
+    session.flush()
+    for span in {Span.of(day) for day in days}:
+        old = delete(SiteTotals).where(SiteTotals.first_day == span.first)
+        is_meant = true() if sites is None else HarvestSiteRun.site_schedule_id.in_(sites)
+        session.execute(old if sites is None else old.where(SiteTotals.site_schedule_id.in_(sites)))
+        runs = runs_between(session, span.first, span.last).values()
+        totals = totals_of_sites([number for of_day in runs for number in of_day], is_meant).subquery()
+        query = select(literal(span.first), *(totals.c[name] for name in names))
+        session.execute(insert(SiteTotals).from_select(["first_day", *names], query))
+
+
+def move_totals(session: Session, limit: date, today: date) -> None:
+    """Add up the totals again, after runs with days behind `limit` got today's date."""
+    session.execute(delete(SiteTotals).where(SiteTotals.first_day > today))
+    keep_totals(session, [today, limit])

@@ -19,10 +19,9 @@ from metaharvest.config.settings import Settings
 from metaharvest.database.batches import batches
 from metaharvest.database.models import IS_HARVEST, Base, HarvestRun, HarvestSiteRun, ReportDelivery, ReportOutbox
 from metaharvest.database.rows import insert_numbered
-from metaharvest.mail.delivery import Attempt, Letter, MailBackend
+from metaharvest.mail.delivery import Attempt, Letter, MailBackend, Refusal, Refusals
 from metaharvest.mail.maildir import Maildir
 from metaharvest.mail.message import Report
-from metaharvest.mail.refusals import Refusal, Refusals
 from metaharvest.mail.smtp import SmtpServer
 from metaharvest.model import Site
 from metaharvest.sites.registry import read_sites_of
@@ -185,7 +184,7 @@ def deliver(
     tried. A recipient who is no longer a contact, or an administrator, is left out. Errors of a mail server or a folder
     raise nothing: the delivery's row has them. If the server is unreachable, the others wait for the next
     time, as they do after an hour, or a minute after `is_stopped` says so. A refusal is final when the server accepts
-    another recipient: see refusals.py. Errors of the database are raised.
+    another recipient: see delivery.py. Errors of the database are raised.
     """
     due = _due(now, run) if run else true()
     former = _leave_out_former(session_factory, settings, run.began if run else now)

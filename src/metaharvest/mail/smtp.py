@@ -2,6 +2,10 @@
 
 outbox.py marks deliveries in the database. Standards: RFC 5321 (a 4xx answer is transient, a 5xx one is permanent), RFC
 3207 (STARTTLS), RFC 4954 (AUTH), RFC 6531 (SMTPUTF8).
+
+`smtplib` waits for each part of an answer, and reads as many lines as come: a server that never ends its answer took
+all memory, or held the run for ever. Its clients get limits here: the length of an answer, and the time until it is
+whole.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ import base64
 import smtplib
 import socket
 import ssl
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -21,7 +26,6 @@ from metaharvest.config.trust_store import BadAuthorities, read_authorities
 from metaharvest.errors import SettingsError
 from metaharvest.mail.delivery import Attempt, Letter
 from metaharvest.mail.message import ascii_address
-from metaharvest.mail.smtp_client import LONGEST_ANSWER, AnswerTooLong, SmtpClient, SmtpTlsClient
 from metaharvest.text import one_line
 
 _CORRECTABLE = (530, 534, 535, 538)
@@ -228,3 +232,78 @@ def _lasting(code: int) -> str:
 
 def _as_bytes(text: bytes | str) -> bytes:
     return text if isinstance(text, bytes) else text.encode("utf-8", "replace")
+
+
+LONGEST_ANSWER = 65_536
+"""Bytes of one answer with all its lines; RFC 5321, 4.5.3.1.5, allows 512 for a line."""
+
+_PIECE = 4_096
+
+
+class AnswerTooLong(OSError):
+    """An answer that was not read to its end."""
+
+
+class _AnswerReader:
+    """Reads lines from a connection. The library calls `readline` and `close`; `begin` starts a new answer."""
+
+    def __init__(self, connection: socket.socket, seconds: float) -> None:
+        self._connection = connection
+        self._seconds = seconds
+        self._received = b""
+        self._read = 0
+        self._ends = 0.0
+
+    def begin(self) -> None:
+        """The next line is the first one of an answer."""
+        self._read = 0
+        self._ends = time.monotonic() + self._seconds
+
+    def readline(self, limit: int) -> bytes:
+        """A line, or the beginning of a longer one; empty at the end. Raises AnswerTooLong, TimeoutError."""
+        while (end := self._received.find(b"\n", 0, limit)) < 0 and len(self._received) < limit:
+            if not (piece := self._piece()):
+                break
+            self._received += piece
+        size = end + 1 if end >= 0 else min(limit, len(self._received))
+        line, self._received = self._received[:size], self._received[size:]
+        self._read += size
+        if self._read > LONGEST_ANSWER:
+            raise AnswerTooLong(f"an answer of more than {LONGEST_ANSWER:,} bytes")
+        return line
+
+    def close(self) -> None:
+        """Nothing: the connection is the client's to close."""
+
+    def _piece(self) -> bytes:
+        if (left := self._ends - time.monotonic()) <= 0:
+            raise TimeoutError("timed out")
+        before = self._connection.gettimeout()
+        self._connection.settimeout(left)
+        try:
+            return self._connection.recv(_PIECE)
+        finally:
+            self._connection.settimeout(before)
+
+
+class _BoundedAnswers:
+    """Bounds the answers of both clients. After STARTTLS the library makes a new reader, which drops earlier text."""
+
+    file: _AnswerReader | None
+    sock: socket.socket
+    timeout: float
+
+    def getreply(self) -> tuple[int, bytes]:
+        """Code and text of an answer. Raises SMTPServerDisconnected, whose context has the reason."""
+        if self.file is None:
+            self.file = _AnswerReader(self.sock, self.timeout)
+        self.file.begin()
+        return super().getreply()  # type: ignore[misc, no-any-return]
+
+
+class SmtpClient(_BoundedAnswers, smtplib.SMTP):  # type: ignore[misc]
+    """Speaks SMTP, and STARTTLS."""
+
+
+class SmtpTlsClient(_BoundedAnswers, smtplib.SMTP_SSL):  # type: ignore[misc]
+    """Speaks SMTP over TLS from the beginning."""

@@ -181,7 +181,7 @@ def _ended_by_log(ended: EndedSiteRun) -> tuple[ColumnElement[bool], ColumnEleme
     """The fixed problems, and the gone ones, by the log rows of the site run."""
     is_of_document = _PROBLEM.c.document_id.is_not(None)
     looked_at = _is_logged(ended, _looked_at())
-    # A document that was changed under its revision, and has the target's bytes again: see journal/spot_check_notes.py.
+    # A document that was changed under its revision, and has the target's bytes again: see journal/list_notes.py.
     put_back = _is_logged(ended, _LOG.harvest_operation_code == "MetacatHasDoc", _LOG.outcome.is_(None))
     is_not_wanted = or_(
         _is_logged(ended, _LOG.outcome.in_(_NOT_WANTED)),

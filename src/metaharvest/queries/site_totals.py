@@ -1,7 +1,7 @@
 """Totals of the harvests of each site over a few days, as the database adds them up; rehearsals do not count.
 
 The totals of a *span*, the days of one week within one month, are kept in a table: so weeks, months and years are sums
-of some thousand rows rather than of each site run. The journal writes them (journal/kept_totals.py).
+of some thousand rows rather than of each site run. The journal writes them (journal/totals.py).
 """
 
 from __future__ import annotations

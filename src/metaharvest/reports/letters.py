@@ -1,8 +1,16 @@
-"""The mails with links, and about decisions, to people outside."""
+"""Letters to people outside: mails with links, mails about decisions, and the letter about one rule. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import quote
+
+from metaharvest.model.actions import parts
+from metaharvest.reports.findings import title_of
+from metaharvest.reports.phrasing import without_commands
+from metaharvest.rules import RULES
+from metaharvest.text import counted, one_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,3 +26,74 @@ class DoorLetter:
     proof: str = ""
     reason: str = ""
     schedule: str = ""
+
+
+_LONGEST_LINK = 1_900
+"""Characters of a mailto link: mail programs on Windows take about 2,000."""
+_MESSAGE = 300
+
+
+@dataclass(frozen=True, slots=True)
+class LetterDocument:
+    """A document with the problem; `name` is empty for the list of the site."""
+
+    name: str
+    title: str = ""
+    message: str = ""
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """The text for the contacts of a site."""
+
+    recipients: tuple[str, ...]
+    subject: str
+    body: str
+
+    @property
+    def link(self) -> str:
+        """A mailto link with the letter; a long one ends with a sentence in place of the rest."""
+        to = ",".join(quote(each, safe="@") for each in self.recipients)
+        rest = "\n\n(The rest of this letter is too long for a link: please copy it from the page.)"
+        beginning = f"mailto:{to}?subject={quote(self.subject)}&body="
+        body = self.body.replace("\n", "\r\n")
+        if len(beginning + quote(body)) <= _LONGEST_LINK:
+            return beginning + quote(body)
+        while body and len(beginning + quote(body + rest)) > _LONGEST_LINK:
+            body = body[: len(body) * 9 // 10]
+        return beginning + quote(body + rest)
+
+
+def rule_letter(
+    rule: str, site: str, recipients: Sequence[str], documents: Sequence[LetterDocument], number: int, installation: str
+) -> Letter:
+    """The letter about these documents of the site; `number` is the number of all problems with this rule."""
+    title = title_of(rule)
+    known = RULES.get(rule)
+    paragraphs = [
+        "Dear colleagues,",
+        f"{installation} harvests your site {site}. {counted(number, 'problem')} of this kind "
+        f"{'is' if number == 1 else 'are'} open: {title}.",
+    ]
+    if known is not None:
+        paragraphs.append(f"The usual cause: {_plain(known.cause)}")
+        paragraphs.append(f"What to do: {_plain(known.for_contact or known.remedy)}")
+    lines = [_line(each) for each in documents]
+    if number > len(documents):
+        lines.append(f"- and {number - len(documents):,} more")
+    paragraphs += ["\n".join(lines), "The next harvest reports whether the problem is fixed.", "Kind regards"]
+    return Letter(tuple(recipients), f"{site}: {title} ({number:,})", "\n\n".join(paragraphs) + "\n")
+
+
+def _line(document: LetterDocument) -> str:
+    name = one_line(document.name) or "the harvest list"
+    title = f' "{one_line(document.title, 120)}"' if document.title else ""
+    place = f" (line {document.line:,})" if document.line else ""
+    message = f": {one_line(without_commands(document.message), _MESSAGE)}" if document.message else ""
+    return f"- {name}{title}{place}{message}"
+
+
+def _plain(text: str) -> str:
+    """The text without commands of the administrator, and without the marks of the others."""
+    return "".join(part if isinstance(part, str) else part.command for part in parts(without_commands(text)))

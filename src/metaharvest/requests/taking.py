@@ -1,6 +1,7 @@
 """A run takes requests, and ends them. Requests that a dead run had taken wait again.
 
-All functions are called in a transaction of the run's journal.
+The functions about requests are called in a transaction of the run's journal. The daemon notes that it is there, and
+when it runs next, for people who wait for it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from datetime import UTC, date, datetime, time
 from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import HarvestRequest
+from metaharvest.database.models import DaemonState, HarvestRequest
 from metaharvest.model.requests import OPEN, HarvestScope, RequestKind, RequestState
 
 MOST_ATTEMPTS = 3
@@ -170,3 +171,13 @@ def _end(request: HarvestRequest, state: RequestState, sentence: str, now: datet
 
 def _wait_again(request: HarvestRequest) -> None:
     request.state, request.run_id, request.taken_at = RequestState.WAITING.value, None, None
+
+
+def note_daemon(session: Session, host: str, pid: int, next_run: datetime | None, zone: str, now: datetime) -> None:
+    """Note the daemon of this process as the one that was seen last."""
+    session.merge(DaemonState(daemon_id=1, host=host[:255], pid=pid, next_run_at=next_run, zone=zone[:64], seen_at=now))
+
+
+def forget_daemon(session: Session, host: str, pid: int) -> None:
+    """Delete the note of this daemon, as it ends."""
+    session.execute(delete(DaemonState).where(DaemonState.host == host[:255], DaemonState.pid == pid))

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from sqlalchemy.orm import Session
 
-from metaharvest.accounts import api_calls, api_keys, links, sessions, users
+from metaharvest.accounts import api_calls, api_keys, sessions, users
 from metaharvest.accounts.api_calls import Call
 from metaharvest.accounts.api_keys import Key
 from metaharvest.accounts.audit import Decision, Values, changed
@@ -129,9 +129,9 @@ def mail_link(harvester: Harvester, address: str, url: str, to: str = "") -> boo
     now, token = harvester.now(), new_token()
     with harvester.writing() as session:
         may_sign_in = _visitor(session, address).role is not Role.PUBLIC
-        if not may_sign_in or links.links_since(session, address, now - timedelta(hours=1)) >= _MOST_LINKS:
+        if not may_sign_in or sessions.links_since(session, address, now - timedelta(hours=1)) >= _MOST_LINKS:
             return False
-        links.add_link(session, token, address, now, now + LINK_LIFE)
+        sessions.add_link(session, token, address, now, now + LINK_LIFE)
     name = one_line(harvester.settings.harvester.name)
     paragraphs = (
         f"This link signs you in to the console of {name}. It works once, within 24 hours:",
@@ -145,14 +145,14 @@ def new_link(harvester: Harvester, address: str) -> str:
     """The token of a new link that signs in the person with this address, once, within 24 hours."""
     token, now = new_token(), harvester.now()
     with harvester.writing() as session:
-        links.add_link(session, token, address.strip().lower(), now, now + LINK_LIFE)
+        sessions.add_link(session, token, address.strip().lower(), now, now + LINK_LIFE)
     return token
 
 
 def address_of_link(harvester: Harvester, token: str) -> str | None:
     """The address that a link would sign in; None if it is spent, expired or unknown. Nothing changes."""
     with harvester.reading() as session:
-        link = links.find_link(session, token, harvester.now())
+        link = sessions.find_link(session, token, harvester.now())
     return link.address if link else None
 
 
@@ -163,8 +163,8 @@ def spend_link(harvester: Harvester, token: str, user_agent: str) -> str:
     """
     now, opened = harvester.now(), new_token()
     with harvester.writing() as session:
-        link = links.find_link(session, token, now)
-        if link is None or not links.spend(session, link, now):
+        link = sessions.find_link(session, token, now)
+        if link is None or not sessions.spend(session, link, now):
             raise RequestError("This link was used before, or it is older than 24 hours. Please ask for a new one.")
         if _visitor(session, link.address).role is Role.PUBLIC:
             raise RequestError(f"{one_line(link.address)} may no longer sign in here.")
@@ -337,7 +337,7 @@ def _decision(action: str, subject: str, before: Values | None = None, after: Va
 
 
 def _end_access(session: Session, address: str) -> int:
-    return sessions.close_sessions_of(session, address) + links.remove_links_of(session, address)
+    return sessions.close_sessions_of(session, address) + sessions.remove_links_of(session, address)
 
 
 def _require_other_operator(session: Session, user: User) -> None:

@@ -23,7 +23,6 @@ from metaharvest.queries.requests import RequestFilter, RequestRecord, daemon, r
 from metaharvest.queries.requests import open_requests as stored_open_requests
 from metaharvest.queries.requests import requests as stored_requests
 from metaharvest.requests import asking, taking
-from metaharvest.requests import daemon as daemon_rows
 from metaharvest.requests.asking import NewRequest
 from metaharvest.services.harvester import Harvester
 from metaharvest.sites.registry import find_site
@@ -206,13 +205,13 @@ def _sentence(request: RequestRecord, situation: _Situation) -> str:
 def note_daemon(harvester: Harvester, host: str, pid: int, next_run: datetime | None, zone: str) -> None:
     """Note that the daemon of this process is there, and the time of its next run."""
     with harvester.writing() as session:
-        daemon_rows.note(session, host, pid, next_run, zone, harvester.now())
+        taking.note_daemon(session, host, pid, next_run, zone, harvester.now())
 
 
 def forget_daemon(harvester: Harvester, host: str, pid: int) -> None:
     """Note that the daemon of this process ends."""
     with harvester.writing() as session:
-        daemon_rows.forget(session, host, pid)
+        taking.forget_daemon(session, host, pid)
 
 
 def _record(session: Session, request_id: int) -> RequestRecord:

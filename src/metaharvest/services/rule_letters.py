@@ -12,7 +12,7 @@ from metaharvest.errors import MetaharvestError
 from metaharvest.model import Site
 from metaharvest.problems.follow import OPEN
 from metaharvest.queries.rule_trends import documents_of_rule
-from metaharvest.reports.rule_letter import Letter, LetterDocument, rule_letter
+from metaharvest.reports.letters import Letter, LetterDocument, rule_letter
 from metaharvest.rules import RULES
 from metaharvest.services.harvester import Harvester
 from metaharvest.sites.registry import read_sites

@@ -14,7 +14,7 @@ from metaharvest.harvest.context import SiteHarvest
 from metaharvest.harvest.decide import decide
 from metaharvest.harvest.documents import WENT_IN, Todo, settled
 from metaharvest.harvest.lists.staging import Staging
-from metaharvest.journal.resumption import LoggedOutcome, logged_outcomes
+from metaharvest.journal.log_rows import LoggedOutcome, logged_outcomes
 from metaharvest.ledger import entries, records, rows
 from metaharvest.ledger.entries import Key, LedgerEntry
 from metaharvest.ledger.records import Brought, KnownRecord

@@ -10,7 +10,7 @@ from __future__ import annotations
 from metaharvest.errors import FetchError, TargetError
 from metaharvest.harvest.context import SiteHarvest
 from metaharvest.harvest.site_target import SiteTarget
-from metaharvest.journal.spot_check_notes import Seen, SpotCheck
+from metaharvest.journal.list_notes import Seen, SpotCheck
 from metaharvest.ledger.spot_check_rows import DueCheck, due_looks
 from metaharvest.model import FetchedDocument, ListVersion, SiteRunKind
 from metaharvest.sources.base import RefetchingSource

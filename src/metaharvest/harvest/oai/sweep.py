@@ -38,8 +38,8 @@ from metaharvest.harvest.lists.staging import Staging
 from metaharvest.harvest.oai.deletions import carry_out_deletions, other_owners
 from metaharvest.harvest.oai.plan import AccountedFor, Elsewhere, PageContext, PagePlan, plan_page
 from metaharvest.harvest.tasks import in_thread, side_by_side
-from metaharvest.journal import oai_notes, resumption, splits
-from metaharvest.journal.list_shrinkage import is_much
+from metaharvest.journal import log_rows, oai_notes, splits
+from metaharvest.journal.list_notes import is_much
 from metaharvest.journal.log_rows import LogRow
 from metaharvest.ledger import records, retries, sweeps
 from metaharvest.ledger.entries import GOOD
@@ -158,7 +158,7 @@ class _Sweep:
             # A second full list names the records of the first one again, so its count begins with zero.
             keeps_count = _is_same_run(site_run, before) and (listing.goes_on or not listing.is_complete)
             unchanged, duplicates = (before.unchanged, before.duplicate) if keeps_count else (0, 0)
-            logged = await harvest.read(lambda session: resumption.number_logged(session, site_run))
+            logged = await harvest.read(lambda session: log_rows.number_logged(session, site_run))
             tally = Tally(logged + unchanged + duplicates, unchanged, duplicates=duplicates)
             first_sweep = before.sweep_id if keeps_count else progress.sweep_id
         is_first = before.checkpoint is None
@@ -196,7 +196,7 @@ class _Sweep:
         ids = list(dict.fromkeys(record.document.document_id for record in page.records))
         with ctx.reading() as session:
             known = records.known_records(session, site_run.site.site_id, ids)
-            logged = resumption.logged_documents(session, site_run, ids) if site_run.resumed else frozenset()
+            logged = log_rows.logged_documents(session, site_run, ids) if site_run.resumed else frozenset()
         holdings = target.holdings(ids)
         elsewhere = self._elsewhere(page, known, holdings) if site_run.same_origin.others else Elsewhere()
         used_up = target.used_up([document_id for document_id in ids if document_id not in holdings])

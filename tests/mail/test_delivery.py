@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from metaharvest.mail.refusals import Refusal, Refusals
+from metaharvest.mail.delivery import Refusal, Refusals
 
 ELM, FIR = Refusal(1, "elm@example.org", False), Refusal(2, "fir@example.org", False)
 ADMIN = Refusal(3, "steward@example.org", True)
