@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import Settings
+from metaharvest.config.target_settings import NamedTarget, NamedTargets
 from metaharvest.ledger.deletions import waiting_deletions
 from metaharvest.ledger.retries import failing
 from metaharvest.model import Site
 from metaharvest.reports.admin_view import admin_view
-from metaharvest.reports.site_view import NamedTarget, NamedTargets, ReportContext
+from metaharvest.reports.context import ReportContext
 from support.journal_rows import JournalRows, new_database
 from support.query_plans import sqlite_plans
 

@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from metaharvest.catalogue.selection import Hidden
 from metaharvest.config.kinds import STAGES
 from metaharvest.config.settings import Settings
+from metaharvest.config.target_settings import NamedTarget, NamedTargets
 from metaharvest.database.models import HarvestLog, HarvestRun
 from metaharvest.queries.changes import changed_sites, changes
 from metaharvest.queries.decisions import DecisionFilter, decisions
@@ -39,8 +40,8 @@ from metaharvest.queries.tonight import problem_groups, tonight
 from metaharvest.queries.trends import harvests
 from metaharvest.queries.year import year_figures
 from metaharvest.reports.admin_view import admin_view
+from metaharvest.reports.context import ReportContext
 from metaharvest.reports.findings import attention
-from metaharvest.reports.site_view import NamedTarget, NamedTargets, ReportContext
 from metaharvest.sites.overdue import overdue_sites
 from support.databases import Servers, open_sqlite_file
 from support.query_plans import full_scans, sqlite_plans

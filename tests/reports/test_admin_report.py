@@ -13,10 +13,14 @@ from typing import Any
 from lxml import html
 from sqlalchemy.orm import Session
 
-from metaharvest import __version__, reports
+from metaharvest import __version__
 from metaharvest.config.settings import Settings
 from metaharvest.database.models import HarvestRun, ReportDelivery, SiteProblem
+from metaharvest.mail import outbox
+from metaharvest.mail.message import Report
 from metaharvest.model import Finding, OutcomeKind
+from metaharvest.reports import compose, tables
+from metaharvest.reports.context import ReportContext
 from support.databases import on_one_database
 from support.journal_rows import NAMED, NOW, TODAY, JournalRows
 
@@ -34,11 +38,11 @@ def settings_for(folder: Path, **reports_settings: Any) -> Settings:
     )
 
 
-def report_of(session: Session, run: HarvestRun, settings: Settings) -> reports.Report:
-    return reports.admin_report(session, run.run_id, settings, NAMED, NOW + timedelta(seconds=200))
+def report_of(session: Session, run: HarvestRun, settings: Settings) -> Report:
+    return compose.admin_report(session, run.run_id, ReportContext(settings, NAMED, NOW + timedelta(seconds=200)))
 
 
-def words_of(report: reports.Report) -> str:
+def words_of(report: Report) -> str:
     return " ".join(report.text.split())
 
 
@@ -47,7 +51,7 @@ def attached(part: Any) -> bytes:
     return bytes(part.get_payload(decode=True))
 
 
-def html_words(report: reports.Report) -> str:
+def html_words(report: Report) -> str:
     page: Any = html.fromstring(report.html.encode())
     return " ".join(page.text_content().split())
 
@@ -198,8 +202,8 @@ def test_mail_that_did_not_arrive_is_told(session: Session, rows: JournalRows, t
     before = rows.run(TODAY - night, NOW - night, "succeeded")
     contacts = "waiting@example.org, refused@example.org, fresh@example.org, old@example.org"
     site_run = rows.site_run(before, rows.site("alder-creek", contacts))
-    report = reports.site_report(session, site_run.site_run_id, settings, NAMED, NOW)
-    reports.queue(session, report, before.run_id, site_run.site_run_id, NOW - night)
+    report = compose.site_report(session, site_run.site_run_id, ReportContext(settings, NAMED, NOW))
+    outbox.queue(session, report, before.run_id, site_run.site_run_id, NOW - night)
     for delivery in session.query(ReportDelivery):
         match delivery.recipient.partition("@")[0]:
             case "waiting":
@@ -237,7 +241,7 @@ def test_the_whole_log_is_attached_as_long_as_it_is_not_too_long(
     run = a_mixed_night(rows)
     for number in range(20):
         rows.log(run, "HarvesterStartup", f"{number} Ørsted, “漢字”, and a long tail: {'é' * 40_000}")
-    size = sum(len(chunk.encode()) for chunk in reports.log_csv(session, run.run_id))
+    size = sum(len(chunk.encode()) for chunk in tables.log_csv(session, run.run_id))
 
     for limit, is_attached in ((size, True), (size - 1, False), (size // 2, False)):
         report = report_of(session, run, settings_for(tmp_path, drop_csv_over=limit))
@@ -326,8 +330,8 @@ def test_what_waits_for_a_person_comes_first(session: Session, rows: JournalRows
     site = rows.site("alder's creek")
     site_run = rows.site_run(before, site)
     rows.site_run(before, late, "list-failed")
-    report = reports.site_report(session, site_run.site_run_id, settings, NAMED, NOW)
-    reports.queue(session, report, before.run_id, site_run.site_run_id, NOW - night)
+    report = compose.site_report(session, site_run.site_run_id, ReportContext(settings, NAMED, NOW))
+    outbox.queue(session, report, before.run_id, site_run.site_run_id, NOW - night)
     for delivery in session.query(ReportDelivery):
         delivery.status, delivery.last_attempt_at, delivery.last_error = "refused", NOW, "550 No such user."
     for number in range(25):

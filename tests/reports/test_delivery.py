@@ -17,12 +17,14 @@ import trustme
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
-from metaharvest import reports
 from metaharvest.config.settings import Settings
 from metaharvest.database.engine import Sessions
 from metaharvest.database.models import ReportDelivery, ReportOutbox
 from metaharvest.errors import MetaharvestError
+from metaharvest.mail import outbox
 from metaharvest.model import OutcomeKind
+from metaharvest.reports import compose
+from metaharvest.reports.context import ReportContext
 from support.databases import on_one_database
 from support.journal_rows import NAMED, NOW, JournalRows
 from support.ports import free_port
@@ -68,14 +70,14 @@ def queue_reports(engine: Engine, settings: Settings, *contacts: str) -> list[in
         for number, contact in enumerate(contacts):
             site_run = rows.site_run(run, rows.site(f"site-{number}", contact))
             rows.document(run, site_run, f"scope.{number}", 1, OutcomeKind.INSERTED)
-            report = reports.site_report(session, site_run.site_run_id, settings, NAMED, NOW)
-            numbers.append(reports.queue(session, report, run.run_id, site_run.site_run_id, NOW) or 0)
+            report = compose.site_report(session, site_run.site_run_id, ReportContext(settings, NAMED, NOW))
+            numbers.append(outbox.queue(session, report, run.run_id, site_run.site_run_id, NOW) or 0)
         session.commit()
     return numbers
 
 
-def deliver(engine: Engine, settings: Settings) -> reports.Deliveries:
-    return reports.deliver(Sessions(engine), settings, NOW + timedelta(minutes=5))
+def deliver(engine: Engine, settings: Settings) -> outbox.Deliveries:
+    return outbox.deliver(Sessions(engine), settings, NOW + timedelta(minutes=5))
 
 
 def states(engine: Engine) -> dict[str, tuple[str, int, str]]:
@@ -93,7 +95,7 @@ def test_each_recipient_gets_a_message_and_one_session_serves_all(
     settings = smtp(tmp_path, sink)
     queue_reports(engine, settings, "a@example.org; b@example.org", "c@example.org")
 
-    assert deliver(engine, settings) == reports.Deliveries(sent=3, waiting=0, refused=0)
+    assert deliver(engine, settings) == outbox.Deliveries(sent=3, waiting=0, refused=0)
 
     assert [received.recipients for received in sink.messages] == [
         ("a@example.org",),
@@ -105,7 +107,7 @@ def test_each_recipient_gets_a_message_and_one_session_serves_all(
     first, second = sink.to("a@example.org")[0], sink.to("b@example.org")[0]
     assert first["Message-ID"] == second["Message-ID"]
     assert str(first["To"]) == "a@example.org, b@example.org"
-    assert deliver(engine, settings) == reports.Deliveries(0, 0, 0)
+    assert deliver(engine, settings) == outbox.Deliveries(0, 0, 0)
     assert len(sink.messages) == 3
 
 
@@ -117,7 +119,7 @@ def test_a_refused_recipient_is_kept_and_does_not_stop_the_others(
     sink.data_answers = {"picky@example.org": "554 5.7.1 this looks like spam"}
     queue_reports(engine, settings, "gone@example.org, busy@example.org, picky@example.org, good@example.org")
 
-    assert deliver(engine, settings) == reports.Deliveries(sent=1, waiting=1, refused=2)
+    assert deliver(engine, settings) == outbox.Deliveries(sent=1, waiting=1, refused=2)
 
     rows = states(engine)
     assert rows["gone@example.org"][:2] == ("refused", 1)
@@ -128,7 +130,7 @@ def test_a_refused_recipient_is_kept_and_does_not_stop_the_others(
     assert rows["good@example.org"] == ("sent", 1, "")
 
     sink.answers = {}
-    assert deliver(engine, settings) == reports.Deliveries(sent=1, waiting=0, refused=0)
+    assert deliver(engine, settings) == outbox.Deliveries(sent=1, waiting=0, refused=0)
     assert states(engine)["gone@example.org"][:2] == ("refused", 1)
 
 
@@ -141,7 +143,7 @@ def test_a_recipient_who_is_put_off_for_days_is_given_up_with_the_last_answer(
     [report] = queue_reports(engine, settings, "full@example.org")
 
     def on_day(day: int, settings: Settings) -> tuple[int, int]:
-        ended = reports.deliver(Sessions(engine), settings, NOW + timedelta(days=day))
+        ended = outbox.deliver(Sessions(engine), settings, NOW + timedelta(days=day))
         return ended.waiting, ended.refused
 
     assert [on_day(day, settings) for day in range(4)] == [(1, 0)] * 4
@@ -150,7 +152,7 @@ def test_a_recipient_who_is_put_off_for_days_is_given_up_with_the_last_answer(
     status, attempts, error = states(engine)["full@example.org"]
     assert (status, attempts, "answered 450: 4.2.2 mailbox full" in error) == ("refused", 8, True)
     with Session(engine) as session:
-        reports.resend(session, report, settings)
+        outbox.resend(session, report, settings)
         session.commit()
     assert on_day(9, settings) == (1, 0)
 
@@ -162,12 +164,12 @@ def test_a_server_that_is_down_keeps_everything_queued_and_later_gets_the_same_m
     settings = settings_for(tmp_path, backend="smtp", host="127.0.0.1", port=port)
     queue_reports(engine, settings, "a@example.org", "b@example.org")
 
-    assert deliver(engine, settings) == reports.Deliveries(sent=0, waiting=2, refused=0)
+    assert deliver(engine, settings) == outbox.Deliveries(sent=0, waiting=2, refused=0)
     assert {state[:2] for state in states(engine).values()} == {("queued", 1)}
     assert all("cannot be reached" in state[2] for state in states(engine).values())
 
     with SmtpSink(port) as sink:
-        assert deliver(engine, settings) == reports.Deliveries(sent=2, waiting=0, refused=0)
+        assert deliver(engine, settings) == outbox.Deliveries(sent=2, waiting=0, refused=0)
         with Session(engine) as session:
             stored = list(session.scalars(select(ReportOutbox).order_by(ReportOutbox.report_id)))
             assert [sink.to(to)[0]["Message-ID"] for to in ("a@example.org", "b@example.org")] == [
@@ -200,7 +202,7 @@ def test_a_server_that_closes_the_session_between_messages_is_called_again(
     queue_reports(engine, settings, "a@example.org", "b@example.org", "c@example.org")
     sink.hang_up, sink.hang_ups, sink.hang_up_after = "MAIL", 1, 1
 
-    assert deliver(engine, settings) == reports.Deliveries(sent=3, waiting=0, refused=0)
+    assert deliver(engine, settings) == outbox.Deliveries(sent=3, waiting=0, refused=0)
 
     assert sink.sessions == 2
     assert {state[:2] for state in states(engine).values()} == {("sent", 1)}
@@ -214,7 +216,7 @@ def test_a_server_that_takes_one_message_a_session_gets_them_all(
     queue_reports(engine, settings, "a@example.org", "b@example.org", "c@example.org")
     sink.session_limit = 1
 
-    assert deliver(engine, settings) == reports.Deliveries(sent=3, waiting=0, refused=0)
+    assert deliver(engine, settings) == outbox.Deliveries(sent=3, waiting=0, refused=0)
 
     assert sink.sessions == 3
     assert {state[:2] for state in states(engine).values()} == {("sent", 1)}
@@ -228,7 +230,7 @@ def test_recipients_at_whom_the_server_breaks_off_do_not_keep_mail_from_others(
     queue_reports(engine, settings, "bad-1@example.org, good-1@example.org, bad-2@example.org, good-2@example.org")
     sink.cut_for = {"bad-1@example.org", "bad-2@example.org"}
 
-    assert deliver(engine, settings) == reports.Deliveries(sent=2, waiting=2, refused=0)
+    assert deliver(engine, settings) == outbox.Deliveries(sent=2, waiting=2, refused=0)
     assert {name for name, state in states(engine).items() if state[0] == "sent"} == {
         "good-1@example.org",
         "good-2@example.org",
@@ -243,7 +245,7 @@ def test_a_server_that_always_hangs_up_is_left_alone_after_two_tries(
     queue_reports(engine, settings, *(f"contact-{number}@example.org" for number in range(6)))
     sink.hang_up, sink.hang_ups = "RCPT", 1000
 
-    assert deliver(engine, settings) == reports.Deliveries(sent=0, waiting=6, refused=0)
+    assert deliver(engine, settings) == outbox.Deliveries(sent=0, waiting=6, refused=0)
 
     assert sink.sessions == 2
     assert all("closed the connection" in state[2] for state in states(engine).values())
@@ -269,7 +271,7 @@ def test_a_server_that_is_silent_or_no_mail_server_is_told_as_such(
         port = listener.getsockname()[1]
         settings = settings_for(tmp_path, backend="smtp", host="127.0.0.1", port=port, timeout=0.3)
         queue_reports(engine, settings, "a@example.org")
-        assert deliver(engine, settings) == reports.Deliveries(sent=0, waiting=1, refused=0)
+        assert deliver(engine, settings) == outbox.Deliveries(sent=0, waiting=1, refused=0)
         greeter.join(10)
     said = states(engine)["a@example.org"][2]
     assert words in said
@@ -331,11 +333,13 @@ def test_a_report_is_queued_once_whatever_happens(engine: Engine, tmp_path: Path
         rows = JournalRows(session)
         run = rows.run()
         site_run = rows.site_run(run, rows.site("alder-creek"))
-        first = reports.site_report(session, site_run.site_run_id, settings, NAMED, NOW)
-        assert reports.queue(session, first, run.run_id, site_run.site_run_id, NOW) is not None
-        again = reports.site_report(session, site_run.site_run_id, settings, NAMED, NOW + timedelta(hours=1))
+        first = compose.site_report(session, site_run.site_run_id, ReportContext(settings, NAMED, NOW))
+        assert outbox.queue(session, first, run.run_id, site_run.site_run_id, NOW) is not None
+        again = compose.site_report(
+            session, site_run.site_run_id, ReportContext(settings, NAMED, NOW + timedelta(hours=1))
+        )
         assert again.message_id == first.message_id
-        assert reports.queue(session, again, run.run_id, site_run.site_run_id, NOW) is None
+        assert outbox.queue(session, again, run.run_id, site_run.site_run_id, NOW) is None
         assert len(session.scalars(select(ReportDelivery)).all()) == 1
 
 
@@ -343,7 +347,7 @@ def test_the_maildir_holds_each_report_once_with_all_its_recipients(engine: Engi
     settings = settings_for(tmp_path)
     queue_reports(engine, settings, "a@example.org, b@example.org", "c@example.org")
 
-    assert deliver(engine, settings) == reports.Deliveries(sent=3, waiting=0, refused=0)
+    assert deliver(engine, settings) == outbox.Deliveries(sent=3, waiting=0, refused=0)
 
     files = sorted((tmp_path / "mail" / "new").iterdir())
     assert len(files) == 2
@@ -361,7 +365,7 @@ def test_a_crash_after_the_file_was_written_does_not_double_it(engine: Engine, t
     deliver(engine, settings)
     (file,) = (tmp_path / "mail" / "new").iterdir()
     with Session(engine) as session:
-        reports.resend(session, numbers[0], settings)
+        outbox.resend(session, numbers[0], settings)
         session.commit()
     file.rename(tmp_path / "mail" / "cur" / f"{file.name}:2,S")
 
@@ -377,7 +381,7 @@ def test_a_mail_folder_that_cannot_be_written_keeps_the_report_queued(engine: En
     settings = settings_for(tmp_path)
     queue_reports(engine, settings, "a@example.org")
 
-    assert deliver(engine, settings) == reports.Deliveries(sent=0, waiting=1, refused=0)
+    assert deliver(engine, settings) == outbox.Deliveries(sent=0, waiting=1, refused=0)
     status, attempts, error = states(engine)["a@example.org"]
     assert (status, attempts) == ("queued", 1)
     assert "cannot be written" in error
@@ -396,10 +400,10 @@ def test_resend_puts_a_report_back_and_names_a_report_that_is_not_there(
 
     sink.answers = {}
     with Session(engine) as session:
-        reports.resend(session, number, settings)
+        outbox.resend(session, number, settings)
         session.commit()
         with pytest.raises(MetaharvestError, match="no report number 999"):
-            reports.resend(session, 999, settings)
+            outbox.resend(session, 999, settings)
     assert deliver(engine, settings).sent == 1
     assert len(sink.to("a@example.org")) == 1
 
@@ -409,7 +413,7 @@ def test_an_international_domain_travels_in_its_ascii_form(engine: Engine, sink:
     settings = smtp(tmp_path, sink)
     queue_reports(engine, settings, "info@bücher.example, jörg@example.org")
 
-    assert deliver(engine, settings) == reports.Deliveries(sent=1, waiting=0, refused=1)
+    assert deliver(engine, settings) == outbox.Deliveries(sent=1, waiting=0, refused=1)
 
     assert sink.messages[0].recipients == ("info@xn--bcher-kva.example",)
     assert sink.messages[0].content.isascii()
@@ -427,7 +431,7 @@ def test_a_domain_travels_in_the_form_that_registries_use_today(engine: Engine, 
 def test_an_international_address_is_reached_where_the_mail_server_takes_it(engine: Engine, tmp_path: Path) -> None:
     with SmtpSink(utf8=True) as sink:
         queue_reports(engine, settings := smtp(tmp_path, sink), "a@example.org, jörg@bücher.example, b@example.org")
-        assert deliver(engine, settings) == reports.Deliveries(sent=3, waiting=0, refused=0)
+        assert deliver(engine, settings) == outbox.Deliveries(sent=3, waiting=0, refused=0)
         assert {message.recipients for message in sink.messages} == {
             ("a@example.org",),
             ("b@example.org",),

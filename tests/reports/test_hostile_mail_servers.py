@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from metaharvest import reports
 from metaharvest.config.settings import Settings
+from metaharvest.mail import outbox
 from metaharvest.mail.delivery import Letter
 from metaharvest.mail.smtp import SmtpServer
 
@@ -98,9 +98,7 @@ def test_doctor_reports_it_in_a_sentence(command: str) -> None:
 
 
 def test_a_round_ends_after_a_stop(monkeypatch: pytest.MonkeyPatch) -> None:
-    from metaharvest.mail import outbox
 
     assert not outbox._TimeLeft(lambda: False).is_over()
     monkeypatch.setattr(outbox, "_AFTER_STOP", 0.0)
     assert outbox._TimeLeft(lambda: True).is_over()
-    assert reports.deliver is outbox.deliver

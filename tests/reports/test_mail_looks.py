@@ -16,10 +16,11 @@ import pytest
 from lxml import html
 from sqlalchemy.orm import Session
 
-from metaharvest import reports
 from metaharvest.config.settings import Settings
 from metaharvest.database.models import HarvestRun, HarvestSiteRun
 from metaharvest.model import Finding, Level, OutcomeKind
+from metaharvest.reports import compose
+from metaharvest.reports.context import ReportContext
 from support.journal_rows import NAMED, NOW, JournalRows, new_database
 
 WIDTHS = (400, 800)
@@ -81,10 +82,10 @@ def page(request: pytest.FixtureRequest, session: Session) -> str:
     gone = rows.site_run(run, rows.site("dune-lake"), status="list-failed", failure_reason=UNBREAKABLE)
     rows.log(run, "GetHarvestListError", site_run=gone, findings=(NOT_FETCHED,))
     if request.param == "administrator":
-        report = reports.admin_report(session, run.run_id, settings, NAMED, NOW)
+        report = compose.admin_report(session, run.run_id, ReportContext(settings, NAMED, NOW))
     else:
         told = site_run if request.param == "site" else gone
-        report = reports.site_report(session, told.site_run_id, settings, NAMED, NOW)
+        report = compose.site_report(session, told.site_run_id, ReportContext(settings, NAMED, NOW))
     body = message_from_bytes(report.content, policy=policy.default).get_body(("html",))
     assert body is not None
     return str(body.get_content())
@@ -128,7 +129,7 @@ def test_a_site_s_name_stays_on_one_line_on_a_phone(chromium: str, session: Sess
     run = rows.run()
     rows.site_run(run, rows.site(name), listed=1_234_567, inserted=234_567, unchanged=1_000_000)
     settings = Settings.model_validate({"harvester": {"administrators": ["steward@example.org"]}})
-    report = reports.admin_report(session, run.run_id, settings, NAMED, NOW)
+    report = compose.admin_report(session, run.run_id, ReportContext(settings, NAMED, NOW))
     body = message_from_bytes(report.content, policy=policy.default).get_body(("html",))
     assert body is not None
     lines = LINES % f'name => name.textContent === "{name}"'

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from metaharvest import reports
 from metaharvest.config.settings import Settings
 from metaharvest.database.models import HarvestSiteRun
+from metaharvest.mail import outbox
 from metaharvest.model import Finding, Level, OutcomeKind
+from metaharvest.reports import compose
+from metaharvest.reports.context import ReportContext
 from metaharvest.reports.notify_policy import is_wanted
 from metaharvest.sites.registry import read_site
 from support.databases import on_one_database
@@ -48,8 +50,8 @@ class Nights:
         session = self.rows.session
         wanted = is_wanted(session, site_run, read_site(session, site_run.site_schedule_id))
         if wanted:
-            report = reports.site_report(session, site_run.site_run_id, Settings(), NAMED, NOW)
-            reports.queue(session, report, run_id, site_run.site_run_id, NOW)
+            report = compose.site_report(session, site_run.site_run_id, ReportContext(Settings(), NAMED, NOW))
+            outbox.queue(session, report, run_id, site_run.site_run_id, NOW)
         return wanted
 
 

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from sqlalchemy.orm import Session
 
-from metaharvest import reports
 from metaharvest.config.settings import Settings
 from metaharvest.database.models import CatalogueDocument
 from metaharvest.model import OutcomeKind
 from metaharvest.model.kinds import StepState
+from metaharvest.reports import compose
+from metaharvest.reports.context import ReportContext
 from support.databases import on_one_database
 from support.journal_rows import NAMED, NOW, JournalRows
 from support.pipeline_steps import add_failure, add_step
@@ -69,12 +70,12 @@ def words(text: str) -> str:
 
 
 def site_text(session: Session, site_run: Any, settings: Settings) -> tuple[str, str]:
-    report = reports.site_report(session, site_run.site_run_id, settings, NAMED, NOW)
+    report = compose.site_report(session, site_run.site_run_id, ReportContext(settings, NAMED, NOW))
     return words(report.text), words(report.html)
 
 
 def admin_text(session: Session, site_run: Any, settings: Settings) -> tuple[str, str]:
-    report = reports.admin_report(session, site_run.run_id, settings, NAMED, NOW)
+    report = compose.admin_report(session, site_run.run_id, ReportContext(settings, NAMED, NOW))
     return words(report.text), words(report.html)
 
 

@@ -18,10 +18,12 @@ import pytest
 from lxml import html
 from sqlalchemy.orm import Session
 
-from metaharvest import reports
 from metaharvest.config.settings import Settings
+from metaharvest.mail.message import Report
 from metaharvest.model import Finding, Level, OutcomeKind
 from metaharvest.model.actions import Remedy, todo
+from metaharvest.reports import compose
+from metaharvest.reports.context import ReportContext
 from support.databases import on_one_database
 from support.journal_rows import NAMED, NOW, TODAY, JournalRows
 
@@ -48,21 +50,21 @@ def settings_with(name: str = "NAME", **reports_settings: Any) -> Settings:
     )
 
 
-def report_of(session: Session, site_run: Any, settings: Settings | None = None) -> reports.Report:
-    return reports.site_report(session, site_run.site_run_id, settings or settings_with(), NAMED, NOW)
+def report_of(session: Session, site_run: Any, settings: Settings | None = None) -> Report:
+    return compose.site_report(session, site_run.site_run_id, ReportContext(settings or settings_with(), NAMED, NOW))
 
 
-def parsed(report: reports.Report) -> EmailMessage:
+def parsed(report: Report) -> EmailMessage:
     return BytesParser(policy=SMTP_POLICY).parsebytes(report.content)
 
 
-def text_of(report: reports.Report) -> str:
+def text_of(report: Report) -> str:
     body = parsed(report).get_body(("plain",))
     assert body is not None
     return str(body.get_content()).replace("\r\n", "\n")
 
 
-def words_of(report: reports.Report) -> str:
+def words_of(report: Report) -> str:
     """The text with its line breaks folded, so that a sentence is found wherever it was wrapped."""
     return " ".join(text_of(report).split())
 
@@ -72,7 +74,7 @@ def attached(part: Any) -> bytes:
     return bytes(part.get_payload(decode=True))
 
 
-def html_words(report: reports.Report) -> str:
+def html_words(report: Report) -> str:
     page: Any = html.fromstring(report.html.encode())
     return " ".join(page.text_content().split())
 

@@ -11,9 +11,9 @@ import pytest
 from sqlalchemy import insert
 from sqlalchemy.orm import Session
 
-from metaharvest import reports
 from metaharvest.database.models import HarvestLog
 from metaharvest.model import Finding, Level, OutcomeKind
+from metaharvest.reports import tables
 from metaharvest.reports.tables import least_documents_size
 from support.databases import on_one_database
 from support.journal_rows import NOW, TODAY, JournalRows
@@ -40,7 +40,7 @@ def test_the_documents_table_has_a_row_for_every_finding(session: Session, rows:
     rows.document(run, site_run, "alder.1", 7, OutcomeKind.DUPLICATE)
     rows.ledger(site_run, "alder.1", 7, OutcomeKind.INVALID, failing_since=TODAY, attempts=2)
 
-    table = read(reports.documents_csv(session, site_run.site_run_id))
+    table = read(tables.documents_csv(session, site_run.site_run_id))
 
     # Of the entry that names a document once more nobody knows how long it has been failing.
     again = table.pop(2)
@@ -67,7 +67,7 @@ def test_the_least_size_of_the_documents_table_is_at_most_its_size(session: Sess
     rows.document(run, site_run, "alder.1", 1, OutcomeKind.DUPLICATE)
     rows.log(run, "ValidateHarvestListError", "x", site_run, (BROKEN,))
 
-    size = len("".join(reports.documents_csv(session, site_run.site_run_id)).encode())
+    size = len("".join(tables.documents_csv(session, site_run.site_run_id)).encode())
 
     assert size / 4 < least_documents_size(session, site_run.site_run_id) <= size
 
@@ -78,7 +78,7 @@ def test_unchanged_documents_are_added_where_asked_for(session: Session, rows: J
     rows.document(run, site_run, "alder.1", 1, OutcomeKind.INSERTED)
     rows.unchanged(run, site_run, ("alder.4", 2, 3), ("alder.5", 1, 1))
 
-    table = read(reports.documents_csv(session, site_run.site_run_id, unchanged=True))
+    table = read(tables.documents_csv(session, site_run.site_run_id, unchanged=True))
 
     assert [(row["docid"], row["outcome"], row["repository_revision"]) for row in table] == [
         ("alder.1.1", "inserted", ""),
@@ -93,7 +93,7 @@ def test_findings_about_the_list_are_in_the_table(session: Session, rows: Journa
     finding = Finding("list.revision", "Not a whole number.", line=31, docid="alder.9.two")
     rows.log(run, "ValidateHarvestListError", "x", site_run, (finding,))
 
-    (row,) = read(reports.documents_csv(session, site_run.site_run_id))
+    (row,) = read(tables.documents_csv(session, site_run.site_run_id))
 
     assert (row["docid"], row["outcome"], row["rule"], row["line"]) == ("alder.9.two", "", "list.revision", "31")
 
@@ -108,7 +108,7 @@ def test_no_cell_starts_a_formula(session: Session, rows: JournalRows, start: st
     document_id = formula.strip() if formula.isascii() else "plain.1"
     rows.document(run, site_run, document_id, 1, OutcomeKind.INVALID, finding, url=formula)
 
-    for table in (reports.documents_csv(session, site_run.site_run_id), reports.log_csv(session, run.run_id)):
+    for table in (tables.documents_csv(session, site_run.site_run_id), tables.log_csv(session, run.run_id)):
         (row,) = read(table)
         assert row["docid"].startswith("'") is formula.isascii()
         assert not [cell for cell in row.values() if cell.lstrip()[:1] in tuple("=+-@\uff1d")]
@@ -122,7 +122,7 @@ def test_the_log_table_has_every_row_of_the_run_and_of_no_other(session: Session
     site_run = rows.site_run(run, rows.site("alder-creek"))
     rows.document(run, site_run, "alder.1", 7, OutcomeKind.INVALID, BROKEN)
 
-    table = read(reports.log_csv(session, run.run_id))
+    table = read(tables.log_csv(session, run.run_id))
 
     assert [(row["operation"], row["operation_level"], row["site"], row["docid"]) for row in table] == [
         ("HarvesterStartup", "info", "", ""),
@@ -151,7 +151,7 @@ def test_a_long_table_is_streamed(session: Session, rows: JournalRows) -> None:
     session.expunge_all()
 
     tracemalloc.start()
-    lines = sum(chunk.count("\r\n") for chunk in reports.documents_csv(session, site_run.site_run_id))
+    lines = sum(chunk.count("\r\n") for chunk in tables.documents_csv(session, site_run.site_run_id))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 

@@ -14,7 +14,8 @@ from sqlalchemy import Engine, event
 from metaharvest.config.settings import load
 from metaharvest.database.engine import readers
 from metaharvest.harvest.run import RunRequest
-from metaharvest.reports import admin_report
+from metaharvest.reports.compose import admin_report
+from metaharvest.reports.context import ReportContext
 from support.databases import on_one_database
 from support.harvester import Harvester, publish
 from support.http_server import HttpServer
@@ -206,7 +207,7 @@ def test_more_sites_than_a_statement_takes_parameters_are_told_of(
     )
     harvester.rows("UPDATE harvest_site_run SET status = 'failed' WHERE site_schedule_id > 1 AND run_id = 1")
     with readers(harvester.engine)() as session:
-        report = admin_report(session, 2, load(harvester.config, {}), NAMED, datetime.now(UTC))
+        report = admin_report(session, 2, ReportContext(load(harvester.config, {}), NAMED, datetime.now(UTC)))
     text = " ".join(report.text.split())
     assert "2,501 sites name" in text
     assert "2,500 sites are overdue" in text

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Engine, create_engine, make_url
 from sqlalchemy.orm import Session
 
+from metaharvest.config.target_settings import NamedTarget, NamedTargets
 from metaharvest.database.engine import create_tables, open_url, upgrade
 from metaharvest.database.models import (
     Base,
@@ -24,7 +25,6 @@ from metaharvest.database.operations import OPERATIONS
 from metaharvest.journal.log_rows import fingerprint
 from metaharvest.ledger.entries import of_outcome
 from metaharvest.model import DocumentState, Finding, OutcomeKind
-from metaharvest.reports import NamedTarget, NamedTargets
 
 Row = TypeVar("Row", bound=Base)
 

@@ -61,7 +61,7 @@ def command(
     if as_json:
         print_json([asdict(each) for each in found])
     elif as_csv:
-        from metaharvest.reports import table_csv
+        from metaharvest.reports.tables import table_csv
 
         names = [each.name for each in fields(Figures)]
         print_csv(table_csv(names, ([getattr(each, name) for name in names] for each in found)))

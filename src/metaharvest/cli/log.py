@@ -153,7 +153,7 @@ def _lines(entry: LogEntry) -> Iterable[str]:
 
 def _write_documents(session: Session, wanted: LogFilter, unchanged: bool) -> None:
     from metaharvest.queries.log import log_scope
-    from metaharvest.reports import documents_csv
+    from metaharvest.reports.tables import documents_csv
 
     scope = log_scope(session, wanted)
     # No site run has the number 0: for a site that was never harvested, the table has only a header.
@@ -162,7 +162,7 @@ def _write_documents(session: Session, wanted: LogFilter, unchanged: bool) -> No
 
 def _write_rows(session: Session, wanted: LogFilter) -> None:
     from metaharvest.queries.log import log_selection
-    from metaharvest.reports import selected_log_csv
+    from metaharvest.reports.tables import selected_log_csv
 
     selection = log_selection(session, wanted)
     print_csv(selected_log_csv(session, selection.rows, selection.findings, selection.transfers))

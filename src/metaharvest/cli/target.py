@@ -91,7 +91,7 @@ def list_documents(invocation: Invocation, name: str, as_json: bool, as_csv: boo
 
 
 def _print_csv(held: Iterable[Held]) -> None:
-    from metaharvest.reports import table_csv
+    from metaharvest.reports.tables import table_csv
 
     rows = (
         (

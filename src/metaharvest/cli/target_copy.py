@@ -129,7 +129,7 @@ def _table(path: Path | None) -> Iterator[ReportNotCopied]:
 
 
 def _write(file: IO[bytes], columns: tuple[str, ...], *rows: tuple[object, ...]) -> None:
-    from metaharvest.reports import table_csv
+    from metaharvest.reports.tables import table_csv
 
     for chunk in table_csv(columns, rows):
         file.write(chunk.encode("utf-8", "replace"))

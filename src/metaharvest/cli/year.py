@@ -59,7 +59,7 @@ def command(invocation: Invocation, begin: date | None, end: date | None, as_jso
         print_json({**asdict(found), "share_well": found.share_well, "sites": sites})
     elif as_csv:
         from metaharvest.queries.year import SITE_COLUMNS
-        from metaharvest.reports import table_csv
+        from metaharvest.reports.tables import table_csv
 
         print_csv(table_csv(SITE_COLUMNS, ([getattr(each, name) for name in SITE_COLUMNS] for each in found.sites)))
     else:

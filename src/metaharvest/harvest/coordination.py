@@ -33,6 +33,7 @@ from metaharvest.ledger import retries
 from metaharvest.mail import outbox
 from metaharvest.model import Finding, Level, RunStatus, Site, SiteRunKind, SiteRunStatus
 from metaharvest.model.jobs import OPEN, JobKind, JobState, Priority
+from metaharvest.reports.context import ReportContext
 from metaharvest.requests import taking
 from metaharvest.sites.registry import read_sites
 from metaharvest.sites.rows import BrokenSite
@@ -131,8 +132,8 @@ class _Coordinator:
         return is_time(self._now, last, self._settings.workers.run_at, self._settings.harvester.zone)
 
     def _open(self) -> HarvestRun:
-        named = self._targets.name_all()
-        opened = runs.open_run_in(self._session, self._settings, named, self._now, self._today, distributed=True)
+        context = ReportContext(self._settings, self._targets.name_all(), self._now)
+        opened = runs.open_run_in(self._session, context, self._today, distributed=True)
         return self._session.get_one(HarvestRun, opened.run_id)
 
     def _stamp(self, run: HarvestRun) -> Stamp:

@@ -18,7 +18,6 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import Settings
-from metaharvest.config.target_settings import NamedTargets
 from metaharvest.database.locks import HeldLock
 from metaharvest.errors import DatabaseError, DatabaseUnavailable, NotWritten, RunLost
 from metaharvest.journal import (
@@ -55,6 +54,7 @@ from metaharvest.model import (
 )
 from metaharvest.model.actions import Remedy
 from metaharvest.problems import follow
+from metaharvest.reports.context import ReportContext
 from metaharvest.requests import taking
 from metaharvest.sites.clock_checks import REPAIR, is_steady, long_pause
 from metaharvest.sites.rows import BrokenSite
@@ -97,15 +97,14 @@ class Journal:
         lock: HeldLock,
         limits: GroupLimits,
     ) -> None:
-        named = targets.name_all()
-        opened = runs.open_run(engine, settings, named, clock(), today)
-        self._prepare(settings, named, clock, today, opened.run_id)
+        opened = runs.open_run(engine, ReportContext(settings, targets.name_all(), clock()), today)
+        self._prepare(settings, targets, clock, today, opened.run_id)
         self.left_unfinished, self.reports_not_made = opened.unfinished, opened.reports_not_made
         self._writer = Writer(engine, by_lock(engine, lock, self.run_id, clock), self._write_notes, limits)
 
-    def _prepare(self, settings: Settings, named: NamedTargets, clock: Clock, today: date, run_id: int) -> None:
+    def _prepare(self, settings: Settings, targets: Targets, clock: Clock, today: date, run_id: int) -> None:
         self._settings = settings
-        self._named_targets = named
+        self._named_targets = targets.name_all()
         self._clock = clock
         self._is_whole = True
         self._is_stopped = False
@@ -194,8 +193,8 @@ class Journal:
 
     def report_run(self) -> None:
         """Queue the composite report to the administrators; site runs that are still open wait for the next run."""
-        settings, named, is_stopped = self._settings, self._named_targets, self._is_stopped
-        if not self._now(lambda session: runs.report_run(session, settings, named, self._stamp(), is_stopped)):
+        context = self._report_context()
+        if not self._now(lambda session: runs.report_run(session, context, self._stamp())):
             self.reports_not_made += 1
 
     def require_ours(self) -> None:
@@ -448,6 +447,9 @@ class Journal:
         is_alone = len(self._open_sites) == 1
         return await asyncio.wrap_future(self._writer.request(_write_each, write, hurry=is_alone))
 
+    def _report_context(self) -> ReportContext:
+        return ReportContext(self._settings, self._named_targets, self._clock(), is_stopped=self._is_stopped)
+
     def _stamp(self) -> Stamp:
         return Stamp(self.run_id, self.today, self._clock())
 
@@ -470,7 +472,7 @@ class Journal:
 
     def _close(self, session: Session, closings: Sequence[Closing]) -> Sequence[bool]:
         closings = [self._with_no_room(closing) for closing in closings]
-        return site_runs.close_all(session, closings, self._stamp(), self._settings, self._named_targets)
+        return site_runs.close_all(session, closings, self._stamp(), self._report_context())
 
     def _with_no_room(self, closing: Closing) -> Closing:
         """The same as incomplete, with the reason, where the database had no room for its documents."""

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Engine, exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
-from metaharvest.config.settings import Settings
-from metaharvest.config.target_settings import NamedTargets
 from metaharvest.database.batches import batches
 from metaharvest.database.engine import database_errors, writers
 from metaharvest.database.models import IS_HARVEST, IS_REAL, HarvestLog, HarvestRun, HarvestSiteRun
@@ -23,6 +21,7 @@ from metaharvest.journal.outcomes import is_lost
 from metaharvest.journal.site_runs import not_reported, report_queued
 from metaharvest.journal.totals import keep_totals_of_run
 from metaharvest.model import RunStatus, SiteRunKind, SiteRunStatus
+from metaharvest.reports.context import ReportContext
 
 if TYPE_CHECKING:
     from metaharvest.mail.message import Report
@@ -39,22 +38,15 @@ class OpenedRun:
     reports_not_made: int
 
 
-def open_run(engine: Engine, settings: Settings, named_targets: NamedTargets, now: datetime, today: date) -> OpenedRun:
+def open_run(engine: Engine, context: ReportContext, today: date) -> OpenedRun:
     """Open a run, log HarvesterStartup and close dead runs."""
     with database_errors(engine), writers(engine).begin() as session:
-        return open_run_in(session, settings, named_targets, now, today)
+        return open_run_in(session, context, today)
 
 
-def open_run_in(
-    session: Session,
-    settings: Settings,
-    named_targets: NamedTargets,
-    now: datetime,
-    today: date,
-    *,
-    distributed: bool = False,
-) -> OpenedRun:
+def open_run_in(session: Session, context: ReportContext, today: date, *, distributed: bool = False) -> OpenedRun:
     """The same in a transaction. `distributed`: workers harvest its sites."""
+    now = context.now
     dead = session.scalars(select(HarvestRun).where(HarvestRun.status == RunStatus.RUNNING)).all()
     run = HarvestRun(
         harvest_date=today,
@@ -76,7 +68,7 @@ def open_run_in(
     session.flush()
     for old in dead:
         keep_totals_of_run(session, old.run_id)
-    not_made = sum(not _report(session, old.run_id, settings, named_targets, stamp) for old in dead)
+    not_made = sum(not _report(session, old.run_id, context, stamp) for old in dead)
     left = select(HarvestSiteRun.site_schedule_id, HarvestSiteRun.kind).where(
         HarvestSiteRun.status == SiteRunStatus.INTERRUPTED.value
     )
@@ -116,14 +108,12 @@ def was_whole(session: Session, run_id: int) -> bool:
     return session.scalar(cut_short.limit(1)) is None and session.scalar(left.limit(1)) is None
 
 
-def report_run(
-    session: Session, settings: Settings, named_targets: NamedTargets, stamp: Stamp, is_stopped: bool
-) -> bool:
+def report_run(session: Session, context: ReportContext, stamp: Stamp) -> bool:
     """Queue the composite report; site runs that are still open wait for the next run. False if it was not made."""
     _interrupt(session, stamp.run_id, stamp.now)
     session.flush()
-    is_made = _report(session, stamp.run_id, settings, named_targets, stamp, is_stopped)
-    return _report_digest(session, stamp.run_id, settings, stamp) and is_made
+    is_made = _report(session, stamp.run_id, context, stamp)
+    return _report_digest(session, context, stamp) and is_made
 
 
 def run_status(session: Session, run_id: int, is_whole: bool, is_stopped: bool) -> RunStatus:
@@ -207,32 +197,25 @@ def _interrupt(session: Session, run_id: int, now: datetime, site_ids: Collectio
     return [site_run.site_name for site_run in left]
 
 
-def _report_digest(session: Session, run_id: int, settings: Settings, stamp: Stamp) -> bool:
+def _report_digest(session: Session, context: ReportContext, stamp: Stamp) -> bool:
     """Queue the administrators' digest, if this is the day for it; False if it could not be made."""
 
     def due() -> Report | None:
         from metaharvest.reports.compose import digest
 
-        return digest(session, run_id, settings, stamp.now)
+        return digest(session, stamp.run_id, context)
 
-    return _queued(session, run_id, stamp, due)
+    return _queued(session, stamp.run_id, stamp, due)
 
 
-def _report(
-    session: Session,
-    run_id: int,
-    settings: Settings,
-    named_targets: NamedTargets,
-    stamp: Stamp,
-    is_stopped: bool = False,
-) -> bool:
+def _report(session: Session, run_id: int, context: ReportContext, stamp: Stamp) -> bool:
     """Queue the composite report of a run, if the administrators want it; False if it could not be made."""
 
     def wanted() -> Report | None:
         from metaharvest.reports.compose import admin_report
 
-        report = admin_report(session, run_id, settings, named_targets, stamp.now, is_stopped=is_stopped)
-        return None if settings.reports.admin_notify == "attention" and report.tone == "good" else report
+        report = admin_report(session, run_id, context)
+        return None if context.settings.reports.admin_notify == "attention" and report.tone == "good" else report
 
     return _queued(session, run_id, stamp, wanted)
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.orm import Session
 
-from metaharvest.config.target_settings import NamedTargets
 from metaharvest.database.models import (
     Base,
     HarvestDetailLog,
@@ -43,12 +42,12 @@ from metaharvest.model import (
     SiteRunStatus,
 )
 from metaharvest.problems.follow import EndedSiteRun, update_problems
+from metaharvest.reports.context import ReportContext
 from metaharvest.sites.registry import Harvested, read_sites_of, set_dates
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.text import counted, shown_url
 
 if TYPE_CHECKING:
-    from metaharvest.config.settings import Settings
     from metaharvest.mail.message import Report
 
 log = logging.getLogger(__name__)
@@ -221,9 +220,7 @@ def _known_lists(session: Session, openings: Sequence[Opening]) -> dict[int, tup
     return known
 
 
-def close_all(
-    session: Session, closings: Sequence[Closing], stamp: Stamp, settings: Settings, named_targets: NamedTargets
-) -> list[bool]:
+def close_all(session: Session, closings: Sequence[Closing], stamp: Stamp, context: ReportContext) -> list[bool]:
     """Close the site runs; for each, True if its report was made."""
     write_log(session, [(row, whose(closing.site_run)) for closing in closings for row in closing.rows], stamp)
     uncounted = {
@@ -242,7 +239,7 @@ def close_all(
     update_problems(session, [_problems_of(end) for end in real], stamp.today)
     rows = [_closed_columns(end, dates, stamp) for end in ends]
     session.connection().execute(_THIS.values({name: bindparam(name) for name in rows[0] if name != "this"}), rows)
-    reported = _reported(session, closings, registered, stamp, settings, named_targets)
+    reported = _reported(session, closings, registered, stamp, context)
     forget_rehearsed(session, [closing.site_run.site for closing in closings])
     return reported
 
@@ -318,8 +315,7 @@ def _reported(
     closings: Sequence[Closing],
     registered: Mapping[int, Site | BrokenSite],
     stamp: Stamp,
-    settings: Settings,
-    named_targets: NamedTargets,
+    context: ReportContext,
 ) -> list[bool]:
     """Queue the reports that are owed. A report that cannot be made is our own mistake: nothing else is lost for it."""
     by_id = {closing.site_run.site_run_id: closing for closing in closings}
@@ -329,7 +325,7 @@ def _reported(
         from metaharvest.reports.compose import site_reports
 
         with session.begin_nested():
-            owed = site_reports(session, list(by_id), registered, settings, named_targets, stamp.now)
+            owed = site_reports(session, list(by_id), registered, context)
             queued = queue_all(session, owed, stamp.run_id, stamp.now)
             rows = [(report_queued(owed[site_run_id]), whose(by_id[site_run_id].site_run)) for site_run_id in queued]
             write_log(session, rows, stamp)
@@ -338,7 +334,7 @@ def _reported(
         if is_lost(error):
             raise
         if len(closings) > 1:
-            one_by_one = [_reported(session, [each], registered, stamp, settings, named_targets) for each in closings]
+            one_by_one = [_reported(session, [each], registered, stamp, context) for each in closings]
             return [is_well for [is_well] in one_by_one]
         write_log(session, [(not_reported(error), whose(closings[0].site_run))], stamp)
         return [False]

@@ -48,7 +48,7 @@ class WorkersJournal(Journal):
         is_over: Callable[[int], bool] = lambda site_id: False,
         limits: GroupLimits = GroupLimits(),  # noqa: B008 - it is frozen
     ) -> None:
-        self._prepare(settings, targets.name_all(), clock, run.today, run.run_id)
+        self._prepare(settings, targets, clock, run.today, run.run_id)
         self.left_unfinished = {}
         self._is_over = is_over
         self._cut_short: set[int] = set()

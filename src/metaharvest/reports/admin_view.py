@@ -40,11 +40,11 @@ from metaharvest.model import (
 from metaharvest.model.actions import todo
 from metaharvest.problems.attention import CHANGED_CONTENT, MISSING, SHRANK, VANISHED, is_attention
 from metaharvest.reports import phrasing
+from metaharvest.reports.context import NO_TABLE, ReportContext, TableNote, Total
 from metaharvest.reports.findings import FindingGroup, FindingLine, already_reported, attention, finding_line, title_of
-from metaharvest.reports.phrasing import Total, counts_of, totals_of
+from metaharvest.reports.phrasing import counts_of, totals_of
 from metaharvest.reports.pipeline_notes import PipelineNote, progress_note
 from metaharvest.reports.problem_history import FailingSite, doubts, failing_sites, number_noted
-from metaharvest.reports.site_view import NO_TABLE, ReportContext, TableNote
 from metaharvest.reports.start_here import Step, show_site, waiting_for_a_person
 from metaharvest.rules import RULES
 from metaharvest.sites.clock_checks import long_pause, wrong_clock

@@ -6,7 +6,7 @@ import os
 import tempfile
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from pathlib import Path
 
 from sqlalchemy import select
@@ -20,57 +20,40 @@ from metaharvest.model import RunStatus, Site
 from metaharvest.model.actions import todo
 from metaharvest.reports import phrasing
 from metaharvest.reports.admin_view import AdminView, admin_view
+from metaharvest.reports.context import NO_TABLE, ReportContext, TableNote
 from metaharvest.reports.digest_view import DigestView, digest_view
 from metaharvest.reports.notify_policy import is_wanted
 from metaharvest.reports.render import render
-from metaharvest.reports.site_view import (
-    NO_TABLE,
-    NamedTarget,
-    NamedTargets,
-    ReportContext,
-    SiteView,
-    TableNote,
-    site_view,
-)
+from metaharvest.reports.site_view import SiteView, site_view
 from metaharvest.reports.tables import attachment_of, documents_csv, least_documents_size, least_log_size, log_csv
 from metaharvest.sites.registry import read_site
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.text import one_line
 
 
-def site_report(
-    session: Session,
-    site_run_id: int,
-    settings: Settings,
-    named_targets: NamedTargets,
-    now: datetime,
-    is_rehearsal: bool = False,
-) -> Report:
-    """The report of a site run to the site's contacts. `named_targets` are named in it; `now` becomes the Date."""
+def site_report(session: Session, site_run_id: int, context: ReportContext) -> Report:
+    """The report of a site run to the site's contacts."""
     site_run = session.get_one(HarvestSiteRun, site_run_id)
     run = session.get_one(HarvestRun, site_run.run_id)
     site = read_site(session, site_run.site_schedule_id)
-    return _site_report(session, site_run, run, site, ReportContext(settings, named_targets, now, is_rehearsal))
+    return _site_report(session, site_run, run, site, context)
 
 
 def site_reports(
     session: Session,
     site_run_ids: Sequence[int],
     registered: Mapping[int, Site | BrokenSite],
-    settings: Settings,
-    named_targets: NamedTargets,
-    now: datetime,
+    context: ReportContext,
 ) -> dict[int, Report]:
     """The reports of those site runs that deserve one; `registered` are their sites as registered now."""
-    context = ReportContext(settings, named_targets, now)
     query = select(HarvestSiteRun).where(HarvestSiteRun.site_run_id.in_(site_run_ids))
     site_runs = {row.site_run_id: row for row in session.scalars(query.execution_options(populate_existing=True))}
     reports: dict[int, Report] = {}
     for site_run_id in site_run_ids:
         site_run = site_runs[site_run_id]
         site = registered.get(site_run.site_schedule_id)
-        keeps = named_targets.of(site_run.site_name).keeps
-        if is_wanted(session, site_run, site, settings.reports.remind_days, keeps=keeps):
+        keeps = context.named_targets.of(site_run.site_name).keeps
+        if is_wanted(session, site_run, site, context.settings.reports.remind_days, keeps=keeps):
             run = session.get_one(HarvestRun, site_run.run_id)
             reports[site_run_id] = _site_report(session, site_run, run, site, context)
     return reports
@@ -95,29 +78,19 @@ def _site_report(
     return _report("site", number, (*_seed(run), site_run.started_at), view, attachment, context)
 
 
-def admin_report(
-    session: Session,
-    run_id: int,
-    settings: Settings,
-    named_targets: NamedTargets,
-    now: datetime,
-    is_rehearsal: bool = False,
-    *,
-    is_stopped: bool = False,
-) -> Report:
-    """The composite report of a run to the administrators; `is_stopped`: a signal ends the run, which is still open.
+def admin_report(session: Session, run_id: int, context: ReportContext) -> Report:
+    """The composite report of a run to the administrators.
 
     With reports.admin = "log-file" the whole report and its table are written into files, and the mail has only the
     essentials and the place. If a file cannot be written, the mail says so and has the whole report.
     """
-    run = session.get_one(HarvestRun, run_id)
-    context = ReportContext(settings, named_targets, now, is_rehearsal, is_stopped)
+    run, settings = session.get_one(HarvestRun, run_id), context.settings
     view = admin_view(session, run, context)
     name = f"run-{run_id:06}-{view.date}"
     attachment: Attachment | None = None
     if settings.reports.admin == "log-file":
         view = _to_log_file(session, view, settings, name)
-    if not view.log_file and not is_rehearsal:
+    if not view.log_file and not context.is_rehearsal:
         content, least = "the whole log of this run", least_log_size(session, run_id)
         command = todo("log.table", run_id=run_id)
         without = TableNote(f"{command} writes it.", f"in the table that {command} writes")
@@ -126,18 +99,17 @@ def admin_report(
     return _report("admin", run_id, _seed(run), view, attachment, context)
 
 
-def digest(session: Session, run_id: int, settings: Settings, now: datetime) -> Report | None:
+def digest(session: Session, run_id: int, context: ReportContext) -> Report | None:
     """The administrators' digest of the weeks until this run's day; None unless this is the first day for it.
 
     The settings name the day; the digest is made on it, or on the first one after it that has a run. Its key is the day
     in the settings: further runs have no digest of their own.
     """
-    today = session.get_one(HarvestRun, run_id).harvest_date
+    today, settings = session.get_one(HarvestRun, run_id).harvest_date, context.settings
     week = (today - timedelta(days=number) for number in range(7))
     due = next((day for day in week if f"{day:%A}".lower() == settings.reports.digest), None)
     if due is None or _has_ended(session, due, today):
         return None
-    context = ReportContext(settings, NamedTargets(NamedTarget("")), now)
     return _report("digest", due.toordinal(), (due,), digest_view(session, today, settings), None, context)
 
 

@@ -13,9 +13,8 @@ from sqlalchemy.orm import Session
 from metaharvest.config.settings import Settings
 from metaharvest.database.models import IS_REAL, HarvestRun, HarvestSiteRun, HarvestSiteSchedule
 from metaharvest.model import NOT_HARVESTED, SiteRunKind
-from metaharvest.reports.phrasing import Total
+from metaharvest.reports.context import NO_TABLE, TableNote, Total
 from metaharvest.reports.problem_history import FailingSite, failing_sites
-from metaharvest.reports.site_view import NO_TABLE, TableNote
 from metaharvest.text import counted, one_line
 
 WEEKS = 8

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from metaharvest.model import ATTENTION_OUTCOMES, ERROR_OUTCOMES, OutcomeKind, SiteRunKind, SiteRunStatus
 from metaharvest.model.actions import Todo, parts
+from metaharvest.reports.context import Total
 from metaharvest.text import counted, joined
 
 if TYPE_CHECKING:
@@ -348,21 +349,6 @@ def site_tone(status: SiteRunStatus, counts: Counts, doubts: Doubts = NO_DOUBTS)
     if status is SiteRunStatus.WITH_ERRORS:
         return "bad" if errors else "doubtful"
     return "doubtful" if doubts or errors or total(counts, ATTENTION_OUTCOMES) else "good"
-
-
-@dataclass(frozen=True, slots=True)
-class Total:
-    """One number among the totals; `tone` is good, doubtful, bad or plain. `change`: to the last harvest, if known."""
-
-    label: str
-    number: int
-    tone: str
-    change: int = 0
-
-    @property
-    def changed(self) -> str:
-        """The change as people write it: `+3`, `-2`; empty if there is none."""
-        return f"{self.change:+,}" if self.change else ""
 
 
 def counts_of(site_run: HarvestSiteRun) -> dict[OutcomeKind, int]:

@@ -9,14 +9,14 @@ from typing import Any, TypeVar
 from metaharvest.model import OutcomeKind
 from metaharvest.model.actions import todo
 from metaharvest.reports.admin_view import AdminView, FailedSite, RuleProblem, SiteRow, Undelivered
+from metaharvest.reports.context import NO_TABLE, TableNote, Total
 from metaharvest.reports.digest_view import DigestView, SiteTrend, Week
 from metaharvest.reports.document_lists import NamedDocument, NamedDocuments
 from metaharvest.reports.findings import FindingGroup, FindingLine
 from metaharvest.reports.letters import DoorLetter
-from metaharvest.reports.phrasing import Total
 from metaharvest.reports.pipeline_notes import PipelineNote, Reason, StageLine
 from metaharvest.reports.problem_history import FailingSite, RememberedProblems
-from metaharvest.reports.site_view import NO_TABLE, SiteView, TableNote
+from metaharvest.reports.site_view import SiteView
 from metaharvest.reports.start_here import Step
 
 _URL = "https://alder.example.org/eml.xml"

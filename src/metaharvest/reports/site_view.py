@@ -29,9 +29,10 @@ from metaharvest.model import (
 )
 from metaharvest.model.actions import todo
 from metaharvest.reports import phrasing
+from metaharvest.reports.context import NO_TABLE, ReportContext, TableNote, Total
 from metaharvest.reports.document_lists import NamedDocuments, ended_as, repaired, unchanged
 from metaharvest.reports.findings import FindingGroup, already_reported, attention, for_contacts, warnings
-from metaharvest.reports.phrasing import Total, counts_of, totals_of
+from metaharvest.reports.phrasing import counts_of, totals_of
 from metaharvest.reports.pipeline_notes import PipelineNote, files_note
 from metaharvest.reports.problem_history import (
     RememberedProblems,
@@ -62,37 +63,6 @@ _ASK = "reply to this message, and say which one you want"
 
 _Groups = tuple[FindingGroup, ...]
 _FETCHED = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, *ERROR_OUTCOMES)
-
-
-@dataclass(frozen=True, slots=True)
-class TableNote:
-    """The note about the table of all documents: a sentence, and a few words for use after `and 9 more`."""
-
-    sentence: str = ""
-    where: str = ""
-
-
-NO_TABLE = TableNote()
-
-
-@dataclass(frozen=True, slots=True)
-class ReportContext:
-    """The shared values of all reports of one call: the settings, the targets, and the time they are made at.
-
-    `is_rehearsal`: they are printed and not sent, and nothing in them has been done. `is_stopped`: a signal ends the
-    run.
-    """
-
-    settings: Settings
-    named_targets: NamedTargets
-    now: datetime
-    is_rehearsal: bool = False
-    is_stopped: bool = False
-
-    @property
-    def limit(self) -> int:
-        """The number of lines that a group shows."""
-        return self.settings.reports.lines_per_group
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,8 @@ from metaharvest.rehearsal.dry_run import RehearsalTarget
 from metaharvest.rehearsal.input.arguments import GivenDocuments, GivenList, GivenUrl, is_looked_at
 from metaharvest.rehearsal.input.source import Copies
 from metaharvest.rehearsal.results import CheckedDocument, CheckedPart, PartName, Places
-from metaharvest.reports import documents_csv
 from metaharvest.reports.phrasing import ends_of
+from metaharvest.reports.tables import documents_csv
 from metaharvest.text import counted, joined, one_line, shown_url
 
 if TYPE_CHECKING:

@@ -6,16 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date, datetime, time
 
-from metaharvest import reports
 from metaharvest.accounts.audit import Decision
 from metaharvest.config.field_types import check_email
-from metaharvest.config.settings import Settings
 from metaharvest.database.engine import database_errors, run_lock, writers
 from metaharvest.errors import MetaharvestError, RequestError
+from metaharvest.mail import outbox
+from metaharvest.mail.message import Report
+from metaharvest.mail.outbox import Deliveries, Dropped, Resent, ResentRefused
 from metaharvest.queries.outbox import newest_run, number_refused, reasons_not_delivered
 from metaharvest.queries.runs import newest_site_run_id
 from metaharvest.rehearsal.dry_run import RehearsalTarget
-from metaharvest.reports import Deliveries, Dropped, NamedTargets, Report, Resent, ResentRefused
+from metaharvest.reports import compose
+from metaharvest.reports.context import ReportContext
 from metaharvest.services.harvester import Harvester
 
 _LONGEST_REASON = 1000
@@ -24,18 +26,18 @@ _LONGEST_REASON = 1000
 def site_report(harvester: Harvester, site_run_id: int) -> Report:
     """The report of a site run to the site's contacts, as it would be written now."""
     with harvester.reading() as session:
-        return reports.site_report(session, site_run_id, *_whose(harvester))
+        return compose.site_report(session, site_run_id, _context(harvester))
 
 
 def admin_report(harvester: Harvester, run_id: int) -> Report:
     """The report of a run to the administrators, as it would be written now; it goes into its log file, if set."""
     with harvester.reading() as session:
-        return reports.admin_report(session, run_id, *_whose(harvester))
+        return compose.admin_report(session, run_id, _context(harvester))
 
 
-def _whose(harvester: Harvester) -> tuple[Settings, NamedTargets, datetime, bool]:
+def _context(harvester: Harvester) -> ReportContext:
     is_rehearsal = isinstance(harvester.targets.default, RehearsalTarget)
-    return harvester.settings, harvester.targets.name_all(), harvester.now(), is_rehearsal
+    return ReportContext(harvester.settings, harvester.targets.name_all(), harvester.now(), is_rehearsal)
 
 
 def newest_report(harvester: Harvester, site_name: str | None = None) -> Report:
@@ -49,13 +51,13 @@ def newest_report(harvester: Harvester, site_name: str | None = None) -> Report:
 
 
 def resend(harvester: Harvester, report_id: int, to: Sequence[str] = ()) -> Resent:
-    """Put a report into the outbox again; see `reports.resend`. Raises RequestError, MetaharvestError."""
+    """Put a report into the outbox again; see `outbox.resend`. Raises RequestError, MetaharvestError."""
     try:
         addresses = [check_email(each) for each in to]
     except ValueError as error:
         raise RequestError(f"{error}.") from error
     with harvester.writing() as session:
-        done = reports.resend(session, report_id, harvester.settings, addresses)
+        done = outbox.resend(session, report_id, harvester.settings, addresses)
         harvester.audit(session, _about(report_id, "reports.resend", {"to": addresses or "all recipients"}))
         return done
 
@@ -64,7 +66,7 @@ def resend_refused(harvester: Harvester, since: date | None = None) -> ResentRef
     """Put all refused deliveries into the outbox again, of reports written on this day or later."""
     moment = None if since is None else datetime.combine(since, time(), harvester.settings.harvester.zone)
     with harvester.writing() as session:
-        done = reports.resend_refused(session, harvester.settings, moment)
+        done = outbox.resend_refused(session, harvester.settings, moment)
         values = {"since": since, **asdict(done)}
         decision = Decision(action="reports.resend_refused", kind="reports", subject="refused reports", after=values)
         harvester.audit(session, decision)
@@ -75,7 +77,7 @@ def recipients_now(harvester: Harvester, report_id: int) -> tuple[Sequence[str],
     """The present recipients of such reports; if there are none, the reason."""
     with harvester.reading() as session:
         try:
-            return reports.entitled(session, report_id, harvester.settings), ""
+            return outbox.entitled(session, report_id, harvester.settings), ""
         except MetaharvestError as error:
             return (), str(error)
 
@@ -87,7 +89,7 @@ def drop(harvester: Harvester, report_id: int, by: str = "", reason: str = "") -
         raise RequestError(f"A reason has at most {_LONGEST_REASON:,} characters.")
     dropped = f"It was dropped{by and f' by {by}'} on {harvester.today()}{reason and f': {reason}'}"
     with harvester.writing() as session:
-        done = reports.drop(session, report_id, dropped if dropped.endswith((".", "!", "?")) else f"{dropped}.")
+        done = outbox.drop(session, report_id, dropped if dropped.endswith((".", "!", "?")) else f"{dropped}.")
         harvester.audit(session, _about(report_id, "reports.drop", asdict(done), reason))
         return done
 
@@ -112,7 +114,7 @@ def deliver(harvester: Harvester, is_stopped: Callable[[], bool] = lambda: False
     """
     began = harvester.now()
     with run_lock(harvester.engine), database_errors(harvester.engine):
-        done = reports.deliver(writers(harvester.engine), harvester.settings, harvester.now(), is_stopped=is_stopped)
+        done = outbox.deliver(writers(harvester.engine), harvester.settings, harvester.now(), is_stopped=is_stopped)
     if done != Deliveries():
         with harvester.writing() as session:
             decision = Decision(action="reports.deliver", kind="reports", subject="waiting reports", after=asdict(done))

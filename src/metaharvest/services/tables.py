@@ -17,7 +17,7 @@ from metaharvest.queries.log import LogFilter, log_selection
 from metaharvest.queries.problems import RuleTotal
 from metaharvest.queries.rule_trends import ProblemDocument
 from metaharvest.queries.runs import RunSummary, run_record, run_summaries
-from metaharvest.reports import documents_csv, selected_log_csv, table_csv
+from metaharvest.reports.tables import documents_csv, selected_log_csv, table_csv
 from metaharvest.services.harvester import Harvester
 from metaharvest.text import one_line
 
