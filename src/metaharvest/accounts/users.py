@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.console_models import ConsoleUser
 from metaharvest.model.kinds import Role, role_of
+from metaharvest.model.mappings import record_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,4 +95,4 @@ def other_operators(session: Session, address: str) -> int:
 def _user(row: ConsoleUser) -> User:
     # An unknown word in the column gives no role.
     role = role_of(row.role) or Role.PUBLIC
-    return User(row.user_id, row.address, row.name, role, row.created_at, row.disabled_at, row.issuer or "")
+    return record_of(User, row, role=role, issuer=row.issuer or "")

@@ -133,7 +133,7 @@ class _Coordinator:
 
     def _open(self) -> HarvestRun:
         context = ReportContext(self._settings, self._targets.name_all(), self._now)
-        opened = runs.open_run_in(self._session, context, self._today, distributed=True)
+        opened = runs.open_run(self._session, context, self._today, distributed=True)
         return self._session.get_one(HarvestRun, opened.run_id)
 
     def _stamp(self, run: HarvestRun) -> Stamp:

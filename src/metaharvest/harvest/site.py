@@ -31,6 +31,7 @@ from metaharvest.harvest.lists.staging import Staging
 from metaharvest.harvest.oai.sweep import SweepIncomplete, begin_sweep, harvest_sweep
 from metaharvest.harvest.tasks import held_for, in_thread
 from metaharvest.journal.internal_errors import is_no_room
+from metaharvest.journal.site_runs import Closing
 from metaharvest.ledger import retries
 from metaharvest.model import ListedDocument, Site, SiteRun, SiteRunKind
 from metaharvest.sources.attempts import in_attempts
@@ -88,9 +89,8 @@ async def harvest_site(site: Site, kind: SiteRunKind, source: Source | PagedSour
         version = listing.version if isinstance(listing, Listing) else None
         listed = tally.listed + staged.left_out
         is_complete = isinstance(listing, Listing) or listing.is_complete
-        await ctx.journal.close_site_run(
-            site_run, listed, tally.unchanged, duplicates, version, tally.phases, is_complete=is_complete
-        )
+        closing = Closing(site_run, (), listed, tally.unchanged, duplicates, version, is_complete, phases=tally.phases)
+        await ctx.journal.close_site_run(closing)
     except SweepIncomplete as error:
         tally = error.tally
         if ctx.deadlines.site_stop.is_set():

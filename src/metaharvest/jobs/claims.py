@@ -20,6 +20,7 @@ from metaharvest.database.base import Base
 from metaharvest.database.clock import database_now, now_by_database
 from metaharvest.database.worker_models import Job
 from metaharvest.model.jobs import OPEN, JobState
+from metaharvest.model.mappings import record_of
 
 LEASE = timedelta(seconds=60)
 
@@ -237,28 +238,13 @@ def _take(session: Session, jobs: Sequence[Row[*tuple[Any, ...]]], worker: str, 
     if jobs:
         its = Job.job_id.in_([job.job_id for job in jobs])
         session.execute(update(Job).where(its).values(taken), execution_options={"synchronize_session": False})
-    return [_claim_of(job, worker) for job in jobs]
+    # The rows of the jobs are as they were before.
+    return [record_of(Claim, job, worker=worker, fence=job.fence + 1, attempts=job.attempts + 1) for job in jobs]
 
 
 def _next(limit: int) -> Select[*tuple[Any, ...]]:
     """The first jobs in the order of their priority; rows that another worker is claiming are left out."""
     return select(*_CLAIMED).order_by(Job.priority.desc(), Job.job_id).limit(limit).with_for_update(skip_locked=True)
-
-
-def _claim_of(job: Row[*tuple[Any, ...]], worker: str) -> Claim:
-    """The claim of a job whose row is as it was before."""
-    return Claim(
-        job_id=job.job_id,
-        kind=job.kind,
-        run_id=job.run_id,
-        subject=job.subject,
-        work=job.work,
-        worker=worker,
-        fence=job.fence + 1,
-        attempts=job.attempts + 1,
-        slices=job.slices,
-        seconds=job.seconds,
-    )
 
 
 def _end_claim(session: Session, claim: Claim, used: Used, values: dict[str, object]) -> bool:

@@ -5,10 +5,10 @@ The rows stay, so that the numbers of a run stay right.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, func, or_, select, update
+from sqlalchemy import ColumnElement, func, or_, select, true, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from metaharvest.database.batches import batches
@@ -135,16 +135,23 @@ def _is(column: InstrumentedAttribute[str], address: str) -> ColumnElement[bool]
 
 
 def _rewrite_reports(session: Session, address: str) -> int:
-    number = 0
-    for report_id in session.scalars(select(ReportOutbox.report_id).order_by(ReportOutbox.report_id)).all():
-        report = session.get_one(ReportOutbox, report_id)
+    number, pattern = 0, address_pattern(address)
+    for report in _each_report(session, true()):
         content = without_address(report.content, address)
         if content is not None:
-            report.content, report.subject = content, address_pattern(address).sub(REMOVED, report.subject)
+            report.content, report.subject = content, pattern.sub(REMOVED, report.subject)
             number += 1
+    return number
+
+
+def _each_report(session: Session, which: ColumnElement[bool]) -> Iterator[ReportOutbox]:
+    """These reports, one by one: a changed one is written, and no longer in memory, before the next one is read."""
+    query = select(ReportOutbox.report_id).where(which).order_by(ReportOutbox.report_id)
+    for report_id in session.scalars(query).all():
+        report = session.get_one(ReportOutbox, report_id)
+        yield report
         session.flush()
         session.expunge(report)
-    return number
 
 
 def _rewrite(session: Session, column: InstrumentedAttribute[str | None], address: str) -> int:
@@ -196,14 +203,10 @@ def erase_document(session: Session, document_id: str, sentence: str) -> ErasedT
 def _erase_in_reports(session: Session, document_id: str, sentence: str, site_runs: set[int]) -> int:
     """Replace the text of site reports on these site runs, and of administrators' reports that name the document."""
     number = 0
-    to_all = ReportOutbox.site_run_id.is_(None)
-    query = select(ReportOutbox.report_id).where(or_(ReportOutbox.site_run_id.in_(site_runs), to_all))
-    for report_id in session.scalars(query.order_by(ReportOutbox.report_id)).all():
-        report = session.get_one(ReportOutbox, report_id)
+    its = or_(ReportOutbox.site_run_id.in_(site_runs), ReportOutbox.site_run_id.is_(None))
+    for report in _each_report(session, its):
         content = without_document(report.content, document_id, sentence)
         if content is not None:
             report.content = content
             number += 1
-        session.flush()
-        session.expunge(report)
     return number

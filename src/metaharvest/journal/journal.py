@@ -18,6 +18,7 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import Settings
+from metaharvest.database.engine import database_errors, writers
 from metaharvest.database.locks import HeldLock
 from metaharvest.errors import DatabaseError, DatabaseUnavailable, NotWritten, RunLost
 from metaharvest.journal import (
@@ -35,7 +36,6 @@ from metaharvest.journal.log_rows import NO_SITE, LogRow, Stamp, whose, write_lo
 from metaharvest.journal.outcomes import OutcomeNote
 from metaharvest.journal.site_runs import Closing, Opening
 from metaharvest.journal.taken_requests import TakenRequests, TakenStops
-from metaharvest.journal.totals import Phases
 from metaharvest.journal.writer import GroupLimits, Writer, by_lock
 from metaharvest.ledger.entries import LedgerEntry
 from metaharvest.ledger.rows import Settled, delete_entries, note_pending, settled_rows, write_ledger
@@ -44,7 +44,6 @@ from metaharvest.model import (
     Finding,
     Level,
     ListedDocument,
-    ListVersion,
     OriginalColumns,
     RunStatus,
     Site,
@@ -97,7 +96,9 @@ class Journal:
         lock: HeldLock,
         limits: GroupLimits,
     ) -> None:
-        opened = runs.open_run(engine, ReportContext(settings, targets.name_all(), clock()), today)
+        context = ReportContext(settings, targets.name_all(), clock())
+        with database_errors(engine), writers(engine).begin() as session:
+            opened = runs.open_run(session, context, today)
         self._prepare(settings, targets, clock, today, opened.run_id)
         self.left_unfinished, self.reports_not_made = opened.unfinished, opened.reports_not_made
         self._writer = Writer(engine, by_lock(engine, lock, self.run_id, clock), self._write_notes, limits)
@@ -307,44 +308,24 @@ class Journal:
 
     async def site_failed(self, site_run: SiteRun, error: Exception) -> None:
         """Close a site run that met an unexpected error: its traceback is logged, its outcomes so far stay."""
-        finding = internal_error(error, "The harvester itself failed on this site")
-        row = LogRow("SiteError", finding.message, (finding,))
-        await self._end(Closing(site_run, (row,), status=SiteRunStatus.FAILED, reason=finding.message))
+        await self.target_refused(site_run, [internal_error(error, "The harvester itself failed on this site")])
 
     async def site_stopped(
         self, site_run: SiteRun, listed: int | None = None, unchanged: int = 0, duplicates: int = 0
     ) -> None:
         """Close a site run that was stopped before its list was read to the end: the site stays due."""
         why = "The harvest of this site was stopped; the next run goes on with it."
-        rows = (*site_runs.rows_without_documents(site_run.site, unchanged, duplicates), LogRow("DocDeferred", why))
-        status = SiteRunStatus.STOPPED
-        await self._end(Closing(site_run, rows, listed, unchanged, duplicates, status=status, reason=why))
+        row, status = LogRow("DocDeferred", why), SiteRunStatus.STOPPED
+        await self._end(Closing(site_run, (row,), listed, unchanged, duplicates, status=status, reason=why))
 
     async def broken_off(self, site_run: SiteRun, listed: int, unchanged: int, duplicates: int, row: LogRow) -> None:
         """Close a site run with an incomplete list: the outcomes of its documents stay, and so do the site's dates."""
-        rows = (*site_runs.rows_without_documents(site_run.site, unchanged, duplicates), row)
         status, reason = SiteRunStatus.INCOMPLETE, row.message
-        await self._end(Closing(site_run, rows, listed, unchanged, duplicates, status=status, reason=reason))
+        await self._end(Closing(site_run, (row,), listed, unchanged, duplicates, status=status, reason=reason))
 
-    async def close_site_run(
-        self,
-        site_run: SiteRun,
-        listed: int,
-        unchanged: int,
-        duplicates: int = 0,
-        version: ListVersion | None = None,
-        phases: Phases | None = None,
-        *,
-        is_complete: bool = True,
-    ) -> None:
-        """Close a site run: totals that balance, the next date, and the report that is owed to the contacts.
-
-        `unchanged` documents and `duplicates` have no rows of their own, but one together. `version` of the list is
-        kept for the next harvest, now that its documents are safe. `phases`: the time of each phase. `is_complete`: the
-        list named everything, not only the changes.
-        """
-        rows = site_runs.rows_without_documents(site_run.site, unchanged, duplicates)
-        await self._end(Closing(site_run, rows, listed, unchanged, duplicates, version, is_complete, phases=phases))
+    async def close_site_run(self, closing: Closing) -> None:
+        """Close a site run: totals that balance, the next date, and the report that is owed to the contacts."""
+        await self._end(closing)
 
     async def deferred(self, site_run: SiteRun, findings: Sequence[Finding]) -> None:
         """Note the reason why documents were deferred: one row for all of them; their own rows carry no finding.

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.models import Base, SiteProgress
 from metaharvest.database.rows import insert_rows
+from metaharvest.model.mappings import picked
 from metaharvest.model.requests import LivePhase
 
 _PROGRESS = Base.metadata.tables[SiteProgress.__tablename__]
@@ -54,11 +55,4 @@ def forget(session: Session, site_ids: Collection[int] | None = None) -> None:
 
 
 def _columns(numbers: SiteNumbers, now: datetime) -> dict[str, object]:
-    return {
-        "phase": numbers.phase.value,
-        "listed": numbers.listed,
-        "done": numbers.done,
-        "errors": numbers.errors,
-        "began_at": numbers.began_at,
-        "updated_at": now,
-    }
+    return {**picked(numbers, "phase=phase.value listed done errors began_at"), "updated_at": now}

@@ -142,32 +142,20 @@ def outcome_rows(outcome: Outcome, is_kept: bool = True) -> list[LogRow]:
     return rows
 
 
-_CODES = {
-    OutcomeKind.INSERTED: "InsertDocSuccess",
-    OutcomeKind.UPDATED: "UpdateDocSuccess",
-    OutcomeKind.UNCHANGED: "MetacatHasDoc",
-    OutcomeKind.DELETED: "DocDeleted",
-    OutcomeKind.FILTERED: "DocFiltered",
-    OutcomeKind.STALE: "DocStale",
-    OutcomeKind.DUPLICATE: "DocDuplicate",
-    OutcomeKind.DEFERRED: "DocDeferred",
-    OutcomeKind.ACCESS_ERROR: "GetDocError",
-    OutcomeKind.INVALID: "ValidateDocError",
-    OutcomeKind.UPLOAD_ERROR: "UpdateDocError",
+_ENDS = {
+    OutcomeKind.INSERTED: ("InsertDocSuccess", "was inserted"),
+    OutcomeKind.UPDATED: ("UpdateDocSuccess", "was updated"),
+    OutcomeKind.UNCHANGED: ("MetacatHasDoc", "is unchanged"),
+    OutcomeKind.DELETED: ("DocDeleted", "was deleted in its repository"),
+    OutcomeKind.FILTERED: ("DocFiltered", "was left out by a filter"),
+    OutcomeKind.STALE: ("DocStale", "is behind the repository"),
+    OutcomeKind.DUPLICATE: ("DocDuplicate", "is listed more than once"),
+    OutcomeKind.DEFERRED: ("DocDeferred", "was put off to a later run"),
+    OutcomeKind.ACCESS_ERROR: ("GetDocError", "could not be fetched"),
+    OutcomeKind.INVALID: ("ValidateDocError", "is not acceptable"),
+    OutcomeKind.UPLOAD_ERROR: ("UpdateDocError", "could not be stored"),
 }
-_SAID = {
-    OutcomeKind.INSERTED: "was inserted",
-    OutcomeKind.UPDATED: "was updated",
-    OutcomeKind.UNCHANGED: "is unchanged",
-    OutcomeKind.DELETED: "was deleted in its repository",
-    OutcomeKind.FILTERED: "was left out by a filter",
-    OutcomeKind.STALE: "is behind the repository",
-    OutcomeKind.DUPLICATE: "is listed more than once",
-    OutcomeKind.DEFERRED: "was put off to a later run",
-    OutcomeKind.ACCESS_ERROR: "could not be fetched",
-    OutcomeKind.INVALID: "is not acceptable",
-    OutcomeKind.UPLOAD_ERROR: "could not be stored",
-}
+"""The operation code of each outcome, and its words in the message."""
 
 
 def _code(outcome: Outcome) -> str:
@@ -175,11 +163,12 @@ def _code(outcome: Outcome) -> str:
         return "InsertDocError"
     if outcome.kind.is_error and outcome.findings and not any(finding.is_error for finding in outcome.findings):
         return "ValidateDocWarning"
-    return _CODES[outcome.kind]
+    return _ENDS[outcome.kind][0]
 
 
 def _message(outcome: Outcome, is_kept: bool) -> str:
-    said = _SAID[outcome.kind] if is_kept else WOULD_BE.get(outcome.kind, _SAID[outcome.kind])
+    _, ended = _ENDS[outcome.kind]
+    said = ended if is_kept else WOULD_BE.get(outcome.kind, ended)
     if any(finding.rule == WITHDRAWN for finding in outcome.findings):
         said = "was left out"
     document = outcome.document

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Engine, exists, func, or_, select, update
+from sqlalchemy import exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from metaharvest.database.batches import batches
-from metaharvest.database.engine import database_errors, writers
 from metaharvest.database.models import IS_HARVEST, IS_REAL, HarvestLog, HarvestRun, HarvestSiteRun
 from metaharvest.journal import live, taken_requests, totals
 from metaharvest.journal.log_rows import NO_SITE, LogRow, Stamp, write_log
@@ -38,14 +37,8 @@ class OpenedRun:
     reports_not_made: int
 
 
-def open_run(engine: Engine, context: ReportContext, today: date) -> OpenedRun:
-    """Open a run, log HarvesterStartup and close dead runs."""
-    with database_errors(engine), writers(engine).begin() as session:
-        return open_run_in(session, context, today)
-
-
-def open_run_in(session: Session, context: ReportContext, today: date, *, distributed: bool = False) -> OpenedRun:
-    """The same in a transaction. `distributed`: workers harvest its sites."""
+def open_run(session: Session, context: ReportContext, today: date, *, distributed: bool = False) -> OpenedRun:
+    """Open a run, log HarvesterStartup and close dead runs. `distributed`: workers harvest its sites."""
     now = context.now
     dead = session.scalars(select(HarvestRun).where(HarvestRun.status == RunStatus.RUNNING)).all()
     run = HarvestRun(
@@ -76,9 +69,28 @@ def open_run_in(session: Session, context: ReportContext, today: date, *, distri
     return OpenedRun(run.run_id, unfinished, not_made)
 
 
-def leave_open(session: Session, run_id: int, site_ids: Collection[int], now: datetime) -> None:
-    """Leave the open site runs of these sites to the next slice of their job."""
-    _interrupt(session, run_id, now, site_ids)
+def interrupt(session: Session, run_id: int, now: datetime, site_ids: Collection[int] | None = None) -> list[str]:
+    """Leave the open site runs of a run, or of these sites in it, to be taken up again; return the sites' names.
+
+    Their totals are the outcomes in the log so far. Documents without rows are counted when the site run is closed.
+    """
+    its = [HarvestSiteRun.run_id == run_id, HarvestSiteRun.status == SiteRunStatus.RUNNING.value]
+    if site_ids is not None:
+        its.append(HarvestSiteRun.site_schedule_id.in_(site_ids))
+    left = session.scalars(select(HarvestSiteRun).where(*its)).all()
+    counted: dict[int, totals.Totals] = {}
+    for some in batches([site_run.site_run_id for site_run in left]):
+        counted |= totals.count(session, {site_run_id: {} for site_run_id in some})
+    for site_run in left:
+        so_far = counted[site_run.site_run_id]
+        for column, number in so_far.columns(sum(so_far.outcomes.values())).items():
+            setattr(site_run, column, number)
+        site_run.status, site_run.ended_at = SiteRunStatus.INTERRUPTED.value, now
+        site_run.failure_reason = "The run was interrupted; the next run takes it up."
+        if site_run.rehearsal:
+            site_run.status = SiteRunStatus.FAILED.value
+            site_run.failure_reason = "The run was interrupted; the next run begins the rehearsal again."
+    return [site_run.site_name for site_run in left]
 
 
 def ended_site_runs(session: Session, run_id: int, site_ids: Collection[int]) -> dict[int, HarvestSiteRun]:
@@ -110,7 +122,7 @@ def was_whole(session: Session, run_id: int) -> bool:
 
 def report_run(session: Session, context: ReportContext, stamp: Stamp) -> bool:
     """Queue the composite report; site runs that are still open wait for the next run. False if it was not made."""
-    _interrupt(session, stamp.run_id, stamp.now)
+    interrupt(session, stamp.run_id, stamp.now)
     session.flush()
     is_made = _report(session, stamp.run_id, context, stamp)
     return _report_digest(session, context, stamp) and is_made
@@ -167,34 +179,10 @@ def finished_before(session: Session, run_id: int, today: date) -> dict[int, Sit
 def _close_dead(session: Session, run: HarvestRun, now: datetime) -> str:
     """Close a run that never ended; its site runs wait to be resumed. Returns its findings."""
     run.status, run.ended_at = RunStatus.INTERRUPTED.value, now
-    left = _interrupt(session, run.run_id, now)
+    left = interrupt(session, run.run_id, now)
     sites = f" It left {', '.join(left)} unfinished." if left else ""
     began = f"{run.started_at:%Y-%m-%d %H:%M} UTC on {run.host} (process {run.pid})"
     return f"The run {run.run_id}, begun {began}, never ended.{sites}"
-
-
-def _interrupt(session: Session, run_id: int, now: datetime, site_ids: Collection[int] | None = None) -> list[str]:
-    """Leave the open site runs of a run, or of these sites in it, to be taken up again; return the sites' names.
-
-    Their totals are the outcomes in the log so far. Documents without rows are counted when the site run is closed.
-    """
-    its = [HarvestSiteRun.run_id == run_id, HarvestSiteRun.status == SiteRunStatus.RUNNING.value]
-    if site_ids is not None:
-        its.append(HarvestSiteRun.site_schedule_id.in_(site_ids))
-    left = session.scalars(select(HarvestSiteRun).where(*its)).all()
-    counted: dict[int, totals.Totals] = {}
-    for some in batches([site_run.site_run_id for site_run in left]):
-        counted |= totals.count(session, {site_run_id: {} for site_run_id in some})
-    for site_run in left:
-        so_far = counted[site_run.site_run_id]
-        for column, number in so_far.columns(sum(so_far.outcomes.values())).items():
-            setattr(site_run, column, number)
-        site_run.status, site_run.ended_at = SiteRunStatus.INTERRUPTED.value, now
-        site_run.failure_reason = "The run was interrupted; the next run takes it up."
-        if site_run.rehearsal:
-            site_run.status = SiteRunStatus.FAILED.value
-            site_run.failure_reason = "The run was interrupted; the next run begins the rehearsal again."
-    return [site_run.site_name for site_run in left]
 
 
 def _report_digest(session: Session, context: ReportContext, stamp: Stamp) -> bool:

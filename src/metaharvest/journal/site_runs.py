@@ -7,7 +7,7 @@ log, the site's dates, and the report that is owed to its contacts.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
@@ -78,7 +78,7 @@ class Closing:
     """The end of a site run: with `status`, or, if that is None, as the totals say.
 
     `rows` are still to be logged; `listed` is None if no list could be read to its end; `unchanged` documents and
-    `duplicates` have no rows of their own. `version` of the list is kept for the next harvest, now that its documents
+    `duplicates` have no rows of their own, but one together. `version` of the list is kept for the next harvest, now that its documents
     are safe. `is_complete`: the list named everything, not only the changes. `phases`: the time of each phase of its
     documents, if any were processed.
     """
@@ -222,7 +222,8 @@ def _known_lists(session: Session, openings: Sequence[Opening]) -> dict[int, tup
 
 def close_all(session: Session, closings: Sequence[Closing], stamp: Stamp, context: ReportContext) -> list[bool]:
     """Close the site runs; for each, True if its report was made."""
-    write_log(session, [(row, whose(closing.site_run)) for closing in closings for row in closing.rows], stamp)
+    rows_before = [(row, whose(closing.site_run)) for closing in closings for row in _rows_of(closing)]
+    write_log(session, rows_before, stamp)
     uncounted = {
         closing.site_run.site_run_id: {
             OutcomeKind.UNCHANGED: closing.unchanged,
@@ -244,21 +245,20 @@ def close_all(session: Session, closings: Sequence[Closing], stamp: Stamp, conte
     return reported
 
 
-def rows_without_documents(site: Site, unchanged: int, duplicates: int) -> tuple[LogRow, ...]:
-    """The rows about documents that have no rows of their own."""
-    rows = []
-    if unchanged:
-        documents = counted(unchanged, "document is", "documents are")
-        rows.append(LogRow("MetacatHasDoc", f"{documents} unchanged."))
-    if duplicates:
+def _rows_of(closing: Closing) -> Iterator[LogRow]:
+    """The rows about documents that have no rows of their own, and the other rows of a closing."""
+    if closing.unchanged:
+        documents = counted(closing.unchanged, "document is", "documents are")
+        yield LogRow("MetacatHasDoc", f"{documents} unchanged.")
+    if closing.duplicates:
         rule, what = "list.duplicate", "a document that the list has named before."
         remedy = "Name each document once, and give a newer document a higher revision."
-        if site.options.oai is not None:
+        if closing.site_run.site.options.oai is not None:
             rule, what = "oai.duplicates", "a record that the list has named before; its newest version counts."
             remedy = "No action is needed, unless the repository names records twice that it has once."
-        message = f"{counted(duplicates, 'more entry names', 'more entries name')} {what}"
-        rows.append(LogRow("DocDuplicate", message, (Finding(rule, message, remedy, Level.WARNING),)))
-    return tuple(rows)
+        message = f"{counted(closing.duplicates, 'more entry names', 'more entries name')} {what}"
+        yield LogRow("DocDuplicate", message, (Finding(rule, message, remedy, Level.WARNING),))
+    yield from closing.rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,14 +58,14 @@ class WorkersJournal(Journal):
         """Leave the site runs open that a worker before left when it died, and forget the sites' live numbers."""
 
         def begin(session: Session) -> None:
-            runs.leave_open(session, self.run_id, site_ids, self._clock())
+            runs.interrupt(session, self.run_id, self._clock(), site_ids)
             live.forget(session, site_ids)
 
         await self._soon(begin)
 
     async def end_slice(self, site_ids: Collection[int]) -> None:
         """Leave the site runs open that the end of the slice cut short, for the next slice."""
-        await self._soon(lambda session: runs.leave_open(session, self.run_id, site_ids, self._clock()))
+        await self._soon(lambda session: runs.interrupt(session, self.run_id, self._clock(), site_ids))
 
     async def beat(self, progress: Sequence[live.SiteNumbers]) -> TakenStops:
         """Write the live numbers of sites that have changed; read the stops that people asked for, of all workers."""

@@ -180,8 +180,8 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
     problems, more_problems = _problems(session, site_runs, limit)
     undelivered, more_undelivered = _undelivered(session, run, limit)
     troubles, more_troubles = _troubles(session, run.run_id, limit)
-    is_away = _target_is_away(session, run.run_id)
-    asked = _requests(session, run.run_id)
+    is_away = bool(_messages(session, run.run_id, "TargetError"))
+    asked = _messages(session, run.run_id, "RequestTaken")
     overdue = overdue_sites(session, run.harvest_date)
     clock = tuple(_clock(session, run, context))
     waits = [*clock, *_stuck_mail(session, now), *(site.sentence for site in overdue)]
@@ -385,17 +385,11 @@ def _troubles(session: Session, run_id: int, limit: int) -> tuple[tuple[str, ...
     return troubles, number - len(troubles)
 
 
-def _requests(session: Session, run_id: int) -> tuple[str, ...]:
-    """The requests of people that the run took, in the words of the log."""
-    its = _is_of_run_itself(run_id) & (_LOG.harvest_operation_code == "RequestTaken")
+def _messages(session: Session, run_id: int, code: str) -> tuple[str, ...]:
+    """The messages of the log about the run itself that have this operation code."""
+    its = _is_of_run_itself(run_id) & (_LOG.harvest_operation_code == code)
     messages = session.scalars(select(_LOG.message).where(its).order_by(_LOG.harvest_log_id))
     return tuple(one_line(message, 1000) for message in messages)
-
-
-def _target_is_away(session: Session, run_id: int) -> bool:
-    """True if a target stopped answering."""
-    its = _is_of_run_itself(run_id) & (_LOG.harvest_operation_code == "TargetError")
-    return session.scalar(select(_LOG.run_id).where(its).limit(1)) is not None
 
 
 def _is_of_run_itself(run_id: int | ScalarSelect[int]) -> ColumnElement[bool]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, and_, bindparam, case, func, select
+from sqlalchemy import ColumnElement, bindparam, case, func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import Base, HarvestDocument, HarvestLog, HarvestSiteRun, SiteCheckpoint
 from metaharvest.database.statements import by_document
 from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, SiteRunKind
-from metaharvest.reports.findings import MAX_TITLE
+from metaharvest.reports.findings import ITS_ENTRY, MAX_TITLE
 from metaharvest.reports.phrasing import docid_of
 from metaharvest.text import one_line, shown_url
 
@@ -140,12 +140,7 @@ def _from_ledger(document_id: str, revision: int, url: str, held: int | None) ->
 
 
 def _logged(session: Session, here: ColumnElement[bool], limit: int) -> tuple[NamedDocument, ...]:
-    same_document = and_(
-        HarvestDocument.site_schedule_id == HarvestLog.site_schedule_id,
-        HarvestDocument.document_id == HarvestLog.document_id,
-        HarvestDocument.revision == HarvestLog.revision,
-    )
-    query = select(HarvestLog, HarvestDocument.title).outerjoin(HarvestDocument, same_document).where(here)
+    query = select(HarvestLog, HarvestDocument.title).outerjoin(HarvestDocument, ITS_ENTRY).where(here)
     rows = session.execute(query.order_by(*by_document(HarvestLog.document_id), HarvestLog.revision).limit(limit))
     return tuple(_from_log(row, title or "") for row, title in rows)
 

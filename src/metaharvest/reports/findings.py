@@ -28,6 +28,14 @@ MAX_TITLE = 120
 """Characters of a document's title that a mail shows."""
 
 _LOG, _DETAIL, _LEDGER, _PROBLEM = HarvestLog, HarvestDetailLog, HarvestDocument, SiteProblem
+_SAME_DOCUMENT = and_(
+    _LEDGER.site_schedule_id == _LOG.site_schedule_id,
+    _LEDGER.document_id == _LOG.document_id,
+    _LEDGER.revision == _LOG.revision,
+)
+ITS_ENTRY = and_(_SAME_DOCUMENT, func.coalesce(_LOG.outcome, "") != OutcomeKind.DUPLICATE.value)
+"""Joins log rows to the ledger: the failing entry is the first one, not its duplicate."""
+
 _NOT_FINE = [*(kind.value for kind in ATTENTION_OUTCOMES), *(kind.value for kind in ERROR_OUTCOMES)]
 
 
@@ -131,18 +139,11 @@ def _groups(
 def _lines(
     session: Session, site_run_id: int, which: ColumnElement[bool], today: date, limit: int
 ) -> Iterator[FindingLine]:
-    same_document = and_(
-        _LEDGER.site_schedule_id == _LOG.site_schedule_id,
-        _LEDGER.document_id == _LOG.document_id,
-        _LEDGER.revision == _LOG.revision,
-        # The failing entry is the first one, not its duplicate.
-        func.coalesce(_LOG.outcome, "") != OutcomeKind.DUPLICATE.value,
-    )
     its_problem = and_(_PROBLEM.site_schedule_id == _LOG.site_schedule_id, _PROBLEM.fingerprint == _DETAIL.fingerprint)
     query = (
         select(_LOG, _DETAIL, _LEDGER.failing_since, _LEDGER.attempts, _LEDGER.title, _PROBLEM.first_seen)
         .join(_DETAIL, _DETAIL.harvest_log_id == _LOG.harvest_log_id)
-        .outerjoin(_LEDGER, same_document)
+        .outerjoin(_LEDGER, ITS_ENTRY)
         .outerjoin(_PROBLEM, its_problem)
         .where(_LOG.site_run_id == site_run_id, which)
         .order_by(_LOG.document_id.is_not(None), *by_document(_LOG.document_id), _LOG.revision, _DETAIL.detail_log_id)
@@ -217,12 +218,7 @@ def _unexplained(
 ) -> Iterator[FindingGroup]:
     """Documents that are not fine and have no finding of their own, by outcome, with the log's message for each."""
     no_finding = ~select(_DETAIL.detail_log_id).where(_DETAIL.harvest_log_id == _LOG.harvest_log_id).exists()
-    failed_before = exists().where(
-        HarvestDocument.site_schedule_id == _LOG.site_schedule_id,
-        HarvestDocument.document_id == _LOG.document_id,
-        HarvestDocument.revision == _LOG.revision,
-        HarvestDocument.failing_since < today,
-    )
+    failed_before = exists().where(_SAME_DOCUMENT, _LEDGER.failing_since < today)
     age = true() if news is None else ~failed_before if news else failed_before
     here = and_(_LOG.site_run_id == site_run_id, _LOG.outcome.in_(_NOT_FINE), no_finding, age)
     query = select(_LOG.outcome, func.count()).where(here).group_by(_LOG.outcome).order_by(func.count().desc())

@@ -163,16 +163,17 @@ def previous(session: Session, site_run: HarvestSiteRun) -> HarvestSiteRun | Non
 
 def doubts(session: Session, site_run: HarvestSiteRun) -> Doubts:
     """Doubts about this site run beside its documents."""
-    rules = _list_rules(session, site_run) if site_run.warnings else frozenset()
-    lost = _lost(session, site_run) if SHRANK in rules else 0
+    rules = _list_rules(session, site_run) if site_run.warnings else {}
+    lost = _lost(session, site_run, rules[SHRANK]) if SHRANK in rules else 0
     return Doubts(lost, _still_broken(session, site_run), EMPTY in rules, FEWER in rules)
 
 
-def _list_rules(session: Session, site_run: HarvestSiteRun) -> frozenset[str | None]:
-    """The rules of the findings about the list itself."""
+def _list_rules(session: Session, site_run: HarvestSiteRun) -> dict[str, date]:
+    """The rules of the findings about the list itself, each with its day."""
     about_list = and_(HarvestLog.site_run_id == site_run.site_run_id, HarvestLog.document_id.is_(None))
     of_row = HarvestDetailLog.harvest_log_id == HarvestLog.harvest_log_id
-    return frozenset(session.scalars(select(HarvestDetailLog.rule).join(HarvestLog, of_row).where(about_list)))
+    query = select(HarvestDetailLog.rule, HarvestLog.harvest_date).join(HarvestLog, of_row).where(about_list)
+    return {row[0]: row[1] for row in session.execute(query)}
 
 
 def number_noted(session: Session, site_runs: Sequence[HarvestSiteRun]) -> int:
@@ -190,19 +191,8 @@ def number_noted(session: Session, site_runs: Sequence[HarvestSiteRun]) -> int:
     return noted + (session.scalar(moved) or 0 if others else 0)
 
 
-def _lost(session: Session, site_run: HarvestSiteRun) -> int:
-    """The number of documents that the list lost since the last harvest, if it is worth a report; otherwise 0."""
-    if not site_run.warnings:
-        return 0
-    about_list = and_(HarvestLog.site_run_id == site_run.site_run_id, HarvestLog.document_id.is_(None))
-    query = (
-        select(HarvestLog.harvest_date)
-        .join(HarvestDetailLog, HarvestDetailLog.harvest_log_id == HarvestLog.harvest_log_id)
-        .where(about_list, HarvestDetailLog.rule == SHRANK)
-    )
-    reported_on = session.scalar(query.limit(1))
-    if reported_on is None:
-        return 0
+def _lost(session: Session, site_run: HarvestSiteRun, reported_on: date) -> int:
+    """The number of documents that a list which shrank has lost since the last harvest."""
     if state := session.get(SiteCheckpoint, site_run.site_schedule_id):
         # Most lists of a source repository name only the changes. A list that was empty has marked nothing.
         gone = unnamed(session, state.site_schedule_id, state.listing)

@@ -33,6 +33,7 @@ from metaharvest.database.operations import OPERATIONS
 from metaharvest.database.statements import by_document
 from metaharvest.mail.message import Attachment
 from metaharvest.model import OutcomeKind
+from metaharvest.reports.findings import ITS_ENTRY
 from metaharvest.reports.phrasing import docid_of, without_commands
 from metaharvest.rules import RULES
 from metaharvest.text import one_line, shown_url
@@ -218,19 +219,12 @@ def _cell(value: object) -> object:
 
 def _document_rows(session: Session, site_run_id: int) -> Iterator[Sequence[object]]:
     log, detail, ledger = _log, _detail, HarvestDocument
-    same_document = and_(
-        ledger.site_schedule_id == log.site_schedule_id,
-        ledger.document_id == log.document_id,
-        ledger.revision == log.revision,
-        # The failing entry is the first one, not its duplicate.
-        func.coalesce(log.outcome, "") != OutcomeKind.DUPLICATE.value,
-    )
     condition = or_(_IS_IN_TABLE, detail.detail_log_id.is_not(None))
     query = (
         select(*_LOG, *_DETAIL, *_FINDING, ledger.failing_since, ledger.attempts, ledger.title)
         .select_from(log)
         .outerjoin(detail, detail.harvest_log_id == log.harvest_log_id)
-        .outerjoin(ledger, same_document)
+        .outerjoin(ledger, ITS_ENTRY)
         .where(log.site_run_id == site_run_id, condition)
         .order_by(*by_document(log.document_id), log.revision, log.harvest_log_id, detail.detail_log_id)
         .execution_options(yield_per=_ROWS_AT_ONCE)
