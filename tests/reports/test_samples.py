@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from metaharvest.config.paths import data_folder
 from metaharvest.config.settings import Settings
-from metaharvest.reports.render import broken_templates
-from metaharvest.reports.sample import SAMPLES
+from metaharvest.reports.template_check import SAMPLES, broken_templates
 
 
 def test_each_mail_has_a_sample_and_can_be_rendered() -> None:

@@ -79,10 +79,15 @@ class OutcomeNote:
         return self.site_run.site.site_id
 
     def refused(self, reason: str) -> OutcomeNote | None:
-        """The same as an upload error, which is shorter; None if it is one already."""
+        """The same as an upload error; if that is refused, with only the ledger's values; then None."""
         if self.outcome.kind is OutcomeKind.UPLOAD_ERROR and not self.outcome.findings:
             return None
-        return self.unwritable(reason)
+        if self.storing is not None or self.deleting is not None or self.restamping is not None:
+            return self.as_upload_error(_not_stored(reason))
+        findings = () if self.outcome.kind is OutcomeKind.UPLOAD_ERROR else (_not_stored(reason),)
+        held = self.known.target_revision if self.known else None
+        outcome = Outcome(self.outcome.document, OutcomeKind.UPLOAD_ERROR, held, findings)
+        return replace(self, outcome=replace(outcome, transient=self.outcome.transient))
 
     def put_off(self) -> OutcomeNote:
         """The same, deferred, if it stores a document."""
@@ -95,15 +100,6 @@ class OutcomeNote:
         """The same, ended as an upload error."""
         refused = self.outcome.as_error(OutcomeKind.UPLOAD_ERROR, *findings)
         return replace(self, outcome=refused, storing=None, deleting=None, restamping=None)
-
-    def unwritable(self, reason: str) -> OutcomeNote:
-        """The same as an upload error; if that is not written either, with only the ledger's values."""
-        if self.storing is not None or self.deleting is not None or self.restamping is not None:
-            return self.as_upload_error(_not_stored(reason))
-        findings = () if self.outcome.kind is OutcomeKind.UPLOAD_ERROR else (_not_stored(reason),)
-        held = self.known.target_revision if self.known else None
-        outcome = Outcome(self.outcome.document, OutcomeKind.UPLOAD_ERROR, held, findings)
-        return replace(self, outcome=replace(outcome, transient=self.outcome.transient))
 
 
 def write(session: Session, entries: Sequence[OutcomeNote], stamp: Stamp) -> None:

@@ -85,36 +85,33 @@ def _sizes(session: Session, run: HarvestRun) -> dict[int, int]:
 def why_it_stays(session: Session, run_id: int) -> str:
     """The reason why a run must stay, as the rest of a sentence; empty if it may go."""
     run = session.get_one(HarvestRun, run_id)
-    ours = select(HarvestSiteRun.site_run_id).where(HarvestSiteRun.run_id == run.run_id)
+    ours = select(HarvestSiteRun.site_run_id).where(HarvestSiteRun.run_id == run_id)
     later = aliased(HarvestSiteRun)
     is_of_site = later.site_schedule_id == HarvestSiteRun.site_schedule_id
     is_newest = ~exists().where(is_of_site, later.site_run_id > HarvestSiteRun.site_run_id)
     waiting = select(ReportDelivery.report_id).where(ReportDelivery.status == "queued")
+    details = select(HarvestDetailLog.detail_log_id).join(HarvestLog).where(HarvestLog.run_id == run_id)
+    problem = or_(SiteProblem.detail_log_id.in_(details), SiteProblem.first_site_run.in_(ours))
+    its_sites = HarvestSiteRun.run_id == run_id
     if run.status == RunStatus.RUNNING.value:
         return "it is under way"
-    if session.scalar(select(func.max(HarvestRun.run_id))) == run.run_id:
+    if session.scalar(select(func.max(HarvestRun.run_id))) == run_id:
         return "it is the newest run"
-    if _any(session, HarvestSiteRun.run_id == run.run_id, HarvestSiteRun.status == SiteRunStatus.INTERRUPTED.value):
-        return "the next run goes on with a site of it"
-    if _any(session, HarvestSiteRun.run_id == run.run_id, is_newest):
-        return "it has the last harvest of a site"
-    if _any(session, ReportOutbox.run_id == run.run_id, ReportOutbox.report_id.in_(waiting)):
-        return "a report of it waits to be delivered"
-    if _any(session, HarvestLog.run_id == run.run_id, IS_TRANSFER):
-        return "its log has transfers of documents"
-    if _any(session, HarvestDocument.pending_run == run.run_id):
-        return "an upload of it is pending"
-    if _any(session, SiteCheckpoint.site_run_id.in_(ours)):
-        return "the list of a repository goes on from it"
-    details = select(HarvestDetailLog.detail_log_id).join(HarvestLog).where(HarvestLog.run_id == run.run_id)
-    problem = or_(SiteProblem.detail_log_id.in_(details), SiteProblem.first_site_run.in_(ours))
-    if _any(session, SiteProblem.state == "open", problem):
-        return "an open problem was found in it"
-    return ""
+    reasons = {
+        "the next run goes on with a site of it": its_sites
+        & (HarvestSiteRun.status == SiteRunStatus.INTERRUPTED.value),
+        "it has the last harvest of a site": its_sites & is_newest,
+        "a report of it waits to be delivered": (ReportOutbox.run_id == run_id) & ReportOutbox.report_id.in_(waiting),
+        "its log has transfers of documents": (HarvestLog.run_id == run_id) & IS_TRANSFER,
+        "an upload of it is pending": HarvestDocument.pending_run == run_id,
+        "the list of a repository goes on from it": SiteCheckpoint.site_run_id.in_(ours),
+        "an open problem was found in it": (SiteProblem.state == "open") & problem,
+    }
+    return next((why for why, condition in reasons.items() if _any(session, condition)), "")
 
 
-def _any(session: Session, *conditions: ColumnElement[bool]) -> bool:
-    return session.execute(select(1).where(*conditions).limit(1)).first() is not None
+def _any(session: Session, condition: ColumnElement[bool]) -> bool:
+    return session.execute(select(1).where(condition).limit(1)).first() is not None
 
 
 def _deleted(session: Session, condition: ColumnElement[bool], table: type) -> int:

@@ -78,9 +78,9 @@ class Closing:
     """The end of a site run: with `status`, or, if that is None, as the totals say.
 
     `rows` are still to be logged; `listed` is None if no list could be read to its end; `unchanged` documents and
-    `duplicates` have no rows of their own, but one together. `version` of the list is kept for the next harvest, now that its documents
-    are safe. `is_complete`: the list named everything, not only the changes. `phases`: the time of each phase of its
-    documents, if any were processed.
+    `duplicates` have no rows of their own, but one together. `version` of the list is kept for the next harvest, now
+    that its documents are safe. `is_complete`: the list named everything, not only the changes. `phases`: the time of
+    each phase of its documents, if any were processed.
     """
 
     site_run: SiteRun

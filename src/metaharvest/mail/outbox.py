@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
+from typing import TypeVar
 
 from sqlalchemy import ColumnElement, Row, and_, bindparam, case, exists, func, insert, or_, select, true, update
 from sqlalchemy.exc import IntegrityError
@@ -28,6 +29,7 @@ from metaharvest.mail.message import Report
 from metaharvest.mail.smtp import SmtpServer
 from metaharvest.model import Site
 from metaharvest.model.actions import todo
+from metaharvest.model.mappings import picked
 from metaharvest.sites.registry import read_site, read_sites_of
 
 PATIENCE = timedelta(days=2)
@@ -50,6 +52,9 @@ _AFTER_STOP = 60.0
 """Seconds for waiting reports, and after a signal to stop: the rest waits for the next run."""
 
 _SITES_AT_ONCE = 1000
+
+_Key = TypeVar("_Key", int, int | None)
+"""The number of a site run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,21 +105,17 @@ def queue(session: Session, report: Report, run_id: int, site_run_id: int | None
     same = select(ReportOutbox.report_id).where(ReportOutbox.idempotency_key == report.key)
     if session.scalar(same) is not None:
         return None
-    row = ReportOutbox(**_outbox_columns(report, run_id, site_run_id, now))
     try:
         with session.begin_nested():
-            session.add(row)
+            queue_all(session, {site_run_id: report}, run_id, now)
     except IntegrityError:
         if session.scalar(same) is None:
             raise
         return None
-    recipients = dict.fromkeys(report.recipients)
-    session.add_all(ReportDelivery(report_id=row.report_id, recipient=each) for each in recipients)
-    session.flush()
-    return row.report_id
+    return session.scalar(same)
 
 
-def queue_all(session: Session, reports: Mapping[int, Report], run_id: int, now: datetime) -> list[int]:
+def queue_all(session: Session, reports: Mapping[_Key, Report], run_id: int, now: datetime) -> list[_Key]:
     """Put reports, by site run, into the outbox, as `queue` does with one; return those that were not there."""
     if not reports:
         return []
@@ -122,7 +123,15 @@ def queue_all(session: Session, reports: Mapping[int, Report], run_id: int, now:
     new = {site_run_id: report for site_run_id, report in reports.items() if report.key not in there}
     if not new:
         return []
-    rows = [_outbox_columns(report, run_id, site_run_id, now) for site_run_id, report in new.items()]
+    rows = [
+        {
+            **picked(report, "idempotency_key=key kind message_id subject content"),
+            "site_run_id": site_run_id,
+            "run_id": run_id,
+            "created_at": now,
+        }
+        for site_run_id, report in new.items()
+    ]
     deliveries = [
         {"report_id": report_id, "recipient": each}
         for report_id, report in zip(insert_numbered(session.connection(), _OUTBOX, rows), new.values(), strict=True)
@@ -131,19 +140,6 @@ def queue_all(session: Session, reports: Mapping[int, Report], run_id: int, now:
     if deliveries:
         session.connection().execute(insert(_DELIVERIES), deliveries)
     return list(new)
-
-
-def _outbox_columns(report: Report, run_id: int, site_run_id: int | None, now: datetime) -> dict[str, object]:
-    return {
-        "idempotency_key": report.key,
-        "kind": report.kind,
-        "run_id": run_id,
-        "site_run_id": site_run_id,
-        "message_id": report.message_id,
-        "subject": report.subject,
-        "content": report.content,
-        "created_at": now,
-    }
 
 
 def stuck_mail(session: Session, now: datetime) -> Row[int, datetime] | None:

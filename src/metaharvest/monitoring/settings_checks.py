@@ -157,8 +157,7 @@ def _space(folder: Path) -> Check:
 
 
 def _templates(settings: Settings) -> Iterator[Check]:
-    from metaharvest.reports.render import unused_templates
-    from metaharvest.reports.template_check import problems_of_templates
+    from metaharvest.reports.template_check import problems_of_templates, unused_templates
 
     own = settings.path(settings.reports.templates) if settings.reports.templates is not None else None
     if own is not None and not own.is_dir():

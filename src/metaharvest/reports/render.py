@@ -24,7 +24,6 @@ from typing import Any
 from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined, TemplateError, compiler
 from jinja2.bccache import Bucket
 from jinja2.exceptions import TemplateNotFound, TemplateSyntaxError
-from jinja2.meta import find_referenced_templates
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
 
@@ -36,7 +35,6 @@ from metaharvest.model.actions import Todo, parts, todo
 from metaharvest.reports.admin_view import AdminView
 from metaharvest.reports.digest_view import DigestView
 from metaharvest.reports.findings import FindingGroup, FindingLine
-from metaharvest.reports.letters import DoorLetter
 from metaharvest.reports.site_view import SiteView
 from metaharvest.reports.start_here import Step
 from metaharvest.rules import RULES, RULES_PAGE, anchor
@@ -44,9 +42,9 @@ from metaharvest.text import counted, one_line
 
 WIDTH = 78
 _BLANK_IN_COMMAND = "\0"
-_ENCODING = "utf-8-sig"
+ENCODING = "utf-8-sig"
 _OF_EVERY_RUN = ("email/site_report/", "email/admin_report/", "email/shared/")
-_PARTS = ("subject.txt", "body.txt", "body.html")
+PARTS = ("subject.txt", "body.txt", "body.html")
 
 _log = logging.getLogger(__name__)
 
@@ -56,16 +54,16 @@ def render(folder: str, view: SiteView | AdminView | DigestView, settings: Setti
 
     If a template fails, for any reason, the report is a plain one that says which template failed, and why.
     """
-    environment = _environment(settings)
+    environment = environment_for(settings)
     parts: dict[str, str] = {}
     name = ""
     try:
-        for part in _PARTS:
+        for part in PARTS:
             name = f"email/{folder}/{part}"
             parts[part] = environment.get_template(name).render(report=view)
     except Exception as error:  # noqa: BLE001 - a template is a program, perhaps of another person
         _log.warning("The report template %s failed.", name, exc_info=True)
-        return plain_report(view, f"The report template {name} could not be used: {_reason(error)}")
+        return plain_report(view, f"The report template {name} could not be used: {reason_of(error)}")
     return RenderedText(one_line(parts["subject.txt"].strip()), parts["body.txt"], parts["body.html"])
 
 
@@ -74,7 +72,7 @@ def make_ready(settings: Settings) -> None:
 
     Their errors are reported when they are rendered.
     """
-    environment = _environment(settings)
+    environment = environment_for(settings)
     for name in environment.list_templates(filter_func=lambda name: name.startswith(_OF_EVERY_RUN)):
         with suppress(Exception):
             environment.get_template(name)
@@ -82,7 +80,7 @@ def make_ready(settings: Settings) -> None:
 
 def render_page(template: str, view: object, settings: Settings) -> str:
     """A page from one template. Raises the template's errors."""
-    return _environment(settings).get_template(template).render(report=view)
+    return environment_for(settings).get_template(template).render(report=view)
 
 
 class CompiledTemplates(FileSystemBytecodeCache):
@@ -113,7 +111,8 @@ class CompiledTemplates(FileSystemBytecodeCache):
                 super().dump_bytecode(bucket)
 
 
-def _environment(settings: Settings) -> Environment:
+def environment_for(settings: Settings) -> Environment:
+    """The environment for the templates that the settings name."""
     own = settings.reports.templates
     return _environment_of(settings.path(own) if own is not None else None, settings.reports.docs_url)
 
@@ -129,7 +128,7 @@ def _environment_of(own: Path | None, docs_url: str) -> Environment:
     # Beside the compiled modules. Templates of a folder in the settings are compiled to other code, which has limits.
     compiled = CompiledTemplates(Path(cache_from_source(__file__)).parent) if own is None else None
     environment = kind(
-        loader=FileSystemLoader(folders, encoding=_ENCODING),
+        loader=FileSystemLoader(folders, encoding=ENCODING),
         bytecode_cache=compiled,
         autoescape=lambda name: name is None or not name.endswith(".txt"),
         undefined=StrictUndefined,
@@ -150,54 +149,6 @@ def _environment_of(own: Path | None, docs_url: str) -> Environment:
 def page_of(rule: str, rules_page: str) -> str:
     """The address of the rule on the page of rules; empty if it is not there, or there is no address."""
     return f"{rules_page}#{anchor(rule)}" if rules_page and rule in RULES else ""
-
-
-def broken_templates(settings: Settings) -> list[str]:
-    """A sentence for each template that fails, including those in the settings' folder.
-
-    Each is compiled; if all can be, they are rendered with sample reports. A template runs here without a limit:
-    `template_check.py` has one.
-    """
-    environment = _environment(settings)
-    names = environment.list_templates(filter_func=lambda name: name.startswith("email/"))
-    problems = [failure for name in names if (failure := _failure(environment, name))]
-    if problems:
-        return problems
-    from metaharvest.reports.sample import SAMPLES
-
-    for folder, views in SAMPLES.items():
-        for part in _PARTS:
-            name = f"email/{folder}/{part}"
-            failures = (_failure(environment, name, view) for view in views)
-            problems += [failure for failure in failures if failure][:1]
-    return problems
-
-
-def _failure(
-    environment: Environment, name: str, view: SiteView | AdminView | DigestView | DoorLetter | None = None
-) -> str | None:
-    """A sentence if the template cannot be compiled, or rendered with this report."""
-    try:
-        template = environment.get_template(name)
-        if view is not None:
-            template.render(report=view)
-    except Exception as error:  # noqa: BLE001 - a template is a program, perhaps of another person
-        return f"The template {name} cannot be used: {_reason(error)}"
-    return None
-
-
-def unused_templates(folder: Path) -> list[str]:
-    """The files in a folder of templates that replace none of the package's, and that no template there includes."""
-    own = ImmutableSandboxedEnvironment(loader=FileSystemLoader(folder, encoding=_ENCODING))
-    used: set[str | None] = {*FileSystemLoader(data_folder("templates")).list_templates()}
-    names = [name for name in own.list_templates() if not re.search(r"(^|/)\.|~$|(^|/)README", name)]
-    assert own.loader is not None
-    for name in names:
-        try:
-            used |= set(find_referenced_templates(own.parse(own.loader.get_source(own, name)[0])))
-        except (TemplateError, OSError, UnicodeDecodeError):
-            continue
-    return [] if None in used else [name for name in names if name not in used]
 
 
 def wrapped(text: str, indent: int = 0, first: str = "") -> str:
@@ -256,7 +207,8 @@ def marked(text: str) -> Markup:
     )
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
+    """The fault of a template in words, with the line."""
     if isinstance(error, TemplateNotFound):
         return f"{one_line(str(error.name))} is not there."
     if isinstance(error, TemplateSyntaxError):
