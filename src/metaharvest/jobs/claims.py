@@ -115,12 +115,10 @@ def claim(
     """
     now = database_now(session)
     its = (Job.kind.in_(kinds), Job.attempts < SUSPECT_AFTER, Job.job_id.not_in(held))
-    lapsed = (Job.state == JobState.TAKEN.value, Job.lease_until < now)
-    found = list(session.execute(_next(limit).where(*lapsed, *its)))
+    found = list(session.execute(_next(limit).where(_is_lapsed(now), *its)))
     if left := limit - len(found):
-        ready = (Job.state == JobState.READY.value, Job.not_before <= now, Job.host.not_in(_taken_hosts(session)))
         hosts: set[str] = set()
-        for job in session.execute(_next(left).where(*ready, *its)):
+        for job in session.execute(_next(left).where(_is_ready(session, now), *its)):
             if not (job.host and job.host in hosts):
                 hosts.add(job.host)
                 found.append(job)
@@ -133,11 +131,10 @@ def claim_suspect(session: Session, worker: str, kinds: Collection[str], held: C
     Otherwise the jobs beside it would be given up with it. Raises IntegrityError like claim().
     """
     now = database_now(session)
-    is_lapsed = and_(Job.state == JobState.TAKEN.value, Job.lease_until < now)
-    hosts = _taken_hosts(session)
-    is_ready = and_(Job.state == JobState.READY.value, Job.not_before <= now, Job.host.not_in(hosts))
     its = (Job.state.in_(OPEN), Job.kind.in_(kinds), Job.attempts >= SUSPECT_AFTER, Job.job_id.not_in(held))
-    return _take(session, list(session.execute(_next(1).where(*its, or_(is_lapsed, is_ready)))), worker, now)
+    return _take(
+        session, list(session.execute(_next(1).where(*its, or_(_is_lapsed(now), _is_ready(session, now))))), worker, now
+    )
 
 
 def renew(session: Session, held: Sequence[Claim]) -> list[Claim]:
@@ -209,8 +206,7 @@ def end(session: Session, claim: Claim, used: Used, state: JobState, sentence: s
 
 def number_of_lapsed(session: Session) -> int:
     """The number of jobs whose worker did not renew its lease."""
-    its = (Job.state == JobState.TAKEN.value, Job.lease_until < database_now(session))
-    return session.scalar(select(func.count()).select_from(Job).where(*its)) or 0
+    return session.scalar(select(func.count()).select_from(Job).where(_is_lapsed(database_now(session)))) or 0
 
 
 def busy_workers(session: Session) -> list[str]:
@@ -219,9 +215,15 @@ def busy_workers(session: Session) -> list[str]:
     return sorted({str(each) for each in session.scalars(select(Job.worker).where(*its))})
 
 
-def _taken_hosts(session: Session) -> set[str]:
-    """The hosts that workers have."""
-    return {str(each) for each in session.scalars(select(Job.host_key).where(Job.host_key.is_not(None)))}
+def _is_lapsed(now: datetime) -> ColumnElement[bool]:
+    """True for a job whose worker did not renew its lease."""
+    return and_(Job.state == JobState.TAKEN.value, Job.lease_until < now)
+
+
+def _is_ready(session: Session, now: datetime) -> ColumnElement[bool]:
+    """True for a job that waits no longer, and whose host no worker has."""
+    taken = {str(each) for each in session.scalars(select(Job.host_key).where(Job.host_key.is_not(None)))}
+    return and_(Job.state == JobState.READY.value, Job.not_before <= now, Job.host.not_in(taken))
 
 
 def _take(session: Session, jobs: Sequence[Row[*tuple[Any, ...]]], worker: str, now: datetime) -> list[Claim]:

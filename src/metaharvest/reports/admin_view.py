@@ -6,7 +6,7 @@ mail that did not arrive. The templates make the layout.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
@@ -196,19 +196,19 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
     counts, doubtful = _sum(site_runs), {row.site_run_id: doubts(session, row) for row in site_runs}
     noted = number_noted(session, site_runs)
     is_grave = any(each.is_grave for each in doubtful.values())
-    listed = sum(row.listed for row in site_runs)
+    facts = _Facts(status, statuses, counts, sum(row.listed for row in site_runs), troubles, is_away)
     names = [row.site_name for row in site_runs]
     listing = [row.site_name for row in site_runs if row.listed]
     nowhere_at_all = bool(listing) and not any(context.named_targets.of(name).keeps for name in listing)
-    story = _story(status, statuses, counts, troubles, is_away, nowhere_at_all, doubtful.values(), noted)
+    story = _story(facts, nowhere_at_all, list(doubtful.values()), noted)
     return AdminView(
         network=one_line(context.settings.harvester.name),
         date=run.harvest_date.isoformat(),
         story="; ".join(filter(None, (person.opening, story))),
-        tone=_tone(status, statuses, counts, bool(troubles or undelivered or waits or is_grave or person.steps)),
-        sentence=_sentence(statuses, listed, counts, troubles, bool(undelivered), len(overdue), bool(clock), is_away),
+        tone=_tone(facts, bool(troubles or undelivered or waits or is_grave or person.steps)),
+        sentence=_sentence(facts, bool(undelivered), len(overdue), bool(clock)),
         start_here=(*person.steps, *_of_the_run(troubles), *islice(to_repair.values(), 3)),
-        totals=totals_of(listed, counts, sum(row.warnings for row in site_runs), noted=noted) if site_runs else (),
+        totals=totals_of(facts.listed, counts, sum(row.warnings for row in site_runs), noted=noted),
         sites=tuple(_site_row(row, doubtful[row.site_run_id], now) for row in site_runs),
         failures=failures,
         troubles=troubles,
@@ -251,62 +251,57 @@ def _sum(site_runs: list[HarvestSiteRun]) -> dict[OutcomeKind, int]:
     return {kind: sum(counts[kind] for counts in each) for kind in OutcomeKind}
 
 
-def _story(
-    status: RunStatus,
-    statuses: list[SiteRunStatus],
-    counts: phrasing.Counts,
-    troubles: tuple[str, ...],
-    is_away: bool,
-    nowhere_at_all: bool,
-    doubtful: Collection[phrasing.Doubts],
-    noted: int,
-) -> str:
-    if not statuses and troubles:
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """The facts about a run that its subject, its colour and its first sentence need. `is_away`: a target was away."""
+
+    status: RunStatus
+    statuses: Sequence[SiteRunStatus]
+    counts: phrasing.Counts
+    listed: int
+    troubles: tuple[str, ...]
+    is_away: bool
+
+
+def _story(facts: _Facts, nowhere_at_all: bool, doubtful: Sequence[phrasing.Doubts], noted: int) -> str:
+    if not facts.statuses and facts.troubles:
         return "no site was harvested"
     opening = {RunStatus.FAILED: "the run failed; ", RunStatus.INTERRUPTED: "the run was interrupted; "}
-    away = "the repository did not answer; " if is_away else ""
-    story = phrasing.run_story(statuses, counts, nowhere_at_all, list(doubtful), noted)
-    return opening.get(status, "") + away + story
+    away = "the repository did not answer; " if facts.is_away else ""
+    story = phrasing.run_story(facts.statuses, facts.counts, nowhere_at_all, doubtful, noted)
+    return opening.get(facts.status, "") + away + story
 
 
-def _tone(status: RunStatus, statuses: list[SiteRunStatus], counts: phrasing.Counts, trouble: bool) -> str:
-    ended_badly = status in (RunStatus.FAILED, RunStatus.INTERRUPTED)
-    if ended_badly or any(each in NOT_HARVESTED for each in statuses):
+def _tone(facts: _Facts, trouble: bool) -> str:
+    ended_badly = facts.status in (RunStatus.FAILED, RunStatus.INTERRUPTED)
+    if ended_badly or any(each in NOT_HARVESTED for each in facts.statuses):
         return "bad"
-    doubtful = trouble or phrasing.total(counts, (*ERROR_OUTCOMES, *ATTENTION_OUTCOMES))
-    return "doubtful" if doubtful or SiteRunStatus.WITH_ERRORS in statuses else "good"
+    doubtful = trouble or phrasing.total(facts.counts, (*ERROR_OUTCOMES, *ATTENTION_OUTCOMES))
+    return "doubtful" if doubtful or SiteRunStatus.WITH_ERRORS in facts.statuses else "good"
 
 
-def _sentence(
-    statuses: list[SiteRunStatus],
-    listed: int,
-    counts: phrasing.Counts,
-    troubles: tuple[str, ...],
-    undelivered: bool,
-    overdue: int,
-    clock: bool,
-    is_away: bool,
-) -> str:
+def _sentence(facts: _Facts, undelivered: bool, overdue: int, clock: bool) -> str:
+    statuses, troubles = facts.statuses, facts.troubles
     if not statuses:
         opening = "No site was harvested." if troubles else "No site was due."
     else:
-        errors = phrasing.total(counts, ERROR_OUTCOMES)
-        later = phrasing.total(counts, [OutcomeKind.DEFERRED])
+        errors = phrasing.total(facts.counts, ERROR_OUTCOMES)
+        later = phrasing.total(facts.counts, [OutcomeKind.DEFERRED])
         badly = [f"{counted(errors, 'document was', 'documents were')} not accepted"] if errors else []
         badly += [f"{counted(later, 'was', 'were')} put off to a later run"] if later else []
         ended = f"; {joined(badly)}" if badly else ""
         names = "names" if len(statuses) == 1 else "name"
-        opening = f"{counted(len(statuses), 'site')} {names} {counted(listed, 'document')}{ended}."
+        opening = f"{counted(len(statuses), 'site')} {names} {counted(facts.listed, 'document')}{ended}."
     failed = sum(status in NOT_HARVESTED for status in statuses)
-    others = failed or overdue or is_away or troubles or undelivered
+    others = failed or overdue or facts.is_away or troubles or undelivered
     # In a list of problems, a comma would divide the sentence about the clock.
     wrong_clock = "the clock is or was wrong" if others else "the clock was wrong, or is"
     parts = [
         f"{counted(failed, 'site')} failed as a whole" if failed else "",
         f"{counted(overdue, 'site is', 'sites are')} overdue" if overdue else "",
         wrong_clock if clock else "",
-        "the repository stopped answering" if is_away else "",
-        "the run itself had trouble" if troubles and not is_away else "",
+        "the repository stopped answering" if facts.is_away else "",
+        "the run itself had trouble" if troubles and not facts.is_away else "",
         "some mail did not arrive" if undelivered else "",
     ]
     summary = joined([part for part in parts if part])

@@ -180,21 +180,30 @@ class Doubts:
 NO_DOUBTS = Doubts()
 
 
-def site_story(
-    status: SiteRunStatus,
-    counts: Counts,
-    went_nowhere: bool = False,
-    source: str = HARVEST_LIST,
-    doubts: Doubts = NO_DOUBTS,
-    noted: int = 0,
-) -> str:
-    """The story in a site report's subject after the site's name: `all well, 3 new, 1 updated`.
+@dataclass(frozen=True, slots=True)
+class SiteEnd:
+    """The end of a site run, for the words about it.
 
-    `went_nowhere`: there is no target for them. `source`: the content of the site's source. `noted`: the number of
-    deletions that were only recorded.
+    `source`: the content of the site's source. `noted`: the number of deletions that were only recorded.
+    `went_nowhere`: there is no target. `would`: nothing was done, for this reason, or as it is a rehearsal.
     """
+
+    status: SiteRunStatus
+    kind: SiteRunKind
+    counts: Counts
+    listed: int
+    source: str
+    doubts: Doubts
+    noted: int
+    went_nowhere: bool
+    would: bool
+
+
+def site_story(end: SiteEnd) -> str:
+    """The story in a site report's subject after the site's name: `all well, 3 new, 1 updated`."""
+    status, counts = end.status, end.counts
     if status is SiteRunStatus.LIST_FAILED:
-        return f"{source} could not be read"
+        return f"{end.source} could not be read"
     opening = {
         SiteRunStatus.FAILED: "the harvest failed",
         SiteRunStatus.INTERRUPTED: "the harvest was interrupted",
@@ -210,9 +219,9 @@ def site_story(
         opening = "the list has errors"
     gravest = ([opening] if opening else []) + ([counted(errors, "error")] if errors else [])
     kinds = (*ERRORS, *ATTENTION_OUTCOMES) if is_loose else ATTENTION_OUTCOMES
-    doubtful = doubts.in_words + [f"{counts[kind]:,} {LABELS[kind]}" for kind in kinds if counts.get(kind)]
-    news, end = _news(counts, went_nowhere, noted), [NOTHING_UPLOADED] if went_nowhere else []
-    return ", ".join([*gravest, *news, *doubtful, *end] if gravest else [*(doubtful or ["all well"]), *news, *end])
+    doubtful = end.doubts.in_words + [f"{counts[kind]:,} {LABELS[kind]}" for kind in kinds if counts.get(kind)]
+    news, last = _news(counts, end.went_nowhere, end.noted), [NOTHING_UPLOADED] if end.went_nowhere else []
+    return ", ".join([*gravest, *news, *doubtful, *last] if gravest else [*(doubtful or ["all well"]), *news, *last])
 
 
 def _news(counts: Counts, went_nowhere: bool, noted: int) -> list[str]:
@@ -238,7 +247,7 @@ def run_story(
 ) -> str:
     """The story in the administrator's subject: `26 sites: 24 well, 1 with errors, 1 failed; 31 new, 12 updated`.
 
-    `doubtful`: the doubts about the site runs. `noted`: as above.
+    `doubtful`: the doubts about the site runs. `noted`: as of SiteEnd.
     """
     if not statuses:
         return "no site was due"
@@ -260,25 +269,14 @@ def _losses(doubtful: Sequence[Doubts]) -> list[str]:
     return losses + ([f"{counted(len(lost), 'list')} lost {counted(sum(lost), 'document')}"] if lost else [])
 
 
-def site_sentence(
-    status: SiteRunStatus,
-    kind: SiteRunKind,
-    counts: Counts,
-    listed: int,
-    is_rehearsal: bool = False,
-    source: str = HARVEST_LIST,
-    noted: int = 0,
-    is_empty: bool = False,
-) -> str:
-    """The first sentence or two of a site report; `source`: the content of the site's source; `noted`: as above.
-
-    `is_empty`: as in Doubts.
-    """
+def site_sentence(end: SiteEnd) -> str:
+    """The first sentence or two of a site report."""
+    status, listed, source = end.status, end.listed, end.source
     if status is SiteRunStatus.LIST_FAILED:
         return f"Your {source} could not be read, so nothing was harvested. The repository keeps what it has."
     documents = (
         f"{counted(listed, 'document')} that had failed before {'was' if listed == 1 else 'were'} tried again"
-        if kind is SiteRunKind.RETRY
+        if end.kind is SiteRunKind.RETRY
         else f"Your {source} names {counted(listed, 'document')}"
     )
     unfinished = "The harvest is incomplete: some of the listed documents are not accounted for. "
@@ -290,20 +288,17 @@ def site_sentence(
         SiteRunStatus.STOPPED: "The harvest of your site was stopped; the next run goes on with it. ",
         SiteRunStatus.INCOMPLETE: unfinished,
     }.get(status, "")
-    if is_empty and not (listed or trouble):
+    if end.doubts.is_empty and not (listed or trouble):
         return f"Your {source} was asked for all records and lists none. The next harvest asks for all of them again."
-    if not listed and source == OAI_REPOSITORY and kind is not SiteRunKind.RETRY:
+    if not listed and source == OAI_REPOSITORY and end.kind is not SiteRunKind.RETRY:
         return trouble or f"Your {source} lists nothing that is new or has changed."
     if not listed:
         return trouble or f"{documents}."
-    return f"{trouble}{documents}: {joined(ends_of(counts, is_rehearsal, source, noted))}."
+    return f"{trouble}{documents}: {joined(ends_of(end.counts, end.would, source, end.noted))}."
 
 
 def ends_of(counts: Counts, is_rehearsal: bool, source: str = HARVEST_LIST, noted: int = 0) -> list[str]:
-    """The number of documents with each outcome: `8 would be added`, `4 are not valid`.
-
-    `source`: the content of the site's source; `noted`: as above.
-    """
+    """The number of documents with each outcome: `8 would be added`, `4 are not valid`. See SiteEnd."""
     here = "the central repository" if source == OAI_REPOSITORY else "the repository"
     verbs = {
         OutcomeKind.INSERTED: ("was added", "were added"),
@@ -371,7 +366,7 @@ def totals_of(
 ) -> tuple[Total, ...]:
     """The totals as shown: listed and the fine outcomes always, the others only if there are any, or were `before`.
 
-    `noted`: as above.
+    `noted`: as of SiteEnd.
     """
     if not listed:
         return ()

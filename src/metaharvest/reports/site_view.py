@@ -137,10 +137,20 @@ def site_view(
     warned, new_warned, old_warned = _by_age(partial(warnings, *found), remembered) if site_run.warnings else nothing
     reason = one_line(site_run.failure_reason or "", 1000)
     target = context.named_targets.of(site_run.site_name)
-    would = context.is_rehearsal or not target.keeps
     before = previous(session, site_run)
     source = phrasing.OAI_REPOSITORY if schedule and schedule.options.oai else phrasing.HARVEST_LIST
     noted = number_noted(session, [site_run])
+    end = phrasing.SiteEnd(
+        status=status,
+        kind=SiteRunKind(site_run.kind),
+        counts=counts,
+        listed=site_run.listed,
+        source=source,
+        doubts=doubtful,
+        noted=noted,
+        went_nowhere=not target.keeps,
+        would=context.is_rehearsal or not target.keeps,
+    )
     # The lists of a source repository differ from night to night: everything, or only the changes.
     shown, rehearsal = for_contacts(problems), "" if context.is_rehearsal else _rehearsal(schedule)
     is_compared = site_run.kind != SiteRunKind.RETRY.value and source == phrasing.HARVEST_LIST
@@ -148,11 +158,9 @@ def site_view(
         network=one_line(harvester.name),
         site=one_line(site_run.site_name),
         date=today.isoformat(),
-        story=phrasing.site_story(status, counts, not target.keeps, source, doubtful, noted),
+        story=phrasing.site_story(end),
         tone=phrasing.site_tone(status, counts, doubtful),
-        sentence=phrasing.site_sentence(
-            status, SiteRunKind(site_run.kind), counts, site_run.listed, would, source, noted, doubtful.is_empty
-        ),
+        sentence=phrasing.site_sentence(end),
         reason="" if already_reported(reason, problems) else reason,
         start_here=_start_here(shown, rehearsal, _check_page(context.settings, schedule)),
         listed=site_run.listed,
