@@ -234,7 +234,10 @@ class _Round:
     def deliver(self) -> None:
         """Hand over due messages, until all are done or the backend says stop."""
         at_once = self.backend.at_once
-        for report_ids in batches(_waiting_reports(self.session_factory, self.due), at_once):
+        query = select(ReportDelivery.report_id).where(ReportDelivery.status == "queued", self.due).distinct()
+        with self.session_factory() as session:
+            waiting = list(session.scalars(query.order_by(ReportDelivery.report_id)))
+        for report_ids in batches(waiting, at_once):
             for parcels in batches(_parcels(self.session_factory, report_ids, self.due, self.backend), at_once):
                 # No transaction is open while a slow mail server works.
                 attempts = self.backend.send([parcel.letter for parcel in parcels])
@@ -329,12 +332,6 @@ def _due(now: datetime, run: DeliveringRun) -> ColumnElement[bool]:
     return or_(attempts == 0, last.is_(None), last > now, and_(last < run.began, or_(is_first_of_day, *rested)))
 
 
-def _waiting_reports(session_factory: Callable[[], Session], due: ColumnElement[bool]) -> list[int]:
-    query = select(ReportDelivery.report_id).where(ReportDelivery.status == "queued", due).distinct()
-    with session_factory() as session:
-        return list(session.scalars(query.order_by(ReportDelivery.report_id)))
-
-
 def number_waiting(session: Session) -> int:
     """The number of deliveries that wait."""
     return session.scalars(select(func.count()).where(ReportDelivery.status == "queued")).one()
@@ -377,9 +374,8 @@ _ATTEMPTED = (
         ),
     )
 )
-_ATTEMPTED_ONE = _ATTEMPTED.where(
-    _DELIVERIES.c.report_id == bindparam("report"), _DELIVERIES.c.recipient == bindparam("to")
-)
+_THIS = (_DELIVERIES.c.report_id == bindparam("report"), _DELIVERIES.c.recipient == bindparam("to"))
+_ATTEMPTED_ONE = _ATTEMPTED.where(*_THIS)
 NO_LONGER = "This address gets these reports no longer, so it is not tried again."
 _NOT_ARRIVED = (
     select(
@@ -402,7 +398,7 @@ _LEFT_OUT = (
 _GIVEN_UP = _ATTEMPTED_ONE.where(_DELIVERIES.c.last_error == bindparam("error"))
 _SETTLED = (
     update(_DELIVERIES)
-    .where(_DELIVERIES.c.report_id == bindparam("report"), _DELIVERIES.c.recipient == bindparam("to"))
+    .where(*_THIS)
     .where(_DELIVERIES.c.status == "queued", _DELIVERIES.c.attempts > 0)
     .values(status="refused")
 )

@@ -74,7 +74,7 @@ def update_problems(session: Session, ended: Sequence[EndedSiteRun], today: date
     with_problems = set(session.scalars(query))
     for each in ended:
         if each.site_id in with_problems and each.kind is not SiteRunKind.RETRY:
-            _count_night(session, each)
+            session.execute(update(_PROBLEM).where(_of(each), _is_open()).values(nights=_PROBLEM.c.nights + 1))
         if each.has_findings:
             _see_again(session, each, today)
             _add_new(session, each, today)
@@ -107,10 +107,6 @@ def _of(ended: EndedSiteRun) -> ColumnElement[bool]:
     return _PROBLEM.c.site_schedule_id == ended.site_id
 
 
-def _count_night(session: Session, ended: EndedSiteRun) -> None:
-    session.execute(update(_PROBLEM).where(_of(ended), _is_open()).values(nights=_PROBLEM.c.nights + 1))
-
-
 def _see_again(session: Session, ended: EndedSiteRun, today: date) -> None:
     """Add the problems that this site run found; problems that had ended begin again."""
     found = (
@@ -122,14 +118,8 @@ def _see_again(session: Session, ended: EndedSiteRun, today: date) -> None:
     session.execute(
         update(_PROBLEM)
         .where(*again, ~_is_open())
-        .values(
-            state=OPEN,
-            first_seen=today,
-            first_site_run=ended.site_run_id,
-            nights=1,
-            ended_on=None,
-            ended_site_run=None,
-        )
+        .values(state=OPEN, first_seen=today, first_site_run=ended.site_run_id, nights=1)
+        .values(ended_on=None, ended_site_run=None)
     )
     # The site may be checked at another level by now: what was an error may be a warning, and the other way round.
     grave = _PROBLEM.c.fingerprint.in_(found.where(is_attention()))
@@ -199,7 +189,8 @@ def _ended_by_list(ended: EndedSiteRun) -> tuple[ColumnElement[bool], ColumnElem
     rule, is_of_document = _PROBLEM.c.rule, _PROBLEM.c.document_id.is_not(None)
     # A record that a complete list did not name is still known as long as the target has it; so is a record that is no
     # longer requested, as the site has other sets or dates now.
-    is_asked_for = or_(_LEDGER.listing.is_not(None), ~_is_repository(ended))
+    is_repository = exists().where(SiteCheckpoint.site_schedule_id == ended.site_id)
+    is_asked_for = or_(_LEDGER.listing.is_not(None), ~is_repository)
     is_listed = _is_known(ended, _LEDGER.state != DocumentState.MISSING.value, is_asked_for)
     is_unchanged = and_(
         ~_is_logged(ended, _LOG.outcome.is_not(None)),
@@ -212,20 +203,22 @@ def _ended_by_list(ended: EndedSiteRun) -> tuple[ColumnElement[bool], ColumnElem
         _LEDGER.revision == _DETAIL.revision,
         _DETAIL.detail_log_id == _PROBLEM.c.detail_log_id,
     )
+    any_deleted = exists().where(_LOG.site_run_id == ended.site_run_id, _LOG.outcome == OutcomeKind.DELETED.value)
     # A list of changes cannot say that a problem of a full list is gone.
     of_whole = () if ended.is_complete else _OF_WHOLE_LISTS
     fixed = or_(
         # Warnings about an unchanged document are still true: it was not checked again.
         and_(is_unchanged, is_listed, ~is_too_late, _PROBLEM.c.needs_attention),
         and_(~is_of_document, rule.not_in((MISSING, MANY_DELETIONS, SPLIT, *of_whole))),
-        and_(rule == MANY_DELETIONS, ~_was_any_deleted(ended)),
+        # Fewer deletions wait for confirmation if some were confirmed, or noted: then it is not fixed.
+        and_(rule == MANY_DELETIONS, ~any_deleted),
         _is_missing_no_longer(ended),
     )
     gone = or_(
         and_(is_of_document, ~is_listed),
         and_(is_unchanged, is_too_late),
         and_(~is_of_document, rule.in_((MANY_DELETIONS, SPLIT, *of_whole))),
-        _is_forgotten(ended),
+        and_(rule == MISSING, ~_names(_LEDGER.site_schedule_id == ended.site_id)),
     )
     return fixed, gone
 
@@ -246,15 +239,6 @@ def _starts_with(*prefixes: str) -> ColumnElement[bool]:
     return or_(*(_PROBLEM.c.rule.startswith(prefix) for prefix in prefixes))
 
 
-def _is_repository(ended: EndedSiteRun) -> ColumnElement[bool]:
-    return exists().where(SiteCheckpoint.site_schedule_id == ended.site_id)
-
-
-def _was_any_deleted(ended: EndedSiteRun) -> ColumnElement[bool]:
-    """True if fewer deletions wait for confirmation because some were confirmed, or noted."""
-    return exists().where(_LOG.site_run_id == ended.site_run_id, _LOG.outcome == OutcomeKind.DELETED.value)
-
-
 def _is_missing_no_longer(ended: EndedSiteRun) -> ColumnElement[bool]:
     """True if a missing record was named again. For the number of missing records: if it is no longer reported.
 
@@ -263,11 +247,6 @@ def _is_missing_no_longer(ended: EndedSiteRun) -> ColumnElement[bool]:
     is_named = and_(_LEDGER.state != DocumentState.MISSING.value, _LEDGER.listing.is_not(None))
     is_number = ~_names() if ended.is_complete else false()
     return and_(_PROBLEM.c.rule == MISSING, or_(_names(_LEDGER.site_schedule_id == ended.site_id, is_named), is_number))
-
-
-def _is_forgotten(ended: EndedSiteRun) -> ColumnElement[bool]:
-    """True if a missing record is no longer known."""
-    return and_(_PROBLEM.c.rule == MISSING, ~_names(_LEDGER.site_schedule_id == ended.site_id))
 
 
 def _names(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:

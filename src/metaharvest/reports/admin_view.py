@@ -178,7 +178,7 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
     limit, now, url = context.limit, context.now, context.settings.web.url
     site_runs = _site_runs(session, run.run_id)
     problems, more_problems = _problems(session, site_runs, limit)
-    undelivered, more_undelivered = _undelivered(session, run, limit)
+    undelivered = _undelivered(session, run)
     troubles, more_troubles = _troubles(session, run.run_id, limit)
     is_away = bool(_messages(session, run.run_id, "TargetError"))
     asked = _messages(session, run.run_id, "RequestTaken")
@@ -187,9 +187,12 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
     waits = [*clock, *_stuck_mail(session, now), *(site.sentence for site in overdue)]
     failures = tuple(_failed_sites(session, site_runs, run, limit))
     to_repair = {failure.name: _step(failure) for failure in failures}
-    person = waiting_for_a_person(session, _number_refused(session, run), overdue, to_repair)
+    refused = sum(each.state == "refused" for each in undelivered)
+    person = waiting_for_a_person(session, refused, overdue, to_repair)
     if overdue:
         to_repair.pop(one_line(overdue[0].name), None)
+    check = f"{todo('installation.check')} checks the settings, the database, the target and the mail."
+    about_run = [Step(trouble, check) for trouble in troubles[:1]]
     failing, more_failing = failing_sites(session, run.harvest_date, limit)
     status = RunStatus.INTERRUPTED if context.is_stopped else RunStatus(run.status)
     statuses = [SiteRunStatus(row.status) for row in site_runs]
@@ -207,7 +210,7 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
         story="; ".join(filter(None, (person.opening, story))),
         tone=_tone(facts, bool(troubles or undelivered or waits or is_grave or person.steps)),
         sentence=_sentence(facts, bool(undelivered), len(overdue), bool(clock)),
-        start_here=(*person.steps, *_of_the_run(troubles), *islice(to_repair.values(), 3)),
+        start_here=(*person.steps, *about_run, *islice(to_repair.values(), 3)),
         totals=totals_of(facts.listed, counts, sum(row.warnings for row in site_runs), noted=noted),
         sites=tuple(_site_row(row, doubtful[row.site_run_id], now) for row in site_runs),
         failures=failures,
@@ -215,8 +218,8 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
         more_troubles=more_troubles,
         problems=problems,
         more_problems=more_problems,
-        undelivered=undelivered,
-        more_undelivered=more_undelivered,
+        undelivered=tuple(undelivered[:limit]),
+        more_undelivered=max(0, len(undelivered) - limit),
         waits=tuple(one_line(wait, 1000) for wait in waits[:limit]),
         more_waits=max(0, len(waits) - limit),
         failing=failing,
@@ -420,12 +423,6 @@ def _problems(session: Session, site_runs: list[HarvestSiteRun], limit: int) -> 
     return tuple(shown), len(rows) - len(shown)
 
 
-def _of_the_run(troubles: Sequence[str]) -> Iterator[Step]:
-    """The next step about a run that had trouble itself."""
-    for trouble in troubles[:1]:
-        yield Step(trouble, f"{todo('installation.check')} checks the settings, the database, the target and the mail.")
-
-
 def _step(failure: FailedSite) -> Step:
     """The next step about a site that failed as a whole: the remedy of the finding that its reason names."""
     lines = [(line, group) for group in failure.groups for line in group.lines]
@@ -440,34 +437,29 @@ def _step(failure: FailedSite) -> Step:
     return Step(f"{failure.name}: {reason}", next(filter(None, remedies), show_site(failure.name)))
 
 
-def _refused(session: Session, run: HarvestRun) -> ColumnElement[bool]:
-    """Mail that was refused since the run before this one (or in the last day)."""
+def _undelivered(session: Session, run: HarvestRun) -> list[Undelivered]:
+    """Mail that waits after a failed attempt, and mail refused since the run before this one (or in the last day)."""
     previous = session.scalar(select(func.max(HarvestRun.started_at)).where(HarvestRun.run_id < run.run_id, IS_HARVEST))
     since = previous or run.started_at - timedelta(days=1)
-    return (ReportDelivery.status == "refused") & (ReportDelivery.last_attempt_at >= since)
-
-
-def _number_refused(session: Session, run: HarvestRun) -> int:
-    return session.scalar(select(func.count(ReportDelivery.delivery_id)).where(_refused(session, run))) or 0
-
-
-def _undelivered(session: Session, run: HarvestRun, limit: int) -> tuple[tuple[Undelivered, ...], int]:
-    """Mail that waits after a failed attempt, and mail refused since the run before this one (or in the last day)."""
-    waiting, refused = (ReportDelivery.status == "queued") & (ReportDelivery.attempts > 0), _refused(session, run)
+    waiting = (ReportDelivery.status == "queued") & (ReportDelivery.attempts > 0)
+    refused = (ReportDelivery.status == "refused") & (ReportDelivery.last_attempt_at >= since)
     query = (
         select(ReportDelivery, ReportOutbox.subject, ReportOutbox.created_at)
         .join(ReportOutbox, ReportOutbox.report_id == ReportDelivery.report_id)
         .where(or_(waiting, refused))
         .order_by(ReportDelivery.delivery_id)
     )
-    rows = session.execute(query).all()
-    shown = []
-    for delivery, subject, created_at in rows[:limit]:
-        state = "refused" if delivery.status == "refused" else "waiting"
-        recipient, error = one_line(delivery.recipient), one_line(delivery.last_error or "", 500)
-        since_day = f"{created_at:%Y-%m-%d}"
-        shown.append(Undelivered(recipient, one_line(subject), state, delivery.attempts, error, since_day))
-    return tuple(shown), len(rows) - len(shown)
+    return [
+        Undelivered(
+            recipient=one_line(delivery.recipient),
+            subject=one_line(subject),
+            state="refused" if delivery.status == "refused" else "waiting",
+            attempts=delivery.attempts,
+            error=one_line(delivery.last_error or "", 500),
+            since=f"{created_at:%Y-%m-%d}",
+        )
+        for delivery, subject, created_at in session.execute(query)
+    ]
 
 
 def _stuck_mail(session: Session, now: datetime) -> Iterator[str]:

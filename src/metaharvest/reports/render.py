@@ -36,7 +36,6 @@ from metaharvest.reports.admin_view import AdminView
 from metaharvest.reports.digest_view import DigestView
 from metaharvest.reports.findings import FindingGroup, FindingLine
 from metaharvest.reports.site_view import SiteView
-from metaharvest.reports.start_here import Step
 from metaharvest.rules import RULES, RULES_PAGE, anchor
 from metaharvest.text import counted, one_line
 
@@ -232,7 +231,6 @@ def plain_report(view: SiteView | AdminView | DigestView, notice: str) -> Render
         "",
         *(f"{total.number:>12,}  {total.label}" for total in view.totals),
         "",
-        *_plain_steps(() if isinstance(view, DigestView) else view.start_here),
         *_plain(view),
         wrapped(view.table.sentence),
     ]
@@ -242,15 +240,13 @@ def plain_report(view: SiteView | AdminView | DigestView, notice: str) -> Render
     return RenderedText(f"[{view.network}] {about} ({view.date})", text, page)
 
 
-def _plain_steps(steps: Iterable[Step]) -> Iterator[str]:
-    for number, step in enumerate(steps, start=1):
-        yield wrapped(f"{step.what} {step.todo}", 0, f"{number}. ")
-
-
 def _plain(view: SiteView | AdminView | DigestView) -> Iterator[str]:
-    if isinstance(view, SiteView):
-        return _plain_site(view)
-    return _plain_run(view) if isinstance(view, AdminView) else _plain_digest(view)
+    if isinstance(view, DigestView):
+        yield from _plain_digest(view)
+        return
+    for number, step in enumerate(view.start_here, start=1):
+        yield wrapped(f"{step.what} {step.todo}", 0, f"{number}. ")
+    yield from _plain_site(view) if isinstance(view, SiteView) else _plain_run(view)
 
 
 def _plain_digest(view: DigestView) -> Iterator[str]:
