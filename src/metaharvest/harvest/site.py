@@ -31,6 +31,7 @@ from metaharvest.harvest.lists.staging import Staging
 from metaharvest.harvest.oai.sweep import SweepIncomplete, begin_sweep, harvest_sweep
 from metaharvest.harvest.tasks import held_for, in_thread
 from metaharvest.journal.internal_errors import is_no_room
+from metaharvest.journal.list_notes import ListNote
 from metaharvest.journal.site_runs import Closing
 from metaharvest.ledger import retries
 from metaharvest.model import ListedDocument, Site, SiteRun, SiteRunKind
@@ -174,7 +175,7 @@ def _note_list(site_run: SiteRun, listing: Listing, staged: int, ctx: RunContext
     unchanged = listing.documents is None
     listed = site_run.known_documents if unchanged else staged
     if site_run.kind is not SiteRunKind.RETRY:
-        ctx.journal.list_read(site_run, listed, unchanged, listing.findings)
+        ctx.journal.list_read(ListNote(site_run, unchanged, listed, listing.findings))
     ctx.progress.documents_listed(site_run.site.name, listed)
 
 

@@ -284,12 +284,9 @@ class Journal:
         self._open_sites.add(site_run.site_run_id)
         return site_run
 
-    def list_read(self, site_run: SiteRun, listed: int, unchanged: bool, findings: tuple[Finding, ...] = ()) -> None:
-        """Note that the list was fetched and is valid as a whole; `unchanged`: it is the one of the last harvest.
-
-        The note is committed with the next rows, and before them.
-        """
-        self._writer.hand_over(ListNote(site_run, unchanged, listed, findings))
+    def list_read(self, note: ListNote) -> None:
+        """Note that a list was fetched and is valid as a whole; committed with the next rows, and before them."""
+        self._writer.hand_over(note)
 
     async def list_failed(self, site_run: SiteRun, code: str, findings: Sequence[Finding]) -> None:
         """Close a site run whose list could not be read: nothing is harvested, the site's dates stay."""

@@ -31,7 +31,7 @@ class ListNote:
     site_run: SiteRun
     unchanged: bool
     listed: int
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Finding, ...]
     size: int = 0
 
     @property

@@ -104,17 +104,15 @@ def open_all(session: Session, openings: Sequence[Opening], stamp: Stamp) -> lis
     }
     forget_rehearsed(session, [opening.site for opening in openings])
     new = [opening for opening in openings if opening.site.site_id not in left]
-    days_before = _days(session, [row.run_id for row in left.values()])
-    numbers = {
-        opening.site.site_id: _take_up(session, left[opening.site.site_id], opening, stamp)
-        for opening in openings
-        if opening.site.site_id in left
-    }
-    keep_totals(
-        session,
-        days_before,
-        select(_SITE_RUNS.c.site_schedule_id).where(_SITE_RUNS.c.site_run_id.in_(numbers.values())),
-    )
+    numbers = {}
+    if left:
+        of_runs = HarvestRun.run_id.in_([row.run_id for row in left.values()])
+        days_before = set(session.scalars(select(HarvestRun.harvest_date).where(of_runs)))
+        for opening in openings:
+            if opening.site.site_id in left:
+                numbers[opening.site.site_id] = _take_up(session, left[opening.site.site_id], opening, stamp)
+        taken_up = _SITE_RUNS.c.site_run_id.in_(numbers.values())
+        keep_totals(session, days_before, select(_SITE_RUNS.c.site_schedule_id).where(taken_up))
     if new:
         rows = [_new_columns(opening) for opening in new]
         same = {"run_id": stamp.run_id, "status": SiteRunStatus.RUNNING.value, "started_at": stamp.now}
@@ -194,12 +192,6 @@ def _take_up(session: Session, left: HarvestSiteRun, opening: Opening, stamp: St
     session.execute(delete(HarvestDetailLog).where(HarvestDetailLog.harvest_log_id.in_(which)))
     session.execute(delete(HarvestLog).where(*put_off))
     return left.site_run_id
-
-
-def _days(session: Session, run_ids: Sequence[int]) -> set[date]:
-    """The days of these runs."""
-    query = select(HarvestRun.harvest_date).where(HarvestRun.run_id.in_(run_ids))
-    return set(session.scalars(query)) if run_ids else set()
 
 
 def _known_lists(session: Session, openings: Sequence[Opening]) -> dict[int, tuple[ListVersion, int]]:

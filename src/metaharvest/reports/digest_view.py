@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from operator import add
 
 from sqlalchemy import and_, case, func, select
 from sqlalchemy.orm import Session
@@ -20,11 +20,6 @@ from metaharvest.text import counted, one_line
 WEEKS = 8
 _ERRORS = HarvestSiteRun.access_error + HarvestSiteRun.invalid + HarvestSiteRun.upload_error
 _BARS = "▁▂▃▄▅▆▇█"
-
-_Numbers = tuple[int, int, int, int]
-"""Of a site in a week: harvests, those that failed as a whole, documents that went in, and that failed in the worst."""
-
-_NOTHING: _Numbers = (0, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +91,13 @@ def digest_view(session: Session, today: date, settings: Settings) -> DigestView
         .where(HarvestRun.harvest_date >= begin, HarvestRun.harvest_date <= today, IS_REAL)
         .group_by(HarvestSiteRun.site_schedule_id, HarvestRun.harvest_date)
     )
-    weeks = {site_id: [_NOTHING] * WEEKS for site_id in names}
+    days = defaultdict[tuple[int, int], list[list[int]]](list)
     for site_id, day, *numbers in session.execute(query):
-        if site_id in weeks:
-            number = (day - begin).days // 7
-            *sums, failed = (int(each or 0) for each in numbers)
-            *sums_before, failed_before = weeks[site_id][number]
-            harvests, broken, went_in = map(add, sums_before, sums)
-            weeks[site_id][number] = (harvests, broken, went_in, max(failed_before, failed))
-    sites = [_trend(one_line(names[site_id]), begin, rows) for site_id, rows in weeks.items()]
+        days[site_id, (day - begin).days // 7].append([int(each or 0) for each in numbers])
+    sites = [
+        _trend(one_line(name), begin, [days[site_id, number] for number in range(WEEKS)])
+        for site_id, name in names.items()
+    ]
     limit = settings.reports.lines_per_group
     failing, more = failing_sites(session, today, limit, also_new=True)
     last = [each.last for each in sites]
@@ -129,12 +122,15 @@ def digest_view(session: Session, today: date, settings: Settings) -> DigestView
     )
 
 
-def _trend(name: str, begin: date, rows: Sequence[_Numbers]) -> SiteTrend:
-    best = max(went_in for _, _, went_in, _ in rows)
+def _trend(name: str, begin: date, days_of_weeks: Sequence[Sequence[Sequence[int]]]) -> SiteTrend:
+    """The trend of a site, from the numbers of the days with a harvest, in the order of the query."""
+    best = max(sum(went_in for _, _, went_in, _ in days) for days in days_of_weeks)
     weeks = []
-    for number, (harvests, broken, went_in, failed) in enumerate(rows):
-        height = round(100 * went_in / best) if best else 0
-        weeks.append(Week((begin + timedelta(weeks=number)).isoformat(), harvests, broken, went_in, failed, height))
+    for number, days in enumerate(days_of_weeks):
+        harvests, broken, went_in, failed = zip(*days, strict=True) if days else ((), (), (), (0,))
+        height = round(100 * sum(went_in) / best) if best else 0
+        begins = (begin + timedelta(weeks=number)).isoformat()
+        weeks.append(Week(begins, sum(harvests), sum(broken), sum(went_in), max(failed), height))
     return SiteTrend(name, tuple(weeks), "".join(map(_bar, weeks)))
 
 

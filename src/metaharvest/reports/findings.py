@@ -36,7 +36,7 @@ _SAME_DOCUMENT = and_(
 ITS_ENTRY = and_(_SAME_DOCUMENT, func.coalesce(_LOG.outcome, "") != OutcomeKind.DUPLICATE.value)
 """Joins log rows to the ledger: the failing entry is the first one, not its duplicate."""
 
-_NOT_FINE = [*(kind.value for kind in ATTENTION_OUTCOMES), *(kind.value for kind in ERROR_OUTCOMES)]
+NOT_FINE = [kind.value for kind in (*ERROR_OUTCOMES, *ATTENTION_OUTCOMES)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +220,7 @@ def _unexplained(
     no_finding = ~select(_DETAIL.detail_log_id).where(_DETAIL.harvest_log_id == _LOG.harvest_log_id).exists()
     failed_before = exists().where(_SAME_DOCUMENT, _LEDGER.failing_since < today)
     age = true() if news is None else ~failed_before if news else failed_before
-    here = and_(_LOG.site_run_id == site_run_id, _LOG.outcome.in_(_NOT_FINE), no_finding, age)
+    here = and_(_LOG.site_run_id == site_run_id, _LOG.outcome.in_(NOT_FINE), no_finding, age)
     query = select(_LOG.outcome, func.count()).where(here).group_by(_LOG.outcome).order_by(func.count().desc())
     for value, count in session.execute(query).all():
         rows = select(_LOG).where(here, _LOG.outcome == value).limit(limit)

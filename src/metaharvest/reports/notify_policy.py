@@ -7,7 +7,6 @@ from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestRun, HarvestSiteRun, ReportOutbox
 from metaharvest.model import (
-    ATTENTION_OUTCOMES,
     ERROR_OUTCOMES,
     HARVESTED,
     Notify,
@@ -18,11 +17,11 @@ from metaharvest.model import (
 )
 from metaharvest.problems.attention import REPOSITORY_CHANGED, SHRANK, VANISHED
 from metaharvest.reports.document_lists import earlier_site_runs
+from metaharvest.reports.findings import NOT_FINE
 from metaharvest.reports.phrasing import counts_of, is_quiet, total
 from metaharvest.reports.problem_history import doubts
 from metaharvest.sites.rows import BrokenSite
 
-_NOT_FINE = [kind.value for kind in (*ERROR_OUTCOMES, *ATTENTION_OUTCOMES)]
 _CHANGES = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, OutcomeKind.DELETED)
 
 _ALWAYS_NEWS = {SHRANK, VANISHED, REPOSITORY_CHANGED}
@@ -138,7 +137,7 @@ def _troubles(session: Session, site_run: HarvestSiteRun) -> _Troubles:
     query = (
         select(log.document_id, log.revision, log.outcome, case((lasts, detail.rule)))
         .outerjoin(detail, detail.harvest_log_id == log.harvest_log_id)
-        .where(log.site_run_id == site_run.site_run_id, or_(log.outcome.in_(_NOT_FINE), lasts))
+        .where(log.site_run_id == site_run.site_run_id, or_(log.outcome.in_(NOT_FINE), lasts))
         .execution_options(yield_per=1000)
     )
     rows = session.execute(query)

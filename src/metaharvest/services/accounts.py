@@ -10,9 +10,8 @@ from urllib.parse import urlencode
 
 from sqlalchemy.orm import Session
 
-from metaharvest.accounts import api_calls, api_keys, sessions, users
-from metaharvest.accounts.api_calls import Call
-from metaharvest.accounts.api_keys import Key
+from metaharvest.accounts import api_keys, sessions, users
+from metaharvest.accounts.api_keys import Call, Key
 from metaharvest.accounts.audit import Decision, Values, changed
 from metaharvest.accounts.sessions import SignedIn
 from metaharvest.accounts.users import User
@@ -323,7 +322,7 @@ def forget_account(session: Session, address: str) -> int:
     if user:
         _require_other_operator(session, user)
         users.remove_user(session, address)
-    answers = api_calls.forget_answers_naming(session, address)
+    answers = api_keys.forget_answers_naming(session, address)
     return int(user is not None) + answers + _end_access(session, address)
 
 
@@ -439,16 +438,16 @@ def begin_call(harvester: Harvester, key_id: int, name: str, fingerprint: str) -
     minutes.
     """
     with harvester.writing() as session:
-        return api_calls.begin(session, key_id, name, fingerprint, database_now(session))
+        return api_keys.begin_call(session, key_id, name, fingerprint, database_now(session))
 
 
 def end_call(harvester: Harvester, call_id: int, status: int, answer: str) -> None:
     """Keep the answer to a call."""
     with harvester.writing() as session:
-        api_calls.end(session, call_id, status, answer)
+        api_keys.end_call(session, call_id, status, answer)
 
 
 def forget_call(harvester: Harvester, call_id: int) -> None:
     """Forget a call that was not carried out, so that it can be repeated."""
     with harvester.writing() as session:
-        api_calls.forget(session, call_id)
+        api_keys.forget_call(session, call_id)
