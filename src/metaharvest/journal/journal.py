@@ -21,15 +21,7 @@ from metaharvest.config.settings import Settings
 from metaharvest.database.engine import database_errors, writers
 from metaharvest.database.locks import HeldLock
 from metaharvest.errors import DatabaseError, DatabaseUnavailable, NotWritten, RunLost
-from metaharvest.journal import (
-    list_notes,
-    live,
-    outcomes,
-    removal,
-    runs,
-    site_runs,
-    taken_requests,
-)
+from metaharvest.journal import list_notes, live, outcomes, removal, runs, site_runs, taken_requests
 from metaharvest.journal.internal_errors import internal_error
 from metaharvest.journal.list_notes import ListNote, SpotCheck
 from metaharvest.journal.log_rows import NO_SITE, LogRow, Stamp, whose, write_log

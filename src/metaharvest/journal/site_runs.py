@@ -15,13 +15,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import (
-    Base,
-    HarvestDetailLog,
-    HarvestLog,
-    HarvestRun,
-    HarvestSiteRun,
-)
+from metaharvest.database.models import Base, HarvestDetailLog, HarvestLog, HarvestRun, HarvestSiteRun
 from metaharvest.database.rows import insert_numbered
 from metaharvest.journal import totals
 from metaharvest.journal.internal_errors import internal_error
@@ -279,14 +273,8 @@ def _problems_of(end: _End) -> EndedSiteRun:
     others = any(outcomes.get(kind) for kind in OutcomeKind if kind not in FINE_OUTCOMES)
     list_was_read = end.closing.status is None and end.status is not SiteRunStatus.INCOMPLETE
     has_findings = bool(end.totals.warnings or others or end.closing.status)
-    return EndedSiteRun(
-        site_run.site.site_id,
-        site_run.site_run_id,
-        site_run.kind,
-        list_was_read,
-        has_findings,
-        end.closing.is_complete,
-    )
+    ids, is_complete = (site_run.site.site_id, site_run.site_run_id), end.closing.is_complete
+    return EndedSiteRun(*ids, site_run.kind, list_was_read, has_findings, is_complete)
 
 
 def _closed_columns(end: _End, dates: Mapping[int, date | None], stamp: Stamp) -> dict[str, object]:

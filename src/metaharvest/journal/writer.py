@@ -75,20 +75,16 @@ class Note(Protocol):
     @property
     def size(self) -> int:
         """Size in bytes of the document that it stores."""
-        ...
 
     @property
     def site_id(self) -> int:
         """The site that it is about."""
-        ...
 
     def refused(self, reason: str) -> Self | None:
         """The same with less to write, as the database refused it alone; None if there is nothing less."""
-        ...
 
     def put_off(self) -> Self:
         """The same without its document, as the database has no room for it."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +264,6 @@ class Writer:
         self._serve(notes, requests)
 
     def _fail(self, requests: Sequence[_Request], error: Exception) -> None:
-        """Fail the pending requests."""
         for request in requests:
             request.answer.set_exception(error)
 

@@ -34,16 +34,11 @@ from metaharvest.text import one_line
 def site_report(session: Session, site_run_id: int, context: ReportContext) -> Report:
     """The report of a site run to the site's contacts."""
     site_run = session.get_one(HarvestSiteRun, site_run_id)
-    run = session.get_one(HarvestRun, site_run.run_id)
-    site = read_site(session, site_run.site_schedule_id)
-    return _site_report(session, site_run, run, site, context)
+    return _site_report(session, site_run, read_site(session, site_run.site_schedule_id), context)
 
 
 def site_reports(
-    session: Session,
-    site_run_ids: Sequence[int],
-    registered: Mapping[int, Site | BrokenSite],
-    context: ReportContext,
+    session: Session, site_run_ids: Sequence[int], registered: Mapping[int, Site | BrokenSite], context: ReportContext
 ) -> dict[int, Report]:
     """The reports of those site runs that deserve one; `registered` are their sites as registered now."""
     query = select(HarvestSiteRun).where(HarvestSiteRun.site_run_id.in_(site_run_ids))
@@ -54,15 +49,15 @@ def site_reports(
         site = registered.get(site_run.site_schedule_id)
         keeps = context.named_targets.of(site_run.site_name).keeps
         if is_wanted(session, site_run, site, context.settings.reports.remind_days, keeps=keeps):
-            run = session.get_one(HarvestRun, site_run.run_id)
-            reports[site_run_id] = _site_report(session, site_run, run, site, context)
+            reports[site_run_id] = _site_report(session, site_run, site, context)
     return reports
 
 
 def _site_report(
-    session: Session, site_run: HarvestSiteRun, run: HarvestRun, site: Site | BrokenSite | None, context: ReportContext
+    session: Session, site_run: HarvestSiteRun, site: Site | BrokenSite | None, context: ReportContext
 ) -> Report:
-    number, view = site_run.site_run_id, site_view(session, site_run, run, site, context)
+    number, run = site_run.site_run_id, session.get_one(HarvestRun, site_run.run_id)
+    view = site_view(session, site_run, run, site, context)
     attachment: Attachment | None = None
     if context.is_rehearsal:
         view = replace(view, table=TableNote("", "in the table that --csv prints"))
@@ -145,7 +140,7 @@ def _table(
     content: str,
     without: TableNote,
     settings: Settings,
-    at_least: int = 0,
+    at_least: int,
 ) -> tuple[Attachment | None, TableNote]:
     """The table as an attachment, if it has rows and is not too long, and the report's note about it.
 

@@ -139,7 +139,7 @@ def table_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Gener
 
 
 def attachment_of(
-    chunks: Generator[str, None, None], file_name: str, settings: ReportsSettings, at_least: int = 0
+    chunks: Generator[str, None, None], file_name: str, settings: ReportsSettings, at_least: int
 ) -> tuple[Attachment | None, int]:
     """The table as an attachment, gzipped if it is long, None if it is too long; and its number of rows.
 
