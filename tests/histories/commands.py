@@ -15,7 +15,7 @@ _FORKS.set_forkserver_preload(
         "metaharvest.harvest.run",
         "metaharvest.sources.oai_pmh.source",
         "metaharvest.targets.embedded",
-        "metaharvest.reports",
+        "metaharvest.reports.compose",
     ]
 )
 
