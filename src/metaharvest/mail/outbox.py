@@ -103,16 +103,14 @@ def queue(session: Session, report: Report, run_id: int, site_run_id: int | None
     None if a report with the same key is there already. Nothing is committed: the caller does that.
     """
     same = select(ReportOutbox.report_id).where(ReportOutbox.idempotency_key == report.key)
-    if session.scalar(same) is not None:
-        return None
     try:
         with session.begin_nested():
-            queue_all(session, {site_run_id: report}, run_id, now)
+            is_new = bool(queue_all(session, {site_run_id: report}, run_id, now))
     except IntegrityError:
         if session.scalar(same) is None:
             raise
-        return None
-    return session.scalar(same)
+        is_new = False
+    return session.scalar(same) if is_new else None
 
 
 def queue_all(session: Session, reports: Mapping[_Key, Report], run_id: int, now: datetime) -> list[_Key]:
