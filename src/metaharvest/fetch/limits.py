@@ -122,7 +122,7 @@ class FairLimiter:
 
     def _begin_those_who_may(self) -> None:
         while self._queue and self._free:
-            begun = min(self._queue, key=lambda each: self._held[self._queue[each]])
+            begun = self._next()
             if not begun.done() and not self._may_begin(self._queue[begun]):
                 return
             user = self._queue.pop(begun)
@@ -130,6 +130,17 @@ class FairLimiter:
                 continue
             self._begin(user)
             begun.set_result(None)
+
+    def _next(self) -> asyncio.Future[None]:
+        """The waiter whose user holds the fewest places, the first of equals: mostly the first that holds none."""
+        found, fewest = next(iter(self._queue)), inf
+        for begun, user in self._queue.items():
+            held = self._held[user]
+            if held < fewest:
+                found, fewest = begun, held
+            if not held:
+                break
+        return found
 
 
 @dataclass(frozen=True, slots=True)

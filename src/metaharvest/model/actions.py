@@ -111,6 +111,9 @@ ACTIONS: dict[str, tuple[str, str]] = {
 }
 """By the id of an action: its command, and its label. Words in capitals stand for values."""
 
+_PATTERNS = {action: command.split() for action, (command, _) in ACTIONS.items()}
+"""By the id of an action: the words of its command."""
+
 _FOR_EVERYBODY = ("check", "list", "oai", "filter", "normalize")
 """Commands that need neither settings nor a database."""
 
@@ -118,6 +121,7 @@ _BEGINNING = "`metaharvest"
 _WORD = r"(?:[^\s'\"`\\]|'[^']*'|\"'\")++"
 _WORDS = re.compile(_WORD)
 _COMMAND = re.compile(rf"`metaharvest((?: {_WORD})++)`")
+_QUOTED = re.compile(r"'([^']*)'|\"(')\"")
 _PLACEHOLDER = re.compile(r"[A-Z][A-Z_]+")
 
 
@@ -134,7 +138,7 @@ class Todo:
     @property
     def command(self) -> str:
         """The command that carries it out, quoted for a shell."""
-        return " ".join(("metaharvest", *map(self._quoted, ACTIONS[self.id][0].split())))
+        return " ".join(("metaharvest", *map(self._quoted, _PATTERNS[self.id])))
 
     @property
     def label(self) -> str:
@@ -144,13 +148,13 @@ class Todo:
     @property
     def missing(self) -> list[str]:
         """The names of its values that are missing."""
-        words = [word.lower() for word in ACTIONS[self.id][0].split() if word.isupper()]
+        words = [word.lower() for word in _PATTERNS[self.id] if word.isupper()]
         return [word for word in words if word not in self.values]
 
     @property
     def is_for_everybody(self) -> bool:
         """True if it needs no installation: a site's contacts can carry it out."""
-        return ACTIONS[self.id][0].split()[0] in _FOR_EVERYBODY
+        return _PATTERNS[self.id][0] in _FOR_EVERYBODY
 
     def __str__(self) -> str:
         return f"`{self.command}`"
@@ -164,7 +168,7 @@ class Todo:
 
 def todo(action: str, **values: str | int | None) -> Todo:
     """The action of this id with these values; None is a missing one. Raises KeyError for an unknown id or value."""
-    if unknown := values.keys() - {word.lower() for word in ACTIONS[action][0].split() if word.isupper()}:
+    if unknown := values.keys() - {word.lower() for word in _PATTERNS[action] if word.isupper()}:
         raise KeyError(f"{action} has no value {', '.join(sorted(unknown))}")
     return Todo(action, {name: str(value) for name, value in values.items() if value is not None})
 
@@ -202,13 +206,14 @@ def parts(text: str) -> Iterator[str | Todo]:
 
 def _named(command: str, words: list[str]) -> Todo | None:
     """The action that is written as `command`, which has these words; None if there is none."""
-    for action, (pattern, _) in ACTIONS.items():
-        if len(names := pattern.split()) != len(words):
+    for action, names in _PATTERNS.items():
+        # The first word is never a value.
+        if names[0] != words[0] or len(names) != len(words):
             continue
         written = {name: word for name, word in zip(names, words, strict=True) if name != word}
         if not all(map(str.isupper, written)):
             continue
-        named = Todo(action, {name.lower(): shlex.split(word)[0] for name, word in written.items()})
+        named = Todo(action, {name.lower(): _QUOTED.sub(r"\1\2", word) for name, word in written.items()})
         if str(named) == command:
             return named
     return None
