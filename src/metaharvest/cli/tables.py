@@ -95,8 +95,10 @@ def _print_into_pipe(columns: Sequence[Column], cells: Sequence[Sequence[str]], 
 
     fitted = fit(columns, cells, None, chosen)
     places = [*zip(fitted.shown, fitted.widths, strict=True)]
-    for row in ([column.heading for column in columns], *cells):
-        click.echo((" " * _GAP).join(set_cell_size(row[place], width) for place, width in places))
+    table = ([column.heading for column in columns], *cells)
+    lines = ((" " * _GAP).join(set_cell_size(row[place], width) for place, width in places) for row in table)
+    # In one piece: otherwise each line would wake the reader of the pipe.
+    click.echo("\n".join(lines))
 
 
 def _print_on_terminal(columns: Sequence[Column], cells: Sequence[Sequence[str]], chosen: Sequence[int]) -> None:

@@ -157,8 +157,9 @@ def staged_batches(harvest: SiteHarvest, staged: Staging) -> Iterator[Batch]:
         for page in _ledger_pages(harvest, last, upto):
             if unlisted:
                 yield Batch(unlisted=unlisted, named=named)
-            known |= {_entry_key(entry): entry for entry in page if _entry_key(entry) in listed}
-            unlisted = [entry for entry in page if _entry_key(entry) not in listed]
+            keyed = [(_entry_key(entry), entry) for entry in page]
+            known |= {key: entry for key, entry in keyed if key in listed}
+            unlisted = [entry for key, entry in keyed if key not in listed]
         yield Batch(documents, known, _logged(harvest, last, upto), unlisted, named)
         last = upto
 
