@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from math import inf
 from pathlib import Path
@@ -20,7 +20,7 @@ from metaharvest.database.engine import writers
 from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.health import server_of
 from metaharvest.harvest.limits import CheckLimits, RunLimits
-from metaharvest.model import FetchedDocument, ListedDocument, ListVersion, OriginalColumns, Site
+from metaharvest.model import ListedDocument, ListVersion, Site
 from metaharvest.rehearsal.check import GivenRun, GivenSite
 from metaharvest.rehearsal.dry_run import rehearsal
 from metaharvest.rehearsal.input.arguments import Arguments, GivenUrl
@@ -95,7 +95,7 @@ def prepared(settings: Settings, columns: Mapping[str, object]) -> Iterator[Tria
         def source(site: Site, fetcher: Fetcher) -> Source | PagedSource:
             if site.options.oai is not None:
                 return source_for(site, fetcher)
-            return _FirstDocuments(GivenSource(given, site, fetcher, copies), server_of(given.url), left_out)
+            return _FirstDocuments(given, site, fetcher, copies, left_out)
 
         arguments = Arguments((given,))
         yield Trial(GivenRun(scratch, (GivenSite(site.name, given),), arguments, copies, source), left_out)
@@ -112,27 +112,19 @@ def contacts_in(files: Iterable[Path]) -> tuple[str, ...]:
     return tuple(found)[:_MOST_CONTACTS]
 
 
-@dataclass(slots=True)
-class _FirstDocuments:
+class _FirstDocuments(GivenSource):
     """The first documents of a list, on few servers: no list can direct requests at many servers."""
 
-    source: GivenSource
-    server: str
-    left_out: list[int]
-    others: set[str] = field(default_factory=set)
+    def __init__(self, given: GivenUrl, site: Site, fetcher: Fetcher, copies: Copies, left_out: list[int]) -> None:
+        super().__init__(given, site, fetcher, copies)
+        self._server = server_of(given.url)
+        self._others: set[str] = set()
+        self._left_out = left_out
 
     async def list_documents(self, known: ListVersion | None, seconds: float = inf) -> Listing:
         """The first documents; see Source. The list is checked as a whole."""
-        listing = await self.source.list_documents(known, seconds)
+        listing = await super().list_documents(known, seconds)
         return replace(listing, documents=self._first(listing.documents or iter(())))
-
-    def original_columns(self, document_id: str) -> OriginalColumns:
-        """Scope and identifier of a document id."""
-        return self.source.original_columns(document_id)
-
-    async def fetch(self, document: ListedDocument, patience: float = inf) -> FetchedDocument:
-        """The document's bytes; see Source."""
-        return await self.source.fetch(document, patience)
 
     def _first(self, documents: Iterator[ListedDocument]) -> Iterator[ListedDocument]:
         number = 0
@@ -141,11 +133,11 @@ class _FirstDocuments:
                 number += 1
                 yield document
             else:
-                self.left_out[0] += 1
+                self._left_out[0] += 1
 
     def _is_near(self, document: ListedDocument) -> bool:
         """True for the server of the list, and a few others."""
         server = server_of(document.url)
-        if server != self.server and len(self.others) < MOST_OTHER_SERVERS:
-            self.others.add(server)
-        return server == self.server or server in self.others
+        if server != self._server and len(self._others) < MOST_OTHER_SERVERS:
+            self._others.add(server)
+        return server == self._server or server in self._others
