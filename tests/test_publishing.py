@@ -18,10 +18,10 @@ from metaharvest.errors import PublishingError
 from metaharvest.model import ListedDocument
 from metaharvest.publishing.comparing import Difference, differences
 from metaharvest.publishing.contents import FolderOptions, Revisions
+from metaharvest.publishing.documents import NotReplaceable, with_package_id
 from metaharvest.publishing.entries import Change
 from metaharvest.publishing.list_file import read_list_file, written
 from metaharvest.publishing.naming import BaseUrl, base_url
-from metaharvest.publishing.package_id import NotReplaceable, with_package_id
 from metaharvest.publishing.plan import BuildRequest, carry_out, plan_build
 from metaharvest.sources.harvest_list.source import read_list
 from support.harvester import eml

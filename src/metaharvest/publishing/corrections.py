@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from lxml import etree
 
-from metaharvest.publishing.documents import HarvestListInstead, NotListable, read_document
-from metaharvest.publishing.package_id import NotReplaceable
+from metaharvest.publishing.documents import HarvestListInstead, NotListable, NotReplaceable, read_document
 from metaharvest.text import one_line
 from metaharvest.validation import identity, wellformed
 

@@ -15,10 +15,9 @@ from pathlib import Path
 
 from metaharvest.model import ListedDocument
 from metaharvest.publishing import problems
-from metaharvest.publishing.documents import EmlDocument, SiteDocument, is_other_docid, read_again
+from metaharvest.publishing.documents import EmlDocument, NotReplaceable, SiteDocument, is_other_docid, read_again
 from metaharvest.publishing.folder import FileFinding
 from metaharvest.publishing.list_file import Entry, ListFile, Memory, in_order, memory_of
-from metaharvest.publishing.package_id import NotReplaceable
 from metaharvest.sources.harvest_list.values import MAX_LONG
 
 
