@@ -1,6 +1,7 @@
 """The sections [target], [targets.NAME] and [sites."NAME".target]: the targets, and how to reach them.
 
-A site's own section changes single keys of [target]; if it names another kind, it stands alone.
+A site's own section changes single keys of [target]; if it names another kind, it stands alone. `NamedTargets` are the
+targets as reports name them.
 """
 
 from __future__ import annotations
