@@ -40,9 +40,7 @@ class ListDifference:
     @property
     def document_id(self) -> str:
         """The document that differs."""
-        entry = self.new or self.old
-        assert entry is not None
-        return entry.document_id
+        return _entry(self).document_id
 
 
 _Revisions = dict[int, ListedDocument]
