@@ -25,7 +25,7 @@ from metaharvest.transform import (
 )
 from metaharvest.validation import wellformed
 from metaharvest.validation.processing_policy import too_costly
-from metaharvest.validation.worker import WorkerContext
+from metaharvest.validation.worker_processes import WorkerContext
 
 _SECONDS = 10.0
 """Seconds for all records of one file: nothing else ends the evaluation of an XPath."""

@@ -1,26 +1,18 @@
-"""A worker process: its code checks the documents that it is sent, one after the other.
+"""The code of a worker process: it checks the documents that it is sent, one after the other.
 
 Starting and ending workers, and the time limit for one document, are up to the code that owns the pool. What is
 imported here is imported in every worker, so it is kept small: xmlschema only comes when a document has failed.
-
-`WorkerContext` starts worker processes by `spawn`, also from within a daemonic process: job queues run their jobs in
-these. multiprocessing allows them no children, since children could outlive the daemonic process. The workers of the
-harvester end themselves: when the channel to their parent is closed, or when their time limit is over.
 """
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import resource
 import signal
-import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
-from typing import Any
 
 from metaharvest.model import ListedDocument, Verdict
 from metaharvest.validation.processing_policy import ProcessingPolicy
@@ -127,33 +119,3 @@ def _is_near_limit() -> bool:
     except (OSError, StopIteration):
         return False
     return int(peak.split()[1]) * 1024 > _memory_bytes / 2
-
-
-_starting = threading.Lock()
-
-
-class WorkerProcess(SpawnProcess):
-    """A process that any process may start."""
-
-    def start(self) -> None:
-        """Start it. Raises OSError."""
-        # No public setting allows this: BaseProcess.start() refuses if the current process is marked as daemonic.
-        config: dict[str, Any] = multiprocessing.current_process()._config  # type: ignore[attr-defined]
-        with _starting:
-            kept = dict(config)
-            config.pop("daemon", None)
-            # The key of billiard, Celery's own multiprocessing, refuses to be sent to a child of the standard one:
-            # https://github.com/celery/billiard/blob/main/billiard/process.py
-            self.authkey = bytes(kept["authkey"])
-            config["authkey"] = self.authkey
-            try:
-                super().start()
-            finally:
-                config.clear()
-                config.update(kept)
-
-
-class WorkerContext(SpawnContext):
-    """The context of multiprocessing for worker processes."""
-
-    Process = WorkerProcess

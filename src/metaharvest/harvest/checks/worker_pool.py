@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 from metaharvest.harvest.limits import CheckLimits
 from metaharvest.model import ListedDocument, Verdict
 from metaharvest.validation.processing_policy import ProcessingPolicy
-from metaharvest.validation.worker import WorkerContext
+from metaharvest.validation.worker_processes import WorkerContext
 
 if TYPE_CHECKING:
     from pebble import ProcessPool
