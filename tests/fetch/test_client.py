@@ -125,6 +125,13 @@ class TestAWholeDocument:
             fetcher.fetch(server.serve("/eml.xml", b"<eml/>"))
         assert "from" not in server.requests[0].headers
 
+    # https://github.com/code4craft/webmagic/issues/796
+    @pytest.mark.parametrize("coding", ["identity", "UTF-8", "utf8"])
+    def test_is_taken_with_a_charset_as_its_coding(self, server: HttpServer, fetcher: Fetcher, coding: str) -> None:
+        url = server.serve("/eml.xml", b"<eml/>", headers={"Content-Encoding": coding})
+        assert fetcher.fetch(url)[1] == b"<eml/>"
+        assert len(server.requests) == 1
+
     @pytest.mark.parametrize("copies", [1, 3])
     def test_is_decompressed_also_from_several_members(self, server: HttpServer, fetcher: Fetcher, copies: int) -> None:
         url = server.serve("/eml.xml", gzip.compress(b"<eml/>") * copies, headers={"Content-Encoding": "gzip"})

@@ -40,6 +40,11 @@ _LOOK_SECONDS = 0.2
 Result = tuple[int, str]
 """libcurl's result code (0: none) and its words."""
 
+_NO_CODINGS = frozenset({"", "identity", "utf-8", "utf8"})
+"""Values of Content-Encoding that leave the body as it is.
+
+Servers that give a charset there: https://github.com/code4craft/webmagic/issues/796
+"""
 _PIECE = 262_144
 _MOST_MEMBERS = 2_000
 _MEMBER_BYTES = 1_000
@@ -56,7 +61,7 @@ class _Body:
         self._exchange = exchange
         self._digest = hashlib.sha256()
         coding = exchange.headers.get("content-encoding", "").lower()
-        self._known = coding in ("", "identity", "gzip", "x-gzip")
+        self._known = coding in _NO_CODINGS or coding in ("gzip", "x-gzip")
         self._inflate = zlib.decompressobj(wbits=31) if coding in ("gzip", "x-gzip") else None
         self._members = 1
 
