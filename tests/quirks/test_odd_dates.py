@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from metaharvest.errors import ListError
 from metaharvest.model import Level
 from support.oai_harvest import Harvested, harvest
-from support.oai_quirks import ALL
+from support.oai_quirks import ALL, error, repository
 from support.oai_server import Asked, OaiServer, Odd, Record
 
 Limits = Callable[[str, str], tuple[str, str]]
@@ -103,6 +104,24 @@ def test_where_changes_since_a_date_are_refused_everything_is_listed(seconds: bo
             assert again.checkpoint
             assert again.checkpoint["watermark"] == f"{repository.now:%Y-%m-%dT%H:%M:%SZ}"
             first = again
+
+
+# Another error than noRecordsMatch: https://github.com/LearningRegistry/LearningRegistry/issues/49
+@pytest.mark.parametrize("code", ["cannotDisseminateFormat", "idDoesNotExist", "norecordsmatch", ""])
+def test_where_no_changes_are_another_error_everything_is_listed(code: str) -> None:
+    with repository(lambda asked: error(code, "Nothing") if "from" in asked.arguments else None) as server:
+        again = harvest(server.base_url, harvest(server.base_url).checkpoint)
+        assert (again.broken, sorted(again.good)) == (None, sorted(ALL))
+        assert [(each.rule, each.level) for each in again.findings] == [("oai.error", Level.WARNING)]
+        assert not again.listing.is_complete
+
+
+def test_a_list_that_is_refused_with_and_without_a_date_is_broken_off() -> None:
+    with repository(lambda asked: None) as server:
+        first = harvest(server.base_url)
+        server.tamper = lambda body, asked: error("idDoesNotExist") if asked.verb == "ListRecords" else body
+        with pytest.raises(ListError, match="The repository refuses ListRecords: idDoesNotExist"):
+            harvest(server.base_url, first.checkpoint)
 
 
 # Seconds are advertised, and not understood: https://github.com/wimmuskee/shell-oaiharvester/issues/7

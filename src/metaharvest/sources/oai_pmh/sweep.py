@@ -501,7 +501,7 @@ class Sweeper:
             raise PageFailed(why, token_refused=True)
         elif "badArgument" in codes and window.has_seconds:
             self._try_days(why)
-        elif "badArgument" in codes and self._may_try_all(window):
+        elif self._may_try_all(window):
             self._try_all(why)
         elif self.sweep.divided or window.one_by_one:
             self._respects_windows = self._respects_windows and "badArgument" not in codes
@@ -527,7 +527,8 @@ class Sweeper:
     def _try_all(self, why: Finding) -> None:
         """Request all records. `why`: the source repository's error about `from`.
 
-        Seen at https://github.com/DSpace/xoai/pull/34.
+        Seen at https://github.com/DSpace/xoai/pull/34. Another error than badArgument or noRecordsMatch, where nothing
+        has changed: https://github.com/LearningRegistry/LearningRegistry/issues/49.
         """
         message = f"The repository refuses lists of changes, and all records were requested: {why.message}"
         remedy = "The repository should accept `from`. Each harvest lists all records until then."
