@@ -54,6 +54,26 @@ def test_a_token_is_sent_with_the_prefix_if_it_is_refused_alone_and_0_ends_the_l
         assert sent[:4] == [None, "11", "11", "21"]
 
 
+# A token has no conditions of its list, and the last one is 0: https://github.com/geopython/pycsw/pull/966
+def test_0_ends_a_list_of_changes_after_which_all_records_came() -> None:
+    def pycsw(asked: Asked) -> bytes | None:
+        if asked.verb != "ListRecords":
+            return None
+        first = int(asked.arguments.get("resumptionToken", "1"))
+        behind = min(first + 10, 31)
+        is_first_of_changes = "from" in asked.arguments
+        size, after = (15, 11) if is_first_of_changes else (30, behind if behind < 31 else 0)
+        records = range(16, 26) if is_first_of_changes else range(max(first, 1), behind)
+        return page(records, f'<resumptionToken completeListSize="{size}">{after}</resumptionToken>'.encode())
+
+    with repository(lambda asked: None) as server:
+        first = harvest(server.base_url)
+        server.tamper = lambda body, asked: pycsw(asked) or body
+        again = harvest(server.base_url, first.checkpoint)
+        assert (sorted(again.good), again.broken) == (sorted(ALL), None)
+        assert {each.rule for each in again.findings} == {"oai.duplicates"}
+
+
 def test_a_repository_that_needs_the_prefix_gets_it_after_a_refused_token_too() -> None:
     refused: list[str] = []
 
