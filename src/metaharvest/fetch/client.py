@@ -35,9 +35,8 @@ from metaharvest.config.settings import HttpSettings
 from metaharvest.config.trust_store import BadAuthorities, configured_authorities, read_authorities, system_trust
 from metaharvest.errors import FetchError, NotAsked, RequestEnded
 from metaharvest.fetch import error_messages, local_files
-from metaharvest.fetch.addresses import aborted, busy, overloaded, redirected, started
 from metaharvest.fetch.error_messages import Circumstances
-from metaharvest.fetch.exchange import Exchange, Limits, Policy, Query, StopReason
+from metaharvest.fetch.exchange import Exchange, Limits, Policy, Query, StopReason, redirected, started
 from metaharvest.fetch.health import HostHealth
 from metaharvest.fetch.held_hosts import HeldHosts, HostLeases
 from metaharvest.fetch.limits import FairLimiter, HostLimiter, MemoryBudget, WaitedTooLong, Waiting
@@ -363,7 +362,7 @@ class Fetcher:
                 async with self._held.while_held(host) if self._held else nullcontext():
                     await self._transfer(exchange, question.reach.ca_file)
             except WaitedTooLong as error:
-                raise NotAsked(aborted(address), host, seconds=given.spent, retry_after=1.0) from error
+                raise NotAsked(error_messages.aborted(address), host, seconds=given.spent, retry_after=1.0) from error
         if exchange.connected:
             self._health.reached(address)
         if exchange.stop is StopReason.NO_MEMORY:
@@ -387,7 +386,7 @@ class Fetcher:
                 await self._held.acquire(host, longest, to_the_end=to_the_end)
                 held.callback(self._held.release, host)
         except WaitedTooLong as error:
-            raise NotAsked(busy(address, self._http, patience), host, seconds=spent) from error
+            raise NotAsked(error_messages.busy(address, self._http, patience), host, seconds=spent) from error
         if question.is_list:
             return
         try:
@@ -397,7 +396,7 @@ class Fetcher:
                 async with self._waiting.at_most(patience):
                     await self.memory.room(question.site_id)
         except WaitedTooLong as error:
-            raise NotAsked(overloaded(address, patience), "", seconds=spent) from error
+            raise NotAsked(error_messages.overloaded(address, patience), "", seconds=spent) from error
 
     async def _transfer(self, exchange: Exchange, ca_file: Path | None) -> None:
         """Perform the exchange with a handle that is returned if it is still good: after an exception it may be bad."""

@@ -22,6 +22,7 @@ from metaharvest.fetch.exchange import Exchange, StopReason
 from metaharvest.fetch.html_page import html_title
 from metaharvest.fetch.local_files import IF_TOO_LARGE
 from metaharvest.fetch.transfer import ERROR_PAGE_BYTES
+from metaharvest.fetch.url import WebAddress
 from metaharvest.model import Finding
 from metaharvest.model.actions import Remedy, todo
 from metaharvest.text import one_line, shown_url
@@ -137,6 +138,36 @@ def out_of_time(url: str, given: Circumstances) -> Finding:
     within = f"within {_seconds(given.deadline)}, the most that it may take"
     remedy = "The server answers too slowly. " + _TRY_LATER
     return Finding("http.deadline", f"{given.where(url)} was not received whole {within}.", remedy)
+
+
+def busy(address: WebAddress, http: HttpSettings, waited: float) -> Finding:
+    """All connections to a host were in use for this number of seconds."""
+    return Finding(
+        "http.busy",
+        f"{shown_url(address.url)} was not fetched: all {http.connections_per_host} connections that the harvester "
+        f"allows itself to {address.host} were in use for {waited:g} seconds.",
+        "The server answers very slowly. The harvester tries again by itself.",
+    )
+
+
+def aborted(address: WebAddress) -> Finding:
+    """The database could not confirm in time that this process may still send requests to the host."""
+    return Finding(
+        "http.busy",
+        f"The request for {shown_url(address.url)} was aborted: the database could not confirm that no other process "
+        f"of the harvester asks {address.host} at the same time.",
+        "The harvester tries again by itself.",
+    )
+
+
+def overloaded(address: WebAddress, waited: float) -> Finding:
+    """There was no room for another document for this number of seconds."""
+    return Finding(
+        "http.busy",
+        f"{shown_url(address.url)} was not fetched: the harvester had too many other documents under way for "
+        f"{waited:g} seconds.",
+        "The harvester tries again by itself.",
+    )
 
 
 def too_many_redirects(url: str, given: Circumstances) -> Finding:

@@ -1,16 +1,19 @@
-"""The values of one request and its answer: the request, its limits, and all observations.
+"""The values of one request and its answer: the address, over redirects, the limits, and all observations.
 
 `transfer.py` fills an Exchange in while libcurl runs; `error_messages.py` explains a failed one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import BinaryIO
+from urllib.parse import urlsplit
 
-from metaharvest.fetch.url import WebAddress
-from metaharvest.model import Network
+from metaharvest.errors import FetchError
+from metaharvest.fetch.url import BadUrl, UnsupportedScheme, WebAddress, parse_url, shown
+from metaharvest.model import Finding, Network
+from metaharvest.text import shown_url
 
 _NO_CONTENT = 204
 
@@ -60,6 +63,32 @@ class Query:
     def form(self) -> str:
         """The body of the request; empty if it has none."""
         return self.arguments if self.post else ""
+
+
+def started(url: str, query: Query | None) -> WebAddress:
+    """The address that `url` names, with the query, if there is one. Raises FetchError."""
+    try:
+        here = parse_url(url)
+    except BadUrl as error:
+        raise _refusal(error, shown(url), 0.0) from error
+    if query is None or query.post:
+        return here
+    return replace(here, url=f"{here.url}{'&' if urlsplit(here.url).query else '?'}{query.arguments}")
+
+
+def redirected(here: WebAddress, location: str, spent: float, query: Query | None) -> WebAddress:
+    """The address of a redirect to `location`, with the same query, also if `location` lacks it. Raises FetchError."""
+    try:
+        there = here.following(location)
+    except BadUrl as error:
+        subject = f"{shown_url(here.url)} redirects to {shown(location)}, which"
+        remedy = "Correct the redirect on the web server: it must lead to an http:// or https:// URL."
+        if str(error) == "file":
+            remedy += " A file: URL names a file of the computer that opens it, so that others cannot follow it."
+        raise _refusal(error, subject, spent, remedy) from error
+    if query is None or query.post or urlsplit(there.url).query:
+        return there
+    return replace(there, url=f"{there.url}?{query.arguments}")
 
 
 @dataclass(slots=True)
@@ -134,3 +163,14 @@ class Exchange:
     def location(self) -> str | None:
         """The address of the server's redirect, if any."""
         return self.headers.get("location") if self.status in (301, 302, 303, 307, 308) else None
+
+
+def _refusal(error: BadUrl, subject: str, spent: float, remedy: str = "") -> FetchError:
+    """The finding about a URL that cannot be requested; `subject` begins the sentence."""
+    if isinstance(error, UnsupportedScheme):
+        message = f"{subject} cannot be harvested: only http and https are, not '{error}'."
+        remedy = remedy or "Put the document on a web server and give its http:// or https:// URL."
+        return FetchError(Finding("http.scheme", message, remedy), seconds=spent)
+    message = f"{subject} is not a URL that can be fetched: {error}."
+    remedy = remedy or "Write it like https://example.org/metadata/eml.xml."
+    return FetchError(Finding("http.bad-url", message, remedy), seconds=spent)

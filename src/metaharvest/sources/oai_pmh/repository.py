@@ -13,9 +13,8 @@ from urllib.parse import quote
 from lxml import etree
 
 from metaharvest.errors import FetchError, NotAsked
-from metaharvest.fetch.addresses import started
 from metaharvest.fetch.client import Fetcher
-from metaharvest.fetch.exchange import Query
+from metaharvest.fetch.exchange import Query, started
 from metaharvest.fetch.limits import WaitedTooLong
 from metaharvest.fetch.url import repository_key
 from metaharvest.model import Finding, Level, ListMethod, OaiOptions, Site
