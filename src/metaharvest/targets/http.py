@@ -55,6 +55,9 @@ _NEVER = frozenset({501, 505})
 
 _LATER = "Nothing is lost: it is tried again in the next run. If it lasts, the administrator should ask the people who "
 _LATER += "run the repository."
+_CHECK_LOGIN = "The administrator should check the login in the target's settings (token, certificate, or user name "
+_CHECK_LOGIN += "and password), and ask the people who run the repository whether it may write there."
+_CHECK_URL = "The administrator should check url in the target's settings, and ask the people who run the repository."
 _OURS_REFUSED = {
     "CERTIFICATE_EXPIRED": "it has expired",
     "CERTIFICATE_REVOKED": "it has been revoked",
@@ -88,9 +91,21 @@ class HttpAnswer:
 
     def refusal(self, words: str = "") -> TargetError:
         """The error for this response if the caller knows no better one; `words` are the server's own, if any."""
-        location = self.headers.get("Location", "")
-        words = words or _page_words(self.body)
-        return _refused(self.status, self.reason, self.url, words, location)
+        if not words and (title := html_title(self.body)):
+            words = f"a page titled '{title}'"
+        where = shown_url(self.url)
+        answered = f"{self.status} {one_line(shown_url(self.reason), 100) or responses.get(self.status, '')}".strip()
+        said = f"{where} answered {answered}" + (f": {words.rstrip('.')}." if words else ".")
+        if self.status in _NOT_NOW or (self.status >= 500 and self.status not in _NEVER):
+            return TargetError(Finding("target.away", said, _LATER), transient=True)
+        if 300 <= self.status < 400:
+            location = self.headers.get("Location", "")
+            moved = f"{where} has moved to {shown_url(location)}." if location else said
+            remedy = "The administrator should write the new address into url in the target's settings."
+            return TargetError(Finding("target.moved", moved, remedy))
+        if self.status in (401, 403, 407):
+            return TargetError(Finding("target.login", said, _CHECK_LOGIN))
+        return TargetError(Finding("target.answer", said, _CHECK_URL))
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,31 +318,6 @@ def _worth_another_try(error: Exception) -> bool:
     """True if a failed request may be repeated now: False if it has taken long, or the cause is lasting."""
     lasting = (requests.exceptions.Timeout, requests.exceptions.SSLError, requests.exceptions.InvalidURL, TimeoutError)
     return not any(isinstance(each, (*lasting, NameResolutionError)) for each in _causes(error))
-
-
-def _refused(status: int, reason: str, url: str, words: str, location: str = "") -> TargetError:
-    """The error about a refusal that the caller knows no better; `words` are the server's, if any."""
-    where = shown_url(url)
-    answered = f"{status} {one_line(shown_url(reason), 100) or responses.get(status, '')}".strip()
-    said = f"{where} answered {answered}" + (f": {words.rstrip('.')}." if words else ".")
-    if status in _NOT_NOW or (status >= 500 and status not in _NEVER):
-        return TargetError(Finding("target.away", said, _LATER), transient=True)
-    if 300 <= status < 400:
-        moved = f"{where} has moved to {shown_url(location)}." if location else said
-        remedy = "The administrator should write the new address into url in the target's settings."
-        return TargetError(Finding("target.moved", moved, remedy))
-    if status in (401, 403, 407):
-        remedy = "The administrator should check the login in the target's settings (token, certificate, or user name "
-        remedy += "and password), and ask the people who run the repository whether it may write there."
-        return TargetError(Finding("target.login", said, remedy))
-    remedy = "The administrator should check url in the target's settings, and ask the people who run the repository."
-    return TargetError(Finding("target.answer", said, remedy))
-
-
-def _page_words(body: bytes) -> str:
-    """The title of an HTML page; empty for anything else."""
-    title = html_title(body)
-    return f"a page titled '{title}'" if title else ""
 
 
 def _tls(error: ssl.SSLError, where: str) -> Finding | None:
