@@ -15,6 +15,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -24,13 +25,23 @@ import click
 from metaharvest import __version__
 from metaharvest.cli import json_lines
 from metaharvest.cli.examples import with_examples
-from metaharvest.cli.failures import print_error_object
 from metaharvest.cli.invocation import Invocation
 from metaharvest.cli.json_lines import print_failure
+from metaharvest.cli.printing import print_json
 from metaharvest.cli.signals import handled
 from metaharvest.cli.thread_starts import limit_thread_starts
 from metaharvest.config.secret_references import MaskingFormatter, masked
-from metaharvest.errors import MetaharvestError
+from metaharvest.errors import (
+    DatabaseError,
+    IndexUnavailable,
+    LockHeld,
+    MetaharvestError,
+    NoIndex,
+    RunLost,
+    ScheduleError,
+    SettingsError,
+    TargetError,
+)
 from metaharvest.services.exit_codes import ExitCode, exit_code_of
 from metaharvest.text import clean, shown_url
 
@@ -85,8 +96,30 @@ _COMMANDS = {
     "completion": "Complete commands in your shell.",
 }
 
-_MODULES = {"list": "lists", "filter": "filters"}
-"""Commands whose module needs another name: this package would lose Python's own functions of their names."""
+_MODULES = {
+    "list": "lists",
+    **dict.fromkeys(("filter", "normalize"), "filters"),
+    **dict.fromkeys(("worker", "coordinate", "workers", "jobs"), "workers"),
+    **dict.fromkeys(("figures", "year"), "figures"),
+    **dict.fromkeys(("users", "keys"), "accounts"),
+    **dict.fromkeys(("init", "doctor", "database", "contacts", "completion"), "installation"),
+}
+"""Command -> its module, if it has another name. A module of several commands has `NAME_command` for each."""
+
+_KINDS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str], ...] = (
+    (click.FileError, "file"),
+    (click.ClickException, "usage"),
+    ((click.Abort, KeyboardInterrupt), "interrupted"),
+    (SettingsError, "settings"),
+    (ScheduleError, "schedule"),
+    (LockHeld, "locked"),
+    ((DatabaseError, RunLost), "database"),
+    (TargetError, "target"),
+    ((NoIndex, IndexUnavailable), "index"),
+    (MetaharvestError, "request"),
+    (OSError, "file"),
+)
+"""The kinds of errors in JSON: the first match counts."""
 
 _OBJECTS_BEFORE_COLLECTION = 30_000
 """The number of new objects after which the garbage collector looks for cycles. Few cycles are made, and with Python's
@@ -103,7 +136,8 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in _COMMANDS:
             return None
-        command = importlib.import_module(f"metaharvest.cli.{_MODULES.get(name, name)}").command
+        module = importlib.import_module(f"metaharvest.cli.{_MODULES.get(name, name)}")
+        command = getattr(module, f"{name}_command", None) or module.command
         assert isinstance(command, click.Command)
         return with_examples(command, name)
 
@@ -224,24 +258,36 @@ def _exit_code(arguments: list[str], invocation: Callable[[Path | None], Invocat
             print_failure(error.format_message())
         else:
             error.show()
-        return print_error_object(arguments, error, error.exit_code, error.format_message())
+        return _print_error_object(arguments, error, error.exit_code, error.format_message())
     except (click.Abort, KeyboardInterrupt) as error:
         print_failure(STOPPED)
-        return print_error_object(arguments, error, ExitCode.INTERRUPTED, STOPPED)
+        return _print_error_object(arguments, error, ExitCode.INTERRUPTED, STOPPED)
     except MetaharvestError as error:
         said = clean(masked("\n".join(error.sentences)))
         print_failure(said)
-        return print_error_object(arguments, error, exit_code_of(error), said)
+        return _print_error_object(arguments, error, exit_code_of(error), said)
     except BrokenPipeError:
         sys.stderr.close()
         return ExitCode.FAILED
     except OSError as error:
         said = f"Something could not be read or written: {clean(masked(str(error)))}."
         print_failure(said)
-        return print_error_object(arguments, error, ExitCode.FAILED, said)
+        return _print_error_object(arguments, error, ExitCode.FAILED, said)
     except Exception as error:
         logging.getLogger(__name__).exception(f"{_UNEXPECTED}. Please report this to its developers")
-        return print_error_object(arguments, error, ExitCode.FAILED, f"{_UNEXPECTED}: stderr says more.")
+        return _print_error_object(arguments, error, ExitCode.FAILED, f"{_UNEXPECTED}: stderr says more.")
+
+
+def _print_error_object(arguments: Sequence[str], error: BaseException, exit_code: int, message: str) -> int:
+    """Print one JSON object on stdout if a program asked for JSON; returns the exit code."""
+    if "--json" in arguments:
+        with suppress(OSError):
+            print_json({"error": {"kind": _kind(error), "message": message, "exit_code": exit_code}})
+    return exit_code
+
+
+def _kind(error: BaseException) -> str:
+    return next((name for kinds, name in _KINDS if isinstance(error, kinds)), "unexpected")
 
 
 def _run(arguments: list[str], invocation: Callable[[Path | None], Invocation]) -> int:

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.browser import new_page, opened
-from metaharvest.cli.printing import json_text, print_json
+from metaharvest.cli.printing import json_text, new_page, opened, print_json
 from metaharvest.queries.json_keys import as_mapping
 from metaharvest.text import clean, counted, joined, one_line
 
 if TYPE_CHECKING:
-    from metaharvest.cli.check_text import CheckPrinter
+    from metaharvest.cli.finding_text import CheckPrinter
     from metaharvest.model import Level
     from metaharvest.services.check_report import CheckReport
     from metaharvest.services.harvester import Checked
@@ -112,7 +111,7 @@ def _as_mapping(report: CheckReport) -> dict[str, Any]:
 
 def printer_of(report: CheckReport) -> CheckPrinter:
     """The printer for the findings of a rehearsal."""
-    from metaharvest.cli.check_text import CheckPrinter
+    from metaharvest.cli.finding_text import CheckPrinter
 
     return CheckPrinter(report.places, report.checked.harvester.settings.reports.lines_per_group)
 

@@ -185,8 +185,8 @@ def _require_broker(harvester: Harvester) -> None:
 
 def _harvest_by_workers(harvester: Harvester, folder: Path) -> None:
     """Let worker processes harvest the sites that are due today, and show their jobs."""
-    from metaharvest.cli.jobs import print_jobs
     from metaharvest.cli.runs import print_run
+    from metaharvest.cli.workers import print_jobs
     from metaharvest.queries.runs import run_record
     from metaharvest.services import jobs
 

@@ -1,4 +1,4 @@
-"""`metaharvest figures`: the totals of all sites in a period."""
+"""`metaharvest figures` and `metaharvest year`: a period over all sites."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ import click
 from metaharvest.cli.invocation import Invocation, day, period
 from metaharvest.cli.printing import print_csv, print_fields, print_json
 from metaharvest.cli.tables import Column, print_table, table_options
+from metaharvest.text import counted
 
 if TYPE_CHECKING:
     from metaharvest.queries.figures import Figures
+    from metaharvest.queries.year import YearFigures
+
 
 _COLUMNS = {
     "harvests": Column("harvests", 6),
@@ -36,7 +39,7 @@ _COLUMNS = {
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.option("--csv", "as_csv", is_flag=True, help="A table on stdout.")
 @click.pass_obj
-def command(
+def figures_command(
     invocation: Invocation, begin: date | None, end: date | None, per: str | None, as_json: bool, as_csv: bool
 ) -> None:
     """Show the totals of all sites in a period: documents new, updated, deleted and failing, harvests, bytes, time.
@@ -66,23 +69,23 @@ def command(
         names = [each.name for each in fields(Figures)]
         print_csv(table_csv(names, ([getattr(each, name) for name in names] for each in found)))
     elif per is None:
-        print_fields(_in_words(found[0]))
+        print_fields(_figures_in_words(found[0]))
     elif not found:
         click.echo(f"No site was harvested from {first} to {last}.")
     else:
         heading = Column("site") if per == "site" else Column("from")
-        rows = [[each.site if per == "site" else each.first_day, *_row(each)] for each in found]
+        rows = [[each.site if per == "site" else each.first_day, *_figure_row(each)] for each in found]
         print_table([heading, *_COLUMNS.values()], rows)
 
 
-def _row(each: Figures) -> list[object]:
+def _figure_row(each: Figures) -> list[object]:
     from metaharvest.reports.phrasing import duration
 
     shown = {**asdict(each), "took_seconds": duration(each.took_seconds)}
     return [f"{value:,}" if isinstance(value := shown[name], int) else value for name in _COLUMNS]
 
 
-def _in_words(each: Figures) -> dict[str, object]:
+def _figures_in_words(each: Figures) -> dict[str, object]:
     from metaharvest.reports.phrasing import duration
 
     return {
@@ -99,3 +102,97 @@ def _in_words(each: Figures) -> dict[str, object]:
         "time of the harvests": duration(each.took_seconds),
         "last success": each.last_success or "none",
     }
+
+
+_SITE_COLUMNS = (
+    Column("site"),
+    Column("harvests", 6),
+    Column("failed", 5),
+    Column("without errors", 2),
+    Column("new", 1),
+    Column("updated", 7),
+    Column("deleted", 8),
+    Column("last success", 4),
+)
+_RULE_COLUMNS = (Column("rule"), Column("documents", 1), Column("sites", 2), Column("problems", 3))
+
+
+@click.command("year")
+@click.option("--from", "begin", metavar="YYYY-MM-DD", callback=day, help="The first day. [default: 1 January]")
+@click.option("--to", "end", metavar="YYYY-MM-DD", callback=day, help="The last day. [default: today]")
+@table_options
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.option("--csv", "as_csv", is_flag=True, help="A table on stdout, a line for each site.")
+@click.pass_obj
+def year_command(invocation: Invocation, begin: date | None, end: date | None, as_json: bool, as_csv: bool) -> None:
+    """Show how a year, or another period, went: harvests without errors, documents in and deleted, days until a
+    problem was fixed, silent sites, the most frequent rules.
+
+    Silent sites are switched on, and had no harvest that succeeded. `figures` has the trend by week or month.
+
+    \b
+    Examples:
+      metaharvest year
+      metaharvest year --from 2026-01-01 --to 2026-12-31 --csv
+    """
+    from metaharvest.queries.year import year_figures
+
+    if as_json and as_csv:
+        raise click.UsageError("Use one of --json and --csv.")
+    first, last = period(invocation, begin, end)
+    with invocation.harvester.reading() as session:
+        found = year_figures(session, first, last)
+    if as_json:
+        sites = [{**asdict(each), "share_well": each.share_well} for each in found.sites]
+        print_json({**asdict(found), "share_well": found.share_well, "sites": sites})
+    elif as_csv:
+        from metaharvest.queries.year import SITE_COLUMNS
+        from metaharvest.reports.tables import table_csv
+
+        print_csv(table_csv(SITE_COLUMNS, ([getattr(each, name) for name in SITE_COLUMNS] for each in found.sites)))
+    else:
+        _print_year(found)
+
+
+def _print_year(found: YearFigures) -> None:
+    print_fields(_year_in_words(found))
+    if found.sites:
+        click.echo()
+        print_table(
+            _SITE_COLUMNS,
+            [
+                [each.site, each.harvests, each.failed_harvests, _share(each.share_well), each.inserted, each.updated,
+                 each.deleted, each.last_success or "none"]
+                for each in found.sites
+            ],
+        )  # fmt: skip
+    if found.rules:
+        click.echo()
+        numbers = ["number_of_documents", "number_of_sites", "number_of_problems"]
+        print_table(_RULE_COLUMNS, [[each.rule, *(getattr(each, name) for name in numbers)] for each in found.rules])
+
+
+def _year_in_words(found: YearFigures) -> dict[str, object]:
+    fixed = f"{found.fixed:,}"
+    if found.fixed:
+        days = "day" if found.days_until_fixed == 1 else "days"
+        last = counted(found.most_days_until_fixed or 0, "day")
+        fixed += f", half of them within {found.days_until_fixed:g} {days}, the last one after {last}"
+    return {
+        "from": found.first_day,
+        "to": found.last_day,
+        "runs": f"{found.number_of_runs:,}",
+        "sites harvested": f"{found.number_of_sites:,}",
+        "harvests": f"{found.harvests:,}, of which {found.failed_harvests:,} failed as a whole",
+        "harvests without any error": f"{found.went_well:,} ({_share(found.share_well)})",
+        "documents new": f"{found.inserted:,}",
+        "documents updated": f"{found.updated:,}",
+        "documents deleted": f"{found.deleted:,}",
+        "documents withdrawn": f"{found.withdrawn:,}",
+        "problems fixed": fixed,
+        "silent sites": ", ".join(found.silent) or "none",
+    }
+
+
+def _share(share: float | None) -> str:
+    return "none" if share is None else f"{share * 100:.1f} %"

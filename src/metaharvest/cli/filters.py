@@ -1,4 +1,4 @@
-"""`metaharvest filter`: tries the filters of a site before it has them; needs no settings and no database."""
+"""`metaharvest filter` and `normalize`: try the files of a site in advance; need no settings and no database."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import click
 
 from metaharvest.cli.invocation import file_errors
 from metaharvest.cli.printing import print_json, print_line
+from metaharvest.text import clean, counted
 
 if TYPE_CHECKING:
     from metaharvest.rehearsal.filter_trial import NormalizedRecord, TriedRecord
+
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -23,7 +25,7 @@ _STATES = {True: ("TAKEN", "green"), False: ("LEFT OUT", "yellow"), None: ("UNDE
 _DELETED = "DELETED", "cyan"
 
 
-def trial_arguments(command: _Command) -> _Command:
+def _trial_arguments(command: _Command) -> _Command:
     """Add FILE, RECORD and --json."""
     file = click.argument("file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
     path = click.Path(dir_okay=False, exists=True, allow_dash=True)
@@ -33,7 +35,7 @@ def trial_arguments(command: _Command) -> _Command:
 
 
 @click.group("filter")
-def command() -> None:
+def filter_command() -> None:
     """Try the filters of a site. No settings and no database are needed.
 
     \b
@@ -41,9 +43,9 @@ def command() -> None:
     """
 
 
-@command.command("test")
-@trial_arguments
-def test(file: Path, records: tuple[str, ...], as_json: bool) -> int:
+@filter_command.command("test")
+@_trial_arguments
+def filter_test(file: Path, records: tuple[str, ...], as_json: bool) -> int:
     """Show for each RECORD if the filters in FILE accept it, which filter decided, and why.
 
     RECORD is a file with a metadata document, or with records of a source repository: of these, the filters see the
@@ -56,24 +58,24 @@ def test(file: Path, records: tuple[str, ...], as_json: bool) -> int:
     """
     from metaharvest.rehearsal.filter_trial import try_filters
 
-    require_one_pipe(records)
+    _require_one_pipe(records)
     tried = []
-    for each in try_filters(file, map(read_record, records)):
+    for each in try_filters(file, map(_read_record, records)):
         tried.append(each)
         if not as_json:
-            _print(each)
+            _print_filtered(each)
     if as_json:
-        print_json({"file": str(file), "records": [_mapping(each) for each in tried]})
+        print_json({"file": str(file), "records": [_filter_mapping(each) for each in tried]})
     return 0 if all(each.is_taken or each.is_deleted for each in tried) else 1
 
 
-def require_one_pipe(records: tuple[str, ...]) -> None:
+def _require_one_pipe(records: tuple[str, ...]) -> None:
     """Raises UsageError if standard input is named twice."""
     if records.count(_PIPE) > 1:
         raise click.UsageError("Standard input can be read once: name `-` once.")
 
 
-def read_record(record: str) -> tuple[str, bytes]:
+def _read_record(record: str) -> tuple[str, bytes]:
     """A document with its name."""
     from metaharvest.config.files import read_file
     from metaharvest.rehearsal.input.arguments import NO_PIPE
@@ -87,7 +89,7 @@ def read_record(record: str) -> tuple[str, bytes]:
     return record, pipe.read()
 
 
-def _mapping(tried: TriedRecord) -> dict[str, object]:
+def _filter_mapping(tried: TriedRecord) -> dict[str, object]:
     return {
         "file": tried.name,
         "record_identifier": tried.identifier or None,
@@ -97,15 +99,72 @@ def _mapping(tried: TriedRecord) -> dict[str, object]:
     }
 
 
-def _print(tried: TriedRecord) -> None:
+def _print_filtered(tried: TriedRecord) -> None:
     state, colour = _DELETED if tried.is_deleted else _STATES[tried.is_taken]
     click.echo(f"{click.style(f'{state:<9}', fg=colour)}  ", nl=False)
-    print_line(f"{record_name(tried)}: {tried.reason}")
+    print_line(f"{_record_name(tried)}: {tried.reason}")
 
 
-def record_name(tried: TriedRecord | NormalizedRecord) -> str:
+def _record_name(tried: TriedRecord | NormalizedRecord) -> str:
     """The file of a record, and its identifier if it has one."""
     from metaharvest.rehearsal.input.arguments import STANDARD_INPUT
 
     name = STANDARD_INPUT if tried.name == _PIPE else tried.name
     return f"{name}, {tried.identifier}" if tried.identifier else name
+
+
+@click.group("normalize")
+def normalize_command() -> None:
+    """Try the normalising of a site. No settings and no database are needed.
+
+    \b
+    Example: metaharvest normalize test normalize.xml record.xml
+    """
+
+
+@normalize_command.command("test")
+@_trial_arguments
+def normalize_test(file: Path, records: tuple[str, ...], as_json: bool) -> int:
+    """Show each RECORD in its received form, and after the normalising in FILE.
+
+    RECORD is a file with a metadata document, or with records of a source repository, as for `filter test`. `-` is
+    standard input.
+
+    \b
+    Example: metaharvest normalize test normalize.xml record.xml
+
+    Exit codes: 0 all were tried; 1 one could not be normalised; 2 usage, or FILE cannot be used.
+    """
+    from metaharvest.rehearsal.filter_trial import try_normalization
+
+    _require_one_pipe(records)
+    tried = []
+    for each in try_normalization(file, map(_read_record, records)):
+        tried.append(each)
+        if not as_json:
+            _print_normalized(each)
+    if as_json:
+        print_json({"file": str(file), "records": [_normalized_mapping(each) for each in tried]})
+    return 0 if all(each.is_deleted or not each.reason for each in tried) else 1
+
+
+def _normalized_mapping(tried: NormalizedRecord) -> dict[str, object]:
+    return {
+        "file": tried.name,
+        "record_identifier": tried.identifier or None,
+        "before_text": tried.before or None,
+        "after_text": tried.after or None,
+        "elements_added": tried.added,
+        "reason": tried.reason,
+    }
+
+
+def _print_normalized(tried: NormalizedRecord) -> None:
+    if tried.reason:
+        print_line(f"{_record_name(tried)}: {tried.reason}")
+        return
+    elements = counted(tried.added, "element is", "elements are")
+    print_line(f"{_record_name(tried)}: {f'{elements} added.' if tried.added else 'nothing is added; the bytes stay.'}")
+    click.echo(f"\nBefore:\n{clean(tried.before)}\n")
+    if tried.added:
+        click.echo(f"After:\n{clean(tried.after)}\n")

@@ -2,11 +2,40 @@
 
 from __future__ import annotations
 
+import shlex
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 import click
 
-from metaharvest.cli.list_build import build
-from metaharvest.cli.list_edit import add, bump, remove
-from metaharvest.cli.list_look import diff, validate
+from metaharvest.cli.folder_options import folder_options
+from metaharvest.cli.invocation import NETWORKS, Invocation
+from metaharvest.cli.list_printing import (
+    AS_JSON,
+    DRY_RUN,
+    KEEP_ORDER,
+    LIST_FILE,
+    InvalidList,
+    entry_mapping,
+    finding_mapping,
+    list_errors,
+    perform,
+    print_findings,
+    refuse,
+)
+from metaharvest.cli.printing import print_json, print_line
+from metaharvest.cli.tables import print_table
+from metaharvest.text import counted, shown_url
+
+if TYPE_CHECKING:
+    from metaharvest.model import Finding, ListedDocument, Network
+    from metaharvest.publishing.comparing import ListDifference
+    from metaharvest.publishing.contents import FolderOptions
+    from metaharvest.publishing.list_store import StoredList
+    from metaharvest.publishing.plan import BuildRequest, ListPlan
 
 
 @click.group("list")
@@ -18,5 +47,322 @@ def command() -> None:
     """
 
 
-for each in (build, add, remove, bump, validate, diff):
-    command.add_command(each)
+_FILE_NAME = "harvest-list.xml"
+
+
+@command.command("build")
+@click.argument("folder", type=click.Path(file_okay=False, exists=True, path_type=Path))
+@click.option("--base-url", "base", metavar="URL", required=True, help="Where FOLDER is on the web.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help=f"The list; the one that is there says what has changed. [default: {_FILE_NAME} in FOLDER]",
+)
+@folder_options
+@click.option("--write", "writes", is_flag=True, help="Write raised revisions into the packageIds, too.")
+@KEEP_ORDER
+@DRY_RUN
+@AS_JSON
+@click.pass_obj
+def build(
+    invocation: Invocation,
+    folder: Path,
+    base: str,
+    output: Path | None,
+    options: FolderOptions,
+    writes: bool,
+    keep_order: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    """Make a harvest list of the EML documents in FOLDER and the folders in it.
+
+    The docids come from the packageIds. Run it again after each change: a document with other content gets the next
+    revision, the others keep theirs. The list remembers the contents by itself. A revision that you have raised in a
+    packageId stays. Your own text in the list stays: comments, and documents that are not below --base-url.
+
+    Documents that cannot be listed are named and left out; an entry that was in the list before stays then. The list
+    is written only after a change, and as a whole.
+
+    \b
+    Example: metaharvest list build /srv/www/eml --base-url https://www.example.org/eml/ --write
+
+    Exit codes: 0 all is well; 1 documents were left out, or the old list is not valid; 2 usage.
+    """
+    from metaharvest.publishing.naming import base_url
+    from metaharvest.publishing.plan import BuildRequest, plan_build
+
+    path = output or folder / _FILE_NAME
+    request = BuildRequest(
+        folder, base_url(base, "--base-url https://www.example.org/eml/"), path, options, writes, keep_order
+    )
+    try:
+        with list_errors(path):
+            plan = plan_build(request)
+    except InvalidList as invalid:
+        return refuse(invalid, dry_run=dry_run, as_json=as_json)
+    hint = f"To see what its harvest would say, once it is on the web: {invocation.start} check {_published(request)}"
+    return perform(plan, dry_run=dry_run, as_json=as_json, hint=hint)
+
+
+def _published(request: BuildRequest) -> str:
+    """The URL of the list on the web, if it is in the folder; else its file."""
+    folder, output = request.folder.resolve(), request.output.resolve()
+    if not output.is_relative_to(folder):
+        return shlex.quote(str(request.output))
+    return shlex.quote(request.base.url_of(output.relative_to(folder).as_posix()))
+
+
+@command.command("add")
+@click.argument("list_file", metavar="LIST", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("documents", metavar="URL|FILE...", nargs=-1, required=True)
+@click.option("--base-url", "base", metavar="URL", help="Where the folder of the FILEs is on the web.")
+@click.option("--url", metavar="URL", help="Where the one FILE is on the web.")
+@click.option("--docid", help="The docid of the one document, where its packageId is none, or another.")
+@click.option("--write", "writes", is_flag=True, help="Write a raised revision into the packageId of a FILE, too.")
+@NETWORKS
+@KEEP_ORDER
+@DRY_RUN
+@AS_JSON
+@click.pass_obj
+def add(
+    invocation: Invocation,
+    list_file: Path,
+    documents: tuple[str, ...],
+    base: str | None,
+    url: str | None,
+    docid: str | None,
+    writes: bool,
+    networks: tuple[Network, ...],
+    keep_order: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    """Put documents into LIST in their present state, each at a URL or in a FILE; if there is no LIST, it is made.
+
+    A document that is listed already gets the next revision if its content has changed. A FILE that is listed already
+    needs no --base-url or --url.
+
+    \b
+    Example: metaharvest list add harvest-list.xml https://www.example.org/eml/rain.xml
+    Example: metaharvest list add harvest-list.xml eml/rain.xml --base-url https://www.example.org/eml/
+
+    Exit codes: 0 all is well; 1 a document cannot be listed, or LIST is not valid; 2 usage.
+    """
+    from metaharvest.publishing.adding import Given, read_given
+    from metaharvest.publishing.naming import base_url
+    from metaharvest.publishing.plan import plan_addition
+
+    given = Given(
+        documents, base_url(base, "--base-url https://www.example.org/eml/") if base else None, url, docid, networks
+    )
+
+    def plan(stored: StoredList) -> ListPlan:
+        found, problems = read_given(given, stored.list_file, invocation.harvester.settings)
+        planned = plan_addition(stored, found, writes=writes, keep_order=keep_order)
+        return replace(planned, findings=(*problems, *planned.findings))
+
+    return _edit(list_file, plan, dry_run=dry_run, as_json=as_json)
+
+
+@command.command("remove")
+@LIST_FILE
+@click.argument("docids", metavar="DOCID...", nargs=-1, required=True)
+@KEEP_ORDER
+@DRY_RUN
+@AS_JSON
+def remove(list_file: Path, docids: tuple[str, ...], keep_order: bool, dry_run: bool, as_json: bool) -> int:
+    """Take documents out of LIST. A DOCID without a revision means all its revisions.
+
+    Nothing is deleted from the central repository: ask its administrator. `list build` lists the document again as
+    long as its file is in the folder.
+
+    \b
+    Example: metaharvest list remove harvest-list.xml alder.12
+
+    Exit codes: 0 done; 1 LIST is not valid; 2 usage, also where LIST does not name a DOCID.
+    """
+    from metaharvest.publishing.plan import plan_removal
+
+    return _edit(
+        list_file, lambda stored: plan_removal(stored, docids, keep_order=keep_order), dry_run=dry_run, as_json=as_json
+    )
+
+
+@command.command("bump")
+@LIST_FILE
+@click.argument("docids", metavar="DOCID...", nargs=-1, required=True)
+@click.option("--to", type=click.IntRange(min=0), metavar="REVISION", help="This revision. [default: the next one]")
+@KEEP_ORDER
+@DRY_RUN
+@AS_JSON
+def bump(
+    list_file: Path, docids: tuple[str, ...], to: int | None, keep_order: bool, dry_run: bool, as_json: bool
+) -> int:
+    """Raise the revision of documents in LIST, so that the next harvest fetches them again.
+
+    Raise it in the packageIds, too. A list that is made with `list build` needs no bump: the build finds the changes
+    itself.
+
+    \b
+    Example: metaharvest list bump harvest-list.xml alder.12
+    Example: metaharvest list bump harvest-list.xml alder.12 --to 7
+
+    Exit codes: 0 done; 1 LIST is not valid; 2 usage, also where LIST does not name a DOCID.
+    """
+    from metaharvest.publishing.plan import plan_raise
+
+    return _edit(
+        list_file,
+        lambda stored: plan_raise(stored, docids, to, keep_order=keep_order),
+        dry_run=dry_run,
+        as_json=as_json,
+    )
+
+
+def _edit(list_file: Path, plan: Callable[[StoredList], ListPlan], *, dry_run: bool, as_json: bool) -> int:
+    """Read the list, plan, carry out; the exit code."""
+    from metaharvest.publishing.list_store import open_list
+
+    try:
+        with list_errors(list_file):
+            stored = open_list(list_file)
+    except InvalidList as invalid:
+        return refuse(invalid, dry_run=dry_run, as_json=as_json)
+    return perform(plan(stored), dry_run=dry_run, as_json=as_json)
+
+
+_MOST_DIFFERENCES = 500
+
+
+@command.command("validate")
+@LIST_FILE
+@click.option("--file-urls", is_flag=True, help="Accept file: URLs, for a site to which the harvester allows a folder.")
+@AS_JSON
+def validate(list_file: Path, file_urls: bool, as_json: bool) -> int:
+    """Check LIST as its harvest would, without a request to any server.
+
+    The documents are not checked: `metaharvest check` does that.
+
+    \b
+    Example: metaharvest list validate harvest-list.xml
+
+    Exit codes: 0 it is a valid harvest list; 1 it is not; 2 usage.
+    """
+    from metaharvest.publishing.list_store import checked_list
+
+    checked = checked_list(list_file, files_allowed=file_urls)
+    findings, is_valid = checked.findings, checked.is_valid
+    if as_json:
+        mappings = [finding_mapping(str(list_file), finding) for finding in findings]
+        print_json({"list": str(list_file), "valid": is_valid, "listed": len(checked.documents), "findings": mappings})
+        return 0 if is_valid else 1
+    print_findings(((str(list_file), finding) for finding in findings), are_paths=True)
+    if is_valid:
+        print_line(f"{list_file} is a valid harvest list of {counted(len(checked.documents), 'document')}.")
+    else:
+        print_line(f"{list_file} is no valid harvest list: nothing of it would be harvested.")
+    return 0 if is_valid else 1
+
+
+@command.command("diff")
+@click.argument("old", metavar="OLD", type=click.Path(dir_okay=False, exists=True, path_type=Path))
+@click.argument("new", metavar="NEW", type=click.Path(dir_okay=False, exists=True, path_type=Path))
+@AS_JSON
+def diff(old: Path, new: Path, as_json: bool) -> int:
+    """Show the differences between two harvest lists, OLD and NEW, as a harvest sees them.
+
+    \b
+    Example: metaharvest list diff harvest-list.xml.before harvest-list.xml
+
+    Exit codes, the same as of diff: 0 the lists are equal; 1 they differ; 2 usage, or one is not valid.
+    """
+    from metaharvest.publishing.comparing import differences
+
+    try:
+        found = differences(*(_documents(path) for path in (old, new)))
+    except InvalidList as invalid:
+        if as_json:
+            print_json(_difference_mapping(old, new, [], invalid.findings))
+        else:
+            invalid.report()
+        return 2
+    if as_json:
+        print_json(_difference_mapping(old, new, found, []))
+    else:
+        _print_differences(found, old, new)
+    return 1 if found else 0
+
+
+def _documents(path: Path) -> list[ListedDocument]:
+    """The documents of a list. Raises InvalidList."""
+    from metaharvest.publishing.list_store import documents_of_list
+
+    with list_errors(path):
+        return list(documents_of_list(path, files_allowed=True))
+
+
+def _difference_mapping(
+    old: Path, new: Path, found: Sequence[ListDifference], findings: Sequence[tuple[str, Finding]]
+) -> dict[str, Any]:
+    from metaharvest.publishing.comparing import Difference
+
+    numbers = Counter(each.kind for each in found)
+    return {
+        "old_list": str(old),
+        "new_list": str(new),
+        "totals": {kind.value.replace("-", "_"): numbers[kind] for kind in Difference},
+        "differences": [
+            {
+                "kind": each.kind.value,
+                "document_id": each.document_id,
+                "before": entry_mapping(each.old) if each.old else None,
+                "after": entry_mapping(each.new) if each.new else None,
+            }
+            for each in found
+        ],
+        "findings": [finding_mapping(*each) for each in findings],
+    }
+
+
+def _print_differences(found: list[ListDifference], old: Path, new: Path) -> None:
+    if not found:
+        print_line(f"A harvest sees no difference between {old} and {new}.")
+        return
+    print_table(["", "docid", ""], [_row(each) for each in found[:_MOST_DIFFERENCES]])
+    if len(found) > _MOST_DIFFERENCES:
+        print_line(f"and {len(found) - _MOST_DIFFERENCES:,} more; --json has all of them.")
+    click.echo()
+    for kind, number in Counter(each.kind for each in found).items():
+        one, several, what = _EFFECTS[kind.value]
+        print_line(f"{counted(number, one, several)}: {what}.")
+
+
+def _row(difference: ListDifference) -> tuple[str, str, str]:
+    old, new, kind = difference.old, difference.new, difference.kind.value
+    entry = new or old
+    assert entry is not None
+    docid = f"{entry.docid} (was {old.revision})" if old and new and old.revision != new.revision else entry.docid
+    if kind == "type-changed" and old and new:
+        return kind, docid, f"{old.document_type} -> {new.document_type}"
+    if kind == "url-changed" and old and new:
+        return kind, docid, f"{shown_url(old.url)} -> {shown_url(new.url)}"
+    return kind, docid, shown_url(entry.url)
+
+
+_EFFECTS = {
+    "added": ("is new", "are new", "fetched, checked and inserted, unless the repository has it"),
+    "removed": ("is not listed any more", "are not listed any more", "nothing is deleted from the repository"),
+    "raised": ("has a higher revision", "have a higher revision", "fetched, checked and updated"),
+    "lowered": ("has a lower revision", "have a lower revision", "reported as stale, and left as in the repository"),
+    "url-changed": ("has another URL", "have another URL", "not fetched again under the same revision"),
+    "type-changed": ("has another type", "have another type", "not fetched again under the same revision"),
+    "revision-added": ("older revision is listed, too", "older revisions are listed, too", "not fetched"),
+    "revision-removed": (
+        "older revision is gone",
+        "older revisions are gone",
+        "nothing is deleted from the repository",
+    ),
+}
+"""The words for each kind of difference: for one, for several, and for the harvest's action."""

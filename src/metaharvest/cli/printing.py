@@ -1,13 +1,18 @@
-"""The output of commands: a JSON document, names and values, a line; safe for the terminal. tables.py prints tables."""
+"""The output of commands: a JSON document, names and values, a line, a page in the browser; safe for the terminal.
+
+tables.py prints tables.
+"""
 
 from __future__ import annotations
 
 import codecs
 import json
+import os
 import sys
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import closing
 from datetime import datetime
+from pathlib import Path
 from typing import IO
 
 import click
@@ -93,3 +98,21 @@ def cell_text(value: object) -> str:
 def _escaped(character: str) -> str:
     """The escape of a character in JSON on a terminal."""
     return character if clean(character) == character else f"\\u{ord(character):04x}"
+
+
+def new_page(name: str) -> Path:
+    """A new, empty file for a page; it stays, as the program cannot know when the browser has read it."""
+    import tempfile
+
+    descriptor, file = tempfile.mkstemp(prefix=f"metaharvest-{name}-", suffix=".html")
+    os.close(descriptor)
+    return Path(file)
+
+
+def opened(file: Path) -> str:
+    """Open the page, and return a sentence about it; if there is no browser, the sentence names the file."""
+    import webbrowser
+
+    done = webbrowser.open(file.resolve().as_uri())
+    said = "The page is open in your browser" if done else "No browser could be opened; the page is here"
+    return f"{said}: {file.resolve()}"

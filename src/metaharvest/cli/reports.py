@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from metaharvest.cli.invocation import ROWS, Invocation, day, login, trimmed, usage_errors
-from metaharvest.cli.printing import print_fields, print_json, print_line, stamp
+from metaharvest.cli.printing import new_page, opened, print_fields, print_json, print_line, stamp
 from metaharvest.cli.tables import Column, print_table, table_options
 from metaharvest.text import clean, counted, one_line
 
@@ -226,8 +226,6 @@ def preview(invocation: Invocation, site: str | None, as_html: bool, in_browser:
 
 def _browse(page: str, name: str) -> None:
     """Open a page in the browser; without a browser, print the name of its file."""
-    from metaharvest.cli.browser import new_page, opened
-
     file = new_page(name)
     file.write_text(page, encoding="utf-8")
     click.echo(opened(file))

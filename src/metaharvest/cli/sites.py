@@ -10,14 +10,13 @@ import click
 
 from metaharvest.cli.invocation import Invocation, require_yes, usage_errors
 from metaharvest.cli.printing import print_fields, print_json, print_line
+from metaharvest.cli.schedule_files import export_sites, import_metacat, import_sites
 from metaharvest.cli.site_options import (
     allow_duplicate_option,
     registration_options,
     values_of,
     warn_of_far_date,
 )
-from metaharvest.cli.sites_files import export_sites, import_sites
-from metaharvest.cli.sites_import import import_metacat
 from metaharvest.cli.tables import Column, print_table, table_options, wide_option
 from metaharvest.errors import RequestError
 from metaharvest.queries.json_keys import as_mapping

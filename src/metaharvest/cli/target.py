@@ -1,24 +1,25 @@
-"""`metaharvest target`: lists, checks and copies targets, rebuilds an index; transfers a document to another site."""
+"""`metaharvest target`: looks into targets, checks and copies them; transfers and withdraws documents."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from metaharvest.cli.doctor import print_checks
-from metaharvest.cli.invocation import Invocation, file_errors, trimmed
+from metaharvest.cli.installation import print_checks
+from metaharvest.cli.invocation import Invocation, file_errors, login, require_yes, trimmed
 from metaharvest.cli.printing import print_csv, print_fields, print_json, print_json_rows, print_line, stamp
 from metaharvest.cli.tables import Column, print_lines, print_table
 from metaharvest.cli.target_copy import copy
-from metaharvest.cli.target_transfer import transfer
-from metaharvest.cli.target_withdraw import withdraw
 from metaharvest.text import clean, counted, one_line, shown_url
 
 if TYPE_CHECKING:
+    from metaharvest.services.documents import AtTarget, Transfer, Withdrawn
     from metaharvest.services.targets import Held
 
 
@@ -49,8 +50,6 @@ def command() -> None:
 
 
 command.add_command(copy)
-command.add_command(transfer)
-command.add_command(withdraw)
 
 
 @command.command("check")
@@ -212,3 +211,210 @@ def _as_mapping(held: Held) -> dict[str, Any]:
     each, url = held.revision, shown_url(held.revision.source_url)
     columns = {**asdict(each), "source_url": url, "bytes": each.size, "url": url, "title": each.title or None}
     return {**columns, "docid": each.docid, "site": held.site}
+
+
+_SHOWN = 20
+
+
+@command.command("transfer")
+@click.argument("document_ids", metavar="[DOCUMENT]...", nargs=-1)
+@click.argument("site")
+@click.option("--scope", "scopes", metavar="SCOPE", multiple=True, help="All documents of this scope. May be repeated.")
+@click.option(
+    "--from-file",
+    "file",
+    type=click.File("r", encoding="utf-8-sig"),
+    metavar="FILE",
+    help="Documents named in a file, one a line; `-` is stdin. What follows a # is left out.",
+)
+@click.option("--dry-run", is_flag=True, help="Only say what would be transferred.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.pass_obj
+def transfer(
+    invocation: Invocation,
+    document_ids: tuple[str, ...],
+    site: str,
+    scopes: tuple[str, ...],
+    file: TextIO | None,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Transfer documents to another site, with all their revisions: all of them, or none if one is unknown.
+
+    DOCUMENT is a document id, or a docid. The log names the person and the day of each transfer. More than
+    10,000 are transferred in parts: if the database is lost in between, the same command transfers the rest.
+
+    \b
+    Examples:
+      metaharvest target transfer knb-lter-gce.109 fern
+      metaharvest target transfer --scope knb-lter-gce fern
+      metaharvest target transfer --from-file moved.txt --dry-run fern
+    """
+    from metaharvest.services import documents
+
+    names = [*document_ids, *(_names(file) if file else ())]
+    if not names and not scopes:
+        raise click.UsageError("Name the documents to transfer: before the site, with --scope, or with --from-file.")
+    wanted = documents.TransferRequest(tuple(names), site, login(), scopes, dry_run)
+    made = documents.transfer(invocation.harvester, wanted)
+    if as_json:
+        print_json({"site": site, "dry_run": dry_run, "documents": [_transfer_mapping(each, site) for each in made]})
+    elif len(made) == 1 and not dry_run:
+        _print_one(invocation, made[0], site)
+    else:
+        _print_many(invocation, made, site, dry_run)
+
+
+def _names(file: TextIO) -> list[str]:
+    """The names in the file. Raises UsageError if it is not text, or far too large."""
+    try:
+        lines = [line.partition("#")[0].strip() for line in file.read().splitlines()]
+    except UnicodeDecodeError:
+        raise click.UsageError(f"{file.name} is not UTF-8 text: it should name a document on each line.") from None
+    if not any(lines):
+        raise click.UsageError(f"{file.name} names no document.")
+    return [line for line in lines if line]
+
+
+def _transfer_mapping(made: Transfer, site: str) -> dict[str, object]:
+    return {"document_id": made.document_id, "from_site": made.former, "to_site": site, "transferred": made.done}
+
+
+def _print_one(invocation: Invocation, made: Transfer, site: str) -> None:
+    if not made.done:
+        click.echo(f"{made.document_id} belongs to {site} already: nothing was changed.")
+        return
+    whole = "" if made.revision is None else f", with all its revisions, not only revision {made.revision}"
+    click.echo(f"{made.document_id} belongs to {site} from now on{whole}.")
+    if made.former is None:
+        click.echo("Until now it belonged to no registered site.")
+    else:
+        click.echo(clean(f"Until now it belonged to {made.former}, which should take it out of its list."))
+    _say_what_next(invocation, site)
+
+
+def _print_many(invocation: Invocation, made: Sequence[Transfer], site: str, dry_run: bool) -> None:
+    done = [each for each in made if each.done]
+    already = len(made) - len(done)
+    had = f" {counted(already, 'document belongs', 'documents belong')} to it already." if already else ""
+    belong = f"{'would belong' if dry_run else 'belong' if len(done) != 1 else 'belongs'} to {site} from now on"
+    click.echo(clean(f"{counted(len(done), 'document')} {belong}.{had}"))
+    for document in done[:_SHOWN]:
+        click.echo(f"  {document.document_id}  {one_line(document.former or 'no registered site')}".rstrip())
+    if len(done) > _SHOWN:
+        click.echo(f"  and {len(done) - _SHOWN:,} more; --json names all of them")
+    former = Counter(each.former for each in done if each.former)
+    if former and not dry_run:
+        owners = ", ".join(f"{name} ({number:,})" for name, number in former.items())
+        click.echo(clean(f"The former owners should take them out of their lists: {owners}."))
+    if done and not dry_run:
+        _say_what_next(invocation, site)
+    if dry_run:
+        click.echo("This was a rehearsal: nothing was changed.")
+
+
+def _say_what_next(invocation: Invocation, site: str) -> None:
+    command = f"{invocation.start} run --site {shlex.quote(site)}"
+    click.echo(f"Higher revisions that {site} lists go in with its next harvest: {command}")
+
+
+@command.command("withdraw")
+@click.argument("document", callback=trimmed)
+@click.option("--reason", metavar="TEXT", help="Why: the report to the site, `target get` and the log say it.")
+@click.option("--erase", is_flag=True, help="Delete the content, too: all revisions, and what log and reports quote.")
+@click.option("--undo", is_flag=True, help="Take a withdrawal back: the next harvest may bring the document in again.")
+@click.option(
+    "--target",
+    "target_name",
+    metavar="NAME",
+    help="Only in this target. [default: [target], and the targets of the sites that list it]",
+)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.pass_obj
+def withdraw(
+    invocation: Invocation,
+    document: str,
+    reason: str | None,
+    erase: bool,
+    undo: bool,
+    target_name: str | None,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Delete a document, with all its revisions, for good: no harvest brings it back.
+
+    DOCUMENT is a document id, or a docid. The report to a site that still lists it gives the reason.
+
+    \b
+    Examples:
+      metaharvest target withdraw knb-lter-gce.109 --reason "names a person who objects" --erase --yes
+      metaharvest target withdraw knb-lter-gce.109 --undo
+    """
+    from metaharvest.services import documents
+
+    if undo and (erase or reason):
+        raise click.UsageError("--undo takes a withdrawal back: it has no --reason and no --erase.")
+    if not undo and not (reason or "").strip():
+        raise click.UsageError("Give --reason: the site's report, `target get` and the log say why it is gone.")
+    if erase:
+        question = f"Erase all revisions of {clean(document)}? It cannot be undone."
+        require_yes(yes, question, "--yes to erase it. It cannot be undone.")
+    request = documents.WithdrawalRequest(document, (reason or "").strip(), login(), erase, target_name)
+    do = documents.take_back if undo else documents.withdraw
+    done = do(invocation.harvester, request)
+    if as_json:
+        print_json(_withdrawal_mapping(done, undo, erase))
+    elif undo:
+        _print_undone(done)
+    else:
+        _print_withdrawn(done, erase, f"{invocation.start} target withdraw {shlex.quote(done.document_id)} --undo")
+
+
+def _withdrawal_mapping(done: Withdrawn, undo: bool, erase: bool) -> dict[str, object]:
+    return {
+        "document_id": done.document_id,
+        "is_withdrawn": not undo,
+        "is_erased": erase,
+        "targets": [
+            {"target": each.target, "was_deleted": each.deleted, "erased": each.erased, "stays": each.stays or None}
+            for each in done.at_targets
+        ],
+        "listing_sites": list(done.sites),
+        "log_rows": done.erased.rows if done.erased else 0,
+        "reports_changed": done.erased.reports if done.erased else 0,
+        "stays": done.stays or None,
+    }
+
+
+def _print_withdrawn(done: Withdrawn, erase: bool, undo: str) -> None:
+    click.echo(clean(f"{done.document_id} is withdrawn: no harvest brings it back."))
+    for each in done.at_targets:
+        print_line(f"{each.target}: {_said(each, erase)}")
+    if done.erased is not None:
+        click.echo(
+            f"Erased: {counted(done.erased.rows, 'row')} of the log that quoted it, and the text of "
+            f"{counted(done.erased.reports, 'report')}."
+        )
+        click.echo("What stays: mails that were sent, the mail folder, backups, and copies that others have.")
+    if done.stays:
+        print_line(done.stays)
+    if done.sites:
+        print_line(f"Still in the list of {', '.join(done.sites)}: the next report says that it is left out, and why.")
+    print_line(f"To take the withdrawal back: {undo}")
+
+
+def _said(at: AtTarget, erase: bool) -> str:
+    parts = ["deleted" if at.deleted else "not held, or deleted before"]
+    if erase and (at.erased or not at.stays):
+        parts.append(f"{counted(at.erased, 'revision or file', 'revisions or files')} erased")
+    return "; ".join([*parts, *([at.stays] if at.stays else [])]) + "."
+
+
+def _print_undone(done: Withdrawn) -> None:
+    click.echo(clean(f"The withdrawal of {done.document_id} is taken back."))
+    for each in done.at_targets:
+        if each.stays:
+            print_line(f"{each.target}: {each.stays}.")
+    if done.sites:
+        print_line(f"The next harvest tries it again, from {', '.join(done.sites)}.")

@@ -1,4 +1,4 @@
-"""`metaharvest users`: the users of the console, and links that sign them in."""
+"""`metaharvest users` and `keys`: the users of the console, and the keys with which programs call the API."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from metaharvest.cli.invocation import Invocation, usage_errors
+from metaharvest.cli.invocation import Invocation, login, usage_errors
 from metaharvest.cli.printing import print_json, print_line, stamp
 from metaharvest.cli.tables import print_table, table_options
 from metaharvest.model.kinds import GRANTED
 from metaharvest.model.mappings import picked
 
 if TYPE_CHECKING:
-    from metaharvest.services.accounts import User
+    from metaharvest.services.accounts import Key, User
+
 
 _ROLES = click.Choice([role.word for role in GRANTED])
 
 
 @click.group("users")
-def command() -> None:
+def users_command() -> None:
     """Add people to the console, list, change and remove them.
 
     A viewer sees all sites. A steward changes sites and decides. An operator also makes users and keys. Contacts of
@@ -29,12 +30,12 @@ def command() -> None:
     """
 
 
-@command.command("add")
+@users_command.command("add")
 @click.argument("address")
 @click.option("--role", type=_ROLES, required=True, help="What the person may do.")
 @click.option("--name", default="", help="The person's name.")
 @click.pass_obj
-def add(invocation: Invocation, address: str, role: str, name: str) -> None:
+def add_user(invocation: Invocation, address: str, role: str, name: str) -> None:
     """Add a user, and print the link for the first visit.
 
     Example: metaharvest users add anna@example.org --role steward --name Anna
@@ -47,7 +48,7 @@ def add(invocation: Invocation, address: str, role: str, name: str) -> None:
     _print_link(invocation, user.address)
 
 
-@command.command("list")
+@users_command.command("list")
 @table_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_obj
@@ -60,7 +61,7 @@ def list_users(invocation: Invocation, as_json: bool) -> None:
 
     found = accounts.list_users(invocation.harvester)
     if as_json:
-        print_json([_object(user) for user in found])
+        print_json([_user_object(user) for user in found])
     elif not found:
         click.echo("There are no users yet. `metaharvest users add ADDRESS --role operator` adds the first one.")
     else:
@@ -71,7 +72,7 @@ def list_users(invocation: Invocation, as_json: bool) -> None:
         print_table(["address", "role", "state", "name", "since"], rows)
 
 
-@command.command("edit")
+@users_command.command("edit")
 @click.argument("address")
 @click.option("--role", type=_ROLES, help="What the person may do.")
 @click.option("--name", help="The person's name.")
@@ -80,7 +81,7 @@ def list_users(invocation: Invocation, as_json: bool) -> None:
     "--unbind", is_flag=True, help="After a change of the OpenID Connect provider: find the user by the address."
 )
 @click.pass_obj
-def edit(
+def edit_user(
     invocation: Invocation, address: str, role: str | None, name: str | None, enabled: bool | None, unbind: bool
 ) -> None:
     """Change the role, the name or the state of a user.
@@ -98,10 +99,10 @@ def edit(
     click.echo(f"{user.address} is {user.role.word}{', and disabled' if user.disabled_at else ''}.")
 
 
-@command.command("remove")
+@users_command.command("remove")
 @click.argument("address")
 @click.pass_obj
-def remove(invocation: Invocation, address: str) -> None:
+def remove_user(invocation: Invocation, address: str) -> None:
     """Remove a user; the sessions of the person end.
 
     Example: metaharvest users remove anna@example.org
@@ -113,10 +114,10 @@ def remove(invocation: Invocation, address: str) -> None:
     print_line(f"{address} was removed.")
 
 
-@command.command("link")
+@users_command.command("link")
 @click.argument("address")
 @click.pass_obj
-def link(invocation: Invocation, address: str) -> None:
+def link_user(invocation: Invocation, address: str) -> None:
     """Print a new link that signs a user in, once, within 24 hours.
 
     Example: metaharvest users link anna@example.org
@@ -139,5 +140,85 @@ def _print_link(invocation: Invocation, address: str) -> None:
         click.echo("url of [web] is not set: the link is right if `metaharvest serve` runs on this machine.")
 
 
-def _object(user: User) -> dict[str, object]:
+def _user_object(user: User) -> dict[str, object]:
     return picked(user, "address full_name=name role=role.word created_at disabled_at issuer")
+
+
+@click.group("keys")
+def keys_command() -> None:
+    """Make, list and revoke keys of the API.
+
+    Example: metaharvest keys add portal --role viewer
+    """
+
+
+@keys_command.command("add")
+@click.argument("name")
+@click.option("--role", type=click.Choice([role.word for role in GRANTED]), required=True, help="What it may do.")
+@click.option("--days", type=click.IntRange(1, 3650), default=365, show_default=True, help="The days it is valid.")
+@click.pass_obj
+def add_key(invocation: Invocation, name: str, role: str, days: int) -> None:
+    """Make a key, and print it: it is not stored, and shown only this once.
+
+    Example: metaharvest keys add portal --role viewer --days 90
+    """
+    from metaharvest.services import accounts
+
+    with usage_errors():
+        secret = accounts.add_key(invocation.harvester, name, role, login() or "command line", days)
+    click.echo(secret)
+
+
+@keys_command.command("list")
+@table_options
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.pass_obj
+def list_keys(invocation: Invocation, as_json: bool) -> None:
+    """List the keys, the newest first, with roles and dates.
+
+    Example: metaharvest keys list
+    """
+    from metaharvest.services import accounts
+
+    now, found = invocation.harvester.now(), accounts.list_keys(invocation.harvester)
+    if as_json:
+        print_json([_key_object(key) for key in found])
+    elif not found:
+        click.echo("There are no keys yet. `metaharvest keys add NAME --role viewer` makes one.")
+    else:
+        print_table(
+            ["number", "name", "role", "state", "made", "expires", "last used", "made by"],
+            [
+                [
+                    key.key_id,
+                    key.name,
+                    key.role.word,
+                    "valid" if key.is_valid(now) else "revoked" if key.revoked_at else "expired",
+                    stamp(key.created_at),
+                    stamp(key.expires_at),
+                    stamp(key.last_used_at),
+                    key.created_by,
+                ]
+                for key in found
+            ],
+        )
+
+
+@keys_command.command("revoke")
+@click.argument("number", type=click.IntRange(1, 2**53))
+@click.pass_obj
+def revoke_key(invocation: Invocation, number: int) -> None:
+    """Revoke the key with this number; `keys list` has the numbers.
+
+    Example: metaharvest keys revoke 3
+    """
+    from metaharvest.services import accounts
+
+    with usage_errors():
+        accounts.revoke_key(invocation.harvester, number)
+    click.echo("The key was revoked.")
+
+
+def _key_object(key: Key) -> dict[str, object]:
+    keys = "key_id key_name=name role=role.word created_by created_at expires_at last_used_at revoked_at"
+    return picked(key, keys)

@@ -1,0 +1,250 @@
+"""`metaharvest sites export`, `import` and `import-metacat`: the schedule in files, and of a Metacat Harvester."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from metaharvest.cli.invocation import Invocation, file_errors
+from metaharvest.cli.printing import print_json, print_line
+from metaharvest.cli.site_options import warn_of_far_date
+from metaharvest.model.mappings import picked
+from metaharvest.text import clean, counted, one_line, shown_url
+
+if TYPE_CHECKING:
+    from metaharvest.services.schedule_files import ImportedLog, ImportedRow, MetacatImport, SiteChange
+
+
+_SOME_LEFT_OUT = 1
+
+
+@click.command("export")
+@click.option("--csv", "as_csv", is_flag=True, help="As CSV, for spreadsheets. [default: JSON]")
+@click.option("--json", "as_json", is_flag=True, help="As JSON. This is the default.")
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="A file. [default: stdout]")
+@click.option("--with-logins", is_flag=True, help="With the user names and passwords in the URLs of sites.")
+@click.pass_obj
+def export_sites(invocation: Invocation, as_csv: bool, as_json: bool, output: Path | None, with_logins: bool) -> int:
+    """Write all sites into a file, with all their registered values.
+
+    `sites import` registers them in another installation. Exit code 1 if a row of the schedule cannot be exported.
+
+    \b
+    Examples:
+      metaharvest sites export -o sites.json
+      metaharvest sites export --csv -o sites.csv
+    """
+    from metaharvest.services import schedule_files
+
+    if as_csv and as_json:
+        raise click.UsageError("Use one of --json and --csv.")
+    done = schedule_files.export_file(invocation.harvester, as_csv=as_csv, with_logins=with_logins)
+    if output is None:
+        click.echo(done.content, nl=False)
+    else:
+        output.write_bytes(done.content)
+        click.echo(f"Wrote {counted(done.sites, 'site')} to {output}.", err=True)
+    if done.without_login:
+        names = ", ".join(done.without_login)
+        print_line(f"Exported without the login in the URL, which --with-logins writes: {names}.", err=True)
+    for name in done.broken:
+        print_line(
+            f"{name} is not exported: its row cannot be used, and `metaharvest sites show NAME` says why.", err=True
+        )
+    return _SOME_LEFT_OUT if done.broken else 0
+
+
+@click.command("import")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
+@click.option("--dry-run", is_flag=True, help="Say what would become of each site, and write nothing.")
+@click.option("--allow-duplicate", is_flag=True, help="Also register a list, or a set, that another site has.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.pass_obj
+def import_sites(invocation: Invocation, file: Path, dry_run: bool, allow_duplicate: bool, as_json: bool) -> None:
+    """Register the sites of a file that `sites export` wrote, or a spreadsheet: all of them, or none.
+
+    FILE is JSON or CSV; `-` is stdin. The name identifies a site: new sites are added, others are changed. Values that
+    are not in the file stay. A second import of the file changes nothing.
+
+    \b
+    Examples:
+      metaharvest sites import sites.json --dry-run
+      metaharvest sites import sites.csv
+    """
+    from metaharvest.services import schedule_files
+
+    harvester = invocation.harvester
+    imported = schedule_files.import_file(harvester, _content(file), dry_run=dry_run, allow_duplicates=allow_duplicate)
+    done = imported.changes
+    if as_json:
+        print_json({"dry_run": dry_run, "imported": [_change_mapping(change) for change in done]})
+        return
+    for change in done:
+        if change.verdict == "unchanged":
+            continue
+        print_line(f"{change.name}: {change.verdict}.")
+        for name, (before, after) in change.changes.items():
+            click.echo(clean(f"  {name.replace('_', ' ')}: {_shown(before)} -> {_shown(after)}"))
+    counts = {verdict: sum(each.verdict == verdict for each in done) for verdict in ("added", "changed", "unchanged")}
+    number = counted(len(done), "site")
+    click.echo(f"{number}: {counts['added']} added, {counts['changed']} changed, {counts['unchanged']} unchanged.")
+    if dry_run:
+        click.echo("Nothing was written (--dry-run).")
+        return
+    for site in imported.with_new_date:
+        warn_of_far_date(site, harvester.today())
+
+
+def _content(file: Path) -> bytes:
+    """Raises FileError."""
+    from metaharvest.config.files import read_file
+    from metaharvest.services.schedule_files import MOST_BYTES
+
+    if str(file) == "-":
+        return sys.stdin.buffer.read()
+    with file_errors(file):
+        return read_file(file, MOST_BYTES)
+
+
+def _change_mapping(change: SiteChange) -> dict[str, object]:
+    return {
+        "site": change.name,
+        "verdict": change.verdict,
+        "changes": [f"{name}: {_shown(before)} -> {_shown(after)}" for name, (before, after) in change.changes.items()],
+    }
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_shown(each)}" for name, each in value.items() if each not in (None, [], False))
+    if isinstance(value, list):
+        value = ", ".join(map(str, value))
+    return one_line(shown_url(str(value)), 500) if value not in (None, "") else "none"
+
+
+_SOME_REFUSED = 1
+_LONGEST_LINE = 4000
+
+
+@click.command("import-metacat")
+@click.option(
+    "--database", metavar="URL", help="Metacat's database: postgresql+psycopg://..., mysql+pymysql://..., sqlite:///..."
+)
+@click.option(
+    "--password",
+    metavar="REFERENCE",
+    default="",
+    help="Where the database's password is: env:NAME, file:PATH or keyring:SERVICE/USERNAME.",
+)
+@click.option(
+    "--csv",
+    "file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="HARVEST_SITE_SCHEDULE as a CSV file, whose first line names the columns.",
+)
+@click.option(
+    "--log",
+    is_flag=True,
+    help="Take over HARVEST_LOG and HARVEST_DETAIL_LOG too; with --csv they lie beside that file, as HARVEST_LOG.csv "
+    "and HARVEST_DETAIL_LOG.csv.",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would become of each row, and write nothing.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.pass_obj
+def import_metacat(
+    invocation: Invocation,
+    /,
+    database: str | None,
+    password: str,
+    file: Path | None,
+    log: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    """Import the schedule of a Metacat Harvester.
+
+    Reports for each row what was taken, changed or refused, and why. A second import adds no site twice. Passwords are
+    never imported. Exit code 1 if a row was refused.
+    """
+    from metaharvest.services import schedule_files
+
+    if (database is None) == (file is None):
+        raise click.UsageError("Name the tables: one of --database and --csv.")
+    if file is not None and password:
+        raise click.UsageError("--password goes with --database.")
+    harvester = invocation.harvester
+    opened = (
+        nullcontext(schedule_files.CsvTables(file))
+        if file is not None
+        else schedule_files.database_tables(database or "", password, Path.cwd())
+    )
+    with opened as tables:
+        done = schedule_files.import_metacat(harvester, tables, log=log, dry_run=dry_run, start=invocation.start)
+    if as_json:
+        print_json(_import_mapping(done, dry_run))
+    else:
+        _print_import(done, dry_run, invocation.start)
+    return _SOME_REFUSED if done.totals["refused"] or (done.log and done.log.refused) else 0
+
+
+def _print_import(done: MetacatImport, dry_run: bool, start: str) -> None:
+    for row in done.rows:
+        _print_lines(_lines(row))
+    totals = done.totals
+    if done.rows:
+        click.echo()
+    click.echo(
+        f"{totals['rows']:,} rows: {totals['taken']:,} taken as they are, {totals['changed']:,} taken with changes, "
+        f"{totals['present']:,} registered already, {totals['refused']:,} refused."
+    )
+    if done.log is not None:
+        _print_lines(_log_lines(done.log, start))
+    if dry_run:
+        click.echo("Nothing was written (--dry-run).")
+
+
+def _print_lines(lines: Iterable[str]) -> None:
+    """Print the first line, and the others below it."""
+    for number, line in enumerate(lines):
+        click.echo(f"{'    ' if number else ''}{one_line(line, _LONGEST_LINE)}")
+
+
+def _lines(row: ImportedRow) -> Iterable[str]:
+    what = {
+        "taken": f"taken as {row.site}",
+        "changed": f"taken as {row.site}, with changes",
+        "present": f"registered already, as {row.site}",
+        "refused": "refused",
+    }
+    yield f"{row.place} ({row.list_url or 'no list'}): {what[row.verdict]}."
+    yield from (f"Changed: {change}." for change in row.changes)
+    yield from row.reasons
+    yield from (f"What to do: {what_to_do}" for what_to_do in row.to_do)
+
+
+def _log_lines(log: ImportedLog, start: str) -> Iterable[str]:
+    yield (
+        f"{counted(log.rows, 'log row')}: {log.taken:,} taken, {log.present:,} there already, {log.too_old:,} too old, "
+        f"{log.refused:,} refused. {counted(log.details, 'detail row')}: {log.details_taken:,} taken with them, "
+        f"{log.details_left_out:,} left out with others."
+    )
+    yield from log.reasons
+    if log.refused > len(log.reasons):
+        yield f"And {log.refused - len(log.reasons):,} more were refused."
+    if log.too_old:
+        yield "Too old: the next run would delete them. log_period_days in [harvester] says how long rows are kept."
+    if log.without_site:
+        yield f"{log.without_site:,} of the imported rows belong to no registered site."
+    if log.run_id is not None:
+        yield f"They are in the log of run {log.run_id}: {start} log --run {log.run_id}"
+
+
+def _import_mapping(done: MetacatImport, dry_run: bool) -> dict[str, Any]:
+    keys = "row=place site_schedule_id=schedule_id verdict=verdict.value site list_url changes reasons to_do"
+    rows = [picked(row, keys) | {"site": row.site or None} for row in done.rows]
+    return {"dry_run": dry_run, "rows": rows, "totals": done.totals, "log": done.log and done.log.as_mapping}
