@@ -50,7 +50,6 @@ def add_user(invocation: Invocation, address: str, role: str, name: str) -> None
 
 @users_command.command("list")
 @table_options
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_obj
 def list_users(invocation: Invocation, as_json: bool) -> None:
     """List the users, with their roles.
@@ -171,7 +170,6 @@ def add_key(invocation: Invocation, name: str, role: str, days: int) -> None:
 
 @keys_command.command("list")
 @table_options
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_obj
 def list_keys(invocation: Invocation, as_json: bool) -> None:
     """List the keys, the newest first, with roles and dates.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from metaharvest.cli.invocation import ROWS, Invocation, usage_errors
+from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, usage_errors
 from metaharvest.cli.printing import print_json
 from metaharvest.cli.signals import stop_on_signal
 from metaharvest.services.exit_codes import ExitCode
@@ -29,7 +29,7 @@ _SEQ = click.IntRange(0, 2**63 - 1)
 @click.option("--run", "command_line", metavar="COMMAND", help="Run this command for each batch, with it on stdin.")
 @click.option("--post", "url", metavar="URL", help="Send each batch to this address by POST (application/x-ndjson).")
 @click.option("--not-during-sweep", is_flag=True, help="Stop before documents of a site whose list is under way.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@AS_JSON
 @click.pass_obj
 def command(
     invocation: Invocation,

@@ -13,7 +13,7 @@ import click
 
 from metaharvest.cli.check_outputs import Outputs
 from metaharvest.cli.folder_options import folder_options
-from metaharvest.cli.invocation import NETWORKS, Invocation, called_as
+from metaharvest.cli.invocation import AS_JSON, NETWORKS, Invocation, called_as, options_as
 from metaharvest.errors import CannotBeChecked
 from metaharvest.text import clean
 
@@ -42,12 +42,16 @@ _FILE = click.Path(dir_okay=False, writable=True, allow_dash=True, path_type=Pat
 )
 @NETWORKS
 @folder_options
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-@click.option("--csv", "as_csv", is_flag=True, help="The table of documents, as CSV on stdout.")
-@click.option("--sarif", type=_FILE, metavar="FILE", help="Write the findings as SARIF 2.1.0, for code scanning.")
-@click.option("--junit", type=_FILE, metavar="FILE", help="Write a JUnit report, for services that run tests.")
-@click.option("--html", type=_FILE, metavar="FILE", help="Write an HTML page.")
-@click.option("--open", "opens", is_flag=True, help="Open the HTML page in a browser.")
+@options_as(
+    "outputs",
+    Outputs,
+    AS_JSON,
+    click.option("--csv", "as_csv", is_flag=True, help="The table of documents, as CSV on stdout."),
+    click.option("--sarif", type=_FILE, metavar="FILE", help="Write the findings as SARIF 2.1.0, for code scanning."),
+    click.option("--junit", type=_FILE, metavar="FILE", help="Write a JUnit report, for services that run tests."),
+    click.option("--html", type=_FILE, metavar="FILE", help="Write an HTML page."),
+    click.option("--open", "opens", is_flag=True, help="Open the HTML page in a browser."),
+)
 @click.option("--watch", is_flag=True, help="Check again whenever a file changes, until Ctrl-C.")
 @click.pass_obj
 def command(
@@ -57,12 +61,7 @@ def command(
     against: str | None,
     networks: tuple[Network, ...],
     options: FolderOptions,
-    as_json: bool,
-    as_csv: bool,
-    sarif: Path | None,
-    junit: Path | None,
-    html: Path | None,
-    opens: bool,
+    outputs: Outputs,
     watch: bool,
 ) -> int:
     """Rehearse the harvest of lists, documents and folders of them: what would tomorrow's report say?
@@ -81,9 +80,8 @@ def command(
     """
     from metaharvest.services.check_report import CheckOptions
 
-    outputs = Outputs(as_json, as_csv, sarif, junit, html, opens)
     outputs.require_possible()
-    if watch and (as_json or as_csv or "-" in arguments):
+    if watch and (outputs.as_json or outputs.as_csv or "-" in arguments):
         raise click.UsageError("--watch shows people what changed: use it without --json, --csv and `-`.")
     how = CheckOptions(as_site, against, networks, standard_input=getattr(sys.stdin, "buffer", None), folders=options)
     try:

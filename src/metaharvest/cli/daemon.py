@@ -23,10 +23,11 @@ from zoneinfo import ZoneInfo
 
 import click
 
-from metaharvest.cli.invocation import Invocation
+from metaharvest.cli.invocation import Invocation, parsed
 from metaharvest.cli.json_lines import print_failure, print_note
 from metaharvest.cli.run import harvest_now
 from metaharvest.cli.signals import handled
+from metaharvest.errors import MetaharvestError
 from metaharvest.services.timetable import next_at, next_time
 from metaharvest.text import clean
 
@@ -47,18 +48,18 @@ _NOTED_EVERY = timedelta(seconds=30)
 log = logging.getLogger(__name__)
 
 
-def _times(_context: click.Context, _parameter: click.Parameter, values: Sequence[str]) -> tuple[time, ...]:
+def _times(values: Sequence[str]) -> tuple[time, ...]:
     try:
         # A time of day, without a date.
         return tuple(sorted({datetime.strptime(value.strip(), "%H:%M").time() for value in values}))  # noqa: DTZ007
     except ValueError:
         named = ", ".join(f"'{value}'" for value in values)
-        raise click.BadParameter(f"{named} is not a time of day; write it like 03:00") from None
+        raise ValueError(f"{named} is not a time of day; write it like 03:00") from None
 
 
-def _hours(_context: click.Context, _parameter: click.Parameter, value: float) -> float:
+def _hours(value: float) -> float:
     if math.isnan(value):
-        raise click.BadParameter("'nan' is not a number of hours; write it like 24")
+        raise ValueError("'nan' is not a number of hours; write it like 24")
     return value
 
 
@@ -66,7 +67,7 @@ def _hours(_context: click.Context, _parameter: click.Parameter, value: float) -
 @click.option(
     "--every",
     type=click.FloatRange(0.001, 8784),
-    callback=_hours,
+    callback=parsed(_hours),
     default=24,
     show_default=True,
     metavar="HOURS",
@@ -75,14 +76,14 @@ def _hours(_context: click.Context, _parameter: click.Parameter, value: float) -
 @click.option(
     "--at",
     multiple=True,
-    callback=_times,
+    callback=parsed(_times),
     metavar="HH:MM",
     help="Run at this time of day, in the harvester's time zone; may be repeated.",
 )
 @click.option(
     "--delay",
     type=click.FloatRange(0, 8784),
-    callback=_hours,
+    callback=parsed(_hours),
     default=0,
     metavar="HOURS",
     help="Wait before the first run.",
@@ -106,7 +107,7 @@ def command(invocation: Invocation, every: float, at: tuple[time, ...], delay: f
         raise click.UsageError("With several --at, --every is 24.")
     settings = invocation.harvester.settings
     # A file that is missing for a moment must not be replaced by another one, or by none.
-    same = Invocation(settings.file and settings.file.absolute(), invocation.limits, invocation.engine)
+    same = invocation.again(settings.file and settings.file.absolute())
     plan = _Plan(same, period, at, settings.harvester.zone)
     with handled(signal.default_int_handler, signal.SIGTERM), handled(plan.ask_to_read_again, signal.SIGHUP):
         try:
@@ -181,12 +182,11 @@ class _Plan:
 
     def _is_requested(self, next_run: datetime) -> bool:
         """True if a person asks for a harvest. Note now and then that the daemon is there, and when it runs next."""
-        from metaharvest.errors import MetaharvestError
         from metaharvest.services import requests
 
         now = datetime.now(UTC)
         try:
-            with closing(Invocation(self._invocation.config, engine=self._invocation.engine)) as fresh:
+            with closing(self._invocation.again()) as fresh:
                 if self._noted[0] != next_run or now - self._noted[1] >= _NOTED_EVERY:
                     requests.note_daemon(fresh.harvester, socket.gethostname(), os.getpid(), next_run, str(self._zone))
                     self._noted = (next_run, now)
@@ -197,13 +197,9 @@ class _Plan:
 
     def forget(self) -> None:
         """Delete the note that the daemon is there."""
-        from metaharvest.errors import MetaharvestError
         from metaharvest.services import requests
 
-        with (
-            suppress(MetaharvestError),
-            closing(Invocation(self._invocation.config, engine=self._invocation.engine)) as fresh,
-        ):
+        with suppress(MetaharvestError), closing(self._invocation.again()) as fresh:
             requests.forget_daemon(fresh.harvester, socket.gethostname(), os.getpid())
 
     def _next(self, start: datetime, began: datetime | None) -> datetime:
@@ -213,10 +209,8 @@ class _Plan:
         return next_at(start, self._at, self._zone) if self._at else start
 
     def _read_again(self) -> None:
-        from metaharvest.errors import MetaharvestError
-
         try:
-            with closing(Invocation(self._invocation.config)) as fresh:
+            with closing(self._invocation.again()) as fresh:
                 self._zone = fresh.harvester.settings.harvester.zone
         except MetaharvestError as error:
             print_failure(clean(f"The settings were read again, and cannot be used: {error}"))
@@ -226,10 +220,8 @@ class _Plan:
 
 def _run(invocation: Invocation, *, requested: bool = False) -> None:
     """One run, with the present settings; a failure is logged, not passed on."""
-    from metaharvest.errors import MetaharvestError
-
     try:
-        with closing(Invocation(invocation.config, invocation.limits, invocation.engine)) as fresh:
+        with closing(invocation.again()) as fresh:
             harvest_now(fresh.harvester, requested=requested)
     except MetaharvestError as error:
         print_failure(clean(f"This run failed: {error}"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from metaharvest.cli.invocation import ROWS, Invocation, day
+from metaharvest.cli.invocation import ROWS, Form, Invocation, day, json_or_csv
 from metaharvest.cli.printing import print_csv, print_json_rows, print_line, stamp
 from metaharvest.text import one_line
 
@@ -27,8 +27,7 @@ _LONGEST_VALUE = 300
     "--limit", type=ROWS, metavar="N", help=f"The newest N. [default: {_SHOWN_TO_PEOPLE}, with --json and --csv all]"
 )
 @click.option("--after", type=click.IntRange(min=1), metavar="ID", help="The next page: decisions before this one.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-@click.option("--csv", "as_csv", is_flag=True, help="A table, a line for each decision.")
+@json_or_csv("A table, a line for each decision.")
 @click.pass_obj
 def command(
     invocation: Invocation,
@@ -38,8 +37,7 @@ def command(
     since: date | None,
     limit: int | None,
     after: int | None,
-    as_json: bool,
-    as_csv: bool,
+    form: Form,
 ) -> None:
     """List who has changed what, and when: before and after, the newest first.
 
@@ -51,8 +49,6 @@ def command(
     from metaharvest.queries.decisions import DecisionFilter, decisions, number_of_site
     from metaharvest.services.tables import decisions_csv
 
-    if as_json and as_csv:
-        raise click.UsageError("Use one of --json and --csv.")
     harvester = invocation.harvester
     zone = harvester.settings.harvester.zone
     with harvester.reading() as session:
@@ -62,11 +58,11 @@ def command(
             action=action,
             since=None if since is None else datetime.combine(since, time(), zone),
         )
-        shown = limit if as_json or as_csv else (limit or _SHOWN_TO_PEOPLE)
+        shown = limit if form is not Form.TEXT else (limit or _SHOWN_TO_PEOPLE)
         found = decisions(session, wanted, shown, after)
-        if as_json:
+        if form is Form.JSON:
             print_json_rows(found)
-        elif as_csv:
+        elif form is Form.CSV:
             print_csv(decisions_csv(found))
         else:
             _print(list(found), shown)

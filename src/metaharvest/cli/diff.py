@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from metaharvest.cli.invocation import Invocation
+from metaharvest.cli.invocation import Form, Invocation, json_or_csv
 from metaharvest.cli.printing import print_csv, print_json, print_line
-from metaharvest.cli.tables import Column, print_table, table_options
+from metaharvest.cli.tables import Column, layout_options, print_table
 from metaharvest.text import one_line
 
 if TYPE_CHECKING:
@@ -33,11 +33,10 @@ _SHOWN_TO_PEOPLE = 20
 @click.argument("first", metavar="RUN", type=click.IntRange(min=1))
 @click.argument("second", metavar="RUN", type=click.IntRange(min=1))
 @click.option("--site", metavar="NAME", help="Only this site.")
-@table_options
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-@click.option("--csv", "as_csv", is_flag=True, help="A table on stdout, a line for each document.")
+@layout_options
+@json_or_csv("A table on stdout, a line for each document.")
 @click.pass_obj
-def command(invocation: Invocation, first: int, second: int, site: str | None, as_json: bool, as_csv: bool) -> None:
+def command(invocation: Invocation, first: int, second: int, site: str | None, form: Form) -> None:
     """Show the changes from one run to a later one: documents that came in or were deleted, new failures, repairs.
 
     A site that was not harvested in one of the runs is shown with its state at that time.
@@ -48,13 +47,11 @@ def command(invocation: Invocation, first: int, second: int, site: str | None, a
     """
     from metaharvest.queries.changes import changes
 
-    if as_json and as_csv:
-        raise click.UsageError("Use one of --json and --csv.")
     with invocation.harvester.reading() as session:
         found = changes(session, first, second, site)
-    if as_json:
+    if form is Form.JSON:
         print_json(found)
-    elif as_csv:
+    elif form is Form.CSV:
         from metaharvest.services.tables import changes_csv
 
         print_csv(changes_csv(found))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.invocation import ROWS, Invocation, trimmed
+from metaharvest.cli.invocation import AS_JSON, ROWS, Form, Invocation, json_or_csv, parsed, trimmed
 from metaharvest.cli.printing import print_csv, print_fields, print_json, print_json_rows, stamp
-from metaharvest.cli.tables import Column, print_table, table_options, wide_option
+from metaharvest.cli.tables import Column, layout_options, print_table, wide_option
 from metaharvest.model import OutcomeKind
 from metaharvest.text import clean, counted, one_line
 
@@ -64,27 +64,16 @@ _HEADINGS = (
 @click.option(
     "--outcome",
     type=click.Choice([kind.value for kind in OutcomeKind if kind is not OutcomeKind.DUPLICATE]),
+    callback=parsed(OutcomeKind),
     help="Only documents with this result the last time.",
 )
 @click.option(
     "--limit", type=ROWS, metavar="N", help=f"The first N. [default: {_SHOWN_TO_PEOPLE}, with --json and --csv all]"
 )
-@table_options
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-@click.option("--csv", "as_csv", is_flag=True, help="A table on stdout, a line for each finding.")
+@layout_options
+@json_or_csv("A table on stdout, a line for each finding.")
 @click.pass_context
-def command(
-    context: click.Context,
-    failing: bool,
-    nights: int | None,
-    missing: bool,
-    site: str | None,
-    rule: str | None,
-    outcome: str | None,
-    limit: int | None,
-    as_json: bool,
-    as_csv: bool,
-) -> None:
+def command(context: click.Context, /, limit: int | None, form: Form, **options: Any) -> None:
     """Show the state of the listed documents, over all sites: which fail, since when, why.
 
     With --failing, sites that failed as a whole are named as well, since their documents were not checked
@@ -100,25 +89,23 @@ def command(
     """
     if context.invoked_subcommand is not None:
         return
-    if as_json and as_csv:
-        raise click.UsageError("Use one of --json and --csv.")
-    if nights is not None and not failing:
-        raise click.UsageError("--for goes with --failing: for how many nights.")
     from metaharvest.queries.documents import DocumentFilter, document_rows
 
-    wanted = DocumentFilter(site, failing, nights, rule, OutcomeKind(outcome) if outcome else None, missing)
+    wanted = DocumentFilter(**options)
+    if wanted.nights is not None and not wanted.failing:
+        raise click.UsageError("--for goes with --failing: for how many nights.")
     invocation: Invocation = context.obj
     today = invocation.harvester.today()
     with invocation.harvester.reading() as session:
         rows = document_rows(session, wanted, today)
-        if as_json:
+        if form is Form.JSON:
             print_json_rows(islice(rows, limit))
-        elif as_csv:
+        elif form is Form.CSV:
             from metaharvest.services.tables import listed_csv
 
             print_csv(listed_csv(islice(rows, limit)))
         else:
-            unread = _unread(session, wanted, today) if failing else []
+            unread = _unread(session, wanted, today) if wanted.failing else []
             _print(rows, limit or _SHOWN_TO_PEOPLE, bool(unread))
             _print_unread(unread)
 
@@ -126,7 +113,7 @@ def command(
 @command.command("show")
 @click.argument("docid", metavar="ID", callback=trimmed)
 @wide_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@AS_JSON
 @click.pass_obj
 def show(invocation: Invocation, docid: str, as_json: bool) -> None:
     """Show the history of a document, and its state.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -49,7 +50,6 @@ def workbook(invocation: Invocation, file: Path) -> None:
 @click.argument("folder", metavar="FOLDER", type=click.Path(file_okay=False, path_type=Path))
 @click.option(
     "--format",
-    "file_format",
     type=click.Choice(["jsonl", "xml", "parquet"]),
     default="jsonl",
     show_default=True,
@@ -69,9 +69,7 @@ def workbook(invocation: Invocation, file: Path) -> None:
     "--full-text", "with_texts", is_flag=True, help="Also the texts whose licence allows it; not with --format xml."
 )
 @click.pass_obj
-def dataset(
-    invocation: Invocation, folder: Path, file_format: str, since: int, documents_per_file: int, with_texts: bool
-) -> int:
+def dataset(invocation: Invocation, /, folder: Path, **options: Any) -> int:
     """Write the documents of the embedded target, with their origin, into files in a new folder.
 
     Deleted documents are in it as tombstones. The last file is manifest.json: it lists the files with counts and
@@ -88,7 +86,7 @@ def dataset(
     from metaharvest.cli.progress import shown_progress
     from metaharvest.services import export
 
-    request = export.DatasetRequest(folder, file_format, since, documents_per_file, with_texts)
+    request = export.DatasetRequest(folder, **options)
     try:
         with stop_on_signal(_STOPPED) as stop, shown_progress(transient=True) as progress:
             manifest = export.write_dataset(invocation.harvester, request, progress, stop)

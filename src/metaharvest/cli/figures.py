@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from metaharvest.cli.invocation import Invocation, day, period
+from metaharvest.cli.invocation import Form, Invocation, day, json_or_csv, period
 from metaharvest.cli.printing import print_csv, print_fields, print_json
-from metaharvest.cli.tables import Column, print_table, table_options
+from metaharvest.cli.tables import Column, layout_options, print_table
 from metaharvest.text import counted
 
 if TYPE_CHECKING:
@@ -35,13 +35,10 @@ _COLUMNS = {
 @click.option("--from", "begin", metavar="YYYY-MM-DD", callback=day, help="The first day. [default: 1 January]")
 @click.option("--to", "end", metavar="YYYY-MM-DD", callback=day, help="The last day. [default: today]")
 @click.option("--per", type=click.Choice(["week", "month", "site"]), help="A row for each of these.")
-@table_options
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-@click.option("--csv", "as_csv", is_flag=True, help="A table on stdout.")
+@layout_options
+@json_or_csv("A table on stdout.")
 @click.pass_obj
-def figures_command(
-    invocation: Invocation, begin: date | None, end: date | None, per: str | None, as_json: bool, as_csv: bool
-) -> None:
+def figures_command(invocation: Invocation, begin: date | None, end: date | None, per: str | None, form: Form) -> None:
     """Show the totals of all sites in a period: documents new, updated, deleted and failing, harvests, bytes, time.
 
     `failing` is the number of documents that failed in the last harvest of each site in that time. Bytes are known as
@@ -56,14 +53,12 @@ def figures_command(
     """
     from metaharvest.queries.figures import Figures, Per, figures
 
-    if as_json and as_csv:
-        raise click.UsageError("Use one of --json and --csv.")
     first, last = period(invocation, begin, end)
     with invocation.harvester.reading() as session:
         found = figures(session, first, last, Per(per) if per else None)
-    if as_json:
+    if form is Form.JSON:
         print_json([asdict(each) for each in found])
-    elif as_csv:
+    elif form is Form.CSV:
         from metaharvest.reports.tables import table_csv
 
         names = [each.name for each in fields(Figures)]
@@ -120,11 +115,10 @@ _RULE_COLUMNS = (Column("rule"), Column("documents", 1), Column("sites", 2), Col
 @click.command("year")
 @click.option("--from", "begin", metavar="YYYY-MM-DD", callback=day, help="The first day. [default: 1 January]")
 @click.option("--to", "end", metavar="YYYY-MM-DD", callback=day, help="The last day. [default: today]")
-@table_options
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-@click.option("--csv", "as_csv", is_flag=True, help="A table on stdout, a line for each site.")
+@layout_options
+@json_or_csv("A table on stdout, a line for each site.")
 @click.pass_obj
-def year_command(invocation: Invocation, begin: date | None, end: date | None, as_json: bool, as_csv: bool) -> None:
+def year_command(invocation: Invocation, begin: date | None, end: date | None, form: Form) -> None:
     """Show how a year, or another period, went: harvests without errors, documents in and deleted, days until a
     problem was fixed, silent sites, the most frequent rules.
 
@@ -137,15 +131,13 @@ def year_command(invocation: Invocation, begin: date | None, end: date | None, a
     """
     from metaharvest.queries.year import year_figures
 
-    if as_json and as_csv:
-        raise click.UsageError("Use one of --json and --csv.")
     first, last = period(invocation, begin, end)
     with invocation.harvester.reading() as session:
         found = year_figures(session, first, last)
-    if as_json:
+    if form is Form.JSON:
         sites = [{**asdict(each), "share_well": each.share_well} for each in found.sites]
         print_json({**asdict(found), "share_well": found.share_well, "sites": sites})
-    elif as_csv:
+    elif form is Form.CSV:
         from metaharvest.queries.year import SITE_COLUMNS
         from metaharvest.reports.tables import table_csv
 

@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+
+from metaharvest.cli.invocation import options_as
 
 if TYPE_CHECKING:
     from metaharvest.publishing.contents import FolderOptions
 
-_OPTIONS = (
+
+def _options(
+    patterns: tuple[str, ...], excluded: tuple[str, ...], names: str | None, scope: str | None, revisions: str | None
+) -> FolderOptions:
+    from metaharvest.publishing.contents import FolderOptions, Revisions
+    from metaharvest.publishing.folder import PATTERNS, Selection
+    from metaharvest.publishing.naming import NamePattern
+
+    if scope and not names:
+        raise click.UsageError("--scope goes with --from-names: otherwise the packageIds have the scopes.")
+    return FolderOptions(
+        Selection(patterns or PATTERNS, excluded),
+        NamePattern(names, scope or "") if names else None,
+        Revisions(revisions) if revisions else None,
+    )
+
+
+folder_options = options_as(
+    "options",
+    _options,
     click.option(
         "--pattern",
         "patterns",
@@ -37,40 +56,4 @@ _OPTIONS = (
         "[default: the newest, and complain]",
     ),
 )
-
-
-def folder_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options to a command, which gets them as one value: `options`, FolderOptions."""
-
-    @wraps(command)
-    def with_options(
-        *arguments: Any,
-        patterns: tuple[str, ...],
-        excluded: tuple[str, ...],
-        names: str | None,
-        scope: str | None,
-        revisions: str | None,
-        **others: Any,
-    ) -> Any:
-        return command(*arguments, options=_options(patterns, excluded, names, scope, revisions), **others)
-
-    wrapped: Callable[..., Any] = with_options
-    for option in reversed(_OPTIONS):
-        wrapped = option(wrapped)
-    return wrapped
-
-
-def _options(
-    patterns: tuple[str, ...], excluded: tuple[str, ...], names: str | None, scope: str | None, revisions: str | None
-) -> FolderOptions:
-    from metaharvest.publishing.contents import FolderOptions, Revisions
-    from metaharvest.publishing.folder import PATTERNS, Selection
-    from metaharvest.publishing.naming import NamePattern
-
-    if scope and not names:
-        raise click.UsageError("--scope goes with --from-names: otherwise the packageIds have the scopes.")
-    return FolderOptions(
-        Selection(patterns or PATTERNS, excluded),
-        NamePattern(names, scope or "") if names else None,
-        Revisions(revisions) if revisions else None,
-    )
+"""Adds the options to a command, which gets them as one value: `options`, FolderOptions."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import get_completion_class
 
-from metaharvest.cli.invocation import Invocation, require_yes, usage_errors
+from metaharvest.cli.invocation import AS_JSON, Invocation, require_yes, usage_errors
 from metaharvest.cli.printing import print_json, print_line
 from metaharvest.cli.tables import print_table
 from metaharvest.text import clean, counted, one_line
@@ -69,7 +69,7 @@ _COLOURS = {"OK": "green", "WARNING": "yellow", "PROBLEM": "red"}
 
 
 @click.command("doctor")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@AS_JSON
 @click.option("--send-test-mail", is_flag=True, help="Send a test message to the administrators.")
 @click.pass_obj
 def doctor_command(invocation: Invocation, as_json: bool, send_test_mail: bool) -> int:
@@ -131,7 +131,7 @@ def database_command() -> None:
     default="",
     help="Where its password is: env:NAME, file:PATH or keyring:SERVICE/USERNAME.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@AS_JSON
 @click.pass_obj
 def copy(invocation: Invocation, url: str, password: str, as_json: bool) -> None:
     """Copy everything into another database: schedule, log, ledger, reports, documents. The old one stays as it is.
@@ -197,7 +197,7 @@ def contacts_command() -> None:
 @contacts_command.command("forget")
 @click.argument("address")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@AS_JSON
 @click.pass_obj
 def forget(invocation: Invocation, address: str, yes: bool, as_json: bool) -> None:
     """Remove an address from the schedule, the deliveries, the stored reports and the log.

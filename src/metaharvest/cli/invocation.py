@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import getpass
+import inspect
 import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import date
-from functools import cached_property
+from enum import Enum
+from functools import cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
 
     from metaharvest.model import Network
     from metaharvest.services.harvester import Harvester, RunLimits
+
+_Value = TypeVar("_Value")
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 ROWS = click.IntRange(1, 1_000_000_000)
 """The largest number of rows."""
@@ -48,6 +54,10 @@ class Invocation:
         from metaharvest.services.harvester import Harvester
 
         return Harvester(load(self.config), engine=self.engine, limits=self.limits, actor=Actor(login()))
+
+    def again(self, config: Path | None = None) -> Invocation:
+        """The same, with the present settings of the file."""
+        return Invocation(config or self.config, self.limits, self.engine)
 
     @property
     def start(self) -> str:
@@ -117,27 +127,54 @@ def period(invocation: Invocation, begin: date | None, end: date | None) -> tupl
     return first, last
 
 
-def day(_context: click.Context, _parameter: click.Parameter, text: str | None) -> date | None:
-    """An option's value, written like 2026-11-20, as a date. Raises click.BadParameter."""
-    if text is None:
-        return None
+def parsed(parse: Callable[[Any], _Value]) -> Callable[[click.Context, click.Parameter, Any], _Value | None]:
+    """The callback of an option: parses its value, if there is one. A ValueError becomes click.BadParameter."""
+
+    def callback(_context: click.Context, _parameter: click.Parameter, value: Any) -> _Value | None:
+        try:
+            return None if value is None else parse(value)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from None
+
+    return callback
+
+
+def one_of(complaint: str) -> Callable[[click.Context, click.Parameter, tuple[str, ...]], str | None]:
+    """The callback of an option that is repeated in other commands: its value, if there is one.
+
+    Several values raise click.BadParameter with this complaint.
+    """
+
+    def the_one(values: tuple[str, ...]) -> str | None:
+        if len(values) > 1:
+            raise ValueError(complaint)
+        return next(iter(values), None)
+
+    return parsed(the_one)
+
+
+def _day(text: str) -> date:
     try:
         found = date.fromisoformat(text.strip())
     except ValueError:
-        raise click.BadParameter(f"'{one_line(text)}' is not a date; write it like 2026-11-20") from None
+        raise ValueError(f"'{one_line(text)}' is not a date; write it like 2026-11-20") from None
     if not _DAYS[0] <= found <= _DAYS[1]:
-        raise click.BadParameter(f"{found} is too far away; it must be from {_DAYS[0]} to {_DAYS[1]}")
+        raise ValueError(f"{found} is too far away; it must be from {_DAYS[0]} to {_DAYS[1]}")
     return found
 
 
-def _networks(_context: click.Context, _parameter: click.Parameter, texts: Sequence[str]) -> tuple[Network, ...]:
-    """An option's values, such as 10.1.0.0/16, as networks. Raises click.BadParameter."""
+day = parsed(_day)
+"""An option's value, written like 2026-11-20, as a date."""
+
+trimmed = parsed(str.strip)
+"""A docid without the spaces of a copy from a table or a mail."""
+
+
+def networks_of(texts: Iterable[str]) -> tuple[Network, ...]:
+    """Texts such as 10.1.0.0/16, as networks. Raises ValueError."""
     from metaharvest.config.field_types import check_network
 
-    try:
-        return tuple(check_network(text) for text in texts)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
+    return tuple(map(check_network, texts))
 
 
 NETWORKS = click.option(
@@ -145,12 +182,47 @@ NETWORKS = click.option(
     "networks",
     metavar="CIDR",
     multiple=True,
-    callback=_networks,
+    callback=parsed(networks_of),
     help="Addresses that are not public and may be asked, such as 127.0.0.0/8. May be repeated.",
 )
 """An exception from the settings, for one command."""
 
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 
-def trimmed(_context: click.Context, _parameter: click.Parameter, text: str | None) -> str | None:
-    """A docid without the spaces of a copy from a table or a mail."""
-    return None if text is None else text.strip()
+
+class Form(Enum):
+    """The form of a command's output."""
+
+    TEXT = "text"
+    JSON = "json"
+    CSV = "csv"
+
+
+def json_or_csv(about_csv: str) -> Decorator:
+    """Add --json and --csv to a command, which gets `form`. Both at once are a UsageError."""
+    return options_as("form", _form, AS_JSON, click.option("--csv", "as_csv", is_flag=True, help=about_csv))
+
+
+def _form(as_json: bool, as_csv: bool) -> Form:
+    # A group ignores its own options before a command in it.
+    if as_json and as_csv and click.get_current_context().invoked_subcommand is None:
+        raise click.UsageError("Use one of --json and --csv.")
+    return Form.JSON if as_json else Form.CSV if as_csv else Form.TEXT
+
+
+def options_as(name: str, make: Callable[..., object], *options: Decorator) -> Decorator:
+    """Add options to a command, which gets them as one value, `name`. `make` makes it of their values, by name."""
+    names = list(inspect.signature(make).parameters)
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def with_value(*arguments: Any, **values: Any) -> Any:
+            made = make(**{each: values.pop(each) for each in names})
+            return command(*arguments, **values, **{name: made})
+
+        wrapped: Callable[..., Any] = with_value
+        for option in reversed(options):
+            wrapped = option(wrapped)
+        return wrapped
+
+    return decorate

@@ -4,38 +4,34 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from metaharvest.cli.folder_options import folder_options
-from metaharvest.cli.invocation import NETWORKS, Invocation
+from metaharvest.cli.invocation import AS_JSON, NETWORKS, Invocation, options_as
 from metaharvest.cli.list_printing import (
-    AS_JSON,
-    DRY_RUN,
-    KEEP_ORDER,
-    LIST_FILE,
-    InvalidList,
+    changes_mapping,
+    counted_changes,
     entry_mapping,
     finding_mapping,
-    list_errors,
-    perform,
+    print_changes,
     print_findings,
-    refuse,
 )
 from metaharvest.cli.printing import print_json, print_line
 from metaharvest.cli.tables import print_table
+from metaharvest.errors import ListError
+from metaharvest.model import Finding
 from metaharvest.text import counted, shown_url
 
 if TYPE_CHECKING:
-    from metaharvest.model import Finding, ListedDocument, Network
+    from metaharvest.model import Network
     from metaharvest.publishing.comparing import ListDifference
     from metaharvest.publishing.contents import FolderOptions
-    from metaharvest.publishing.list_store import StoredList
-    from metaharvest.publishing.plan import BuildRequest, ListPlan
+    from metaharvest.publishing.plan import BuildRequest, Built, ListPlan
 
 
 @click.group("list")
@@ -48,6 +44,112 @@ def command() -> None:
 
 
 _FILE_NAME = "harvest-list.xml"
+_Found = tuple[str, Finding]
+"""A file, and a finding about it."""
+
+_EMPTY = Finding(
+    "list.empty",
+    "There is no document that can be listed, and a harvest list names one at least: nothing was written.",
+    "Correct the faults above; or check that this is the right folder, and that --pattern fits the names of files.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Editing:
+    """How a list is changed: the order of its entries, a dry run, the form of the output."""
+
+    keep_order: bool
+    dry_run: bool
+    as_json: bool
+
+    def edit(self, path: Path, make_plan: Callable[[], ListPlan], hint: str = "") -> int:
+        """Plan the change of the list at `path`, carry the plan out, and print the result; the exit code.
+
+        A list that is not valid stays as it is. `hint` is printed if a list was written.
+        """
+        try:
+            plan = make_plan()
+        except ListError as error:
+            return self._refuse(path, error)
+        return self._carry_out(plan, hint)
+
+    def _refuse(self, path: Path, error: ListError) -> int:
+        if self.as_json:
+            nothing = {"listed": 0, **changes_mapping(()), "passed_over": []}
+            self._print_json(path, nothing, _findings_of(path, error), valid=False)
+        else:
+            _print_invalid(path, error)
+        return 1
+
+    def _carry_out(self, plan: ListPlan, hint: str) -> int:
+        from metaharvest.publishing.plan import Built, carry_out
+
+        built = Built(False, 0, ()) if self.dry_run else carry_out(plan)
+        findings = [(found.file, found.finding) for found in (*plan.findings, *built.findings)]
+        if plan.is_empty:
+            findings.append((str(plan.stored.path), _EMPTY))
+        if self.as_json:
+            done = {"written": built.list_written, "package_ids_written": built.documents_written}
+            new = {"listed": len(plan.list_file.entries), **changes_mapping(plan.changes)}
+            result = {**done, **new, "passed_over": list(plan.passed_over)}
+            self._print_json(plan.stored.path, result, findings, valid=True)
+        else:
+            self._print(plan, built, findings, hint)
+        return 1 if any(finding.is_error for _, finding in findings) else 0
+
+    def _print_json(self, path: Path, result: dict[str, Any], findings: Iterable[_Found], *, valid: bool) -> None:
+        """`valid`: true if the former list is valid."""
+        about = {"list": str(path), "valid": valid, "dry_run": self.dry_run, "written": False, "package_ids_written": 0}
+        print_json({**about, **result, "findings": [finding_mapping(*each) for each in findings]})
+
+    def _print(self, plan: ListPlan, built: Built, findings: Sequence[_Found], hint: str) -> None:
+        print_findings(findings)
+        print_changes(plan.changes)
+        if plan.passed_over:
+            shown = ", ".join(plan.passed_over[:5]) + (", …" if len(plan.passed_over) > 5 else "")
+            print_line(
+                f"Passed over, as hidden files, copies of editors, links to listed files or harvest lists: {shown}"
+            )
+        if not plan.is_empty:
+            print_line(self._sentence(plan, built))
+        if built.list_written and hint:
+            print_line(hint)
+
+    def _sentence(self, plan: ListPlan, built: Built) -> str:
+        number = len(plan.list_file.entries)
+        content = counted(number, "document") + (f" ({counted_changes(plan.changes)})" if plan.changes else "")
+        path = plan.stored.path
+        if self.dry_run:
+            verb = "would be written" if plan.changes_list else "would stay as it is"
+            return f"{path} {verb}: {content}. Nothing was written."
+        if built.list_written:
+            number = built.documents_written
+            documents_too = f", and the packageId of {counted(number, 'document')}" if number else ""
+            return f"Wrote {path}{documents_too}: {content}."
+        return f"{path} stays as it is, nothing has changed: {content}."
+
+
+def _findings_of(path: Path, error: ListError) -> list[_Found]:
+    return [(str(path), finding) for finding in error.findings]
+
+
+def _print_invalid(path: Path, error: ListError) -> None:
+    print_findings(_findings_of(path, error), are_paths=True)
+    print_line(f"{path} is no valid harvest list: correct it first.", err=True)
+
+
+_editing = options_as(
+    "editing",
+    _Editing,
+    click.option(
+        "--keep-order",
+        is_flag=True,
+        help="Leave the entries in the order in which they are; new ones come last. [default: sorted by docid]",
+    ),
+    click.option("--dry-run", is_flag=True, help="Print what would be done; write nothing."),
+    AS_JSON,
+)
+_list_file = click.argument("list_file", metavar="LIST", type=click.Path(dir_okay=False, exists=True, path_type=Path))
 
 
 @command.command("build")
@@ -61,9 +163,7 @@ _FILE_NAME = "harvest-list.xml"
 )
 @folder_options
 @click.option("--write", "writes", is_flag=True, help="Write raised revisions into the packageIds, too.")
-@KEEP_ORDER
-@DRY_RUN
-@AS_JSON
+@_editing
 @click.pass_obj
 def build(
     invocation: Invocation,
@@ -72,9 +172,7 @@ def build(
     output: Path | None,
     options: FolderOptions,
     writes: bool,
-    keep_order: bool,
-    dry_run: bool,
-    as_json: bool,
+    editing: _Editing,
 ) -> int:
     """Make a harvest list of the EML documents in FOLDER and the folders in it.
 
@@ -95,15 +193,10 @@ def build(
 
     path = output or folder / _FILE_NAME
     request = BuildRequest(
-        folder, base_url(base, "--base-url https://www.example.org/eml/"), path, options, writes, keep_order
+        folder, base_url(base, "--base-url https://www.example.org/eml/"), path, options, writes, editing.keep_order
     )
-    try:
-        with list_errors(path):
-            plan = plan_build(request)
-    except InvalidList as invalid:
-        return refuse(invalid, dry_run=dry_run, as_json=as_json)
     hint = f"To see what its harvest would say, once it is on the web: {invocation.start} check {_published(request)}"
-    return perform(plan, dry_run=dry_run, as_json=as_json, hint=hint)
+    return editing.edit(path, lambda: plan_build(request), hint)
 
 
 def _published(request: BuildRequest) -> str:
@@ -122,9 +215,7 @@ def _published(request: BuildRequest) -> str:
 @click.option("--docid", help="The docid of the one document, where its packageId is none, or another.")
 @click.option("--write", "writes", is_flag=True, help="Write a raised revision into the packageId of a FILE, too.")
 @NETWORKS
-@KEEP_ORDER
-@DRY_RUN
-@AS_JSON
+@_editing
 @click.pass_obj
 def add(
     invocation: Invocation,
@@ -135,9 +226,7 @@ def add(
     docid: str | None,
     writes: bool,
     networks: tuple[Network, ...],
-    keep_order: bool,
-    dry_run: bool,
-    as_json: bool,
+    editing: _Editing,
 ) -> int:
     """Put documents into LIST in their present state, each at a URL or in a FILE; if there is no LIST, it is made.
 
@@ -151,6 +240,7 @@ def add(
     Exit codes: 0 all is well; 1 a document cannot be listed, or LIST is not valid; 2 usage.
     """
     from metaharvest.publishing.adding import Given, read_given
+    from metaharvest.publishing.list_store import open_list
     from metaharvest.publishing.naming import base_url
     from metaharvest.publishing.plan import plan_addition
 
@@ -158,21 +248,20 @@ def add(
         documents, base_url(base, "--base-url https://www.example.org/eml/") if base else None, url, docid, networks
     )
 
-    def plan(stored: StoredList) -> ListPlan:
+    def plan() -> ListPlan:
+        stored = open_list(list_file)
         found, problems = read_given(given, stored.list_file, invocation.harvester.settings)
-        planned = plan_addition(stored, found, writes=writes, keep_order=keep_order)
+        planned = plan_addition(stored, found, writes=writes, keep_order=editing.keep_order)
         return replace(planned, findings=(*problems, *planned.findings))
 
-    return _edit(list_file, plan, dry_run=dry_run, as_json=as_json)
+    return editing.edit(list_file, plan)
 
 
 @command.command("remove")
-@LIST_FILE
+@_list_file
 @click.argument("docids", metavar="DOCID...", nargs=-1, required=True)
-@KEEP_ORDER
-@DRY_RUN
-@AS_JSON
-def remove(list_file: Path, docids: tuple[str, ...], keep_order: bool, dry_run: bool, as_json: bool) -> int:
+@_editing
+def remove(list_file: Path, docids: tuple[str, ...], editing: _Editing) -> int:
     """Take documents out of LIST. A DOCID without a revision means all its revisions.
 
     Nothing is deleted from the central repository: ask its administrator. `list build` lists the document again as
@@ -183,23 +272,18 @@ def remove(list_file: Path, docids: tuple[str, ...], keep_order: bool, dry_run: 
 
     Exit codes: 0 done; 1 LIST is not valid; 2 usage, also where LIST does not name a DOCID.
     """
+    from metaharvest.publishing.list_store import open_list
     from metaharvest.publishing.plan import plan_removal
 
-    return _edit(
-        list_file, lambda stored: plan_removal(stored, docids, keep_order=keep_order), dry_run=dry_run, as_json=as_json
-    )
+    return editing.edit(list_file, lambda: plan_removal(open_list(list_file), docids, keep_order=editing.keep_order))
 
 
 @command.command("bump")
-@LIST_FILE
+@_list_file
 @click.argument("docids", metavar="DOCID...", nargs=-1, required=True)
 @click.option("--to", type=click.IntRange(min=0), metavar="REVISION", help="This revision. [default: the next one]")
-@KEEP_ORDER
-@DRY_RUN
-@AS_JSON
-def bump(
-    list_file: Path, docids: tuple[str, ...], to: int | None, keep_order: bool, dry_run: bool, as_json: bool
-) -> int:
+@_editing
+def bump(list_file: Path, docids: tuple[str, ...], to: int | None, editing: _Editing) -> int:
     """Raise the revision of documents in LIST, so that the next harvest fetches them again.
 
     Raise it in the packageIds, too. A list that is made with `list build` needs no bump: the build finds the changes
@@ -211,33 +295,17 @@ def bump(
 
     Exit codes: 0 done; 1 LIST is not valid; 2 usage, also where LIST does not name a DOCID.
     """
+    from metaharvest.publishing.list_store import open_list
     from metaharvest.publishing.plan import plan_raise
 
-    return _edit(
-        list_file,
-        lambda stored: plan_raise(stored, docids, to, keep_order=keep_order),
-        dry_run=dry_run,
-        as_json=as_json,
-    )
-
-
-def _edit(list_file: Path, plan: Callable[[StoredList], ListPlan], *, dry_run: bool, as_json: bool) -> int:
-    """Read the list, plan, carry out; the exit code."""
-    from metaharvest.publishing.list_store import open_list
-
-    try:
-        with list_errors(list_file):
-            stored = open_list(list_file)
-    except InvalidList as invalid:
-        return refuse(invalid, dry_run=dry_run, as_json=as_json)
-    return perform(plan(stored), dry_run=dry_run, as_json=as_json)
+    return editing.edit(list_file, lambda: plan_raise(open_list(list_file), docids, to, keep_order=editing.keep_order))
 
 
 _MOST_DIFFERENCES = 500
 
 
 @command.command("validate")
-@LIST_FILE
+@_list_file
 @click.option("--file-urls", is_flag=True, help="Accept file: URLs, for a site to which the harvester allows a folder.")
 @AS_JSON
 def validate(list_file: Path, file_urls: bool, as_json: bool) -> int:
@@ -279,15 +347,19 @@ def diff(old: Path, new: Path, as_json: bool) -> int:
     Exit codes, the same as of diff: 0 the lists are equal; 1 they differ; 2 usage, or one is not valid.
     """
     from metaharvest.publishing.comparing import differences
+    from metaharvest.publishing.list_store import documents_of_list
 
-    try:
-        found = differences(*(_documents(path) for path in (old, new)))
-    except InvalidList as invalid:
-        if as_json:
-            print_json(_difference_mapping(old, new, [], invalid.findings))
-        else:
-            invalid.report()
-        return 2
+    documents = []
+    for path in (old, new):
+        try:
+            documents.append(list(documents_of_list(path, files_allowed=True)))
+        except ListError as error:
+            if as_json:
+                print_json(_difference_mapping(old, new, [], _findings_of(path, error)))
+            else:
+                _print_invalid(path, error)
+            return 2
+    found = differences(*documents)
     if as_json:
         print_json(_difference_mapping(old, new, found, []))
     else:
@@ -295,16 +367,8 @@ def diff(old: Path, new: Path, as_json: bool) -> int:
     return 1 if found else 0
 
 
-def _documents(path: Path) -> list[ListedDocument]:
-    """The documents of a list. Raises InvalidList."""
-    from metaharvest.publishing.list_store import documents_of_list
-
-    with list_errors(path):
-        return list(documents_of_list(path, files_allowed=True))
-
-
 def _difference_mapping(
-    old: Path, new: Path, found: Sequence[ListDifference], findings: Sequence[tuple[str, Finding]]
+    old: Path, new: Path, found: Sequence[ListDifference], findings: Sequence[_Found]
 ) -> dict[str, Any]:
     from metaharvest.publishing.comparing import Difference
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.invocation import ROWS, Invocation, day, trimmed
+from metaharvest.cli.invocation import ROWS, Form, Invocation, day, json_or_csv, trimmed
 from metaharvest.cli.printing import print_csv, print_json_rows
 from metaharvest.model import LOG_LEVELS
 from metaharvest.text import clean, counted, one_line
@@ -50,16 +50,12 @@ _SHOWN_TO_PEOPLE = 200
     metavar="N",
     help=f"The last N rows. [default: {_SHOWN_TO_PEOPLE}, with --json and --csv all]",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-@click.option(
-    "--csv",
-    "as_csv",
-    is_flag=True,
-    help="The rows as a table, a line for each finding; of a site run (or a --site) without any filter: its documents.",
+@json_or_csv(
+    "The rows as a table, a line for each finding; of a site run (or a --site) without any filter: its documents."
 )
 @click.option("--all", "unchanged", is_flag=True, help="With --csv and a site run's documents: unchanged ones too.")
-@click.pass_context
-def command(context: click.Context, /, as_json: bool, as_csv: bool, unchanged: bool, **options: Any) -> None:
+@click.pass_obj
+def command(invocation: Invocation, /, form: Form, unchanged: bool, **options: Any) -> None:
     """Read the log: the events, and the findings about each document.
 
     \b
@@ -72,16 +68,19 @@ def command(context: click.Context, /, as_json: bool, as_csv: bool, unchanged: b
     from metaharvest.queries.log import LogFilter, log_entries
 
     given = LogFilter(**options)
-    of_documents = as_csv and _is_of_documents(given)
-    _check_options(given, as_json, as_csv, unchanged, of_documents)
-    wanted = replace(given, level=given.level or (None if as_csv else "info"))
-    invocation: Invocation = context.obj
+    of_documents = form is Form.CSV and _is_of_documents(given)
+    _check_options(given)
+    if unchanged and not of_documents:
+        raise click.UsageError(
+            "--all goes with --csv and --site-run (or --site), without a filter: it lists unchanged documents too."
+        )
+    wanted = replace(given, level=given.level or (None if form is Form.CSV else "info"))
     with invocation.harvester.reading() as session:
         if of_documents:
             _write_documents(session, wanted, unchanged)
-        elif as_csv:
+        elif form is Form.CSV:
             _write_rows(session, wanted)
-        elif as_json:
+        elif form is Form.JSON:
             entries = log_entries(session, wanted)
             print_json_rows(entries if wanted.limit is None else list(entries)[-wanted.limit :])
         else:
@@ -94,17 +93,11 @@ def _is_of_documents(given: LogFilter) -> bool:
     return (given.site_run_id is not None or given.site is not None) and all(each is None for each in narrowed)
 
 
-def _check_options(given: LogFilter, as_json: bool, as_csv: bool, unchanged: bool, of_documents: bool) -> None:
+def _check_options(given: LogFilter) -> None:
     if given.run_id is not None and given.site_run_id is not None:
         raise click.UsageError("--site-run already says which run: leave out --run.")
-    if as_json and as_csv:
-        raise click.UsageError("Use one of --json and --csv.")
     if given.since is not None and given.until is not None and given.since > given.until:
         raise click.UsageError(f"--since {given.since} is after --until {given.until}: no day is in between.")
-    if unchanged and not of_documents:
-        raise click.UsageError(
-            "--all goes with --csv and --site-run (or --site), without a filter: it lists unchanged documents too."
-        )
 
 
 def _print(session: Session, wanted: LogFilter) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.invocation import NETWORKS, ROWS, Invocation, usage_errors
+from metaharvest.cli.invocation import AS_JSON, NETWORKS, ROWS, Invocation, one_of, parsed, usage_errors
 from metaharvest.cli.list_printing import print_findings
 from metaharvest.cli.printing import print_fields, print_json, print_line
 from metaharvest.cli.tables import print_table
@@ -21,46 +21,39 @@ if TYPE_CHECKING:
     from metaharvest.services.source_repositories import ListedRecord, RehearsedList, SourceRepository
 
 
-AS_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-BASE_URL = click.argument("base_url", metavar="URL")
-PREFIX = click.option(
+_BASE_URL = click.argument("base_url", metavar="URL")
+_PREFIX = click.option(
     "--prefix", default="oai_dc", metavar="PREFIX", show_default=True, help="The metadataPrefix of the format."
 )
-POST = click.option("--post", is_flag=True, help="Send requests as forms (POST).")
+_POST = click.option("--post", is_flag=True, help="Send requests as forms (POST).")
 
 
-def datestamp(_context: click.Context, _parameter: click.Parameter, text: str | None) -> str | None:
-    """An option's value as a datestamp of OAI-PMH. Raises click.BadParameter."""
-    if text is None:
-        return None
+_SET = click.option(
+    "--set",
+    "set_spec",
+    metavar="SPEC",
+    multiple=True,
+    callback=one_of("a list has one set, or all records: give one, and run the command for each set."),
+    help="Only this set.",
+)
+
+
+def _datestamp(text: str) -> str:
     from metaharvest.services.source_repositories import check_datestamp
 
-    try:
-        return check_datestamp(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-
-
-def _one_set(_context: click.Context, _parameter: click.Parameter, specs: tuple[str, ...]) -> str | None:
-    """The set; None if the option was not given. Raises click.BadParameter for several."""
-    if len(specs) > 1:
-        raise click.BadParameter("a list has one set, or all records: give one, and run the command for each set.")
-    return next(iter(specs), None)
-
-
-SET = click.option("--set", "set_spec", metavar="SPEC", multiple=True, callback=_one_set, help="Only this set.")
+    return check_datestamp(text)
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class _Question:
     """A person's question to a source repository; `as_json`: the response is printed as JSON."""
 
     repository: SourceRepository
     as_json: bool
 
 
-def asks_repository(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command the common options of these commands, and a Question. Its other options are passed on."""
+def _asks_repository(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the common options of these commands, and a _Question. Its other options are passed on."""
 
     def asking(
         invocation: Invocation,
@@ -75,18 +68,18 @@ def asks_repository(command: Callable[..., int]) -> Callable[..., int]:
         until: str | None = None,
         **others: Any,
     ) -> int:
-        """Call the command with a Question; click shows its docstring in place of this one."""
-        repository = repository_at(
+        """Call the command with a _Question; click shows its docstring in place of this one."""
+        repository = _repository_at(
             invocation, base_url, networks, prefix, set_spec=set_spec, begin=begin, until=until, post=post
         )
         with usage_errors():
-            return command(Question(repository, as_json), **others)
+            return command(_Question(repository, as_json), **others)
 
     asking.__doc__ = command.__doc__
-    return POST(NETWORKS(AS_JSON(click.pass_obj(asking))))
+    return _POST(NETWORKS(AS_JSON(click.pass_obj(asking))))
 
 
-def repository_at(
+def _repository_at(
     invocation: Invocation, base_url: str, networks: tuple[Network, ...], prefix: str = "oai_dc", **more: Any
 ) -> SourceRepository:
     """The source repository at this base URL, which need not be registered."""
@@ -98,7 +91,7 @@ def repository_at(
     return SourceRepository(load(invocation.config), base_url, options, networks)
 
 
-def oai_finding(finding: Finding) -> dict[str, Any]:
+def _oai_finding(finding: Finding) -> dict[str, Any]:
     """A finding for JSON."""
     shown = picked(finding, "rule level=level.value message remedy")
     return {**shown, "oai_identifier": finding.docid or None}
@@ -114,9 +107,9 @@ def command() -> None:
 
 
 @command.command("identify")
-@BASE_URL
-@asks_repository
-def identify(question: Question) -> int:
+@_BASE_URL
+@_asks_repository
+def identify(question: _Question) -> int:
     """Show the description of the source repository at URL, and its oddities.
 
     \b
@@ -133,7 +126,7 @@ def identify(question: Question) -> int:
         "friends": list(identity.friends),
     }
     if question.as_json:
-        print_json({**answers, "findings": [oai_finding(finding) for finding in findings]})
+        print_json({**answers, "findings": [_oai_finding(finding) for finding in findings]})
         return 0
     shown = {name: ", ".join(value) if isinstance(value, list) else value for name, value in answers.items()}
     print_fields({name.replace("_", " "): value for name, value in shown.items()})
@@ -143,9 +136,9 @@ def identify(question: Question) -> int:
 
 
 @command.command("formats")
-@BASE_URL
-@asks_repository
-def formats(question: Question) -> int:
+@_BASE_URL
+@_asks_repository
+def formats(question: _Question) -> int:
     """List the metadata formats of the source repository at URL.
 
     \b
@@ -160,9 +153,9 @@ def formats(question: Question) -> int:
 
 
 @command.command("sets")
-@BASE_URL
-@asks_repository
-def sets(question: Question) -> int:
+@_BASE_URL
+@_asks_repository
+def sets(question: _Question) -> int:
     """List the sets of the source repository at URL.
 
     \b
@@ -173,14 +166,14 @@ def sets(question: Question) -> int:
 
 
 @command.command("list")
-@BASE_URL
-@PREFIX
-@SET
-@click.option("--from", "begin", metavar="DATE", callback=datestamp, help="The earliest datestamp to ask for.")
-@click.option("--until", metavar="DATE", callback=datestamp, help="The latest datestamp to ask for.")
+@_BASE_URL
+@_PREFIX
+@_SET
+@click.option("--from", "begin", metavar="DATE", callback=parsed(_datestamp), help="The earliest datestamp to ask for.")
+@click.option("--until", metavar="DATE", callback=parsed(_datestamp), help="The latest datestamp to ask for.")
 @click.option("--limit", type=ROWS, metavar="N", default=100, show_default=True, help="The first N records.")
-@asks_repository
-def list_(question: Question, limit: int) -> int:
+@_asks_repository
+def list_(question: _Question, limit: int) -> int:
     """List records of the source repository at URL, as they would be harvested.
 
     \b
@@ -206,14 +199,14 @@ def list_(question: Question, limit: int) -> int:
 
 
 @command.command("get")
-@BASE_URL
+@_BASE_URL
 @click.argument("identifier")
-@PREFIX
+@_PREFIX
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write the metadata there."
 )
-@asks_repository
-def get(question: Question, identifier: str, output: Path | None) -> int:
+@_asks_repository
+def get(question: _Question, identifier: str, output: Path | None) -> int:
     """Print the metadata of one record of the source repository at URL, as a document of its own.
 
     \b
@@ -230,13 +223,13 @@ def get(question: Question, identifier: str, output: Path | None) -> int:
 
 
 @command.command("same")
-@BASE_URL
+@_BASE_URL
 @click.argument("identifier")
 @click.argument("other_url", metavar="OTHER_URL")
 @click.argument("other_identifier", metavar="OTHER_IDENTIFIER")
-@PREFIX
-@asks_repository
-def same(question: Question, identifier: str, other_url: str, other_identifier: str) -> int:
+@_PREFIX
+@_asks_repository
+def same(question: _Question, identifier: str, other_url: str, other_identifier: str) -> int:
     """Report if two records, of one repository or of two, are of the same item.
 
     By the guidelines for aggregators, they are if they have the same identifier in the same repository, or the same
@@ -273,7 +266,7 @@ def _record_mapping(record: ListedRecord) -> dict[str, Any]:
         "document_type": record.document.document_type or None,
         "bytes": None if record.content is None else len(record.content),
         "url": record.document.url,
-        "findings": [oai_finding(finding) for finding in record.findings],
+        "findings": [_oai_finding(finding) for finding in record.findings],
     }
 
 
@@ -307,12 +300,12 @@ def _header_mapping(document: ListedDocument) -> dict[str, Any]:
 
 
 @command.command("validate")
-@BASE_URL
-@PREFIX
-@SET
+@_BASE_URL
+@_PREFIX
+@_SET
 @click.option("--pages", type=ROWS, metavar="N", help="Read the first N pages of the list. [default: all of it]")
-@asks_repository
-def validate(question: Question, pages: int | None) -> int:
+@_asks_repository
+def validate(question: _Question, pages: int | None) -> int:
     """Rehearse the harvest of the source repository at URL, and show its keeper all oddities.
 
     Its list is read as at night, and its responses to invalid requests are tested. Nothing is kept.
@@ -344,7 +337,7 @@ def _rehearsal_mapping(base_url: str, prefix: str, rehearsal: RehearsedList) -> 
         "prefix": prefix,
         **picked(rehearsal, _NUMBERS),
         "namespaces": [{"namespace": name, "records": number} for name, number in rehearsal.types.most_common()],
-        "findings": [oai_finding(finding) for finding in rehearsal.findings],
+        "findings": [_oai_finding(finding) for finding in rehearsal.findings],
         "left_out": [{"rule": rule, "findings_left_out": number} for rule, number in rehearsal.left_out.items()],
     }
 
@@ -383,7 +376,7 @@ def _verdict(rehearsal: RehearsedList) -> str:
 @click.argument("source", metavar="URL|FILE")
 @click.option("--add", is_flag=True, help="Register the new ones, switched off.")
 @click.option("--contact", metavar="EMAILS", help="With --add: who gets the reports.")
-@PREFIX
+@_PREFIX
 @NETWORKS
 @AS_JSON
 @click.pass_obj
@@ -427,7 +420,7 @@ def _base_urls(invocation: Invocation, source: str, networks: tuple[Network, ...
     path = Path(source)
     if "://" in source:
         with usage_errors():
-            named = usable(repository_at(invocation, source, networks).friends())
+            named = usable(_repository_at(invocation, source, networks).friends())
     elif not path.is_file():
         raise click.UsageError(f"'{one_line(source)}' is no URL, and there is no such file.")
     else:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.invocation import ROWS, Invocation, usage_errors
+from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, usage_errors
 from metaharvest.cli.printing import print_json, print_line, stamp
 from metaharvest.cli.signals import stop_on_signal
 from metaharvest.cli.tables import Column, print_table, table_options
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 @click.group("pipeline", invoke_without_command=True)
 @table_options
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_context
 def command(context: click.Context, as_json: bool) -> None:
     """Show how far the pipeline has come, by stage: done, waiting, failed, rate, time left.
@@ -47,7 +46,7 @@ def command(context: click.Context, as_json: bool) -> None:
 
 @command.command("run")
 @click.option("--stage", "names", metavar="STAGE", multiple=True, help="Only this stage. May be repeated.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@AS_JSON
 @click.pass_obj
 def run(invocation: Invocation, names: tuple[str, ...], as_json: bool) -> int:
     """Run the stages for all documents that wait, in this process. After a stop, the next run goes on.
@@ -76,17 +75,8 @@ def run(invocation: Invocation, names: tuple[str, ...], as_json: bool) -> int:
 @click.option("--limit", type=ROWS, default=50, show_default=True, metavar="N", help="The first N.")
 @click.option("--after", metavar="DOCUMENT", help="The next page: documents after this one.")
 @table_options
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_obj
-def failures(
-    invocation: Invocation,
-    stage: str | None,
-    rule: str | None,
-    site: str | None,
-    limit: int,
-    after: str | None,
-    as_json: bool,
-) -> None:
+def failures(invocation: Invocation, /, limit: int, after: str | None, as_json: bool, **options: Any) -> None:
     """List the documents that failed, with the reason and the time of the next try.
 
     Example: metaharvest pipeline failures --stage full-text
@@ -94,7 +84,7 @@ def failures(
     from metaharvest.services import pipeline
 
     with usage_errors():
-        wanted = pipeline.FailureFilter(stage, rule, site)
+        wanted = pipeline.FailureFilter(**options)
         found = pipeline.failed(invocation.harvester, wanted, limit, after)
     if as_json:
         print_json([as_mapping(each) for each in found])

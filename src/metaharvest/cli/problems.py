@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from metaharvest.cli.invocation import Invocation
+from metaharvest.cli.invocation import Form, Invocation, json_or_csv
 from metaharvest.cli.printing import print_csv, print_json
-from metaharvest.cli.tables import Column, print_table, table_options
+from metaharvest.cli.tables import Column, layout_options, print_table
 from metaharvest.text import one_line
 
 if TYPE_CHECKING:
@@ -27,11 +27,10 @@ _HEADINGS = (
 
 @click.command("problems")
 @click.option("--site", metavar="NAME", help="Only problems of this site. [default: all registered sites]")
-@table_options
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-@click.option("--csv", "as_csv", is_flag=True, help="A table on stdout, a line for each rule.")
+@layout_options
+@json_or_csv("A table on stdout, a line for each rule.")
 @click.pass_obj
-def command(invocation: Invocation, site: str | None, as_json: bool, as_csv: bool) -> None:
+def command(invocation: Invocation, site: str | None, form: Form) -> None:
     """Count the open problems by rule: the number of documents and sites, and the first day.
 
     `documents --rule RULE` lists the documents of a rule.
@@ -43,13 +42,11 @@ def command(invocation: Invocation, site: str | None, as_json: bool, as_csv: boo
     """
     from metaharvest.queries.problems import open_problems
 
-    if as_json and as_csv:
-        raise click.UsageError("Use one of --json and --csv.")
     with invocation.harvester.reading() as session:
         found = open_problems(session, site)
-    if as_json:
+    if form is Form.JSON:
         print_json([asdict(each) for each in found])
-    elif as_csv:
+    elif form is Form.CSV:
         from metaharvest.services.tables import problems_csv
 
         print_csv(problems_csv(found))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from metaharvest.cli.invocation import ROWS, Invocation, usage_errors
+from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, usage_errors
 from metaharvest.cli.printing import print_json, print_line, stamp
 from metaharvest.cli.tables import print_table, table_options
 
@@ -30,7 +30,6 @@ def command() -> None:
 @click.option("--limit", type=ROWS, default=100, show_default=True, metavar="N", help="The oldest N.")
 @click.option("--after", type=click.IntRange(min=0), default=0, metavar="ID", help="The next page: after this one.")
 @table_options
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_obj
 def list_registrations(invocation: Invocation, everything: bool, limit: int, after: int, as_json: bool) -> None:
     """List the requests that wait for a decision, or for proofs, the oldest first.
@@ -60,7 +59,7 @@ def list_registrations(invocation: Invocation, everything: bool, limit: int, aft
 
 @command.command("show")
 @click.argument("registration_id", type=_NUMBER)
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@AS_JSON
 @click.pass_obj
 def show(invocation: Invocation, registration_id: int, as_json: bool) -> None:
     """Show a request, its proofs, and the changes that accepting it makes."""

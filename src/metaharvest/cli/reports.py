@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.invocation import ROWS, Invocation, day, login, trimmed, usage_errors
+from metaharvest.cli.invocation import ROWS, Invocation, day, login, parsed, trimmed, usage_errors
 from metaharvest.cli.printing import new_page, opened, print_fields, print_json, print_line, stamp
 from metaharvest.cli.tables import Column, print_table, table_options
 from metaharvest.text import clean, counted, one_line
@@ -33,21 +33,15 @@ _STATES = {"sent": "sent", "queued": "waiting", "refused": "refused"}
     help="Only reports to contacts about harvests that name this document.",
 )
 @click.option("--recipient", metavar="ADDRESS", help="Only reports to this address.")
-@click.option("--state", type=click.Choice(list(_STATES.values())), help="Only reports with a delivery in this state.")
+@click.option(
+    "--state",
+    type=click.Choice(list(_STATES.values())),
+    callback=parsed(lambda word: next(key for key, each in _STATES.items() if each == word)),
+    help="Only reports with a delivery in this state.",
+)
 @table_options
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_context
-def command(
-    context: click.Context,
-    limit: int,
-    undelivered: bool,
-    site: str | None,
-    kind: str | None,
-    document: str | None,
-    recipient: str | None,
-    state: str | None,
-    as_json: bool,
-) -> None:
+def command(context: click.Context, /, limit: int, as_json: bool, **options: Any) -> None:
     """List the reports, the newest first, their recipients, and their delivery.
 
     Example: metaharvest reports --site "Alder Creek" --state refused
@@ -55,8 +49,7 @@ def command(
     if context.invoked_subcommand is None:
         from metaharvest.queries.outbox import ReportFilter
 
-        key = next((key for key, word in _STATES.items() if word == state), None)
-        _list(context.obj, limit, ReportFilter(undelivered, site, kind, recipient, key, document), as_json)
+        _list(context.obj, limit, ReportFilter(**options), as_json)
 
 
 @command.command("show")

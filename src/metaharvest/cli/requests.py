@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 @click.option("--limit", type=ROWS, default=20, show_default=True, metavar="N", help="The newest N.")
 @click.option("--after", type=click.IntRange(min=1), metavar="ID", help="The next page: requests before this one.")
 @table_options
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_context
 def command(context: click.Context, only_open: bool, limit: int, after: int | None, as_json: bool) -> None:
     """List what people have asked the harvester to do, the newest first.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from metaharvest.cli.invocation import Invocation, day, usage_errors
+from metaharvest.cli.invocation import AS_JSON, Invocation, day, usage_errors
 from metaharvest.cli.json_lines import print_note
 from metaharvest.cli.printing import print_json, print_line
 from metaharvest.cli.signals import stop_on_signal
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Rehearse: fetch and check everything, write nothing anywhere.")
 @click.option("--date", "today", metavar="YYYY-MM-DD", callback=day, help="Take this day for today.")
 @click.option("--force-date", is_flag=True, help="Take a --date that is more than 7 days from the clock.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@AS_JSON
 @click.option("--strict", is_flag=True, help="Exit with 3 for document errors and deferrals too.")
 @click.pass_obj
 def command(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from metaharvest.cli.invocation import ROWS, Invocation, require_yes, usage_errors
+from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, require_yes, usage_errors
 from metaharvest.cli.printing import print_fields, print_json, print_line, stamp
 from metaharvest.cli.tables import Column, print_table, table_options, wide_option
 from metaharvest.model import OutcomeKind, RunStatus
@@ -33,7 +33,6 @@ _COUNTS = ("listed", "inserted", "updated", "unchanged", "attention", "errors")
 @click.group("runs", invoke_without_command=True)
 @click.option("--limit", type=ROWS, default=20, show_default=True, metavar="N", help="The newest N.")
 @table_options
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_context
 def command(context: click.Context, limit: int, as_json: bool) -> None:
     """List the runs, the newest first; `runs show` has the details of one."""
@@ -44,7 +43,7 @@ def command(context: click.Context, limit: int, as_json: bool) -> None:
 @command.command("show")
 @click.argument("run_id", type=click.IntRange(min=1))
 @wide_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@AS_JSON
 @click.pass_obj
 def show(invocation: Invocation, run_id: int, as_json: bool) -> None:
     """Show a run: its sites, their totals, the failures, the time of each, and the trend of each.
@@ -72,7 +71,7 @@ def show(invocation: Invocation, run_id: int, as_json: bool) -> None:
 
 @command.command("now")
 @wide_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@AS_JSON
 @click.pass_obj
 def now(invocation: Invocation, as_json: bool) -> None:
     """Show the run under way, with live numbers by site; and the next run."""

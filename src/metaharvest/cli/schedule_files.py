@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.invocation import Invocation, file_errors
+from metaharvest.cli.invocation import AS_JSON, Invocation, file_errors
 from metaharvest.cli.printing import print_json, print_line
 from metaharvest.cli.site_options import warn_of_far_date
 from metaharvest.model.mappings import picked
@@ -63,7 +63,7 @@ def export_sites(invocation: Invocation, as_csv: bool, as_json: bool, output: Pa
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
 @click.option("--dry-run", is_flag=True, help="Say what would become of each site, and write nothing.")
 @click.option("--allow-duplicate", is_flag=True, help="Also register a list, or a set, that another site has.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@AS_JSON
 @click.pass_obj
 def import_sites(invocation: Invocation, file: Path, dry_run: bool, allow_duplicate: bool, as_json: bool) -> None:
     """Register the sites of a file that `sites export` wrote, or a spreadsheet: all of them, or none.
@@ -154,7 +154,7 @@ _LONGEST_LINE = 4000
     "and HARVEST_DETAIL_LOG.csv.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what would become of each row, and write nothing.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@AS_JSON
 @click.pass_obj
 def import_metacat(
     invocation: Invocation,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.invocation import Invocation
+from metaharvest.cli.invocation import AS_JSON, Invocation
 from metaharvest.cli.printing import print_json, print_line
 from metaharvest.queries.json_keys import as_mapping
 from metaharvest.text import counted, one_line
@@ -41,7 +41,7 @@ _MOST_CREATORS = 3
 )
 @click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True, metavar="N", help="The first N.")
 @click.option("--cursor", metavar="CURSOR", help="The next page: the cursor that the page before ends with.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@AS_JSON
 @click.pass_obj
 def command(
     invocation: Invocation,
@@ -76,14 +76,8 @@ def command(
         return
     _refuse_unknown_options(words)
     values = {"site": site, "type": kind, "language": language, "licence": licence}
-    question = Question(
-        " ".join(words),
-        {**values, "full_text": ("yes",) if full_text else ()},
-        year,
-        Sort(sort),
-        limit,
-        cursor,
-    )
+    values["full_text"] = ("yes",) if full_text else ()
+    question = Question(" ".join(words), values, year, Sort(sort), limit, cursor)
     answer = OutputSearch(invocation.harvester).search(question)
     if as_json:
         print_json(as_mapping(answer))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.invocation import day
+from metaharvest.cli.invocation import Decorator, day, networks_of, one_of, parsed
 from metaharvest.cli.printing import print_line
 from metaharvest.model import Deletions, FullText, Level, ListMethod, Notify, Site, Unit, ValidationLevel
 from metaharvest.model.kinds import AS_SETTINGS
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from metaharvest.model import Network
     from metaharvest.services.sites import SiteValues
 
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 _NONE = "none"
 _REMOVABLE = (
     "ldap_name", "ldap_password", "ca_file", "validation", "filters", "normalize", "prefix", "set_spec", "begin",
@@ -48,34 +47,24 @@ _TYPES: Mapping[str, Callable[[str], object]] = {
 }
 
 
-def _networks(
-    _context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
-) -> tuple[Network, ...] | None:
-    """The networks; None if the option was not given, an empty tuple for `none`."""
-    from metaharvest.config.field_types import check_network
-
+def _networks(values: tuple[str, ...]) -> tuple[Network, ...] | None:
+    """The networks; None if the option was not given, an empty tuple for `none`. Raises ValueError."""
     parts = [part for value in values for part in value.replace(";", ",").split(",") if part.strip()]
     if [part.strip().lower() for part in parts] == [_NONE]:
         return ()
-    try:
-        return tuple(check_network(part) for part in parts) or None
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
+    return networks_of(parts) or None
 
 
-def _groups(_context: click.Context, _parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...] | None:
-    """The names of groups; None if the option was not given."""
+def _groups(names: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The names of groups; None if the option was not given. Raises ValueError."""
     from metaharvest.services.sites import check_group
 
-    try:
-        return tuple(check_group(name.strip()) for name in names) or None
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
+    return tuple(check_group(name.strip()) for name in names) or None
 
 
-def _days(_context: click.Context, _parameter: click.Parameter, text: str | None) -> int | str | None:
-    """The number of days, or `none`; None if the option was not given. Raises UsageError."""
-    if text in (None, _NONE):
+def _days(text: str) -> int | str:
+    """The number of days, or `none`. Raises UsageError."""
+    if text == _NONE:
         return text
     try:
         days = int(text)
@@ -89,11 +78,7 @@ def _days(_context: click.Context, _parameter: click.Parameter, text: str | None
 _SEVERAL_SETS = ". May be repeated: each set is a site of its own, called NAME-SPEC"
 
 
-def _one_set(_context: click.Context, _parameter: click.Parameter, specs: tuple[str, ...]) -> str | None:
-    """The set; None if the option was not given. Raises click.BadParameter for several."""
-    if len(specs) > 1:
-        raise click.BadParameter("a site has one set: register another site for each of the others, by `sites add`.")
-    return next(iter(specs), None)
+_one_set = one_of("a site has one set: register another site for each of the others, by `sites add`.")
 
 
 def _choice(values: Iterable[str], *more: str) -> click.Choice[str]:
@@ -126,7 +111,7 @@ def _schedule_options(default: Callable[[object], str]) -> list[Decorator]:
             "contacts",
             metavar="EMAILS",
             multiple=True,
-            callback=lambda _context, _parameter, emails: emails or None,
+            callback=parsed(lambda emails: emails or None),
             help="Who gets the reports; several with commas between them, or by repeating the option.",
         ),
         click.option(
@@ -162,7 +147,7 @@ def _own_options(default: Callable[[object], str]) -> list[Decorator]:
             "allow_networks",
             metavar="CIDR",
             multiple=True,
-            callback=_networks,
+            callback=parsed(_networks),
             help="Addresses that are not public and may be harvested for this site, such as 10.1.0.0/16. "
             "May be repeated; `none` takes all away.",
         ),
@@ -203,7 +188,7 @@ def _own_options(default: Callable[[object], str]) -> list[Decorator]:
             "add_groups",
             metavar="GROUP",
             multiple=True,
-            callback=_groups,
+            callback=parsed(_groups),
             help="Add the site to this group: any name; `sites list --group` lists its sites. May be repeated.",
         ),
         click.option(
@@ -211,7 +196,7 @@ def _own_options(default: Callable[[object], str]) -> list[Decorator]:
             "remove_groups",
             metavar="GROUP",
             multiple=True,
-            callback=_groups,
+            callback=parsed(_groups),
             help="Remove the site from this group. May be repeated.",
         ),
         click.option(
@@ -255,7 +240,7 @@ def _oai_options(default: Callable[[object], str], *, new: bool) -> list[Decorat
         click.option(
             "--full-every",
             metavar="DAYS",
-            callback=_days,
+            callback=parsed(_days),
             help="OAI-PMH: list everything again after this number of days, not only changes; or `none`.",
         ),
         click.option("--post/--get", default=None, help="OAI-PMH: send requests as forms (POST), or as usual."),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.invocation import Invocation, require_yes, usage_errors
+from metaharvest.cli.invocation import AS_JSON, Invocation, require_yes, usage_errors
 from metaharvest.cli.printing import print_fields, print_json, print_line
 from metaharvest.cli.schedule_files import export_sites, import_metacat, import_sites
 from metaharvest.cli.site_options import (
@@ -243,7 +243,7 @@ def disable(invocation: Invocation, name: str) -> None:
     metavar="N",
     help="The highest comes first.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@AS_JSON
 @click.pass_obj
 def harvest(invocation: Invocation, name: str, everything: bool, failing: bool, priority: int, as_json: bool) -> None:
     """Ask for the harvest of a site, due or not.
@@ -265,7 +265,7 @@ def harvest(invocation: Invocation, name: str, everything: bool, failing: bool, 
 @command.command("skip")
 @click.argument("name")
 @click.option("--undo", is_flag=True, help="Take it back: the next run harvests the site if it is due.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@AS_JSON
 @click.pass_obj
 def skip(invocation: Invocation, name: str, undo: bool, as_json: bool) -> None:
     """Leave a site out of the next run. It stays due: the run after that harvests it."""
@@ -339,18 +339,8 @@ def confirm(invocation: Invocation, name: str) -> None:
     help="Only sites that are switched on, and had no successful harvest for this number of days, or ever.",
 )
 @table_options
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_obj
-def list_sites(
-    invocation: Invocation,
-    state: str | None,
-    kind: str | None,
-    group: str | None,
-    failing: bool,
-    overdue: bool,
-    not_harvested_for: int | None,
-    as_json: bool,
-) -> None:
+def list_sites(invocation: Invocation, /, state: str | None, overdue: bool, as_json: bool, **options: Any) -> None:
     """List the sites: their state, their next harvest, the recipients of reports.
 
     `last harvest` is the day of the last success; `status` is the result of the last harvest.
@@ -366,7 +356,7 @@ def list_sites(
 
     if overdue and state not in (None, "overdue"):
         raise click.UsageError(f"A site that is {state} is not overdue: use one of --overdue and --state.")
-    wanted = SiteFilter("overdue" if overdue else state, kind, group, failing, not_harvested_for)
+    wanted = SiteFilter("overdue" if overdue else state, **options)
     today = invocation.harvester.today()
     with invocation.harvester.reading() as session:
         known = registered_sites(session, today)
@@ -391,7 +381,7 @@ def list_sites(
 @command.command("show")
 @click.argument("name")
 @wide_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@AS_JSON
 @click.pass_obj
 def show(invocation: Invocation, name: str, as_json: bool) -> None:
     """Show all registered values of a site, and the results of its last harvests."""

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import click
 
+from metaharvest.cli.invocation import AS_JSON
 from metaharvest.cli.printing import cell_text, print_line
 from metaharvest.text import one_line
 
@@ -26,9 +27,6 @@ _LEAST_TEXT = 24
 
 _MEASURED = 200
 """The first rows of a long table, which decide how wide its columns are."""
-
-_LAYOUT = "metaharvest.cli.tables"
-"""The key of the Layout in the context of a command."""
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -46,14 +44,6 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """The requested columns: all of them (`wide`), or these `columns`, in this order."""
-
-    wide: bool = False
-    columns: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Fitted:
     """The columns that fit, by their places in the table, with their widths; and the columns left out."""
 
@@ -65,14 +55,18 @@ class Fitted:
 def wide_option(command: _Command) -> _Command:
     """Add --wide to a command that prints tables."""
     text = "All columns, however wide the terminal is."
-    return click.option("--wide", is_flag=True, expose_value=False, callback=_keep_wide, help=text)(command)
+    return click.option("--wide", is_flag=True, expose_value=False, callback=_keep, help=text)(command)
+
+
+def layout_options(command: _Command) -> _Command:
+    """Add --wide and --columns to a command that prints one table."""
+    text = "Only these columns, by their headings."
+    return wide_option(click.option("--columns", metavar="A,B", expose_value=False, callback=_keep, help=text)(command))
 
 
 def table_options(command: _Command) -> _Command:
-    """Add --wide and --columns to a command that prints one table."""
-    text = "Only these columns, by their headings."
-    keep = click.option("--columns", metavar="A,B", expose_value=False, callback=_keep_columns, help=text)
-    return wide_option(keep(command))
+    """Add --wide, --columns and --json to a command that prints one table."""
+    return layout_options(AS_JSON(command))
 
 
 def print_table(headings: Sequence[str | Column], rows: Sequence[Sequence[object]]) -> None:
@@ -82,7 +76,7 @@ def print_table(headings: Sequence[str | Column], rows: Sequence[Sequence[object
     """
     columns = [each if isinstance(each, Column) else Column(each, rank) for rank, each in enumerate(headings)]
     cells = [[cell_text(value) for value in row] for row in rows]
-    chosen = _chosen(columns, _layout())
+    chosen = _chosen(columns)
     if os.environ.get("FORCE_COLOR") or (sys.stdout is not None and sys.stdout.isatty()):
         _print_on_terminal(columns, cells, chosen)
     else:
@@ -107,9 +101,8 @@ def _print_on_terminal(columns: Sequence[Column], cells: Sequence[Sequence[str]]
     from rich.table import Table
     from rich.text import Text
 
-    layout, console = _layout(), Console(highlight=False)
-    fits_all = layout.wide or bool(layout.columns)
-    fitted = fit(columns, cells, None if fits_all else console.width, chosen)
+    console = Console(highlight=False)
+    fitted = fit(columns, cells, None if chosen or _kept("wide") else console.width, chosen)
     console.width = max(console.width, sum(fitted.widths) + _GAP * len(fitted.widths))
     table = Table(
         *(
@@ -193,24 +186,20 @@ def _total(widths: Sequence[int], shown: Sequence[int]) -> int:
     return sum(widths[place] for place in shown) + _GAP * (len(shown) - 1)
 
 
-def _chosen(columns: Sequence[Column], layout: Layout) -> list[int]:
-    """The places of the requested columns. Raises UsageError."""
+def _chosen(columns: Sequence[Column]) -> list[int]:
+    """The places of the requested columns, in the order of the request. Raises UsageError."""
     places = {_plain(column.heading): place for place, column in enumerate(columns)}
-    unknown = [name for name in layout.columns if _plain(name) not in places]
+    names = [name.strip() for name in (_kept("columns") or "").split(",") if name.strip()]
+    unknown = [name for name in names if _plain(name) not in places]
     if unknown:
         known = ", ".join(column.heading for column in columns if column.heading)
         raise click.UsageError(f"There is no column '{one_line(unknown[0], 60)}'. The columns are: {known}.")
-    return [places[_plain(name)] for name in layout.columns]
+    return [places[_plain(name)] for name in names]
 
 
 def _plain(heading: str) -> str:
     """A heading in the form that people may type: `last harvest`, `Last-Harvest`, `last_harvest`."""
     return " ".join(heading.casefold().replace("_", " ").replace("-", " ").split())
-
-
-def _layout() -> Layout:
-    context = click.get_current_context(silent=True)
-    return context.meta.get(_LAYOUT, Layout()) if context else Layout()
 
 
 def _how_to_see_all() -> str:
@@ -221,15 +210,16 @@ def _how_to_see_all() -> str:
     return "--wide shows all columns." if "wide" in names else "A pipe shows all columns: | less -S"
 
 
-def _keep_wide(context: click.Context, _: click.Parameter, value: bool) -> None:
-    context.meta[_LAYOUT] = Layout(value or _of(context).wide, _of(context).columns)
+def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    """Keep the value of an option of the layout. A command in a group has the options of the group, too."""
+    if value:
+        context.meta[_key(parameter.name)] = value
 
 
-def _keep_columns(context: click.Context, _: click.Parameter, value: str | None) -> None:
-    names = tuple(name.strip() for name in (value or "").split(",") if name.strip())
-    context.meta[_LAYOUT] = Layout(_of(context).wide, names or _of(context).columns)
+def _kept(name: str) -> Any:
+    context = click.get_current_context(silent=True)
+    return context.meta.get(_key(name)) if context else None
 
 
-def _of(context: click.Context) -> Layout:
-    layout: Layout = context.meta.get(_LAYOUT, Layout())
-    return layout
+def _key(name: str | None) -> str:
+    return f"{__name__}.{name}"

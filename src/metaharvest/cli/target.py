@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from metaharvest.cli.installation import print_checks
-from metaharvest.cli.invocation import Invocation, file_errors, login, require_yes, trimmed
+from metaharvest.cli.invocation import AS_JSON, Form, Invocation, file_errors, json_or_csv, login, require_yes, trimmed
 from metaharvest.cli.printing import print_csv, print_fields, print_json, print_json_rows, print_line, stamp
 from metaharvest.cli.tables import Column, print_lines, print_table
 from metaharvest.cli.target_copy import copy
@@ -55,7 +55,7 @@ command.add_command(copy)
 @command.command("check")
 @click.option("--target", "name", metavar="NAME", help="`target`, `embedded`, or a section [targets.NAME].")
 @click.option("--site", metavar="NAME", help="As this site: its own target or login, where it has one.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@AS_JSON
 @click.pass_obj
 def check(invocation: Invocation, name: str | None, site: str | None, as_json: bool) -> int:
     """Check if the target answers, and show our identity and our rights there. Writes nothing.
@@ -71,19 +71,16 @@ def check(invocation: Invocation, name: str | None, site: str | None, as_json: b
 
 @command.command("list")
 @_of_target
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-@click.option("--csv", "as_csv", is_flag=True, help="A table on stdout.")
+@json_or_csv("A table on stdout.")
 @click.pass_obj
-def list_documents(invocation: Invocation, name: str, as_json: bool, as_csv: bool) -> None:
+def list_documents(invocation: Invocation, name: str, form: Form) -> None:
     """List the documents, each with its highest revision and its title."""
     from metaharvest.services import targets
 
-    if as_json and as_csv:
-        raise click.UsageError("Use one of --json and --csv.")
     held = targets.held_documents(invocation.harvester, name)
-    if as_csv:
+    if form is Form.CSV:
         _print_csv(held)
-    elif as_json:
+    elif form is Form.JSON:
         print_json_rows(map(_as_mapping, held))
     else:
         print_lines(_COLUMNS, map(_cells, held), "The target holds no document yet.")
@@ -114,7 +111,7 @@ def _print_csv(held: Iterable[Held]) -> None:
 @command.command("show")
 @click.argument("docid", callback=trimmed)
 @_of_target
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@AS_JSON
 @click.pass_obj
 def show(invocation: Invocation, docid: str, name: str, as_json: bool) -> None:
     """Show a document: its revisions, their sizes and dates, its site. DOCID is with or without a revision."""
@@ -228,7 +225,7 @@ _SHOWN = 20
     help="Documents named in a file, one a line; `-` is stdin. What follows a # is left out.",
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be transferred.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@AS_JSON
 @click.pass_obj
 def transfer(
     invocation: Invocation,
@@ -330,7 +327,7 @@ def _say_what_next(invocation: Invocation, site: str) -> None:
     help="Only in this target. [default: [target], and the targets of the sites that list it]",
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@AS_JSON
 @click.pass_obj
 def withdraw(
     invocation: Invocation,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.invocation import ROWS, Invocation, file_errors
+from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, file_errors
 from metaharvest.cli.printing import print_fields, print_json, print_line
 from metaharvest.cli.signals import stop_on_signal
 from metaharvest.model.mappings import picked
@@ -43,7 +43,7 @@ _AT_ONCE = "Stopped. What was copied is there; the same command goes on with the
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
 @click.option("--site", "site_name", metavar="NAME", help="Only the documents that belong to this site.")
-@click.option("--dry-run", is_flag=True, help="Ask both targets, and write nothing.")
+@click.option("--dry-run", "is_dry_run", is_flag=True, help="Ask both targets, and write nothing.")
 @click.option("--limit", type=ROWS, metavar="N", help="Copy at most N revisions.")
 @click.option(
     "--csv", "table", type=click.Path(path_type=Path, dir_okay=False), help="A table of what was not copied, and why."
@@ -53,19 +53,9 @@ _AT_ONCE = "Stopped. What was copied is there; the same command goes on with the
     is_flag=True,
     help="End with 0 although the target refuses revisions for good; they are still named and counted.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@AS_JSON
 @click.pass_obj
-def copy(
-    invocation: Invocation,
-    source: str,
-    target: str,
-    site_name: str | None,
-    dry_run: bool,
-    limit: int | None,
-    table: Path | None,
-    accept_refused: bool,
-    as_json: bool,
-) -> int:
+def copy(invocation: Invocation, /, table: Path | None, accept_refused: bool, as_json: bool, **options: Any) -> int:
     """Copy documents with all their revisions into another target.
 
     FROM and TO are `target` (the target of [target]), `embedded`, or the NAME of a section [targets.NAME]. Revisions
@@ -80,7 +70,7 @@ def copy(
     from metaharvest.cli.progress import shown_progress
     from metaharvest.services import documents
 
-    request = documents.CopyRequest(source, target, site_name, limit, dry_run)
+    request = documents.CopyRequest(**options)
     shown: list[NotCopied] = []
 
     def keep(revision: NotCopied) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from metaharvest.cli.invocation import ROWS, Invocation, usage_errors
+from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, usage_errors
 from metaharvest.cli.json_lines import print_note
 from metaharvest.cli.printing import print_json, print_line, stamp
 from metaharvest.cli.signals import handled
@@ -43,7 +43,7 @@ def worker_command(invocation: Invocation, name: str) -> None:
 
 
 @click.command("coordinate")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@AS_JSON
 @click.pass_obj
 def coordinate_command(invocation: Invocation, as_json: bool) -> None:
     """Open the run of the day if it is time, make a job for each site, end a run whose sites are done.
@@ -74,7 +74,6 @@ def coordinate_command(invocation: Invocation, as_json: bool) -> None:
 
 @click.command("workers")
 @table_options
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_obj
 def workers_command(invocation: Invocation, as_json: bool) -> None:
     """List the workers: where they are, since when, what they do, and when they were seen.
@@ -124,7 +123,6 @@ _JOB = click.IntRange(min=1)
 @click.option("--limit", type=ROWS, default=20, show_default=True, metavar="N", help="The newest N.")
 @click.option("--after", type=_JOB, metavar="ID", help="The next page: jobs before this one.")
 @table_options
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_context
 def jobs_command(
     context: click.Context,
@@ -157,7 +155,7 @@ def jobs_command(
 
 @jobs_command.command("show")
 @click.argument("job_id", type=_JOB)
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@AS_JSON
 @click.pass_obj
 def show_job(invocation: Invocation, job_id: int, as_json: bool) -> None:
     """Show a job with the steps of its life.

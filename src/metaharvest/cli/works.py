@@ -29,7 +29,6 @@ def command() -> None:
 @command.command("show")
 @click.argument("document", metavar="DOCUMENT", callback=trimmed)
 @table_options
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_obj
 def show(invocation: Invocation, document: str, as_json: bool) -> None:
     """Show the work of a document: the outputs that are the same, other versions, and the reasons.
@@ -49,7 +48,6 @@ def show(invocation: Invocation, document: str, as_json: bool) -> None:
 @click.option("--limit", type=ROWS, default=50, show_default=True, metavar="N", help="The first N.")
 @click.option("--after", default="", metavar="PLACE", help="The next page: after the place that the last one names.")
 @table_options
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_obj
 def look(invocation: Invocation, limit: int, after: str, as_json: bool) -> None:
     """List pairs of outputs that may be the same: the rules leave them to a person, and nobody has decided yet.
