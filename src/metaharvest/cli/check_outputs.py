@@ -91,7 +91,7 @@ class Outputs:
     def write_files(self, report: CheckReport) -> None:
         """Write SARIF, JUnit and HTML, if they were requested; open the page."""
         if self.sarif is not None:
-            _put(self.sarif, json_text(report.sarif(), indent=2) + "\n")
+            _put(self.sarif, json_text(report.sarif()) + "\n")
         if self.junit is not None:
             _put(self.junit, report.junit())
         if self.html is not None or self.opens:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.invocation import AS_JSON, ROWS, Form, Invocation, json_or_csv, parsed, trimmed
+from metaharvest.cli.invocation import AS_JSON, ROWS, Form, Invocation, called_alone, json_or_csv, parsed, trimmed
 from metaharvest.cli.printing import print_csv, print_fields, print_json, print_json_rows, stamp
 from metaharvest.cli.tables import Column, layout_options, print_table, wide_option
 from metaharvest.model import OutcomeKind
@@ -44,6 +44,7 @@ _HEADINGS = (
 
 
 @click.group("documents", invoke_without_command=True)
+@called_alone
 @click.option(
     "--failing",
     is_flag=True,
@@ -72,8 +73,7 @@ _HEADINGS = (
 )
 @layout_options
 @json_or_csv("A table on stdout, a line for each finding.")
-@click.pass_context
-def command(context: click.Context, /, limit: int | None, form: Form, **options: Any) -> None:
+def command(invocation: Invocation, /, limit: int | None, form: Form, **options: Any) -> None:
     """Show the state of the listed documents, over all sites: which fail, since when, why.
 
     With --failing, sites that failed as a whole are named as well, since their documents were not checked
@@ -87,14 +87,11 @@ def command(context: click.Context, /, limit: int | None, form: Form, **options:
       metaharvest documents --missing
       metaharvest documents show ren-alder.5
     """
-    if context.invoked_subcommand is not None:
-        return
     from metaharvest.queries.documents import DocumentFilter, document_rows
 
     wanted = DocumentFilter(**options)
     if wanted.nights is not None and not wanted.failing:
         raise click.UsageError("--for goes with --failing: for how many nights.")
-    invocation: Invocation = context.obj
     today = invocation.harvester.today()
     with invocation.harvester.reading() as session:
         rows = document_rows(session, wanted, today)

@@ -190,6 +190,18 @@ NETWORKS = click.option(
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 
 
+def called_alone(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Call a group as a command, with the Invocation, if no command in the group is called."""
+
+    @click.pass_context
+    @wraps(command)
+    def call(context: click.Context, /, **values: Any) -> None:
+        if context.invoked_subcommand is None:
+            command(context.obj, **values)
+
+    return call
+
+
 class Form(Enum):
     """The form of a command's output."""
 
@@ -204,8 +216,7 @@ def json_or_csv(about_csv: str) -> Decorator:
 
 
 def _form(as_json: bool, as_csv: bool) -> Form:
-    # A group ignores its own options before a command in it.
-    if as_json and as_csv and click.get_current_context().invoked_subcommand is None:
+    if as_json and as_csv:
         raise click.UsageError("Use one of --json and --csv.")
     return Form.JSON if as_json else Form.CSV if as_csv else Form.TEXT
 

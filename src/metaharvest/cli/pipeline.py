@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, usage_errors
+from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, called_alone, usage_errors
 from metaharvest.cli.printing import print_json, print_line, stamp
 from metaharvest.cli.signals import stop_on_signal
 from metaharvest.cli.tables import Column, print_table, table_options
@@ -26,18 +26,16 @@ if TYPE_CHECKING:
 
 
 @click.group("pipeline", invoke_without_command=True)
+@called_alone
 @table_options
-@click.pass_context
-def command(context: click.Context, as_json: bool) -> None:
+def command(invocation: Invocation, as_json: bool) -> None:
     """Show how far the pipeline has come, by stage: done, waiting, failed, rate, time left.
 
     Example: metaharvest pipeline
     """
-    if context.invoked_subcommand is not None:
-        return
     from metaharvest.services import pipeline
 
-    record = pipeline.shown(context.obj.harvester)
+    record = pipeline.shown(invocation.harvester)
     if as_json:
         print_json(as_mapping(record))
     else:

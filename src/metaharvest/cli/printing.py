@@ -13,7 +13,6 @@ from collections.abc import Generator, Iterable, Mapping
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
-from typing import IO
 
 import click
 
@@ -28,7 +27,7 @@ _SPOOLED_AT_ONCE = 1_000_000
 
 def print_json(value: object) -> None:
     """Print one JSON document on stdout."""
-    click.echo(json_text(value, indent=2))
+    click.echo(json_text(value))
 
 
 def print_json_rows(rows: Iterable[object]) -> None:
@@ -39,9 +38,11 @@ def print_json_rows(rows: Iterable[object]) -> None:
         number = 0
         for number, row in enumerate(rows, start=1):
             spool.write("[\n" if number == 1 else ",\n")
-            spool.write("  " + json_text(row, indent=2).replace("\n", "\n  "))
+            spool.write("  " + json_text(row).replace("\n", "\n  "))
         spool.write("\n]" if number else "[]")
-        _print_spooled(spool)
+        spool.seek(0)
+        while part := spool.read(_SPOOLED_AT_ONCE):
+            click.echo(part, nl=False)
     click.echo()
 
 
@@ -52,13 +53,7 @@ def print_csv(chunks: Generator[str, None, None]) -> None:
             click.echo(chunk.encode("utf-8", "replace"), nl=False)
 
 
-def _print_spooled(spool: IO[str]) -> None:
-    spool.seek(0)
-    while part := spool.read(_SPOOLED_AT_ONCE):
-        click.echo(part, nl=False)
-
-
-def json_text(value: object, indent: int | None = None) -> str:
+def json_text(value: object) -> str:
     """`value` as JSON, dates and times as in ISO 8601.
 
     In ASCII if stdout does not have every character; characters that control a terminal are escaped.
@@ -66,7 +61,7 @@ def json_text(value: object, indent: int | None = None) -> str:
     from metaharvest.queries.json_keys import as_json
 
     encoding = codecs.lookup(getattr(sys.stdout, "encoding", None) or "utf-8").name
-    text = json.dumps(value, ensure_ascii=encoding != "utf-8", indent=indent, default=as_json)
+    text = json.dumps(value, ensure_ascii=encoding != "utf-8", indent=2, default=as_json)
     return text if clean(text) == text else "".join(map(_escaped, text))
 
 

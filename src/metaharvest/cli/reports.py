@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.invocation import ROWS, Invocation, day, login, parsed, trimmed, usage_errors
+from metaharvest.cli.invocation import ROWS, Invocation, called_alone, day, login, parsed, trimmed, usage_errors
 from metaharvest.cli.printing import new_page, opened, print_fields, print_json, print_line, stamp
 from metaharvest.cli.tables import Column, print_table, table_options
 from metaharvest.text import clean, counted, one_line
@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from datetime import date
     from email.message import EmailMessage
 
-    from metaharvest.queries.outbox import Delivery, ReportFilter
+    from metaharvest.queries.outbox import Delivery
 
 _STATES = {"sent": "sent", "queued": "waiting", "refused": "refused"}
 
 
 @click.group("reports", invoke_without_command=True)
+@called_alone
 @click.option("--limit", type=ROWS, default=20, show_default=True, metavar="N", help="The newest N.")
 @click.option("--undelivered", is_flag=True, help="Only reports that a recipient has not got.")
 @click.option("--site", metavar="NAME", help="Only reports to the contacts of this site.")
@@ -40,16 +41,48 @@ _STATES = {"sent": "sent", "queued": "waiting", "refused": "refused"}
     help="Only reports with a delivery in this state.",
 )
 @table_options
-@click.pass_context
-def command(context: click.Context, /, limit: int, as_json: bool, **options: Any) -> None:
+def command(invocation: Invocation, /, limit: int, as_json: bool, **options: Any) -> None:
     """List the reports, the newest first, their recipients, and their delivery.
 
     Example: metaharvest reports --site "Alder Creek" --state refused
     """
-    if context.invoked_subcommand is None:
-        from metaharvest.queries.outbox import ReportFilter
+    from metaharvest.queries.outbox import ReportFilter, newest_reports
 
-        _list(context.obj, limit, ReportFilter(**options), as_json)
+    which = ReportFilter(**options)
+    with invocation.harvester.reading() as session:
+        reports = newest_reports(session, limit, which)
+    if as_json:
+        print_json(reports)
+        return
+    if not reports:
+        none = {ReportFilter(): "There is no report yet.", ReportFilter(undelivered=True): "Every report has arrived."}
+        click.echo(none.get(which, "There is no such report."))
+        return
+    print_table(
+        [
+            Column("report"),
+            Column("written (UTC)", 4),
+            Column("kind", 5),
+            Column("to", 1),
+            Column("delivery", 2),
+            Column("subject", 3, wrap=True),
+        ],
+        [
+            [
+                report.report_id,
+                stamp(report.created_at),
+                report.kind,
+                ", ".join(one_line(delivery.recipient) for delivery in report.deliveries),
+                _summary(report.deliveries),
+                report.subject,
+            ]
+            for report in reports
+        ],
+    )
+    for report in reports:
+        for delivery in report.deliveries:
+            if delivery.last_error:
+                print_line(f"{report.report_id}: {delivery.recipient}: {delivery.last_error}")
 
 
 @command.command("show")
@@ -256,46 +289,6 @@ def _deliver(invocation: Invocation) -> int:
     for sentence in delivered.reasons:
         print_line(sentence, err=True)
     return 1 if done.waiting or done.refused else 0
-
-
-def _list(invocation: Invocation, limit: int, which: ReportFilter, as_json: bool) -> None:
-    from metaharvest.queries.outbox import ReportFilter, newest_reports
-
-    with invocation.harvester.reading() as session:
-        reports = newest_reports(session, limit, which)
-    if as_json:
-        print_json(reports)
-        return
-    if not reports:
-        is_all = which in (ReportFilter(), ReportFilter(undelivered=True))
-        none = "There is no report yet." if is_all else "There is no such report."
-        click.echo("Every report has arrived." if which == ReportFilter(undelivered=True) else none)
-        return
-    print_table(
-        [
-            Column("report"),
-            Column("written (UTC)", 4),
-            Column("kind", 5),
-            Column("to", 1),
-            Column("delivery", 2),
-            Column("subject", 3, wrap=True),
-        ],
-        [
-            [
-                report.report_id,
-                stamp(report.created_at),
-                report.kind,
-                ", ".join(one_line(delivery.recipient) for delivery in report.deliveries),
-                _summary(report.deliveries),
-                report.subject,
-            ]
-            for report in reports
-        ],
-    )
-    for report in reports:
-        for delivery in report.deliveries:
-            if delivery.last_error:
-                print_line(f"{report.report_id}: {delivery.recipient}: {delivery.last_error}")
 
 
 def _summary(deliveries: Sequence[Delivery]) -> str:

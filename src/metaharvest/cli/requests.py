@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from metaharvest.cli.invocation import ROWS, Invocation, usage_errors
+from metaharvest.cli.invocation import ROWS, Invocation, called_alone, usage_errors
 from metaharvest.cli.printing import print_json, print_line, stamp
 from metaharvest.cli.tables import Column, print_table, table_options
 from metaharvest.queries.json_keys import as_mapping
@@ -16,26 +16,24 @@ if TYPE_CHECKING:
 
 
 @click.group("requests", invoke_without_command=True)
+@called_alone
 @click.option("--open", "only_open", is_flag=True, help="Only requests that wait, or that a run has taken.")
 @click.option("--limit", type=ROWS, default=20, show_default=True, metavar="N", help="The newest N.")
 @click.option("--after", type=click.IntRange(min=1), metavar="ID", help="The next page: requests before this one.")
 @table_options
-@click.pass_context
-def command(context: click.Context, only_open: bool, limit: int, after: int | None, as_json: bool) -> None:
+def command(invocation: Invocation, only_open: bool, limit: int, after: int | None, as_json: bool) -> None:
     """List what people have asked the harvester to do, the newest first.
 
     `sites harvest`, `sites skip` and `runs stop` ask; a run, or the daemon, takes it.
 
     Example: metaharvest requests --open
     """
-    if context.invoked_subcommand is not None:
-        return
     from metaharvest.model.requests import RequestState
     from metaharvest.queries.requests import RequestFilter
     from metaharvest.services import requests
 
     states = (RequestState.WAITING, RequestState.TAKEN) if only_open else ()
-    found = requests.listed(context.obj.harvester, RequestFilter(states=states), limit, after)
+    found = requests.listed(invocation.harvester, RequestFilter(states=states), limit, after)
     if as_json:
         print_json([as_mapping(each) for each in found])
         return

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, require_yes, usage_errors
+from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, called_alone, require_yes, usage_errors
 from metaharvest.cli.printing import print_fields, print_json, print_line, stamp
 from metaharvest.cli.tables import Column, print_table, table_options, wide_option
 from metaharvest.model import OutcomeKind, RunStatus
@@ -31,13 +31,35 @@ _COUNTS = ("listed", "inserted", "updated", "unchanged", "attention", "errors")
 
 
 @click.group("runs", invoke_without_command=True)
+@called_alone
 @click.option("--limit", type=ROWS, default=20, show_default=True, metavar="N", help="The newest N.")
 @table_options
-@click.pass_context
-def command(context: click.Context, limit: int, as_json: bool) -> None:
+def command(invocation: Invocation, limit: int, as_json: bool) -> None:
     """List the runs, the newest first; `runs show` has the details of one."""
-    if context.invoked_subcommand is None:
-        _list(context.obj, limit, as_json)
+    from metaharvest.queries.runs import newest_runs
+    from metaharvest.queries.trends import status_in_words
+    from metaharvest.services.json_documents import run_row
+
+    with invocation.harvester.reading() as session:
+        rows = [run_row(record) for record in newest_runs(session, limit)]
+        failing = [] if as_json else _failing_now(session, invocation.harvester.today())
+    if as_json:
+        print_json(rows)
+        return
+    if not rows:
+        click.echo("There has been no run yet. `metaharvest run` makes one.")
+        return
+    counts = zip(["sites", "failed", "listed", "new", "updated", "unchanged", "other", "errors"], _RANKS, strict=True)
+    headings = [Column("run"), Column("date", 1), Column("status", 2)]
+    headings += [Column(name, rank) for name, rank in counts]
+    columns = ("run_id", "harvest_date", "status", "sites", "failed", *_COUNTS)
+    shown = [
+        {**row, "status": status_in_words(str(row["status"]), bool(row["rehearsal"])), "failed": row["failed"] or ""}
+        for row in rows
+    ]
+    print_table(headings, [[row[column] for column in columns] for row in shown])
+    for sentence in failing:
+        print_line(sentence)
 
 
 @command.command("show")
@@ -162,33 +184,6 @@ def _next_run(coming: UpcomingRun) -> list[str]:
     if coming.left_out:
         sentences.append(f"Left out of the next run: {', '.join(coming.left_out)}.")
     return sentences
-
-
-def _list(invocation: Invocation, limit: int, as_json: bool) -> None:
-    from metaharvest.queries.runs import newest_runs
-    from metaharvest.queries.trends import status_in_words
-    from metaharvest.services.json_documents import run_row
-
-    with invocation.harvester.reading() as session:
-        rows = [run_row(record) for record in newest_runs(session, limit)]
-        failing = [] if as_json else _failing_now(session, invocation.harvester.today())
-    if as_json:
-        print_json(rows)
-        return
-    if not rows:
-        click.echo("There has been no run yet. `metaharvest run` makes one.")
-        return
-    counts = zip(["sites", "failed", "listed", "new", "updated", "unchanged", "other", "errors"], _RANKS, strict=True)
-    headings = [Column("run"), Column("date", 1), Column("status", 2)]
-    headings += [Column(name, rank) for name, rank in counts]
-    columns = ("run_id", "harvest_date", "status", "sites", "failed", *_COUNTS)
-    shown = [
-        {**row, "status": status_in_words(str(row["status"]), bool(row["rehearsal"])), "failed": row["failed"] or ""}
-        for row in rows
-    ]
-    print_table(headings, [[row[column] for column in columns] for row in shown])
-    for sentence in failing:
-        print_line(sentence)
 
 
 def _failing_now(session: Session, today: date) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, usage_errors
+from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, called_alone, usage_errors
 from metaharvest.cli.json_lines import print_note
 from metaharvest.cli.printing import print_json, print_line, stamp
 from metaharvest.cli.signals import handled
@@ -117,15 +117,15 @@ _JOB = click.IntRange(min=1)
 
 
 @click.group("jobs", invoke_without_command=True)
+@called_alone
 @click.option("--open", "only_open", is_flag=True, help="Only jobs that wait, or that a worker has.")
 @click.option("--state", type=click.Choice([state.value for state in JobState]), help="Only jobs in this state.")
 @click.option("--run", "run_id", type=_JOB, metavar="RUN_ID", help="Only jobs of this run.")
 @click.option("--limit", type=ROWS, default=20, show_default=True, metavar="N", help="The newest N.")
 @click.option("--after", type=_JOB, metavar="ID", help="The next page: jobs before this one.")
 @table_options
-@click.pass_context
 def jobs_command(
-    context: click.Context,
+    invocation: Invocation,
     only_open: bool,
     state: str | None,
     run_id: int | None,
@@ -137,12 +137,10 @@ def jobs_command(
 
     Example: metaharvest jobs --open
     """
-    if context.invoked_subcommand is not None:
-        return
     from metaharvest.services import jobs
 
     states = [JobState(state)] if state else [JobState(each) for each in OPEN] if only_open else []
-    found = jobs.listed(context.obj.harvester, jobs.JobFilter(states, run_id=run_id), limit, after)
+    found = jobs.listed(invocation.harvester, jobs.JobFilter(states, run_id=run_id), limit, after)
     if as_json:
         print_json([as_mapping(each) for each in found])
         return
