@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from datetime import date
 from typing import TYPE_CHECKING
 
 import click
 
-from metaharvest.cli.invocation import Form, Invocation, day, json_or_csv, period
+from metaharvest.cli.invocation import Form, Invocation, day, json_or_csv, options_as
 from metaharvest.cli.printing import print_csv, print_fields, print_json
 from metaharvest.cli.tables import Column, layout_options, print_table
 from metaharvest.text import counted
@@ -16,6 +16,7 @@ from metaharvest.text import counted
 if TYPE_CHECKING:
     from metaharvest.queries.figures import Figures
     from metaharvest.queries.year import YearFigures
+    from metaharvest.services.harvester import Harvester
 
 
 _COLUMNS = {
@@ -31,14 +32,35 @@ _COLUMNS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Period:
+    begin: date | None
+    end: date | None
+
+    def days(self, harvester: Harvester) -> tuple[date, date]:
+        """The first and the last day; by default from 1 January to today. Raises UsageError."""
+        last = self.end or harvester.today()
+        first = self.begin or last.replace(month=1, day=1)
+        if first > last:
+            raise click.UsageError(f"--from {first} is after --to {last}.")
+        return first, last
+
+
+_period_options = options_as(
+    "period",
+    _Period,
+    click.option("--from", "begin", metavar="YYYY-MM-DD", callback=day, help="The first day. [default: 1 January]"),
+    click.option("--to", "end", metavar="YYYY-MM-DD", callback=day, help="The last day. [default: today]"),
+)
+
+
 @click.command("figures")
-@click.option("--from", "begin", metavar="YYYY-MM-DD", callback=day, help="The first day. [default: 1 January]")
-@click.option("--to", "end", metavar="YYYY-MM-DD", callback=day, help="The last day. [default: today]")
+@_period_options
 @click.option("--per", type=click.Choice(["week", "month", "site"]), help="A row for each of these.")
 @layout_options
 @json_or_csv("A table on stdout.")
 @click.pass_obj
-def figures_command(invocation: Invocation, begin: date | None, end: date | None, per: str | None, form: Form) -> None:
+def figures_command(invocation: Invocation, period: _Period, per: str | None, form: Form) -> None:
     """Show the totals of all sites in a period: documents new, updated, deleted and failing, harvests, bytes, time.
 
     `failing` is the number of documents that failed in the last harvest of each site in that time. Bytes are known as
@@ -53,7 +75,7 @@ def figures_command(invocation: Invocation, begin: date | None, end: date | None
     """
     from metaharvest.queries.figures import Figures, Per, figures
 
-    first, last = period(invocation, begin, end)
+    first, last = period.days(invocation.harvester)
     with invocation.harvester.reading() as session:
         found = figures(session, first, last, Per(per) if per else None)
     if form is Form.JSON:
@@ -80,15 +102,21 @@ def _figure_row(each: Figures) -> list[object]:
     return [f"{value:,}" if isinstance(value := shown[name], int) else value for name in _COLUMNS]
 
 
+def _period_in_words(found: Figures | YearFigures) -> dict[str, object]:
+    return {
+        "from": found.first_day,
+        "to": found.last_day,
+        "runs": f"{found.number_of_runs:,}",
+        "sites harvested": f"{found.number_of_sites:,}",
+        "harvests": f"{found.harvests:,}, of which {found.failed_harvests:,} failed as a whole",
+    }
+
+
 def _figures_in_words(each: Figures) -> dict[str, object]:
     from metaharvest.reports.phrasing import duration
 
     return {
-        "from": each.first_day,
-        "to": each.last_day,
-        "runs": f"{each.number_of_runs:,}",
-        "sites harvested": f"{each.number_of_sites:,}",
-        "harvests": f"{each.harvests:,}, of which {each.failed_harvests:,} failed as a whole",
+        **_period_in_words(each),
         "documents new": f"{each.inserted:,}",
         "documents updated": f"{each.updated:,}",
         "documents deleted": f"{each.deleted:,}",
@@ -113,12 +141,11 @@ _RULE_COLUMNS = (Column("rule"), Column("documents", 1), Column("sites", 2), Col
 
 
 @click.command("year")
-@click.option("--from", "begin", metavar="YYYY-MM-DD", callback=day, help="The first day. [default: 1 January]")
-@click.option("--to", "end", metavar="YYYY-MM-DD", callback=day, help="The last day. [default: today]")
+@_period_options
 @layout_options
 @json_or_csv("A table on stdout, a line for each site.")
 @click.pass_obj
-def year_command(invocation: Invocation, begin: date | None, end: date | None, form: Form) -> None:
+def year_command(invocation: Invocation, period: _Period, form: Form) -> None:
     """Show how a year, or another period, went: harvests without errors, documents in and deleted, days until a
     problem was fixed, silent sites, the most frequent rules.
 
@@ -131,7 +158,7 @@ def year_command(invocation: Invocation, begin: date | None, end: date | None, f
     """
     from metaharvest.queries.year import year_figures
 
-    first, last = period(invocation, begin, end)
+    first, last = period.days(invocation.harvester)
     with invocation.harvester.reading() as session:
         found = year_figures(session, first, last)
     if form is Form.JSON:
@@ -171,11 +198,7 @@ def _year_in_words(found: YearFigures) -> dict[str, object]:
         last = counted(found.most_days_until_fixed or 0, "day")
         fixed += f", half of them within {found.days_until_fixed:g} {days}, the last one after {last}"
     return {
-        "from": found.first_day,
-        "to": found.last_day,
-        "runs": f"{found.number_of_runs:,}",
-        "sites harvested": f"{found.number_of_sites:,}",
-        "harvests": f"{found.harvests:,}, of which {found.failed_harvests:,} failed as a whole",
+        **_period_in_words(found),
         "harvests without any error": f"{found.went_well:,} ({_share(found.share_well)})",
         "documents new": f"{found.inserted:,}",
         "documents updated": f"{found.updated:,}",

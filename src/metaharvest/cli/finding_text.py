@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
@@ -15,8 +16,10 @@ from rich.text import Text
 from metaharvest.model import Finding, Level
 from metaharvest.reports.source_lines import source_line
 from metaharvest.rules import TRACEBACK_RULE
-from metaharvest.services.check_report import CheckedDocument, CheckedPart, Places
 from metaharvest.text import clean, counted, one_line, shown_url
+
+if TYPE_CHECKING:
+    from metaharvest.services.check_report import CheckedDocument, CheckedPart, Places
 
 _STYLES = {Level.ERROR: "bold red", Level.WARNING: "bold yellow"}
 _EXCERPT = 200
@@ -35,7 +38,7 @@ class FindingPrinter:
         self.console = Console(highlight=False, emoji=False, markup=False)
         self._is_plain = not self.console.is_terminal
 
-    def finding(
+    def print_finding(
         self, place: str, finding: Finding, docid: str, file: Path | None, others: Sequence[str] = (), more: int = 0
     ) -> None:
         """Print one finding: its place, the fault, the line of `file` or else the excerpt, the remedy.
@@ -94,18 +97,16 @@ class FindingPrinter:
             self.console.print(space + line)
 
 
-_Place = tuple[CheckedDocument, Finding]
+_Place = tuple["CheckedDocument", Finding]
 
 
-class CheckPrinter:
-    """Prints findings on stdout: at most `most` of each rule and part, and then the number of the others."""
+class CheckPrinter(FindingPrinter):
+    """Prints findings of a check: at most `most` of each rule and part, and then the number of the others."""
 
     def __init__(self, places: Places, most: int) -> None:
+        super().__init__()
         self._places = places
         self._most = most
-        self._printer = FindingPrinter()
-        self.line = self._printer.line
-        self.console = self._printer.console
 
     def documents(self, part: CheckedPart, documents: Iterable[CheckedDocument]) -> Counter[Level]:
         """Print the findings of these documents; returns the number for each level."""
@@ -135,7 +136,7 @@ class CheckPrinter:
             "  ".join(filter(None, (self._place(each.url_of(its), its), one_line(_docid(part, each, its)))))
             for each, its in more
         ]
-        self._printer.finding(self._place(url, finding), finding, docid, self._places.file_of(url), others)
+        self.print_finding(self._place(url, finding), finding, docid, self._places.file_of(url), others)
 
     def _place(self, url: str, finding: Finding) -> str:
         """The place in a file, or a URL and a line."""

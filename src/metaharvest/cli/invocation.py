@@ -118,15 +118,6 @@ def login() -> str:
         return ""
 
 
-def period(invocation: Invocation, begin: date | None, end: date | None) -> tuple[date, date]:
-    """The first and the last day of a period; by default from 1 January to today."""
-    last = end or invocation.harvester.today()
-    first = begin or last.replace(month=1, day=1)
-    if first > last:
-        raise click.UsageError(f"--from {first} is after --to {last}.")
-    return first, last
-
-
 def parsed(parse: Callable[[Any], _Value]) -> Callable[[click.Context, click.Parameter, Any], _Value | None]:
     """The callback of an option: parses its value, if there is one. A ValueError becomes click.BadParameter."""
 

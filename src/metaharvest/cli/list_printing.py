@@ -67,7 +67,7 @@ def print_findings(findings: Iterable[tuple[str, Finding]], *, are_paths: bool =
             path = Path(file) if are_paths else None
             places = [place_in(one_line(name), each) for name, each in others[:_MOST_PLACES]]
             more = len(others) - len(places)
-            printer.finding(place_in(one_line(file), finding), finding, finding.docid, path, places, more)
+            printer.print_finding(place_in(one_line(file), finding), finding, finding.docid, path, places, more)
     printer.more(rules, _MOST_FINDINGS, "--json")
 
 
