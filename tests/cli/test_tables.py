@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from metaharvest.cli.tables import Column, Fitted, fit
+from metaharvest.cli.printing import Column, Fitted, fit
 from support.fork_server import ForkedPopen
 from support.harvester import Harvester, eml, publish
 from support.http_server import HttpServer

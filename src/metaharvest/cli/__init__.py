@@ -102,6 +102,7 @@ _MODULES = {
     **dict.fromkeys(("worker", "coordinate", "workers", "jobs"), "workers"),
     **dict.fromkeys(("figures", "year"), "figures"),
     **dict.fromkeys(("users", "keys"), "accounts"),
+    **dict.fromkeys(("requests", "registrations"), "requests"),
     **dict.fromkeys(("init", "doctor", "database", "contacts", "completion"), "installation"),
 }
 """Command -> its module, if it has another name. A module of several commands has `NAME_command` for each."""

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from metaharvest.cli.invocation import Invocation, login, usage_errors
-from metaharvest.cli.printing import print_json, print_line, stamp
-from metaharvest.cli.tables import print_table, table_options
+from metaharvest.cli.printing import print_json, print_line, print_table, stamp, table_options
 from metaharvest.model.kinds import GRANTED
 from metaharvest.model.mappings import picked
 

@@ -1,25 +1,161 @@
-"""`metaharvest check`: a rehearsal: what would tomorrow's report say?"""
+"""`metaharvest check`: a rehearsal: what would tomorrow's report say?
+
+With `--watch` it checks again after each change of a file, and prints new and repaired findings. Files are looked at
+twice a second: that works on every file system, and for editors that replace a file. Documents on web servers are
+fetched once.
+"""
 
 from __future__ import annotations
 
+import os
 import shlex
+import signal
 import sys
-from collections.abc import Sequence
-from contextlib import ExitStack
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from metaharvest.cli.check_outputs import Outputs
 from metaharvest.cli.folder_options import folder_options
 from metaharvest.cli.invocation import AS_JSON, NETWORKS, Invocation, called_as, options_as
+from metaharvest.cli.printing import json_text, new_page, opened, print_json
+from metaharvest.cli.signals import handled, stop_on_signal
 from metaharvest.errors import CannotBeChecked
-from metaharvest.text import clean
+from metaharvest.queries.json_keys import as_mapping
+from metaharvest.text import clean, counted, joined, one_line
 
 if TYPE_CHECKING:
-    from metaharvest.model import Network
-    from metaharvest.services.check_report import CheckOptions, FolderOptions
+    from metaharvest.cli.finding_text import CheckPrinter
+    from metaharvest.model import Finding, Level, Network
+    from metaharvest.services.check_report import CheckedDocument, CheckedPart, CheckOptions, CheckReport, FolderOptions
+    from metaharvest.services.harvester import Checked
+    from metaharvest.services.runs import StopSignal
+
+
+_STDOUT = Path("-")
+
+
+@dataclass(frozen=True, slots=True)
+class _Outputs:
+    """The requested outputs. A file with the name `-` is stdout."""
+
+    as_json: bool = False
+    as_csv: bool = False
+    sarif: Path | None = None
+    junit: Path | None = None
+    html: Path | None = None
+    opens: bool = False
+
+    @property
+    def _files(self) -> Mapping[str, Path]:
+        named = {"--sarif": self.sarif, "--junit": self.junit, "--html": self.html}
+        return {option: file for option, file in named.items() if file is not None}
+
+    @property
+    def _on_stdout(self) -> list[str]:
+        """The options that print something else than text on stdout."""
+        options = [option for option, asked in (("--json", self.as_json), ("--csv", self.as_csv)) if asked]
+        return options + [f"{option} -" for option, file in self._files.items() if file == _STDOUT]
+
+    def require_possible(self) -> None:
+        """Raises UsageError for impossible outputs, before anything is checked."""
+        if len(self._on_stdout) > 1:
+            first, second, *_ = self._on_stdout
+            raise click.UsageError(f"{first} and {second} are two ways to print the same: use one of the two.")
+        if self.opens and self.html == _STDOUT:
+            raise click.UsageError("--open opens a file: give --html the name of one, or leave it out.")
+        taken: dict[Path, str] = {}
+        for option, file in self._files.items():
+            if file != _STDOUT and (other := taken.setdefault(file.resolve(), option)) != option:
+                both = f"{other} and {option} name the same file, {one_line(str(file))}"
+                raise click.UsageError(f"{both}: give each a file of its own.")
+            if file != _STDOUT and not (file.parent.is_dir() and os.access(file.parent, os.W_OK)):
+                raise click.UsageError(f"{option} {one_line(str(file))}: nothing can be written in {file.parent}.")
+
+    def report_of(self, checked: Checked) -> CheckReport:
+        """The report about the rehearsal, for these outputs: JUnit names valid documents, too."""
+        from metaharvest.services.check_report import CheckReport
+
+        return CheckReport(checked, all_of_them=self.junit is not None)
+
+    def write(self, report: CheckReport) -> None:
+        """Print and write all requested outputs."""
+        for note in report.checked.given.arguments.notes:
+            click.echo(clean(note), err=True)
+        if self.as_json:
+            print_json(_as_mapping(report))
+        elif self.as_csv:
+            for chunk in report.csv():
+                click.echo(chunk, nl=False)
+        elif not self._on_stdout:
+            self.print_text(report)
+        self.write_files(report)
+
+    def print_text(self, report: CheckReport) -> None:
+        """Print all findings and the expected results on stdout."""
+        printer = _printer_of(report)
+        levels: Counter[Level] = Counter()
+        for part, documents in report.parts:
+            levels += printer.documents(part, documents)
+        _print_summary(printer, report, levels)
+
+    def write_files(self, report: CheckReport) -> None:
+        """Write SARIF, JUnit and HTML, if they were requested; open the page."""
+        if self.sarif is not None:
+            _put(self.sarif, json_text(report.sarif()) + "\n")
+        if self.junit is not None:
+            _put(self.junit, report.junit())
+        if self.html is not None or self.opens:
+            text = report.page()
+            file = self.html or new_page("check")
+            _put(file, text)
+            if self.opens:
+                click.echo(opened(file), err=True)
+
+
+def _as_mapping(report: CheckReport) -> dict[str, Any]:
+    """The run, its site runs and its findings, each with the `file` that it is about, if there is one."""
+    findings = [{**as_mapping(each.finding), "file": each.file} for each in report.findings]
+    notes = [*report.checked.given.arguments.notes, *report.notes]
+    return {**as_mapping(report.record), "sites": report.sites, "findings": findings, "notes": notes}
+
+
+def _printer_of(report: CheckReport) -> CheckPrinter:
+    """The printer for the findings of a rehearsal."""
+    from metaharvest.cli.finding_text import CheckPrinter
+
+    return CheckPrinter(report.places, report.checked.harvester.settings.reports.lines_per_group)
+
+
+def _print_summary(printer: CheckPrinter, report: CheckReport, levels: Mapping[Level, int]) -> None:
+    """Print the expected results on stdout."""
+    from metaharvest.model import Level
+
+    for sentence in report.summary:
+        printer.line(sentence, "bold")
+    numbers = [(levels.get(Level.ERROR, 0), "error"), (levels.get(Level.WARNING, 0), "warning")]
+    if found := joined([counted(number, what) for number, what in numbers if number]):
+        printer.line(f"{found}.", "red" if numbers[0][0] else "yellow")
+    for sentence in report.notes:
+        printer.line(sentence, "dim")
+
+
+def _put(file: Path, text: str) -> None:
+    """Raises click.ClickException if it cannot be written."""
+    if file == _STDOUT:
+        click.echo(text, nl=False)
+        return
+    try:
+        file.write_text(text, encoding="utf-8", newline="")
+    except OSError as error:
+        raise click.ClickException(f"{one_line(str(file))} cannot be written: {error.strerror}.") from error
+
 
 _NOBODY_ASKED = (
     "Rehearsing without the database and the target of {file}, so every document counts as new: the file was found in "
@@ -44,7 +180,7 @@ _FILE = click.Path(dir_okay=False, writable=True, allow_dash=True, path_type=Pat
 @folder_options
 @options_as(
     "outputs",
-    Outputs,
+    _Outputs,
     AS_JSON,
     click.option("--csv", "as_csv", is_flag=True, help="The table of documents, as CSV on stdout."),
     click.option("--sarif", type=_FILE, metavar="FILE", help="Write the findings as SARIF 2.1.0, for code scanning."),
@@ -61,7 +197,7 @@ def command(
     against: str | None,
     networks: tuple[Network, ...],
     options: FolderOptions,
-    outputs: Outputs,
+    outputs: _Outputs,
     watch: bool,
 ) -> int:
     """Rehearse the harvest of lists, documents and folders of them: what would tomorrow's report say?
@@ -86,9 +222,7 @@ def command(
     how = CheckOptions(as_site, against, networks, standard_input=getattr(sys.stdin, "buffer", None), folders=options)
     try:
         if watch:
-            from metaharvest.cli.check_watch import watch_for_changes
-
-            return watch_for_changes(invocation, arguments, how, outputs)
+            return _watch_for_changes(invocation, arguments, how, outputs)
         return _check(invocation, arguments, how, outputs)
     except CannotBeChecked as error:
         raise click.UsageError(clean(str(error))) from None
@@ -97,7 +231,7 @@ def command(
         return 130
 
 
-def _check(invocation: Invocation, arguments: Sequence[str], how: CheckOptions, outputs: Outputs) -> int:
+def _check(invocation: Invocation, arguments: Sequence[str], how: CheckOptions, outputs: _Outputs) -> int:
     """The rehearsal, and its output; returns the exit code."""
     from metaharvest.cli.progress import shown_progress
     from metaharvest.services.check_report import asks_nobody
@@ -116,3 +250,158 @@ def _check(invocation: Invocation, arguments: Sequence[str], how: CheckOptions, 
         report = outputs.report_of(checked)
         outputs.write(report)
     return int(report.has_errors)
+
+
+_SECONDS = 0.5
+"""The pause between two looks at the files, as long as a look takes almost no time."""
+
+_SHARE = 20
+"""The largest share of the time for looking at files."""
+
+_NAMED = 5
+"""The number of changed files that are named."""
+
+_Fingerprint = tuple[str, str, str, str, str, int]
+_Findings = dict[_Fingerprint, tuple["CheckedPart", "CheckedDocument", "Finding"]]
+_Stamps = dict[Path, tuple[int, int, int]]
+
+
+def _watch_for_changes(invocation: Invocation, arguments: Sequence[str], how: CheckOptions, outputs: _Outputs) -> int:
+    """Check, and check again after each change of a file, until Ctrl-C; the exit code.
+
+    Raises CannotBeChecked if there is nothing to check, or nothing to watch; KeyboardInterrupt if the first check was
+    interrupted.
+    """
+    from metaharvest.services.check_report import keeping_copies
+
+    with (
+        handled(_stop, signal.SIGTERM),
+        tempfile.TemporaryDirectory(prefix="metaharvest-", ignore_cleanup_errors=True) as folder,
+    ):
+        watched = _Watched(invocation, arguments, keeping_copies(how, Path(folder)), outputs)
+        watched.check_first()
+        with stop_on_signal("Stopped.") as stop:
+            while changed := watched.wait_for_change(stop):
+                watched.check_again(changed, stop)
+        click.echo("Stopped.", err=True)
+        return 0
+
+
+def _stop(_number: int, _frame: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+class _Watched:
+    """The watched files, and the findings of the last check."""
+
+    def __init__(self, invocation: Invocation, arguments: Sequence[str], how: CheckOptions, outputs: _Outputs) -> None:
+        self._invocation = invocation
+        self._arguments = arguments
+        self._how = how
+        self._outputs = outputs
+        self._found: _Findings = {}
+        self._paths: tuple[Path, ...] = ()
+        self._stamps: _Stamps = {}
+
+    def check_first(self) -> None:
+        """Check everything, and print all of it."""
+        with ExitStack() as stack:
+            report = self._checked(stack)
+            if not self._paths:
+                raise CannotBeChecked("There is nothing to watch: --watch looks at files and folders of this computer.")
+            self._outputs.write(report)
+        click.echo("Watching for changes; Ctrl-C ends it.", err=True)
+        self._outputs = replace(self._outputs, opens=False)
+
+    def check_again(self, changed: Sequence[Path], stop: StopSignal) -> None:
+        """Check everything; print the changes, unless it was stopped."""
+        before = self._found
+        try:
+            with ExitStack() as stack:
+                report = self._checked(stack, stop)
+                if not stop.is_set():
+                    self._outputs.write_files(report)
+                    self._print_changes(report, before, changed)
+        except CannotBeChecked as error:
+            # Perhaps a person is moving the file now.
+            click.echo(clean(str(error)), err=True)
+
+    def _checked(self, stack: ExitStack, stop: StopSignal | None = None) -> CheckReport:
+        """The report, and the files to watch: changes during the check count as not seen."""
+        began, seen = time.time_ns(), self._stamps
+        how = replace(self._how, stop=stop)
+        checked = stack.enter_context(self._invocation.harvester.check(self._arguments, how))
+        report = self._outputs.report_of(checked)
+        self._found = _findings_by_key(report)
+        self._paths = report.local_paths
+        now, stamps = time.time_ns(), _stamps(self._paths)
+        self._stamps = {path: seen.get(path, stamps[path]) for path in stamps if not began <= stamps[path][0] <= now}
+        return report
+
+    def wait_for_change(self, stop: StopSignal) -> list[Path]:
+        """The changed, new or removed files, as soon as there are any; none if it was stopped."""
+        while not stop.is_set():
+            began = time.monotonic()
+            now = _stamps(self._paths)
+            if now != self._stamps:
+                changed = [path for path in (now | self._stamps) if now.get(path) != self._stamps.get(path)]
+                self._stamps = now
+                return changed
+            time.sleep(max(_SECONDS, _SHARE * (time.monotonic() - began)))
+        return []
+
+    def _print_changes(self, report: CheckReport, before: _Findings, changed: Sequence[Path]) -> None:
+        """Print new findings, former findings, and the expected results."""
+        printer = _printer_of(report)
+        names = [one_line(report.places.name(path.as_uri())) for path in changed]
+        more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+        printer.line(f"{time.strftime('%H:%M:%S')}  {', '.join(names[:_NAMED])}{more}", "bold cyan")
+        for key, (part, document, finding) in self._found.items():
+            if key not in before:
+                printer.finding(part, document, finding)
+        for key, (_, document, finding) in before.items():
+            if key not in self._found:
+                printer.line(f"Gone: {report.places.name(document.url)}  {finding.rule}  {finding.message}", "green")
+        levels = Counter(finding.level.value for _, _, finding in self._found.values())
+        errors, warnings = levels["error"], levels["warning"]
+        printer.line(f"{report.story}. Errors: {errors:,}, warnings: {warnings:,}.", "bold red" if errors else "bold")
+
+
+def _findings_by_key(report: CheckReport) -> _Findings:
+    """Every finding by a key that does not depend on its line.
+
+    A docid that no list gives is not part of the key: it changes with the docids of other files.
+    """
+    found: _Findings = {}
+    number: Counter[tuple[str, ...]] = Counter()
+    for part, documents in report.parts:
+        for document in documents:
+            for finding in document.reported_findings:
+                docid = document.docid if part.name.is_list else ""
+                key = (document.url, docid, finding.rule, finding.xpath, finding.message)
+                number[key] += 1
+                found[(*key, number[key])] = (part, document, finding)
+    return found
+
+
+def _stamps(paths: Iterable[Path]) -> _Stamps:
+    """The time of the last change, the size and the inode of each of these files; of a folder, of each file in it."""
+    from metaharvest.services.check_report import is_looked_at
+
+    stamps: _Stamps = {}
+    for path in paths:
+        if path.is_dir():
+            for where, folders, names in os.walk(path):
+                folders[:] = [name for name in folders if not name.startswith(".")]
+                for name in filter(is_looked_at, names):
+                    _add_stamp(Path(where, name), stamps)
+        else:
+            _add_stamp(path, stamps)
+    return stamps
+
+
+def _add_stamp(path: Path, stamps: _Stamps) -> None:
+    with suppress(OSError):
+        if path not in stamps:
+            found = path.stat()
+            stamps[path] = found.st_mtime_ns, found.st_size, found.st_ino

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from metaharvest.cli.invocation import Form, Invocation, json_or_csv
-from metaharvest.cli.printing import print_csv, print_json, print_line
-from metaharvest.cli.tables import Column, layout_options, print_table
+from metaharvest.cli.printing import Column, layout_options, print_csv, print_json, print_line, print_table
 from metaharvest.text import one_line
 
 if TYPE_CHECKING:

@@ -9,8 +9,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metaharvest.cli.invocation import AS_JSON, ROWS, Form, Invocation, called_alone, json_or_csv, parsed, trimmed
-from metaharvest.cli.printing import print_csv, print_fields, print_json, print_json_rows, stamp
-from metaharvest.cli.tables import Column, layout_options, print_table, wide_option
+from metaharvest.cli.printing import (
+    Column,
+    layout_options,
+    print_csv,
+    print_fields,
+    print_json,
+    print_json_rows,
+    print_table,
+    stamp,
+    wide_option,
+)
 from metaharvest.model import OutcomeKind
 from metaharvest.text import clean, counted, one_line
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from metaharvest.cli.invocation import Form, Invocation, day, json_or_csv, options_as
-from metaharvest.cli.printing import print_csv, print_fields, print_json
-from metaharvest.cli.tables import Column, layout_options, print_table
+from metaharvest.cli.printing import Column, layout_options, print_csv, print_fields, print_json, print_table
 from metaharvest.text import counted
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from metaharvest.cli.invocation import AS_JSON, Invocation, require_yes, usage_errors
-from metaharvest.cli.printing import print_json, print_line
-from metaharvest.cli.tables import print_table
+from metaharvest.cli.printing import print_json, print_line, print_table
 from metaharvest.text import clean, counted, one_line
 
 if TYPE_CHECKING:

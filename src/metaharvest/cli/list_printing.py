@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.printing import print_line
-from metaharvest.cli.tables import print_table
+from metaharvest.cli.printing import print_line, print_table
 from metaharvest.model import Finding, ListedDocument
 from metaharvest.model.mappings import picked
 from metaharvest.publishing.entries import Change

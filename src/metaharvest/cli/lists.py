@@ -21,8 +21,7 @@ from metaharvest.cli.list_printing import (
     print_changes,
     print_findings,
 )
-from metaharvest.cli.printing import print_json, print_line
-from metaharvest.cli.tables import print_table
+from metaharvest.cli.printing import print_json, print_line, print_table
 from metaharvest.errors import ListError
 from metaharvest.model import Finding
 from metaharvest.text import counted, shown_url

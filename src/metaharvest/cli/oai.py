@@ -11,8 +11,7 @@ import click
 
 from metaharvest.cli.invocation import AS_JSON, NETWORKS, ROWS, Invocation, one_of, parsed, usage_errors
 from metaharvest.cli.list_printing import print_findings
-from metaharvest.cli.printing import print_fields, print_json, print_line
-from metaharvest.cli.tables import print_table
+from metaharvest.cli.printing import print_fields, print_json, print_line, print_table
 from metaharvest.model.mappings import picked
 from metaharvest.text import one_line, shown_url
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, called_alone, usage_errors
-from metaharvest.cli.printing import print_json, print_line, stamp
+from metaharvest.cli.printing import Column, print_json, print_line, print_table, stamp, table_options
 from metaharvest.cli.signals import stop_on_signal
-from metaharvest.cli.tables import Column, print_table, table_options
 from metaharvest.model.actions import todo
 from metaharvest.model.kinds import StepState
 from metaharvest.queries.json_keys import as_mapping

@@ -1,7 +1,4 @@
-"""The output of commands: a JSON document, names and values, a line, a page in the browser; safe for the terminal.
-
-tables.py prints tables.
-"""
+"""The output of commands: JSON, names and values, tables, a page in the browser; safe for the terminal."""
 
 from __future__ import annotations
 
@@ -9,13 +6,17 @@ import codecs
 import json
 import os
 import sys
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain, islice
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
+from metaharvest.cli.invocation import AS_JSON
 from metaharvest.text import clean, one_line
 
 _MOST_CHARACTERS = 2000
@@ -111,3 +112,209 @@ def opened(file: Path) -> str:
     done = webbrowser.open(file.resolve().as_uri())
     said = "The page is open in your browser" if done else "No browser could be opened; the page is here"
     return f"{said}: {file.resolve()}"
+
+
+_GAP = 2
+"""Blanks between two columns."""
+
+_LEAST_TEXT = 24
+"""The smallest width of a column of sentences."""
+
+_MEASURED = 200
+"""The first rows of a long table, which decide how wide its columns are."""
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table. Of too many columns, those with the highest `rank` are left out first.
+
+    Sentences `wrap` at their blanks; everything else stays on one line.
+    """
+
+    heading: str
+    rank: int = 0
+    wrap: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """The columns that fit, by their places in the table, with their widths; and the columns left out."""
+
+    shown: tuple[int, ...]
+    widths: tuple[int, ...]
+    left_out: tuple[int, ...] = ()
+
+
+def wide_option(command: _Command) -> _Command:
+    """Add --wide to a command that prints tables."""
+    text = "All columns, however wide the terminal is."
+    return click.option("--wide", is_flag=True, expose_value=False, callback=_keep, help=text)(command)
+
+
+def layout_options(command: _Command) -> _Command:
+    """Add --wide and --columns to a command that prints one table."""
+    text = "Only these columns, by their headings."
+    return wide_option(click.option("--columns", metavar="A,B", expose_value=False, callback=_keep, help=text)(command))
+
+
+def table_options(command: _Command) -> _Command:
+    """Add --wide, --columns and --json to a command that prints one table."""
+    return layout_options(AS_JSON(command))
+
+
+def print_table(headings: Sequence[str | Column], rows: Sequence[Sequence[object]]) -> None:
+    """Print a table, without control characters of a terminal. A heading without a Column ranks by its place.
+
+    Raises UsageError for a column that the table does not have.
+    """
+    columns = [each if isinstance(each, Column) else Column(each, rank) for rank, each in enumerate(headings)]
+    cells = [[cell_text(value) for value in row] for row in rows]
+    chosen = _chosen(columns)
+    if os.environ.get("FORCE_COLOR") or (sys.stdout is not None and sys.stdout.isatty()):
+        _print_on_terminal(columns, cells, chosen)
+    else:
+        _print_into_pipe(columns, cells, chosen)
+
+
+def _print_into_pipe(columns: Sequence[Column], cells: Sequence[Sequence[str]], chosen: Sequence[int]) -> None:
+    """As on a terminal that is wide enough. A table of rich takes 0.4 s for the thousand sites of a run."""
+    from rich.cells import set_cell_size
+
+    fitted = fit(columns, cells, None, chosen)
+    places = [*zip(fitted.shown, fitted.widths, strict=True)]
+    table = ([column.heading for column in columns], *cells)
+    lines = ((" " * _GAP).join(set_cell_size(row[place], width) for place, width in places) for row in table)
+    # In one piece: otherwise each line would wake the reader of the pipe.
+    click.echo("\n".join(lines))
+
+
+def _print_on_terminal(columns: Sequence[Column], cells: Sequence[Sequence[str]], chosen: Sequence[int]) -> None:
+    from rich.console import Console
+    from rich.table import Column as RichColumn
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    fitted = fit(columns, cells, None if chosen or _kept("wide") else console.width, chosen)
+    console.width = max(console.width, sum(fitted.widths) + _GAP * len(fitted.widths))
+    table = Table(
+        *(
+            RichColumn(columns[place].heading, width=width, no_wrap=not columns[place].wrap, overflow="fold")
+            for place, width in zip(fitted.shown, fitted.widths, strict=True)
+        ),
+        box=None,
+        pad_edge=False,
+        header_style="bold",
+    )
+    for row in cells:
+        table.add_row(*(Text(row[place]) for place in fitted.shown))
+    console.print(table)
+    _print_left_out(columns, fitted)
+
+
+def _print_left_out(columns: Sequence[Column], fitted: Fitted) -> None:
+    if fitted.left_out:
+        names = ", ".join(columns[place].heading for place in fitted.left_out if columns[place].heading)
+        print_line(f"No room for: {names}. {_how_to_see_all()}")
+
+
+def fit(
+    columns: Sequence[Column], cells: Sequence[Sequence[str]], room: int | None, chosen: Sequence[int] = ()
+) -> Fitted:
+    """The columns that fit into `room` characters; all of them if it is None. The first is always shown."""
+    from rich.cells import cell_len
+
+    shown = list(chosen) or list(range(len(columns)))
+    whole = [
+        max([cell_len(column.heading), *(cell_len(row[place]) for row in cells)])
+        for place, column in enumerate(columns)
+    ]
+    if room is None:
+        return Fitted(tuple(shown), tuple(whole[place] for place in shown))
+    least = [
+        min(width, max(_LEAST_TEXT, cell_len(column.heading))) if column.wrap else width
+        for column, width in zip(columns, whole, strict=True)
+    ]
+    left_out = list[int]()
+    while len(shown) > 1 and _total(least, shown) > room:
+        last = max(shown[1:], key=lambda place: (columns[place].rank, place))
+        shown.remove(last)
+        left_out.append(last)
+    widths = [least[place] for place in shown]
+    for number, place in enumerate(shown):
+        more = min(whole[place] - least[place], room - sum(widths) - _GAP * (len(widths) - 1))
+        widths[number] += max(more, 0)
+    return Fitted(tuple(shown), tuple(widths), tuple(sorted(left_out)))
+
+
+def print_lines(columns: Sequence[Column], rows: Iterator[Sequence[str]], none: str) -> None:
+    """Print a long table without headings, a line for each row as it comes; `none` if there is no row.
+
+    The columns are as wide as the first rows need. A terminal shows the beginning of sentences, others all of them.
+    """
+    from rich.console import Console
+
+    console, first = Console(), list(islice(rows, _MEASURED))
+    if not first:
+        click.echo(none)
+        return
+    unnamed = [replace(column, heading="") for column in columns]
+    fitted = fit(unnamed, first, console.width if console.is_terminal else None)
+    for row in chain(first, rows):
+        cells = [
+            _beginning(row[place], width) if console.is_terminal and columns[place].wrap else f"{row[place]:<{width}}"
+            for place, width in zip(fitted.shown, fitted.widths, strict=True)
+        ]
+        click.echo((" " * _GAP).join(cells).rstrip())
+    _print_left_out(columns, fitted)
+
+
+def _beginning(text: str, width: int) -> str:
+    from rich.cells import cell_len, set_cell_size
+
+    return text if cell_len(text) <= width else f"{set_cell_size(text, width - 1)}…"
+
+
+def _total(widths: Sequence[int], shown: Sequence[int]) -> int:
+    return sum(widths[place] for place in shown) + _GAP * (len(shown) - 1)
+
+
+def _chosen(columns: Sequence[Column]) -> list[int]:
+    """The places of the requested columns, in the order of the request. Raises UsageError."""
+    places = {_plain(column.heading): place for place, column in enumerate(columns)}
+    names = [name.strip() for name in (_kept("columns") or "").split(",") if name.strip()]
+    unknown = [name for name in names if _plain(name) not in places]
+    if unknown:
+        known = ", ".join(column.heading for column in columns if column.heading)
+        raise click.UsageError(f"There is no column '{one_line(unknown[0], 60)}'. The columns are: {known}.")
+    return [places[_plain(name)] for name in names]
+
+
+def _plain(heading: str) -> str:
+    """A heading in the form that people may type: `last harvest`, `Last-Harvest`, `last_harvest`."""
+    return " ".join(heading.casefold().replace("_", " ").replace("-", " ").split())
+
+
+def _how_to_see_all() -> str:
+    context = click.get_current_context(silent=True)
+    names = {option.name for option in context.command.params} if context else set()
+    if "columns" in names:
+        return "--wide shows all columns, --columns A,B these."
+    return "--wide shows all columns." if "wide" in names else "A pipe shows all columns: | less -S"
+
+
+def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    """Keep the value of an option of the layout. A command in a group has the options of the group, too."""
+    if value:
+        context.meta[_key(parameter.name)] = value
+
+
+def _kept(name: str) -> Any:
+    context = click.get_current_context(silent=True)
+    return context.meta.get(_key(name)) if context else None
+
+
+def _key(name: str | None) -> str:
+    return f"{__name__}.{name}"

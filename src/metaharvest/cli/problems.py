@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from metaharvest.cli.invocation import Form, Invocation, json_or_csv
-from metaharvest.cli.printing import print_csv, print_json
-from metaharvest.cli.tables import Column, layout_options, print_table
+from metaharvest.cli.printing import Column, layout_options, print_csv, print_json, print_table
 from metaharvest.text import one_line
 
 if TYPE_CHECKING:

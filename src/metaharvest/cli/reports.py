@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metaharvest.cli.invocation import ROWS, Invocation, called_alone, day, login, parsed, trimmed, usage_errors
-from metaharvest.cli.printing import new_page, opened, print_fields, print_json, print_line, stamp
-from metaharvest.cli.tables import Column, print_table, table_options
+from metaharvest.cli.printing import (
+    Column,
+    new_page,
+    opened,
+    print_fields,
+    print_json,
+    print_line,
+    print_table,
+    stamp,
+    table_options,
+)
 from metaharvest.text import clean, counted, one_line
 
 if TYPE_CHECKING:

@@ -1,17 +1,18 @@
-"""`metaharvest requests`: what people have asked the harvester to do; `print_asked` is for the commands that ask."""
+"""`metaharvest requests` and `registrations`: what people ask the harvester to do, and what people outside ask for."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
 
-from metaharvest.cli.invocation import ROWS, Invocation, called_alone, usage_errors
-from metaharvest.cli.printing import print_json, print_line, stamp
-from metaharvest.cli.tables import Column, print_table, table_options
+from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, called_alone, usage_errors
+from metaharvest.cli.printing import Column, print_json, print_line, print_table, stamp, table_options
 from metaharvest.queries.json_keys import as_mapping
 
 if TYPE_CHECKING:
+    from metaharvest.services.registrations import Registration
     from metaharvest.services.requests import Asked
 
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--limit", type=ROWS, default=20, show_default=True, metavar="N", help="The newest N.")
 @click.option("--after", type=click.IntRange(min=1), metavar="ID", help="The next page: requests before this one.")
 @table_options
-def command(invocation: Invocation, only_open: bool, limit: int, after: int | None, as_json: bool) -> None:
+def requests_command(invocation: Invocation, only_open: bool, limit: int, after: int | None, as_json: bool) -> None:
     """List what people have asked the harvester to do, the newest first.
 
     `sites harvest`, `sites skip` and `runs stop` ask; a run, or the daemon, takes it.
@@ -51,7 +52,7 @@ def command(invocation: Invocation, only_open: bool, limit: int, after: int | No
     print_table(["request", "kind", "site", Column("scope", 6), "state", Column("run", 5), "by", "at", end], rows)
 
 
-@command.command("cancel")
+@requests_command.command("cancel")
 @click.argument("request_id", type=click.IntRange(min=1))
 @click.pass_obj
 def cancel(invocation: Invocation, request_id: int) -> None:
@@ -70,8 +71,122 @@ def print_asked(asked: Asked, as_json: bool = False) -> None:
         print_json({**as_mapping(request), "is_new": asked.is_new, "waits_for": asked.waits_for})
         return
     known = "" if asked.is_new else f", which {request.asked_by or 'somebody'} has made already"
-    print_line(f"Request {request.request_id}{known}: {_WORDS[request.kind].format(request.site or 'the run')}.")
+    print_line(f"Request {request.request_id}{known}: {_WISHES[request.kind].format(request.site or 'the run')}.")
     print_line(asked.waits_for)
 
 
-_WORDS = {"harvest": "harvest {}", "stop": "stop {}", "skip": "leave {} out of the next run"}
+_WISHES = {"harvest": "harvest {}", "stop": "stop {}", "skip": "leave {} out of the next run"}
+
+
+_NUMBER = click.IntRange(1, 2**53)
+
+
+@click.group("registrations")
+def registrations_command() -> None:
+    """Decide about the requests of people outside: new sites, sites that move or leave.
+
+    Example: metaharvest registrations list
+    """
+
+
+@registrations_command.command("list")
+@click.option("--all", "everything", is_flag=True, help="Decided and expired requests, too.")
+@click.option("--limit", type=ROWS, default=100, show_default=True, metavar="N", help="The oldest N.")
+@click.option("--after", type=click.IntRange(min=0), default=0, metavar="ID", help="The next page: after this one.")
+@table_options
+@click.pass_obj
+def list_registrations(invocation: Invocation, everything: bool, limit: int, after: int, as_json: bool) -> None:
+    """List the requests that wait for a decision, or for proofs, the oldest first.
+
+    Example: metaharvest registrations list --all
+    """
+    from metaharvest.services import registrations
+    from metaharvest.services.json_documents import registration_document
+
+    found = registrations.waiting(invocation.harvester, everything=everything, after=after, limit=limit)
+    if as_json:
+        print_json([registration_document(each) for each in found])
+    elif not found:
+        click.echo("There are no requests yet." if everything else "No request waits.")
+    else:
+        print_table(
+            ["number", "name", "kind", "state", "source", "asked by", "at", "problem"],
+            [
+                [
+                    *(each.registration_id, each.name, each.kind.value, each.state.words, each.url, each.address),
+                    *(stamp(each.asked_at), each.mail_problem),
+                ]
+                for each in found
+            ],
+        )
+
+
+@registrations_command.command("show")
+@click.argument("registration_id", type=_NUMBER)
+@AS_JSON
+@click.pass_obj
+def show(invocation: Invocation, registration_id: int, as_json: bool) -> None:
+    """Show a request, its proofs, and the changes that accepting it makes."""
+    from metaharvest.services import registrations
+    from metaharvest.services.json_documents import registration_document
+
+    with usage_errors():
+        found = registrations.find(invocation.harvester, registration_id)
+    if as_json:
+        print_json(registration_document(found))
+        return
+    for key, value in registration_document(found).items():
+        if value not in (None, "", []):
+            print_line(f"{key.replace('_', ' '):18} {_words(value)}")
+    for sentence in registrations.effect(invocation.harvester, found):
+        print_line(sentence)
+
+
+@registrations_command.command("accept")
+@click.argument("registration_id", type=_NUMBER)
+@click.option("--without-proofs", is_flag=True, help="Accept it before its proofs have come: you know the people.")
+@click.pass_obj
+def accept(invocation: Invocation, registration_id: int, without_proofs: bool) -> None:
+    """Accept a request: the site is registered, moved or removed, and the person gets a mail."""
+    from metaharvest.services import registrations
+
+    with usage_errors():
+        done = registrations.accept(invocation.harvester, registration_id, without_proofs=without_proofs)
+    _print_done(done, "accepted")
+
+
+@registrations_command.command("refuse")
+@click.argument("registration_id", type=_NUMBER)
+@click.option("--reason", required=True, metavar="TEXT", help="It is mailed to the person who asked.")
+@click.pass_obj
+def refuse(invocation: Invocation, registration_id: int, reason: str) -> None:
+    """Refuse a request; the reason is mailed, if the address is confirmed."""
+    from metaharvest.services import registrations
+
+    with usage_errors():
+        done = registrations.refuse(invocation.harvester, registration_id, reason)
+    _print_done(done, "refused")
+
+
+@registrations_command.command("mail")
+@click.argument("registration_id", type=_NUMBER)
+@click.pass_obj
+def mail(invocation: Invocation, registration_id: int) -> None:
+    """Send the decision, or the link if there is no decision yet, to the person who asked again."""
+    from metaharvest.services import registrations
+
+    with usage_errors():
+        found = registrations.mail_last(invocation.harvester, registration_id)
+    print_line(found.mail_problem or f"The mail to {found.address} was sent again.")
+
+
+def _print_done(done: Registration, word: str) -> None:
+    print_line(f"Registration {done.registration_id}, {done.name}, is {word}.")
+    if done.mail_problem:
+        print_line(f"{done.mail_problem} `metaharvest registrations mail {done.registration_id}` sends it again.")
+
+
+def _words(value: object) -> str:
+    if isinstance(value, datetime):
+        return stamp(value)
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING
 import click
 
 from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, called_alone, require_yes, usage_errors
-from metaharvest.cli.printing import print_fields, print_json, print_line, stamp
-from metaharvest.cli.tables import Column, print_table, table_options, wide_option
+from metaharvest.cli.printing import (
+    Column,
+    print_fields,
+    print_json,
+    print_line,
+    print_table,
+    stamp,
+    table_options,
+    wide_option,
+)
 from metaharvest.model import OutcomeKind, RunStatus
 from metaharvest.queries.json_keys import as_mapping
 from metaharvest.text import counted

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metaharvest.cli.invocation import AS_JSON, Invocation, require_yes, usage_errors
-from metaharvest.cli.printing import print_fields, print_json, print_line
+from metaharvest.cli.printing import (
+    Column,
+    print_fields,
+    print_json,
+    print_line,
+    print_table,
+    table_options,
+    wide_option,
+)
 from metaharvest.cli.schedule_files import export_sites, import_metacat, import_sites
 from metaharvest.cli.site_options import (
     allow_duplicate_option,
@@ -17,7 +25,6 @@ from metaharvest.cli.site_options import (
     values_of,
     warn_of_far_date,
 )
-from metaharvest.cli.tables import Column, print_table, table_options, wide_option
 from metaharvest.errors import RequestError
 from metaharvest.queries.json_keys import as_mapping
 from metaharvest.text import clean, counted, shown_url

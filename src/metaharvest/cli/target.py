@@ -13,8 +13,17 @@ import click
 
 from metaharvest.cli.installation import print_checks
 from metaharvest.cli.invocation import AS_JSON, Form, Invocation, file_errors, json_or_csv, login, require_yes, trimmed
-from metaharvest.cli.printing import print_csv, print_fields, print_json, print_json_rows, print_line, stamp
-from metaharvest.cli.tables import Column, print_lines, print_table
+from metaharvest.cli.printing import (
+    Column,
+    print_csv,
+    print_fields,
+    print_json,
+    print_json_rows,
+    print_line,
+    print_lines,
+    print_table,
+    stamp,
+)
 from metaharvest.cli.target_copy import copy
 from metaharvest.text import clean, counted, one_line, shown_url
 

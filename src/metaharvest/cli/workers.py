@@ -11,9 +11,8 @@ import click
 
 from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, called_alone, usage_errors
 from metaharvest.cli.json_lines import print_note
-from metaharvest.cli.printing import print_json, print_line, stamp
+from metaharvest.cli.printing import Column, print_json, print_line, print_table, stamp, table_options
 from metaharvest.cli.signals import handled
-from metaharvest.cli.tables import Column, print_table, table_options
 from metaharvest.errors import MetaharvestError
 from metaharvest.model.actions import todo
 from metaharvest.model.jobs import OPEN, JobState

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from metaharvest.cli.invocation import ROWS, Invocation, trimmed, usage_errors
-from metaharvest.cli.printing import print_json, print_line
-from metaharvest.cli.tables import Column, print_table, table_options
+from metaharvest.cli.printing import Column, print_json, print_line, print_table, table_options
 from metaharvest.queries.json_keys import as_mapping
 
 if TYPE_CHECKING:
