@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import click
 
-from metaharvest.cli.invocation import file_errors
+from metaharvest.cli.invocation import AS_JSON, file_errors
 from metaharvest.cli.printing import print_json, print_line
 from metaharvest.text import clean, counted
 
@@ -30,8 +30,7 @@ def _trial_arguments(command: _Command) -> _Command:
     file = click.argument("file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
     path = click.Path(dir_okay=False, exists=True, allow_dash=True)
     records = click.argument("records", metavar="RECORD...", nargs=-1, required=True, type=path)
-    as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-    return file(records(as_json(command)))
+    return file(records(AS_JSON(command)))
 
 
 @click.group("filter")

@@ -60,34 +60,30 @@ def _asks_repository(command: Callable[..., int]) -> Callable[..., int]:
         base_url: str,
         networks: tuple[Network, ...],
         as_json: bool,
-        post: bool,
-        prefix: str = "oai_dc",
-        set_spec: str | None = None,
-        begin: str | None = None,
-        until: str | None = None,
-        **others: Any,
+        **options: Any,
     ) -> int:
-        """Call the command with a _Question; click shows its docstring in place of this one."""
-        repository = _repository_at(
-            invocation, base_url, networks, prefix, set_spec=set_spec, begin=begin, until=until, post=post
-        )
+        asked = {name: options.pop(name) for name in _ASKED if name in options}
+        repository = _repository_at(invocation, base_url, networks, **asked)
         with usage_errors():
-            return command(_Question(repository, as_json), **others)
+            return command(_Question(repository, as_json), **options)
 
     asking.__doc__ = command.__doc__
     return _POST(NETWORKS(AS_JSON(click.pass_obj(asking))))
 
 
+_ASKED = ("prefix", "set_spec", "begin", "until", "post")
+"""The options about the requests: names in OaiOptions. A command has some of them."""
+
+
 def _repository_at(
-    invocation: Invocation, base_url: str, networks: tuple[Network, ...], prefix: str = "oai_dc", **more: Any
+    invocation: Invocation, base_url: str, networks: tuple[Network, ...], **asked: Any
 ) -> SourceRepository:
     """The source repository at this base URL, which need not be registered."""
     from metaharvest.config.settings import load
     from metaharvest.model import OaiOptions
     from metaharvest.services.source_repositories import SourceRepository
 
-    options = OaiOptions(origin="oai", prefix=prefix, **more)
-    return SourceRepository(load(invocation.config), base_url, options, networks)
+    return SourceRepository(load(invocation.config), base_url, OaiOptions(origin="oai", **asked), networks)
 
 
 def _oai_finding(finding: Finding) -> dict[str, Any]:
@@ -143,10 +139,7 @@ def formats(question: _Question) -> int:
     \b
     Example: metaharvest oai formats https://repository.example.org/oai
     """
-    found = [
-        {"prefix": each.prefix, "namespace": each.namespace, "schema_url": each.schema}
-        for each in question.repository.formats()
-    ]
+    found = [picked(each, "prefix namespace schema_url=schema") for each in question.repository.formats()]
     headers = ("prefix", "namespace", "schema")
     return _print_all(found, headers, "The repository says that it has no metadata formats.", question.as_json)
 
@@ -160,7 +153,7 @@ def sets(question: _Question) -> int:
     \b
     Example: metaharvest oai sets https://repository.example.org/oai
     """
-    found = [{"set_spec": each.spec, "set_name": each.name} for each in question.repository.sets()]
+    found = [picked(each, "set_spec=spec set_name=name") for each in question.repository.sets()]
     return _print_all(found, ("set", "name"), "The repository has no sets.", question.as_json)
 
 

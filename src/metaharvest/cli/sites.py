@@ -91,14 +91,7 @@ def add(
     values = values_of({**options, "name": name})
     report = partial(_print_answer, with_contacts=options["contacts"] is None)
     with usage_errors():
-        done = sites.register(
-            harvester,
-            values,
-            sets,
-            unasked=unasked,
-            allow_duplicate=allow_duplicate,
-            report=report,
-        )
+        done = sites.register(harvester, values, sets, unasked=unasked, allow_duplicate=allow_duplicate, report=report)
     for site in done.sites:
         click.echo(f"Registered {site.name}: {_when(site)}.")
         if options["next_harvest"] is not None:
@@ -206,9 +199,8 @@ def _print_edit(edited: Edited) -> None:
     if edited.has_other_files:
         click.echo(_AS_REPOSITORY if site.options.oai is not None else _AS_LIST)
     if edited.same_records:
-        print_line(
-            f"{_same_records(edited.same_records)} Records that {site.name} no longer asks for stay in the target."
-        )
+        same = _same_records(edited.same_records)
+        print_line(f"{same} Records that {site.name} no longer asks for stay in the target.")
 
 
 _AS_REPOSITORY = "All of its records are listed and judged again then."
@@ -305,9 +297,8 @@ def remove(invocation: Invocation, name: str, yes: bool) -> None:
     sites.remove(invocation.harvester, name)
     click.echo(f"Removed {name} from the schedule. Its history stays: runs, log, reports, and its documents.")
     click.echo(
-        "Its documents now belong to no registered site: the first site that publishes a higher "
-        "revision of one takes it over; "
-        "`metaharvest target transfer` gives one to a site at once."
+        "Its documents now belong to no registered site: the first site that publishes a higher revision of one takes "
+        "it over; `metaharvest target transfer` gives one to a site at once."
     )
 
 
@@ -325,8 +316,7 @@ def confirm(invocation: Invocation, name: str) -> None:
     if not number:
         click.echo(f"Nothing of {name} waits to be confirmed.")
         return
-    documents = counted(number, "document")
-    click.echo(f"Confirmed: the next harvest of {name} deletes {documents}.")
+    click.echo(f"Confirmed: the next harvest of {name} deletes {counted(number, 'document')}.")
 
 
 @command.command("list")
@@ -381,7 +371,8 @@ def list_sites(invocation: Invocation, /, state: str | None, overdue: bool, as_j
     rows = [{**as_mapping(site), **_in_words(site)} for site in sites]
     print_table(list(_SITES.values()), [[row[name] for name in _SITES] for row in rows])
     for site in sites:
-        _print_problems(site)
+        for problem in site.problems:
+            print_line(problem)
         _print_failure(site)
 
 
@@ -403,7 +394,8 @@ def show(invocation: Invocation, name: str, as_json: bool) -> None:
     print_fields({label.replace("_", " "): value for label, value in registered_values(site).items()})
     _print_harvests(invocation, site)
     _print_failure(site)
-    _print_problems(site)
+    for problem in site.problems:
+        print_line(problem)
 
 
 def _print_harvests(invocation: Invocation, site: RegisteredSite) -> None:
@@ -453,11 +445,6 @@ def _print_failure(site: RegisteredSite) -> None:
         nights = counted(site.failed_nights, "night")
         reason = (site.failure_reason or "no reason was noted").removeprefix(f"{site.site}: ")
         print_line(f"{site.site}: {site.last_status} since {site.failed_since} ({nights}): {reason}")
-
-
-def _print_problems(site: RegisteredSite) -> None:
-    for problem in site.problems:
-        print_line(problem)
 
 
 def _when(site: Site) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from email import message_from_bytes, policy
 from pathlib import Path
 
 from metaharvest.config.paths import data_folder
 from metaharvest.config.settings import FILE_NAME, load
-from metaharvest.demo.samples import LIBRARY, REPOSITORY, SAMPLE_SITES, SampleNetwork
+from metaharvest.demo.samples import LIBRARY, REPOSITORY, SAMPLE_SITES, SampleNetwork, SampleSite
 from metaharvest.model.kinds import FullText
 from metaharvest.model.requests import Actor
 from metaharvest.queries.outbox import rendered_reports
@@ -69,33 +70,29 @@ def register_samples(harvester: Harvester, network: SampleNetwork, first_night: 
                 next_harvest=None if offset is None else first_night + timedelta(days=offset),
             )
             register(then, values)
-        register(then, _repository(network, first_night), unasked=True)
-
-
-def _repository(network: SampleNetwork, first_night: date) -> SiteValues:
-    files = data_folder("sample_sites") / REPOSITORY.name
-    return SiteValues(
-        name=REPOSITORY.name,
-        base_url=network.oai_url(REPOSITORY.name),
-        contacts=(REPOSITORY.contact,),
-        next_harvest=first_night,
-        filters=files / "filters.xml",
-        normalize=files / "normalize.xml",
-        origin=REPOSITORY.name,
-        full_text=FullText.NONE,  # the links of its records lead to example.org
-    )
+        files = data_folder("sample_sites") / REPOSITORY.name
+        values = replace(
+            _repository(REPOSITORY, network, first_night),
+            filters=files / "filters.xml",
+            normalize=files / "normalize.xml",
+            full_text=FullText.NONE,  # the links of its records lead to example.org
+        )
+        register(then, values, unasked=True)
 
 
 def register_library(harvester: Harvester, network: SampleNetwork) -> None:
     """Register the sample library, whose papers have full texts."""
-    values = SiteValues(
-        name=LIBRARY.name,
-        base_url=network.oai_url(LIBRARY.name),
-        contacts=(LIBRARY.contact,),
-        next_harvest=harvester.today(),
-        origin=LIBRARY.name,
+    register(harvester, _repository(LIBRARY, network, harvester.today()), unasked=True)
+
+
+def _repository(site: SampleSite, network: SampleNetwork, next_harvest: date) -> SiteValues:
+    return SiteValues(
+        name=site.name,
+        base_url=network.oai_url(site.name),
+        contacts=(site.contact,),
+        next_harvest=next_harvest,
+        origin=site.name,
     )
-    register(harvester, values, unasked=True)
 
 
 def write_pages(harvester: Harvester, folder: Path) -> Iterator[Path]:
