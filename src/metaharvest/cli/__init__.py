@@ -1,6 +1,6 @@
 """The command line: wires the parts together, shows progress, prints. It holds no query and no harvesting logic.
 
-Each command is in a module of its own, which is imported when it is used: `metaharvest --help` answers at once.
+The module of a command is imported when the command is used: `metaharvest --help` answers at once.
 People read stdout, logs go to stderr, `--json` gives machines one JSON document, also where a command fails.
 """
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
+from metaharvest.cli import services
 from metaharvest.cli.invocation import Invocation, login, usage_errors
 from metaharvest.cli.printing import print_json, print_line, print_table, stamp, table_options
 from metaharvest.model.kinds import GRANTED
 from metaharvest.model.mappings import picked
-
-if TYPE_CHECKING:
-    from metaharvest.services.accounts import Key, User
-
 
 _ROLES = click.Choice([role.word for role in GRANTED])
 
@@ -39,10 +34,8 @@ def add_user(invocation: Invocation, address: str, role: str, name: str) -> None
 
     Example: metaharvest users add anna@example.org --role steward --name Anna
     """
-    from metaharvest.services import accounts
-
     with usage_errors():
-        user = accounts.add_user(invocation.harvester, address, role, name)
+        user = services.accounts.add_user(invocation.harvester, address, role, name)
     click.echo(f"{user.address} was added.")
     _print_link(invocation, user.address)
 
@@ -55,9 +48,7 @@ def list_users(invocation: Invocation, as_json: bool) -> None:
 
     Example: metaharvest users list
     """
-    from metaharvest.services import accounts
-
-    found = accounts.list_users(invocation.harvester)
+    found = services.accounts.list_users(invocation.harvester)
     if as_json:
         print_json([_user_object(user) for user in found])
     elif not found:
@@ -86,14 +77,12 @@ def edit_user(
 
     Example: metaharvest users edit anna@example.org --role operator
     """
-    from metaharvest.services import accounts
-
     if role is None and name is None and enabled is None and not unbind:
         raise click.UsageError("Nothing to change: give --role, --name, --enable, --disable or --unbind.")
     with usage_errors():
         if unbind:
-            accounts.unbind_user(invocation.harvester, address)
-        user = accounts.edit_user(invocation.harvester, address, role=role, name=name, enabled=enabled)
+            services.accounts.unbind_user(invocation.harvester, address)
+        user = services.accounts.edit_user(invocation.harvester, address, role=role, name=name, enabled=enabled)
     click.echo(f"{user.address} is {user.role.word}{', and disabled' if user.disabled_at else ''}.")
 
 
@@ -105,10 +94,8 @@ def remove_user(invocation: Invocation, address: str) -> None:
 
     Example: metaharvest users remove anna@example.org
     """
-    from metaharvest.services import accounts
-
     with usage_errors():
-        accounts.remove_user(invocation.harvester, address)
+        services.accounts.remove_user(invocation.harvester, address)
     print_line(f"{address} was removed.")
 
 
@@ -120,25 +107,21 @@ def link_user(invocation: Invocation, address: str) -> None:
 
     Example: metaharvest users link anna@example.org
     """
-    from metaharvest.services import accounts
-
     with usage_errors():
-        user = accounts.read_user(invocation.harvester, address)
+        user = services.accounts.read_user(invocation.harvester, address)
     _print_link(invocation, user.address)
 
 
 def _print_link(invocation: Invocation, address: str) -> None:
-    from metaharvest.services import accounts
-
     url = invocation.harvester.settings.web.url
-    token = accounts.new_link(invocation.harvester, address)
+    token = services.accounts.new_link(invocation.harvester, address)
     click.echo(f"This link signs {address} in, once, within 24 hours:")
     click.echo(f"  {url or 'http://127.0.0.1:8000'}/console/link/{token}")
     if not url:
         click.echo("url of [web] is not set: the link is right if `metaharvest serve` runs on this machine.")
 
 
-def _user_object(user: User) -> dict[str, object]:
+def _user_object(user: services.accounts.User) -> dict[str, object]:
     return picked(user, "address full_name=name role=role.word created_at disabled_at issuer")
 
 
@@ -160,10 +143,8 @@ def add_key(invocation: Invocation, name: str, role: str, days: int) -> None:
 
     Example: metaharvest keys add portal --role viewer --days 90
     """
-    from metaharvest.services import accounts
-
     with usage_errors():
-        secret = accounts.add_key(invocation.harvester, name, role, login() or "command line", days)
+        secret = services.accounts.add_key(invocation.harvester, name, role, login() or "command line", days)
     click.echo(secret)
 
 
@@ -175,9 +156,7 @@ def list_keys(invocation: Invocation, as_json: bool) -> None:
 
     Example: metaharvest keys list
     """
-    from metaharvest.services import accounts
-
-    now, found = invocation.harvester.now(), accounts.list_keys(invocation.harvester)
+    now, found = invocation.harvester.now(), services.accounts.list_keys(invocation.harvester)
     if as_json:
         print_json([_key_object(key) for key in found])
     elif not found:
@@ -209,13 +188,11 @@ def revoke_key(invocation: Invocation, number: int) -> None:
 
     Example: metaharvest keys revoke 3
     """
-    from metaharvest.services import accounts
-
     with usage_errors():
-        accounts.revoke_key(invocation.harvester, number)
+        services.accounts.revoke_key(invocation.harvester, number)
     click.echo("The key was revoked.")
 
 
-def _key_object(key: Key) -> dict[str, object]:
+def _key_object(key: services.accounts.Key) -> dict[str, object]:
     keys = "key_id key_name=name role=role.word created_by created_at expires_at last_used_at revoked_at"
     return picked(key, keys)

@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import click
 
+from metaharvest.cli import services
 from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, usage_errors
 from metaharvest.cli.printing import print_json
 from metaharvest.cli.signals import stop_on_signal
 from metaharvest.services.exit_codes import ExitCode
 from metaharvest.text import counted
-
-if TYPE_CHECKING:
-    from metaharvest.services.change_hooks import Delivered
 
 _SEQ = click.IntRange(0, 2**63 - 1)
 
@@ -93,7 +90,7 @@ def command(
     return ExitCode.INTERRUPTED if stop.is_set() else ExitCode.DONE
 
 
-def _print_document(batches: Sequence[str], done: Delivered) -> None:
+def _print_document(batches: Sequence[str], done: services.change_hooks.Delivered) -> None:
     """Print the changes of these batches, and how far the delivery has come, as one JSON document."""
     changes = [json.loads(line) for batch in batches for line in batch.splitlines()]
     about = {"delivered_changes": done.changes, "position": done.position, "waiting_site": done.waits_for}

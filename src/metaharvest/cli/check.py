@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from metaharvest.cli import services
 from metaharvest.cli.folder_options import folder_options
 from metaharvest.cli.invocation import AS_JSON, NETWORKS, Invocation, called_as, options_as
 from metaharvest.cli.printing import json_text, new_page, opened, print_json
@@ -80,9 +81,7 @@ class _Outputs:
 
     def report_of(self, checked: Checked) -> CheckReport:
         """The report about the rehearsal, for these outputs: JUnit names valid documents, too."""
-        from metaharvest.services.check_report import CheckReport
-
-        return CheckReport(checked, all_of_them=self.junit is not None)
+        return services.check_report.CheckReport(checked, all_of_them=self.junit is not None)
 
     def write(self, report: CheckReport) -> None:
         """Print and write all requested outputs."""
@@ -214,12 +213,12 @@ def command(
              metaharvest check eml/ --watch
              metaharvest check eml/ --sarif eml.sarif --junit eml.junit.xml
     """
-    from metaharvest.services.check_report import CheckOptions
-
     outputs.require_possible()
     if watch and (outputs.as_json or outputs.as_csv or "-" in arguments):
         raise click.UsageError("--watch shows people what changed: use it without --json, --csv and `-`.")
-    how = CheckOptions(as_site, against, networks, standard_input=getattr(sys.stdin, "buffer", None), folders=options)
+    how = services.check_report.CheckOptions(
+        as_site, against, networks, standard_input=getattr(sys.stdin, "buffer", None), folders=options
+    )
     try:
         if watch:
             return _watch_for_changes(invocation, arguments, how, outputs)
@@ -234,11 +233,10 @@ def command(
 def _check(invocation: Invocation, arguments: Sequence[str], how: CheckOptions, outputs: _Outputs) -> int:
     """The rehearsal, and its output; returns the exit code."""
     from metaharvest.cli.progress import shown_progress
-    from metaharvest.services.check_report import asks_nobody
 
     harvester = invocation.harvester
     settings = harvester.settings
-    if asks_nobody(settings, how):
+    if services.check_report.asks_nobody(settings, how):
         click.echo(clean(_NOBODY_ASKED.format(start=called_as(), file=shlex.quote(str(settings.file)))), err=True)
     elif how.against is None and (settings.file or settings.variables) and (error := harvester.database_error):
         # The contact of a site needs no database, so that no remedy is printed.
@@ -272,13 +270,11 @@ def _watch_for_changes(invocation: Invocation, arguments: Sequence[str], how: Ch
     Raises CannotBeChecked if there is nothing to check, or nothing to watch; KeyboardInterrupt if the first check was
     interrupted.
     """
-    from metaharvest.services.check_report import keeping_copies
-
     with (
         handled(_stop, signal.SIGTERM),
         tempfile.TemporaryDirectory(prefix="metaharvest-", ignore_cleanup_errors=True) as folder,
     ):
-        watched = _Watched(invocation, arguments, keeping_copies(how, Path(folder)), outputs)
+        watched = _Watched(invocation, arguments, services.check_report.keeping_copies(how, Path(folder)), outputs)
         watched.check_first()
         with stop_on_signal("Stopped.") as stop:
             while changed := watched.wait_for_change(stop):
@@ -386,14 +382,12 @@ def _findings_by_key(report: CheckReport) -> _Findings:
 
 def _stamps(paths: Iterable[Path]) -> _Stamps:
     """The time of the last change, the size and the inode of each of these files; of a folder, of each file in it."""
-    from metaharvest.services.check_report import is_looked_at
-
     stamps: _Stamps = {}
     for path in paths:
         if path.is_dir():
             for where, folders, names in os.walk(path):
                 folders[:] = [name for name in folders if not name.startswith(".")]
-                for name in filter(is_looked_at, names):
+                for name in filter(services.check_report.is_looked_at, names):
                     _add_stamp(Path(where, name), stamps)
         else:
             _add_stamp(path, stamps)

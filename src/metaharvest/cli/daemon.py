@@ -23,6 +23,7 @@ from zoneinfo import ZoneInfo
 
 import click
 
+from metaharvest.cli import services
 from metaharvest.cli.invocation import Invocation, parsed
 from metaharvest.cli.json_lines import print_failure, print_note
 from metaharvest.cli.run import harvest_now
@@ -182,25 +183,23 @@ class _Plan:
 
     def _is_requested(self, next_run: datetime) -> bool:
         """True if a person asks for a harvest. Note now and then that the daemon is there, and when it runs next."""
-        from metaharvest.services import requests
-
         now = datetime.now(UTC)
         try:
             with closing(self._invocation.again()) as fresh:
                 if self._noted[0] != next_run or now - self._noted[1] >= _NOTED_EVERY:
-                    requests.note_daemon(fresh.harvester, socket.gethostname(), os.getpid(), next_run, str(self._zone))
+                    services.requests.note_daemon(
+                        fresh.harvester, socket.gethostname(), os.getpid(), next_run, str(self._zone)
+                    )
                     self._noted = (next_run, now)
-                return now >= self._no_request_before and requests.is_harvest_waiting(fresh.harvester)
+                return now >= self._no_request_before and services.requests.is_harvest_waiting(fresh.harvester)
         except MetaharvestError as error:
             log.debug("Requests could not be read: %s", error)  # the next run reports it
             return False
 
     def forget(self) -> None:
         """Delete the note that the daemon is there."""
-        from metaharvest.services import requests
-
         with suppress(MetaharvestError), closing(self._invocation.again()) as fresh:
-            requests.forget_daemon(fresh.harvester, socket.gethostname(), os.getpid())
+            services.requests.forget_daemon(fresh.harvester, socket.gethostname(), os.getpid())
 
     def _next(self, start: datetime, began: datetime | None) -> datetime:
         if began is not None:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from datetime import date, datetime, time
-from typing import TYPE_CHECKING
 
 import click
 
+from metaharvest.cli import queries, services
 from metaharvest.cli.invocation import ROWS, Form, Invocation, day, json_or_csv
 from metaharvest.cli.printing import print_csv, print_json_rows, print_line, stamp
 from metaharvest.text import one_line
-
-if TYPE_CHECKING:
-    from metaharvest.queries.decisions import DecisionRecord
 
 _SHOWN_TO_PEOPLE = 50
 _LONGEST_VALUE = 300
@@ -46,31 +43,26 @@ def command(
       metaharvest decisions --site alder-creek
       metaharvest decisions --since 2026-11-01 --csv
     """
-    from metaharvest.queries.decisions import DecisionFilter, decisions, number_of_site
-    from metaharvest.services.tables import decisions_csv
-
     harvester = invocation.harvester
     zone = harvester.settings.harvester.zone
     with harvester.reading() as session:
-        wanted = DecisionFilter(
-            site_id=None if site is None else number_of_site(session, site),
+        wanted = queries.decisions.DecisionFilter(
+            site_id=None if site is None else queries.decisions.number_of_site(session, site),
             actor=actor,
             action=action,
             since=None if since is None else datetime.combine(since, time(), zone),
         )
         shown = limit if form is not Form.TEXT else (limit or _SHOWN_TO_PEOPLE)
-        found = decisions(session, wanted, shown, after)
+        found = queries.decisions.decisions(session, wanted, shown, after)
         if form is Form.JSON:
             print_json_rows(found)
         elif form is Form.CSV:
-            print_csv(decisions_csv(found))
+            print_csv(services.tables.decisions_csv(found))
         else:
             _print(list(found), shown)
 
 
-def _print(found: list[DecisionRecord], limit: int | None) -> None:
-    from metaharvest.services.tables import value_in_words
-
+def _print(found: list[queries.decisions.DecisionRecord], limit: int | None) -> None:
     if not found:
         click.echo("There is no such decision.")
     for each in found:
@@ -78,7 +70,7 @@ def _print(found: list[DecisionRecord], limit: int | None) -> None:
         by = f"{each.actor or 'name not known'}, {each.via}"
         print_line(f"{stamp(each.at)} UTC  {by}: {each.action} {each.subject}{reason}")
         for name, before, after in each.changes:
-            words = (value_in_words(value, _LONGEST_VALUE) for value in (before, after))
+            words = (services.tables.value_in_words(value, _LONGEST_VALUE) for value in (before, after))
             print_line(f"{name}: {' -> '.join(words)}", indent=2)
     if limit is not None and len(found) == limit:
         print_line(f"The next page: the same command with --after {found[-1].decision_id}", err=True)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from metaharvest.cli import queries, services
 from metaharvest.cli.invocation import called_as
 from metaharvest.cli.printing import print_line
 from metaharvest.errors import SettingsError
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from metaharvest.demo.samples import SampleNetwork
-    from metaharvest.services.harvester import Harvester
 
 _HOST = "127.0.0.1"
 BROKER = "amqp://guest:guest@127.0.0.1:5672//"
@@ -136,59 +136,53 @@ def _empty_folder(folder: Path | None) -> Path:
     return folder.resolve()
 
 
-def _harvest(harvester: Harvester, today: date, *names: str) -> None:
+def _harvest(harvester: services.harvester.Harvester, today: date, *names: str) -> None:
     from metaharvest.cli.progress import shown_progress
     from metaharvest.cli.runs import print_run
-    from metaharvest.queries.runs import run_record
-    from metaharvest.services.runs import RunRequest
 
     with shown_progress() as progress:
-        result = harvester.run(RunRequest(today, names), progress)
+        result = harvester.run(services.runs.RunRequest(today, names), progress)
     with harvester.reading() as session:
-        print_run(run_record(session, result.run_id))
+        print_run(queries.runs.run_record(session, result.run_id))
 
 
-def _show_pipeline(harvester: Harvester, network: SampleNetwork) -> None:
+def _show_pipeline(harvester: services.harvester.Harvester, network: SampleNetwork) -> None:
     """Harvest the library of papers, run the pipeline, and find a paper by a word of its full text."""
     from metaharvest.cli.pipeline import print_totals
     from metaharvest.demo.nights import register_library
     from metaharvest.demo.samples import LIBRARY
-    from metaharvest.services import pipeline, works
-    from metaharvest.services.search import OutputSearch, Question
 
     click.secho("\nThe pipeline: from a record to a paper that can be found", bold=True)
     try:
-        pipeline.require_libraries()
+        services.pipeline.require_libraries()
     except SettingsError as error:
         click.echo(f"It is left out. {error}")
         return
     register_library(harvester, network)
     _harvest(harvester, harvester.today(), LIBRARY.name)
-    print_totals(pipeline.run(harvester))
-    search = OutputSearch(harvester)
-    for found in search.search(Question(_WORD)).outputs:
+    print_totals(services.pipeline.run(harvester))
+    search = services.search.OutputSearch(harvester)
+    for found in search.search(services.search.Question(_WORD)).outputs:
         document_id = found["document_id"]
         click.echo(f"\nThe word {_WORD} is in the full text of: {found['title']} ({found['year']})")
-        for pair in works.show(harvester, document_id).pairs:
+        for pair in services.works.show(harvester, document_id).pairs:
             other = pair.second if pair.first.document_id == document_id else pair.first
             print_line(f"{pair.answer}: {other.title} ({other.year}). {pair.reason}", indent=2)
         for each in search.recommend(document_id, 2):
             print_line(f"related: {each['title']} ({each['year']}). Both have: {', '.join(each['shares'])}", indent=2)
 
 
-def _require_broker(harvester: Harvester) -> None:
+def _require_broker(harvester: services.harvester.Harvester) -> None:
     """Raises MetaharvestError if the broker cannot be used."""
     from metaharvest.workers.broker import application, wake
 
     wake(application(harvester))
 
 
-def _harvest_by_workers(harvester: Harvester, folder: Path) -> None:
+def _harvest_by_workers(harvester: services.harvester.Harvester, folder: Path) -> None:
     """Let worker processes harvest the sites that are due today, and show their jobs."""
     from metaharvest.cli.runs import print_run
     from metaharvest.cli.workers import print_jobs
-    from metaharvest.queries.runs import run_record
-    from metaharvest.services import jobs
 
     command = [sys.executable, "-m", "metaharvest", "--config", str(folder / "metaharvest.toml"), "worker", "--name"]
     with ExitStack() as stack:
@@ -196,13 +190,13 @@ def _harvest_by_workers(harvester: Harvester, folder: Path) -> None:
             output = stack.enter_context((folder / f"{name}.log").open("wb"))
             worker = stack.enter_context(subprocess.Popen([*command, name], stdout=output, stderr=output))
             stack.callback(worker.terminate)
-        run_id = jobs.coordinate(harvester).run_id or 0
+        run_id = services.jobs.coordinate(harvester).run_id or 0
         click.echo(f"The workers {' and '.join(_WORKERS)} harvest.")
-        while jobs.is_under_way(harvester):
+        while services.jobs.is_under_way(harvester):
             time.sleep(0.5)
-    print_jobs(jobs.listed(harvester, jobs.JobFilter(run_id=run_id), 50))
+    print_jobs(services.jobs.listed(harvester, services.jobs.JobFilter(run_id=run_id), 50))
     with harvester.reading() as session:
-        print_run(run_record(session, run_id))
+        print_run(queries.runs.run_record(session, run_id))
 
 
 def _say_what_to_try(start: str) -> None:

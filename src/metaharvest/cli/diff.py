@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 import click
 
+from metaharvest.cli import queries, services
 from metaharvest.cli.invocation import Form, Invocation, json_or_csv
 from metaharvest.cli.printing import Column, layout_options, print_csv, print_json, print_line, print_table
 from metaharvest.text import one_line
-
-if TYPE_CHECKING:
-    from metaharvest.queries.changes import ChangedDocument, ChangedSite, Changes
-    from metaharvest.queries.trends import Harvest
 
 _TITLES = {
     "newly_failing": "Newly failing",
@@ -44,21 +40,17 @@ def command(invocation: Invocation, first: int, second: int, site: str | None, f
     Example:
       metaharvest diff 11 12
     """
-    from metaharvest.queries.changes import changes
-
     with invocation.harvester.reading() as session:
-        found = changes(session, first, second, site)
+        found = queries.changes.changes(session, first, second, site)
     if form is Form.JSON:
         print_json(found)
     elif form is Form.CSV:
-        from metaharvest.services.tables import changes_csv
-
-        print_csv(changes_csv(found))
+        print_csv(services.tables.changes_csv(found))
     else:
         _print(found)
 
 
-def _print(found: Changes) -> None:
+def _print(found: queries.changes.Changes) -> None:
     runs = [f"run {each.run_id} ({each.harvest_date})" for each in (found.before, found.after)]
     click.echo(f"From {runs[0]} to {runs[1]}:")
     if not found.sites:
@@ -75,18 +67,20 @@ def _print(found: Changes) -> None:
             print_line(f"{site.site}: the log of a harvest has been deleted; what failed in it is not shown.")
 
 
-def _row(site: ChangedSite) -> list[object]:
+def _row(site: queries.changes.ChangedSite) -> list[object]:
     changed = [_changed(site.before, site.after, name) for name in ("status", "listed", "failing")]
     return [site.site, *changed, *(getattr(site.totals, change) or "" for change in _TITLES)]
 
 
-def _changed(before: Harvest | None, after: Harvest | None, name: str) -> str:
+def _changed(before: queries.trends.Harvest | None, after: queries.trends.Harvest | None, name: str) -> str:
     """`with-errors -> succeeded`; an unchanged value is shown once, an unknown one as `-`."""
     ends = ["-" if getattr(end, name) is None else str(getattr(end, name)) for end in (before, after) if end]
     return " -> ".join(dict.fromkeys(ends))
 
 
-def _print_documents(site: ChangedSite, change: str, documents: Sequence[ChangedDocument]) -> None:
+def _print_documents(
+    site: queries.changes.ChangedSite, change: str, documents: Sequence[queries.changes.ChangedDocument]
+) -> None:
     click.echo()
     print_line(f"{site.site}: {_TITLES[change]} ({len(documents):,})")
     for document in documents[:_SHOWN_TO_PEOPLE]:
@@ -95,7 +89,7 @@ def _print_documents(site: ChangedSite, change: str, documents: Sequence[Changed
         click.echo(f"  and {len(documents) - _SHOWN_TO_PEOPLE:,} more; --csv and --json name all of them")
 
 
-def _in_words(document: ChangedDocument, change: str) -> str:
+def _in_words(document: queries.changes.ChangedDocument, change: str) -> str:
     was = document.rule_before or document.outcome_before
     if change == "fixed":
         return f"{document.outcome or 'unchanged, or listed no longer'} (before: {was})"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from metaharvest.cli import queries, services
 from metaharvest.cli.invocation import AS_JSON, ROWS, Form, Invocation, called_alone, json_or_csv, parsed, trimmed
 from metaharvest.cli.printing import (
     Column,
@@ -27,17 +28,6 @@ if TYPE_CHECKING:
     from datetime import date
 
     from sqlalchemy.orm import Session
-
-    from metaharvest.queries.documents import DocumentFilter, DocumentRow
-    from metaharvest.queries.failed_sites import FailedSite
-    from metaharvest.queries.history import (
-        DocumentEvent,
-        DocumentHistory,
-        ListingSite,
-        OwnerSite,
-        TransferEvent,
-        UploadedRevision,
-    )
 
 _SHOWN_TO_PEOPLE = 200
 _HEADINGS = (
@@ -96,20 +86,16 @@ def command(invocation: Invocation, /, limit: int | None, form: Form, **options:
       metaharvest documents --missing
       metaharvest documents show ren-alder.5
     """
-    from metaharvest.queries.documents import DocumentFilter, document_rows
-
-    wanted = DocumentFilter(**options)
+    wanted = queries.documents.DocumentFilter(**options)
     if wanted.nights is not None and not wanted.failing:
         raise click.UsageError("--for goes with --failing: for how many nights.")
     today = invocation.harvester.today()
     with invocation.harvester.reading() as session:
-        rows = document_rows(session, wanted, today)
+        rows = queries.documents.document_rows(session, wanted, today)
         if form is Form.JSON:
             print_json_rows(islice(rows, limit))
         elif form is Form.CSV:
-            from metaharvest.services.tables import listed_csv
-
-            print_csv(listed_csv(islice(rows, limit)))
+            print_csv(services.tables.listed_csv(islice(rows, limit)))
         else:
             unread = _unread(session, wanted, today) if wanted.failing else []
             _print(rows, limit or _SHOWN_TO_PEOPLE, bool(unread))
@@ -131,29 +117,27 @@ def show(invocation: Invocation, docid: str, as_json: bool) -> None:
     Example:
       metaharvest documents show ren-alder.5
     """
-    from metaharvest.queries.history import document_history
-
     with invocation.harvester.reading() as session:
-        known = document_history(session, docid, invocation.harvester.today())
+        known = queries.history.document_history(session, docid, invocation.harvester.today())
     if as_json:
         print_json(known)
     else:
         _print_history(known)
 
 
-def _unread(session: Session, wanted: DocumentFilter, today: date) -> list[FailedSite]:
+def _unread(
+    session: Session, wanted: queries.documents.DocumentFilter, today: date
+) -> list[queries.failed_sites.FailedSite]:
     """The sites that failed as a whole for at least the wanted number of nights."""
-    from metaharvest.queries.failed_sites import named_failed_sites
-
     if wanted.rule or wanted.outcome or wanted.missing:
         return []
-    failed = named_failed_sites(session, today, wanted.site)
+    failed = queries.failed_sites.named_failed_sites(session, today, wanted.site)
     return sorted(
         (each for each in failed if each.failed_nights >= (wanted.nights or 1)), key=lambda each: each.site.casefold()
     )
 
 
-def _print_unread(unread: Sequence[FailedSite]) -> None:
+def _print_unread(unread: Sequence[queries.failed_sites.FailedSite]) -> None:
     if unread:
         click.echo("\nSites that failed as a whole, so that their documents were not looked at:")
         print_table(
@@ -165,7 +149,7 @@ def _print_unread(unread: Sequence[FailedSite]) -> None:
         )
 
 
-def _print(rows: Iterator[DocumentRow], limit: int, sites_failed: bool) -> None:
+def _print(rows: Iterator[queries.documents.DocumentRow], limit: int, sites_failed: bool) -> None:
     shown = list(islice(rows, limit))
     if not shown:
         click.echo("There is no such document at the other sites." if sites_failed else "There is no such document.")
@@ -175,7 +159,7 @@ def _print(rows: Iterator[DocumentRow], limit: int, sites_failed: bool) -> None:
         click.echo(f"Only the first {limit:,} are shown; --limit shows more, --csv writes all of them.", err=True)
 
 
-def _row(row: DocumentRow) -> Sequence[object]:
+def _row(row: queries.documents.DocumentRow) -> Sequence[object]:
     first, *more = row.findings or [None]
     why = _kept(row) or _missing(row) if first is None else f"{first.rule}: {one_line(first.message, 100)}"
     others = f" (and {len(more)} more)" if more else ""
@@ -184,18 +168,18 @@ def _row(row: DocumentRow) -> Sequence[object]:
     return [row.docid, row.site, *stands, f"{why}{others}", title]
 
 
-def _kept(row: DocumentRow | ListingSite) -> str:
+def _kept(row: queries.documents.DocumentRow | queries.history.ListingSite) -> str:
     """The highest revision that the target has of a document that a filter left out; empty if it has none."""
     is_kept = row.outcome == OutcomeKind.FILTERED.value and row.repository_revision is not None
     return f"the repository keeps revision {row.repository_revision}" if is_kept else ""
 
 
-def _missing(row: DocumentRow | ListingSite) -> str:
+def _missing(row: queries.documents.DocumentRow | queries.history.ListingSite) -> str:
     """A sentence if the list of a document's source repository does not name it; else empty."""
     return f"missing since {row.missing_since}: a full list does not name it" if row.missing_since else ""
 
 
-def _print_history(known: DocumentHistory) -> None:
+def _print_history(known: queries.history.DocumentHistory) -> None:
     owners = [f"{_site(owner) if owner.site else 'no site'} ({_repository(owner)})" for owner in known.owners]
     named = known.document_id if known.revision is None else f"{known.document_id}.{known.revision}"
     print_fields(
@@ -210,7 +194,7 @@ def _print_history(known: DocumentHistory) -> None:
         click.echo("\nWhat went in:")
         went_in = ["revision", "inserted (UTC)", "run", "bytes", "site", "repository", "from"]
         print_table(went_in, [_revision_row(row) for row in known.revisions])
-    happened: list[DocumentEvent | TransferEvent] = [*known.history, *known.transfers]
+    happened: list[queries.history.DocumentEvent | queries.history.TransferEvent] = [*known.history, *known.transfers]
     events = sorted(happened, key=lambda event: event.at)
     if events:
         click.echo("\nWhat happened:")
@@ -221,19 +205,17 @@ def _print_history(known: DocumentHistory) -> None:
         click.echo("\nThe log has nothing about it.")
 
 
-def _repository(record: OwnerSite) -> str:
+def _repository(record: queries.history.OwnerSite) -> str:
     return "embedded repository" if record.repository == "embedded" else "other repository"
 
 
-def _site(row: OwnerSite | ListingSite) -> str:
+def _site(row: queries.history.OwnerSite | queries.history.ListingSite) -> str:
     return str(row.site) if row.registered else f"{row.site} (registered no longer)"
 
 
-def _listing(row: ListingSite, history: Sequence[DocumentEvent]) -> str:
-    from metaharvest.queries.records import would_be
-
+def _listing(row: queries.history.ListingSite, history: Sequence[queries.history.DocumentEvent]) -> str:
     same = [each for each in history if (each.site_id, each.docid) == (row.site_id, row.docid)]
-    said = would_be(row.outcome, same[-1].message) if same else ""
+    said = queries.records.would_be(row.outcome, same[-1].message) if same else ""
     since = f" since {row.failing_since}" if row.failing_since else ""
     if row.nights is not None:
         since += f" ({counted(row.nights, 'night')})"
@@ -243,12 +225,14 @@ def _listing(row: ListingSite, history: Sequence[DocumentEvent]) -> str:
     return f"{_site(row)}: {revision}{said or row.outcome or 'not decided yet'}{kept}{missing}{since}"
 
 
-def _revision_row(row: UploadedRevision) -> Sequence[object]:
+def _revision_row(row: queries.history.UploadedRevision) -> Sequence[object]:
     held = [row.revision, stamp(row.inserted_at), row.run_id, row.bytes, row.site]
     return [*held, row.repository, row.url]
 
 
-def _event_rows(events: Sequence[DocumentEvent | TransferEvent]) -> list[Sequence[object]]:
+def _event_rows(
+    events: Sequence[queries.history.DocumentEvent | queries.history.TransferEvent],
+) -> list[Sequence[object]]:
     """The events in order; the same event in several nights is one row."""
     rows: list[Sequence[object]] = []
     for (site, document, what, why), same in groupby(events, key=_in_words):
@@ -260,18 +244,15 @@ def _event_rows(events: Sequence[DocumentEvent | TransferEvent]) -> list[Sequenc
     return rows
 
 
-def _in_words(event: DocumentEvent | TransferEvent) -> tuple[object, object, str, str]:
-    from metaharvest.queries.history import TransferEvent
-    from metaharvest.queries.records import would_be
-
-    if isinstance(event, TransferEvent):
+def _in_words(event: queries.history.DocumentEvent | queries.history.TransferEvent) -> tuple[object, object, str, str]:
+    if isinstance(event, queries.history.TransferEvent):
         former = event.from_site or "no registered site"
         by = f"by {event.transferred_by}" if event.transferred_by else ""
         return event.to_site, event.document_id, f"transferred from {former}", by
     why = "; ".join(dict.fromkeys(f"{each.rule}: {one_line(each.message, 200)}" for each in event.findings))
     if event.outcome == OutcomeKind.FILTERED.value:
         why = one_line(event.message, 400)
-    said = would_be(event.outcome, event.message) or event.outcome or one_line(event.message)
+    said = queries.records.would_be(event.outcome, event.message) or event.outcome or one_line(event.message)
     return event.site, event.docid, said, why
 
 

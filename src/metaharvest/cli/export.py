@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from metaharvest.cli import services
 from metaharvest.cli.invocation import ROWS, Invocation, file_errors
 from metaharvest.cli.signals import stop_on_signal
 from metaharvest.services.exit_codes import ExitCode
@@ -38,10 +39,8 @@ def workbook(invocation: Invocation, file: Path) -> None:
     \b
     Example: metaharvest export workbook harvest.xlsx
     """
-    from metaharvest.services.export import write_workbook
-
     with file_errors(file):
-        written = write_workbook(invocation.harvester, file)
+        written = services.export.write_workbook(invocation.harvester, file)
     counts = ", ".join(f"{number:,} {name}" for name, number in written.items())
     click.echo(clean(f"Wrote {file}. Rows: {counts}."))
 
@@ -84,12 +83,11 @@ def dataset(invocation: Invocation, /, folder: Path, **options: Any) -> int:
       metaharvest export dataset open-texts --full-text
     """
     from metaharvest.cli.progress import shown_progress
-    from metaharvest.services import export
 
-    request = export.DatasetRequest(folder, **options)
+    request = services.export.DatasetRequest(folder, **options)
     try:
         with stop_on_signal(_STOPPED) as stop, shown_progress(transient=True) as progress:
-            manifest = export.write_dataset(invocation.harvester, request, progress, stop)
+            manifest = services.export.write_dataset(invocation.harvester, request, progress, stop)
     except OSError as error:
         reason = f"{folder} cannot be written: {error.strerror or error}."
         raise click.ClickException(f"{reason} When this is corrected, the same command goes on.") from error

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
 from datetime import date
-from typing import TYPE_CHECKING
 
 import click
 
+from metaharvest.cli import queries, services
 from metaharvest.cli.invocation import Form, Invocation, day, json_or_csv, options_as
 from metaharvest.cli.printing import Column, layout_options, print_csv, print_fields, print_json, print_table
 from metaharvest.text import counted
-
-if TYPE_CHECKING:
-    from metaharvest.queries.figures import Figures
-    from metaharvest.queries.year import YearFigures
-    from metaharvest.services.harvester import Harvester
-
 
 _COLUMNS = {
     "harvests": Column("harvests", 6),
@@ -36,7 +30,7 @@ class _Period:
     begin: date | None
     end: date | None
 
-    def days(self, harvester: Harvester) -> tuple[date, date]:
+    def days(self, harvester: services.harvester.Harvester) -> tuple[date, date]:
         """The first and the last day; by default from 1 January to today. Raises UsageError."""
         last = self.end or harvester.today()
         first = self.begin or last.replace(month=1, day=1)
@@ -72,17 +66,15 @@ def figures_command(invocation: Invocation, period: _Period, per: str | None, fo
       metaharvest figures --per month
       metaharvest figures --per site --csv
     """
-    from metaharvest.queries.figures import Figures, Per, figures
-
     first, last = period.days(invocation.harvester)
     with invocation.harvester.reading() as session:
-        found = figures(session, first, last, Per(per) if per else None)
+        found = queries.figures.figures(session, first, last, queries.figures.Per(per) if per else None)
     if form is Form.JSON:
         print_json([asdict(each) for each in found])
     elif form is Form.CSV:
         from metaharvest.reports.tables import table_csv
 
-        names = [each.name for each in fields(Figures)]
+        names = [each.name for each in fields(queries.figures.Figures)]
         print_csv(table_csv(names, ([getattr(each, name) for name in names] for each in found)))
     elif per is None:
         print_fields(_figures_in_words(found[0]))
@@ -94,14 +86,14 @@ def figures_command(invocation: Invocation, period: _Period, per: str | None, fo
         print_table([heading, *_COLUMNS.values()], rows)
 
 
-def _figure_row(each: Figures) -> list[object]:
+def _figure_row(each: queries.figures.Figures) -> list[object]:
     from metaharvest.reports.phrasing import duration
 
     shown = {**asdict(each), "took_seconds": duration(each.took_seconds)}
     return [f"{value:,}" if isinstance(value := shown[name], int) else value for name in _COLUMNS]
 
 
-def _period_in_words(found: Figures | YearFigures) -> dict[str, object]:
+def _period_in_words(found: queries.figures.Figures | queries.year.YearFigures) -> dict[str, object]:
     return {
         "from": found.first_day,
         "to": found.last_day,
@@ -111,7 +103,7 @@ def _period_in_words(found: Figures | YearFigures) -> dict[str, object]:
     }
 
 
-def _figures_in_words(each: Figures) -> dict[str, object]:
+def _figures_in_words(each: queries.figures.Figures) -> dict[str, object]:
     from metaharvest.reports.phrasing import duration
 
     return {
@@ -155,24 +147,26 @@ def year_command(invocation: Invocation, period: _Period, form: Form) -> None:
       metaharvest year
       metaharvest year --from 2026-01-01 --to 2026-12-31 --csv
     """
-    from metaharvest.queries.year import year_figures
-
     first, last = period.days(invocation.harvester)
     with invocation.harvester.reading() as session:
-        found = year_figures(session, first, last)
+        found = queries.year.year_figures(session, first, last)
     if form is Form.JSON:
         sites = [{**asdict(each), "share_well": each.share_well} for each in found.sites]
         print_json({**asdict(found), "share_well": found.share_well, "sites": sites})
     elif form is Form.CSV:
-        from metaharvest.queries.year import SITE_COLUMNS
         from metaharvest.reports.tables import table_csv
 
-        print_csv(table_csv(SITE_COLUMNS, ([getattr(each, name) for name in SITE_COLUMNS] for each in found.sites)))
+        print_csv(
+            table_csv(
+                queries.year.SITE_COLUMNS,
+                ([getattr(each, name) for name in queries.year.SITE_COLUMNS] for each in found.sites),
+            )
+        )
     else:
         _print_year(found)
 
 
-def _print_year(found: YearFigures) -> None:
+def _print_year(found: queries.year.YearFigures) -> None:
     print_fields(_year_in_words(found))
     if found.sites:
         click.echo()
@@ -190,7 +184,7 @@ def _print_year(found: YearFigures) -> None:
         print_table(_RULE_COLUMNS, [[each.rule, *(getattr(each, name) for name in numbers)] for each in found.rules])
 
 
-def _year_in_words(found: YearFigures) -> dict[str, object]:
+def _year_in_words(found: queries.year.YearFigures) -> dict[str, object]:
     fixed = f"{found.fixed:,}"
     if found.fixed:
         days = "day" if found.days_until_fixed == 1 else "days"

@@ -6,17 +6,14 @@ import sys
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import get_completion_class
 
+from metaharvest.cli import services
 from metaharvest.cli.invocation import AS_JSON, Invocation, require_yes, usage_errors
 from metaharvest.cli.printing import print_json, print_line, print_table
 from metaharvest.text import clean, counted, one_line
-
-if TYPE_CHECKING:
-    from metaharvest.services.installation import Check, CopiedTable
 
 
 @click.command("init")
@@ -27,13 +24,12 @@ def init_command(invocation: Invocation) -> None:
     The file is the one named by --config, else metaharvest.toml here. An existing file stays as it is.
     """
     from metaharvest.config.settings import FILE_NAME, find_file, load
-    from metaharvest.services import installation
 
     path = invocation.config or find_file() or Path(FILE_NAME)
-    wrote = installation.write_settings(path)
+    wrote = services.installation.write_settings(path)
     click.echo(f"Wrote the settings file {path}." if wrote else f"The settings file {path} is already there.")
     settings = load(path)
-    database = installation.prepare_database(settings)
+    database = services.installation.prepare_database(settings)
     if database.is_new:
         click.echo(f"Created the database {database.shown}.")
     elif database.is_upgraded:
@@ -76,13 +72,12 @@ def doctor_command(invocation: Invocation, as_json: bool, send_test_mail: bool) 
 
     Exit codes: 0 all well, or warnings only; 1 there is a problem. Nothing is changed, and no secret is shown.
     """
-    from metaharvest.services.harvester import utc_now
-    from metaharvest.services.installation import examine
+    return print_checks(
+        services.installation.examine(invocation.config, services.harvester.utc_now, test_mail=send_test_mail), as_json
+    )
 
-    return print_checks(examine(invocation.config, utc_now, test_mail=send_test_mail), as_json)
 
-
-def print_checks(checks: Iterable[Check], as_json: bool) -> int:
+def print_checks(checks: Iterable[services.installation.Check], as_json: bool) -> int:
     """Print each check at once, and then the overall result; returns the exit code."""
     states = []
     rows = []
@@ -99,7 +94,7 @@ def print_checks(checks: Iterable[Check], as_json: bool) -> int:
     return 1 if "PROBLEM" in states else 0
 
 
-def _print_check(check: Check) -> None:
+def _print_check(check: services.installation.Check) -> None:
     state = click.style(f"{check.state:<7}", fg=_COLOURS[check.state])
     click.echo(f"{state}  {check.name}: {one_line(check.message, 2000)}")
 
@@ -144,14 +139,12 @@ def copy(invocation: Invocation, url: str, password: str, as_json: bool) -> None
       metaharvest database copy --to sqlite:///copy.db
     """
 
-    from metaharvest.services import installation
-
-    def report(table: CopiedTable) -> None:
+    def report(table: services.installation.CopiedTable) -> None:
         if sys.stderr.isatty():
             kept = f" ({table.copied_before:,} of them before)" if table.copied_before else ""
             click.echo(f"{table.table}: {counted(table.copied, 'row')}{kept}", err=True)
 
-    copied = installation.copy_database(invocation.harvester, url, password, report)
+    copied = services.installation.copy_database(invocation.harvester, url, password, report)
     if as_json:
         print_json({"tables": [asdict(table) for table in copied], "rows": sum(table.copied for table in copied)})
         return
@@ -172,9 +165,7 @@ def repair_dates(invocation: Invocation) -> None:
     Sites whose last harvest lies in the future are due today. Runs, log rows, documents and problems are moved as well.
     Correct the clock first. A date of yours stays: a next harvest in the future, of a site harvested in the past.
     """
-    from metaharvest.services import installation
-
-    repaired = installation.repair_dates(invocation.harvester)
+    repaired = services.installation.repair_dates(invocation.harvester)
     today = invocation.harvester.today()
     if not repaired:
         click.echo(f"No date lies in the future: today is {today} by the harvester's clock.")
@@ -205,13 +196,11 @@ def forget(invocation: Invocation, address: str, yes: bool, as_json: bool) -> No
 
     Example: metaharvest contacts forget anna@example.org --yes
     """
-    from metaharvest.services import installation
-
     with usage_errors():
-        address = installation.checked_address(address)
+        address = services.installation.checked_address(address)
     question = f"Remove {address} from everything that is stored? It cannot be undone."
     require_yes(yes, question, f"--yes to forget {address}. It cannot be undone.")
-    done, stays = installation.forget_address(invocation.harvester, address, invocation.start)
+    done, stays = services.installation.forget_address(invocation.harvester, address, invocation.start)
     if as_json:
         print_json(
             {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from metaharvest.cli import queries
 from metaharvest.cli.invocation import ROWS, Form, Invocation, day, json_or_csv, trimmed
 from metaharvest.cli.printing import print_csv, print_json_rows
 from metaharvest.model import LOG_LEVELS
@@ -15,8 +16,6 @@ from metaharvest.text import clean, counted, one_line
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
-
-    from metaharvest.queries.log import LogEntry, LogFilter
 
 _SHOWN_TO_PEOPLE = 200
 
@@ -65,9 +64,7 @@ def command(invocation: Invocation, /, form: Form, unchanged: bool, **options: A
       metaharvest log --rule eml.id-duplicate
       metaharvest log --document ren-alder.5
     """
-    from metaharvest.queries.log import LogFilter, log_entries
-
-    given = LogFilter(**options)
+    given = queries.log.LogFilter(**options)
     of_documents = form is Form.CSV and _is_of_documents(given)
     _check_options(given)
     if unchanged and not of_documents:
@@ -81,33 +78,30 @@ def command(invocation: Invocation, /, form: Form, unchanged: bool, **options: A
         elif form is Form.CSV:
             _write_rows(session, wanted)
         elif form is Form.JSON:
-            entries = log_entries(session, wanted)
+            entries = queries.log.log_entries(session, wanted)
             print_json_rows(entries if wanted.limit is None else list(entries)[-wanted.limit :])
         else:
             _print(session, wanted)
 
 
-def _is_of_documents(given: LogFilter) -> bool:
+def _is_of_documents(given: queries.log.LogFilter) -> bool:
     """True if a table has the documents of a site run: the table that the site's contacts got."""
     narrowed = (given.document, given.rule, given.since, given.until, given.level, given.limit)
     return (given.site_run_id is not None or given.site is not None) and all(each is None for each in narrowed)
 
 
-def _check_options(given: LogFilter) -> None:
+def _check_options(given: queries.log.LogFilter) -> None:
     if given.run_id is not None and given.site_run_id is not None:
         raise click.UsageError("--site-run already says which run: leave out --run.")
     if given.since is not None and given.until is not None and given.since > given.until:
         raise click.UsageError(f"--since {given.since} is after --until {given.until}: no day is in between.")
 
 
-def _print(session: Session, wanted: LogFilter) -> None:
-    from metaharvest.queries.log import log_entries
-    from metaharvest.queries.suggestions import did_you_mean
-
+def _print(session: Session, wanted: queries.log.LogFilter) -> None:
     limit = wanted.limit or _SHOWN_TO_PEOPLE
-    entries = list(log_entries(session, replace(wanted, limit=limit + 1)))
+    entries = list(queries.log.log_entries(session, replace(wanted, limit=limit + 1)))
     if not entries:
-        meant = did_you_mean(session, wanted.document) if wanted.document else ""
+        meant = queries.suggestions.did_you_mean(session, wanted.document) if wanted.document else ""
         click.echo(clean(f"The log has nothing of that{_where(session, wanted)}.{meant}"))
     if len(entries) > limit:
         last = counted(limit, "row is", "rows are")
@@ -116,21 +110,18 @@ def _print(session: Session, wanted: LogFilter) -> None:
         click.echo("\n".join(_lines(entry)))
 
 
-def _where(session: Session, wanted: LogFilter) -> str:
+def _where(session: Session, wanted: queries.log.LogFilter) -> str:
     """The run in the output, in words; empty if the filter is about all runs."""
-    from metaharvest.queries.log import log_scope
-    from metaharvest.queries.runs import newest_run_id
-
-    scope = log_scope(session, wanted)
+    scope = queries.log.log_scope(session, wanted)
     if scope.site_run_id is not None:
         return f" in site run {scope.site_run_id}; `--run ID` names another run"
     run_id = scope.run_id
     if run_id is None and wanted.site is None and not wanted.is_over_runs:
-        run_id = newest_run_id(session)
+        run_id = queries.runs.newest_run_id(session)
     return "" if run_id is None else f" in run {run_id}; `--run ID` names another run"
 
 
-def _lines(entry: LogEntry) -> Iterable[str]:
+def _lines(entry: queries.log.LogEntry) -> Iterable[str]:
     site = f"{one_line(entry.site)}: " if entry.site else ""
     message = one_line(entry.own_message, 2000)
     yield f"{entry.logged_at:%Y-%m-%d %H:%M:%S}  {entry.level:<7}  {entry.operation:<26}  {site}{message}"
@@ -144,18 +135,16 @@ def _lines(entry: LogEntry) -> Iterable[str]:
             yield f"{'':23}What to do: {one_line(finding.remedy, 2000)}"
 
 
-def _write_documents(session: Session, wanted: LogFilter, unchanged: bool) -> None:
-    from metaharvest.queries.log import log_scope
+def _write_documents(session: Session, wanted: queries.log.LogFilter, unchanged: bool) -> None:
     from metaharvest.reports.tables import documents_csv
 
-    scope = log_scope(session, wanted)
+    scope = queries.log.log_scope(session, wanted)
     # No site run has the number 0: for a site that was never harvested, the table has only a header.
     print_csv(documents_csv(session, scope.site_run_id or 0, unchanged=unchanged))
 
 
-def _write_rows(session: Session, wanted: LogFilter) -> None:
-    from metaharvest.queries.log import log_selection
+def _write_rows(session: Session, wanted: queries.log.LogFilter) -> None:
     from metaharvest.reports.tables import selected_log_csv
 
-    selection = log_selection(session, wanted)
+    selection = queries.log.log_selection(session, wanted)
     print_csv(selected_log_csv(session, selection.rows, selection.findings, selection.transfers))

@@ -9,19 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from metaharvest.cli import queries, services
 from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, called_alone, usage_errors
 from metaharvest.cli.printing import Column, print_json, print_line, print_table, stamp, table_options
 from metaharvest.cli.signals import stop_on_signal
 from metaharvest.model.actions import todo
 from metaharvest.model.kinds import StepState
 from metaharvest.queries.json_keys import as_mapping
+from metaharvest.services.exit_codes import ExitCode
 from metaharvest.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from metaharvest.queries.pipeline import FailedDocument, PipelineRecord, StageRecord
-    from metaharvest.services.pipeline import StageTotals
 
 
 @click.group("pipeline", invoke_without_command=True)
@@ -32,9 +31,7 @@ def command(invocation: Invocation, as_json: bool) -> None:
 
     Example: metaharvest pipeline
     """
-    from metaharvest.services import pipeline
-
-    record = pipeline.shown(invocation.harvester)
+    record = services.pipeline.shown(invocation.harvester)
     if as_json:
         print_json(as_mapping(record))
     else:
@@ -53,11 +50,8 @@ def run(invocation: Invocation, names: tuple[str, ...], as_json: bool) -> int:
 
     Example: metaharvest pipeline run
     """
-    from metaharvest.services import pipeline
-    from metaharvest.services.exit_codes import ExitCode
-
     with stop_on_signal() as stop, usage_errors(), _shown_progress(invocation) as report:
-        done = pipeline.run(invocation.harvester, names, stops=stop.is_set, report=report)
+        done = services.pipeline.run(invocation.harvester, names, stops=stop.is_set, report=report)
     if as_json:
         print_json([_totals(each) for each in done])
     else:
@@ -78,11 +72,9 @@ def failures(invocation: Invocation, /, limit: int, after: str | None, as_json: 
 
     Example: metaharvest pipeline failures --stage full-text
     """
-    from metaharvest.services import pipeline
-
     with usage_errors():
-        wanted = pipeline.FailureFilter(**options)
-        found = pipeline.failed(invocation.harvester, wanted, limit, after)
+        wanted = services.pipeline.FailureFilter(**options)
+        found = services.pipeline.failed(invocation.harvester, wanted, limit, after)
     if as_json:
         print_json([as_mapping(each) for each in found])
     elif found:
@@ -90,7 +82,9 @@ def failures(invocation: Invocation, /, limit: int, after: str | None, as_json: 
         for each in dict.fromkeys(each.stage for each in found):
             print_line(f"{todo('pipeline.retry', stage=each)} lets the next run try them again.")
     else:
-        click.echo("No document failed." if wanted == pipeline.FailureFilter() else "There is no such failure.")
+        click.echo(
+            "No document failed." if wanted == services.pipeline.FailureFilter() else "There is no such failure."
+        )
 
 
 @command.command("retry")
@@ -102,10 +96,8 @@ def retry(invocation: Invocation, stage: str, rule: str | None) -> None:
 
     Example: metaharvest pipeline retry full-text --rule full-text.unreachable
     """
-    from metaharvest.services import pipeline
-
     with usage_errors():
-        number = pipeline.retry(invocation.harvester, stage, rule)
+        number = services.pipeline.retry(invocation.harvester, stage, rule)
     click.echo(
         f"{counted(number, 'document waits', 'documents wait')} again. {todo('pipeline.run')} runs the pipeline."
         if number
@@ -126,11 +118,8 @@ def rebuild_index(invocation: Invocation) -> int:
 
     Example: metaharvest pipeline rebuild-index
     """
-    from metaharvest.services import search
-    from metaharvest.services.exit_codes import ExitCode
-
     with stop_on_signal() as stop:
-        size = search.rebuild(invocation.harvester, stop.is_set)
+        size = services.search.rebuild(invocation.harvester, stop.is_set)
     if size is None:
         click.echo(f"Stopped. {todo('pipeline.run')} goes on with it.")
         return ExitCode.INTERRUPTED
@@ -139,7 +128,7 @@ def rebuild_index(invocation: Invocation) -> int:
 
 
 @contextmanager
-def _shown_progress(invocation: Invocation) -> Iterator[Callable[[StageTotals], None]]:
+def _shown_progress(invocation: Invocation) -> Iterator[Callable[[services.pipeline.StageTotals], None]]:
     """A bar for each stage on stderr, if it is a terminal."""
     if not sys.stderr.isatty():
         yield lambda totals: None
@@ -147,22 +136,22 @@ def _shown_progress(invocation: Invocation) -> Iterator[Callable[[StageTotals], 
     from rich import progress as rich
     from rich.console import Console
 
-    from metaharvest.services import pipeline
-
     columns = (rich.TextColumn("{task.description}"), rich.BarColumn(), rich.MofNCompleteColumn())
     with rich.Progress(*columns, rich.TimeRemainingColumn(), console=Console(stderr=True)) as bars:
         tasks = dict[str, rich.TaskID]()
 
-        def report(totals: StageTotals) -> None:
+        def report(totals: services.pipeline.StageTotals) -> None:
             if totals.stage not in tasks:
-                waiting = {each.stage: each.waiting_documents for each in pipeline.shown(invocation.harvester).stages}
+                waiting = {
+                    each.stage: each.waiting_documents for each in services.pipeline.shown(invocation.harvester).stages
+                }
                 tasks[totals.stage] = bars.add_task(totals.stage, total=waiting.get(totals.stage, 0) + totals.documents)
             bars.update(tasks[totals.stage], completed=totals.documents)
 
         yield report
 
 
-def _print_record(record: PipelineRecord) -> None:
+def _print_record(record: queries.pipeline.PipelineRecord) -> None:
     rows = [
         [
             *(each.stage, each.done_documents, each.waiting_documents, each.failed_documents, each.skipped_documents),
@@ -186,14 +175,14 @@ def _rate(per_minute: float | None) -> str:
     return "" if per_minute is None else f"{per_minute:,.0f}"
 
 
-def _left(stage: StageRecord) -> str:
+def _left(stage: queries.pipeline.StageRecord) -> str:
     if stage.seconds_left is None:
         return ""
     hours, minutes = divmod(round(stage.seconds_left / 60), 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min" if minutes else "under a minute"
 
 
-def print_totals(done: Sequence[StageTotals]) -> None:
+def print_totals(done: Sequence[services.pipeline.StageTotals]) -> None:
     """Print what the stages did."""
     rows = [[each.stage, *_states(each).values()] for each in done if each.documents]
     if rows:
@@ -202,16 +191,16 @@ def print_totals(done: Sequence[StageTotals]) -> None:
         click.echo("Nothing waited.")
 
 
-def _totals(totals: StageTotals) -> dict[str, object]:
+def _totals(totals: services.pipeline.StageTotals) -> dict[str, object]:
     return {"stage": totals.stage, **_states(totals), "seconds": round(totals.seconds, 3)}
 
 
-def _states(totals: StageTotals) -> dict[str, int]:
+def _states(totals: services.pipeline.StageTotals) -> dict[str, int]:
     ended = (StepState.DONE, StepState.SKIPPED, StepState.FAILED, StepState.GONE)
     return {f"{state.value}_documents": totals.states.get(state, 0) for state in ended}
 
 
-def _print_failures(found: Sequence[FailedDocument]) -> None:
+def _print_failures(found: Sequence[queries.pipeline.FailedDocument]) -> None:
     headings: list[str | Column] = [*("document", "stage", "rule"), Column("message", 3, wrap=True)]
     headings += [Column("next try", 5), Column("site", 6)]
     rows = [[each.document_id, each.stage, each.rule, each.message, stamp(each.retry_at), each.site] for each in found]

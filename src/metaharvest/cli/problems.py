@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 import click
 
+from metaharvest.cli import queries, services
 from metaharvest.cli.invocation import Form, Invocation, json_or_csv
 from metaharvest.cli.printing import Column, layout_options, print_csv, print_json, print_table
 from metaharvest.text import one_line
-
-if TYPE_CHECKING:
-    from metaharvest.queries.problems import RuleTotal
 
 _HEADINGS = (
     Column("rule"),
@@ -39,23 +36,19 @@ def command(invocation: Invocation, site: str | None, form: Form) -> None:
       metaharvest problems
       metaharvest problems --site basalt-flats --csv
     """
-    from metaharvest.queries.problems import open_problems
-
     with invocation.harvester.reading() as session:
-        found = open_problems(session, site)
+        found = queries.problems.open_problems(session, site)
     if form is Form.JSON:
         print_json([asdict(each) for each in found])
     elif form is Form.CSV:
-        from metaharvest.services.tables import problems_csv
-
-        print_csv(problems_csv(found))
+        print_csv(services.tables.problems_csv(found))
     elif not found:
         click.echo(f"Nothing is wrong at {'any site' if site is None else one_line(site)}.")
     else:
         print_table(_HEADINGS, [_row(each) for each in found])
 
 
-def _row(each: RuleTotal) -> list[object]:
+def _row(each: queries.problems.RuleTotal) -> list[object]:
     weight = "needs attention" if each.needs_attention else "warning"
     return [
         each.rule,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from metaharvest.cli import queries, services
 from metaharvest.cli.invocation import ROWS, Invocation, called_alone, day, login, parsed, trimmed, usage_errors
 from metaharvest.cli.printing import (
     Column,
@@ -24,8 +25,6 @@ from metaharvest.text import clean, counted, one_line
 if TYPE_CHECKING:
     from datetime import date
     from email.message import EmailMessage
-
-    from metaharvest.queries.outbox import Delivery
 
 _STATES = {"sent": "sent", "queued": "waiting", "refused": "refused"}
 
@@ -55,16 +54,17 @@ def command(invocation: Invocation, /, limit: int, as_json: bool, **options: Any
 
     Example: metaharvest reports --site "Alder Creek" --state refused
     """
-    from metaharvest.queries.outbox import ReportFilter, newest_reports
-
-    which = ReportFilter(**options)
+    which = queries.outbox.ReportFilter(**options)
     with invocation.harvester.reading() as session:
-        reports = newest_reports(session, limit, which)
+        reports = queries.outbox.newest_reports(session, limit, which)
     if as_json:
         print_json(reports)
         return
     if not reports:
-        none = {ReportFilter(): "There is no report yet.", ReportFilter(undelivered=True): "Every report has arrived."}
+        none = {
+            queries.outbox.ReportFilter(): "There is no report yet.",
+            queries.outbox.ReportFilter(undelivered=True): "Every report has arrived.",
+        }
         click.echo(none.get(which, "There is no such report."))
         return
     print_table(
@@ -105,11 +105,9 @@ def show(invocation: Invocation, report_id: int, form: str) -> None:
     from email import message_from_bytes
     from email.policy import default
 
-    from metaharvest.queries.outbox import report_content, report_record
-
     with invocation.harvester.reading() as session:
-        report = report_record(session, report_id)
-        content = report_content(session, report_id)
+        report = queries.outbox.report_record(session, report_id)
+        content = queries.outbox.report_content(session, report_id)
     if form == "raw":
         click.echo(content, nl=False)
         return
@@ -171,10 +169,8 @@ def resend(
 
 def _queue_one(invocation: Invocation, report_id: int, to: tuple[str, ...]) -> str:
     """Put a report into the outbox again; returns a sentence about the outbox."""
-    from metaharvest.services import reports
-
     with usage_errors():
-        resent = reports.resend(invocation.harvester, report_id, to)
+        resent = services.reports.resend(invocation.harvester, report_id, to)
     for address in resent.former:
         click.echo(clean(f"{address} no longer gets these reports. --to sends this one anyway."))
     return f"Report {report_id} is"
@@ -182,9 +178,7 @@ def _queue_one(invocation: Invocation, report_id: int, to: tuple[str, ...]) -> s
 
 def _queue_refused(invocation: Invocation, since: date | None) -> str:
     """Put all refused deliveries into the outbox again; returns a sentence about the outbox, empty for none."""
-    from metaharvest.services import reports
-
-    resent = reports.resend_refused(invocation.harvester, since)
+    resent = services.reports.resend_refused(invocation.harvester, since)
     for report_id in resent.without_recipient:
         command = f"`metaharvest reports resend {report_id} --to ADDRESS`"
         click.echo(f"Report {report_id} stays refused: nobody gets such reports now. {command} names a recipient.")
@@ -205,9 +199,7 @@ def drop(invocation: Invocation, report_id: int, reason: str) -> None:
 
     Example: metaharvest reports drop 12
     """
-    from metaharvest.services import reports
-
-    dropped = reports.drop(invocation.harvester, report_id, login(), reason)
+    dropped = services.reports.drop(invocation.harvester, report_id, login(), reason)
     number = dropped.waiting + dropped.refused
     if number:
         deliveries = counted(number, "delivery was", "deliveries were")
@@ -230,11 +222,9 @@ def open_report(invocation: Invocation, report_id: int) -> None:
     from email import message_from_bytes
     from email.policy import default
 
-    from metaharvest.queries.outbox import report_content, report_record
-
     with invocation.harvester.reading() as session:
-        report_record(session, report_id)
-        message = message_from_bytes(report_content(session, report_id), policy=default)
+        queries.outbox.report_record(session, report_id)
+        message = message_from_bytes(queries.outbox.report_content(session, report_id), policy=default)
     _browse(_part(message, "html"), f"report-{report_id}")
 
 
@@ -248,9 +238,7 @@ def preview(invocation: Invocation, site: str | None, as_html: bool, in_browser:
 
     Example: metaharvest reports preview --site "Alder Creek"
     """
-    from metaharvest.services.reports import newest_report
-
-    report = newest_report(invocation.harvester, site)
+    report = services.reports.newest_report(invocation.harvester, site)
     if in_browser:
         _browse(report.html, "preview")
     elif as_html:
@@ -275,9 +263,7 @@ def deliver(invocation: Invocation) -> int:
 
 def _deliver(invocation: Invocation) -> int:
     """Flush the outbox and print the result; the exit code."""
-    from metaharvest.services import reports
-
-    delivered = reports.deliver(invocation.harvester)
+    delivered = services.reports.deliver(invocation.harvester)
     done, refused = delivered.deliveries, delivered.refused
     click.echo(f"{done.sent} sent, {done.waiting} waiting, {done.refused} refused.")
     if done.there:
@@ -300,13 +286,13 @@ def _deliver(invocation: Invocation) -> int:
     return 1 if done.waiting or done.refused else 0
 
 
-def _summary(deliveries: Sequence[Delivery]) -> str:
+def _summary(deliveries: Sequence[queries.outbox.Delivery]) -> str:
     """`2 sent, 1 refused`; `to nobody` if there is no recipient."""
     states = [delivery.status for delivery in deliveries]
     return ", ".join(f"{states.count(key)} {word}" for key, word in _STATES.items() if key in states) or "to nobody"
 
 
-def _delivery_line(delivery: Delivery) -> str:
+def _delivery_line(delivery: queries.outbox.Delivery) -> str:
     reason = f": {one_line(delivery.last_error, 1000)}" if delivery.last_error else ""
     return f"To       {one_line(delivery.recipient)} ({_STATES[delivery.status]}{reason})"
 

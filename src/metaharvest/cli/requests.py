@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import click
 
+from metaharvest.cli import queries, services
 from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, called_alone, usage_errors
 from metaharvest.cli.printing import Column, print_json, print_line, print_table, stamp, table_options
 from metaharvest.queries.json_keys import as_mapping
-
-if TYPE_CHECKING:
-    from metaharvest.services.registrations import Registration
-    from metaharvest.services.requests import Asked
 
 
 @click.group("requests", invoke_without_command=True)
@@ -30,11 +26,9 @@ def requests_command(invocation: Invocation, only_open: bool, limit: int, after:
     Example: metaharvest requests --open
     """
     from metaharvest.model.requests import RequestState
-    from metaharvest.queries.requests import RequestFilter
-    from metaharvest.services import requests
 
     states = (RequestState.WAITING, RequestState.TAKEN) if only_open else ()
-    found = requests.listed(invocation.harvester, RequestFilter(states=states), limit, after)
+    found = services.requests.listed(invocation.harvester, queries.requests.RequestFilter(states=states), limit, after)
     if as_json:
         print_json([as_mapping(each) for each in found])
         return
@@ -57,14 +51,12 @@ def requests_command(invocation: Invocation, only_open: bool, limit: int, after:
 @click.pass_obj
 def cancel(invocation: Invocation, request_id: int) -> None:
     """Take a request back, as long as no run has taken it."""
-    from metaharvest.services import requests
-
     with usage_errors():
-        requests.cancel(invocation.harvester, request_id)
+        services.requests.cancel(invocation.harvester, request_id)
     click.echo(f"Request {request_id} is taken back.")
 
 
-def print_asked(asked: Asked, as_json: bool = False) -> None:
+def print_asked(asked: services.requests.Asked, as_json: bool = False) -> None:
     """Print the request, and what it waits for."""
     request = asked.request
     if as_json:
@@ -100,12 +92,9 @@ def list_registrations(invocation: Invocation, everything: bool, limit: int, aft
 
     Example: metaharvest registrations list --all
     """
-    from metaharvest.services import registrations
-    from metaharvest.services.json_documents import registration_document
-
-    found = registrations.waiting(invocation.harvester, everything=everything, after=after, limit=limit)
+    found = services.registrations.waiting(invocation.harvester, everything=everything, after=after, limit=limit)
     if as_json:
-        print_json([registration_document(each) for each in found])
+        print_json([services.json_documents.registration_document(each) for each in found])
     elif not found:
         click.echo("There are no requests yet." if everything else "No request waits.")
     else:
@@ -127,18 +116,15 @@ def list_registrations(invocation: Invocation, everything: bool, limit: int, aft
 @click.pass_obj
 def show(invocation: Invocation, registration_id: int, as_json: bool) -> None:
     """Show a request, its proofs, and the changes that accepting it makes."""
-    from metaharvest.services import registrations
-    from metaharvest.services.json_documents import registration_document
-
     with usage_errors():
-        found = registrations.find(invocation.harvester, registration_id)
+        found = services.registrations.find(invocation.harvester, registration_id)
     if as_json:
-        print_json(registration_document(found))
+        print_json(services.json_documents.registration_document(found))
         return
-    for key, value in registration_document(found).items():
+    for key, value in services.json_documents.registration_document(found).items():
         if value not in (None, "", []):
             print_line(f"{key.replace('_', ' '):18} {_words(value)}")
-    for sentence in registrations.effect(invocation.harvester, found):
+    for sentence in services.registrations.effect(invocation.harvester, found):
         print_line(sentence)
 
 
@@ -148,10 +134,8 @@ def show(invocation: Invocation, registration_id: int, as_json: bool) -> None:
 @click.pass_obj
 def accept(invocation: Invocation, registration_id: int, without_proofs: bool) -> None:
     """Accept a request: the site is registered, moved or removed, and the person gets a mail."""
-    from metaharvest.services import registrations
-
     with usage_errors():
-        done = registrations.accept(invocation.harvester, registration_id, without_proofs=without_proofs)
+        done = services.registrations.accept(invocation.harvester, registration_id, without_proofs=without_proofs)
     _print_done(done, "accepted")
 
 
@@ -161,10 +145,8 @@ def accept(invocation: Invocation, registration_id: int, without_proofs: bool) -
 @click.pass_obj
 def refuse(invocation: Invocation, registration_id: int, reason: str) -> None:
     """Refuse a request; the reason is mailed, if the address is confirmed."""
-    from metaharvest.services import registrations
-
     with usage_errors():
-        done = registrations.refuse(invocation.harvester, registration_id, reason)
+        done = services.registrations.refuse(invocation.harvester, registration_id, reason)
     _print_done(done, "refused")
 
 
@@ -173,14 +155,12 @@ def refuse(invocation: Invocation, registration_id: int, reason: str) -> None:
 @click.pass_obj
 def mail(invocation: Invocation, registration_id: int) -> None:
     """Send the decision, or the link if there is no decision yet, to the person who asked again."""
-    from metaharvest.services import registrations
-
     with usage_errors():
-        found = registrations.mail_last(invocation.harvester, registration_id)
+        found = services.registrations.mail_last(invocation.harvester, registration_id)
     print_line(found.mail_problem or f"The mail to {found.address} was sent again.")
 
 
-def _print_done(done: Registration, word: str) -> None:
+def _print_done(done: services.registrations.Registration, word: str) -> None:
     print_line(f"Registration {done.registration_id}, {done.name}, is {word}.")
     if done.mail_problem:
         print_line(f"{done.mail_problem} `metaharvest registrations mail {done.registration_id}` sends it again.")

@@ -6,10 +6,10 @@ import gc
 from contextlib import ExitStack, suppress
 from datetime import date
 from functools import cache
-from typing import TYPE_CHECKING
 
 import click
 
+from metaharvest.cli import services
 from metaharvest.cli.invocation import AS_JSON, Invocation, day, usage_errors
 from metaharvest.cli.json_lines import print_note
 from metaharvest.cli.printing import print_json, print_line
@@ -17,10 +17,6 @@ from metaharvest.cli.signals import stop_on_signal
 from metaharvest.model import OutcomeKind, SiteRunStatus
 from metaharvest.queries.json_keys import as_mapping
 from metaharvest.text import clean, counted
-
-if TYPE_CHECKING:
-    from metaharvest.services.harvester import Harvester
-    from metaharvest.services.runs import FinishedRun, RunRequest, RunResult
 
 
 @click.command("run")
@@ -102,48 +98,45 @@ def _freeze_once() -> None:
     gc.freeze()
 
 
-def harvest_now(harvester: Harvester, *, requested: bool = False) -> None:
+def harvest_now(harvester: services.harvester.Harvester, *, requested: bool = False) -> None:
     """One run of the due sites, as cron would start it, or of the requested ones, with one line about it on stderr.
 
     Raises KeyboardInterrupt if a signal stopped the run, after the work in progress is finished.
     """
     from metaharvest.cli.progress import shown_progress
-    from metaharvest.services import runs
 
     with stop_on_signal() as stop:
-        request = runs.request(harvester, requested=requested)
-        done = runs.harvest(harvester, request, progress=shown_progress(), stop=stop, note=print_note)
+        request = services.runs.request(harvester, requested=requested)
+        done = services.runs.harvest(harvester, request, progress=shown_progress(), stop=stop, note=print_note)
         _print_event(harvester, done)
     if stop.by_signal:
         raise KeyboardInterrupt
 
 
-def _print_json(done: FinishedRun) -> None:
+def _print_json(done: services.runs.FinishedRun) -> None:
     result = done.result
     print_json({**as_mapping(done.record), "undelivered": result.undelivered, "cut_short": result.cut_short or None})
 
 
-def _print_table(harvester: Harvester, done: FinishedRun) -> None:
+def _print_table(harvester: services.harvester.Harvester, done: services.runs.FinishedRun) -> None:
     from metaharvest.cli.runs import print_run
-    from metaharvest.services.runs import went_nowhere
 
     print_run(done.record)
-    for sentence in (went_nowhere(harvester, done.record), _undelivered(done.result)):
+    for sentence in (services.runs.went_nowhere(harvester, done.record), _undelivered(done.result)):
         if sentence:
             click.echo(clean(sentence))
 
 
-def _print_event(harvester: Harvester, done: FinishedRun) -> None:
+def _print_event(harvester: services.harvester.Harvester, done: services.runs.FinishedRun) -> None:
     """Print one line for a run: the results of its sites, and the exit code of the same `metaharvest run`."""
     from metaharvest.reports.phrasing import run_story
-    from metaharvest.services.runs import went_nowhere
 
     record = done.record
     errors = record.totals.errors
     counts = {kind: sum(site.number(kind) for site in record.sites) for kind in OutcomeKind}
     parts = [record.status, run_story([SiteRunStatus(site.status) for site in record.sites], counts)]
     parts += [counted(errors, "error")] if errors else []
-    sentences = (*record.targets_away, went_nowhere(harvester, record), _undelivered(done.result))
+    sentences = (*record.targets_away, services.runs.went_nowhere(harvester, record), _undelivered(done.result))
     more = " ".join(filter(None, sentences))
     with suppress(OSError):
         print_line(
@@ -152,18 +145,18 @@ def _print_event(harvester: Harvester, done: FinishedRun) -> None:
         )
 
 
-def _undelivered(result: RunResult) -> str:
+def _undelivered(result: services.runs.RunResult) -> str:
     if not result.undelivered:
         return ""
     cases = counted(result.undelivered, "case")
     return f"Reports could not be handed over in {cases}: `metaharvest reports --undelivered` says why."
 
 
-def _rehearse(harvester: Harvester, request: RunRequest, as_json: bool, strict: bool) -> int:
+def _rehearse(
+    harvester: services.harvester.Harvester, request: services.runs.RunRequest, as_json: bool, strict: bool
+) -> int:
     """A dry run, and its output; the exit code."""
     from metaharvest.cli.progress import shown_progress
-    from metaharvest.services.reports import admin_report
-    from metaharvest.services.runs import exit_code_of_dry_run
 
     with ExitStack() as stack:
         with shown_progress() as progress:
@@ -171,6 +164,6 @@ def _rehearse(harvester: Harvester, request: RunRequest, as_json: bool, strict: 
         if as_json:
             print_json({**as_mapping(done.record), "dry_run": True})
         else:
-            click.echo(clean(admin_report(done.harvester, done.result.run_id).text))
+            click.echo(clean(services.reports.admin_report(done.harvester, done.result.run_id).text))
             click.echo("This was a rehearsal: nothing was written, no mail was sent.")
-    return exit_code_of_dry_run(done, strict=strict)
+    return services.runs.exit_code_of_dry_run(done, strict=strict)

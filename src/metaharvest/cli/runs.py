@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from metaharvest.cli import queries, services
 from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, called_alone, require_yes, usage_errors
 from metaharvest.cli.printing import (
     Column,
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 
     from sqlalchemy.orm import Session
 
-    from metaharvest.queries.live import LiveRun, UpcomingRun
-    from metaharvest.queries.runs import RunRecord, SiteRunRecord
-
 _RANKS = (8, 2, 6, 4, 5, 7, 9, 3)
 """The ranks of the columns with numbers, see Column: the highest are left out first."""
 
@@ -44,12 +42,8 @@ _COUNTS = ("listed", "inserted", "updated", "unchanged", "attention", "errors")
 @table_options
 def command(invocation: Invocation, limit: int, as_json: bool) -> None:
     """List the runs, the newest first; `runs show` has the details of one."""
-    from metaharvest.queries.runs import newest_runs
-    from metaharvest.queries.trends import status_in_words
-    from metaharvest.services.json_documents import run_row
-
     with invocation.harvester.reading() as session:
-        rows = [run_row(record) for record in newest_runs(session, limit)]
+        rows = [services.json_documents.run_row(record) for record in queries.runs.newest_runs(session, limit)]
         failing = [] if as_json else _failing_now(session, invocation.harvester.today())
     if as_json:
         print_json(rows)
@@ -62,7 +56,11 @@ def command(invocation: Invocation, limit: int, as_json: bool) -> None:
     headings += [Column(name, rank) for name, rank in counts]
     columns = ("run_id", "harvest_date", "status", "sites", "failed", *_COUNTS)
     shown = [
-        {**row, "status": status_in_words(str(row["status"]), bool(row["rehearsal"])), "failed": row["failed"] or ""}
+        {
+            **row,
+            "status": queries.trends.status_in_words(str(row["status"]), bool(row["rehearsal"])),
+            "failed": row["failed"] or "",
+        }
         for row in rows
     ]
     print_table(headings, [[row[column] for column in columns] for row in shown])
@@ -80,15 +78,12 @@ def show(invocation: Invocation, run_id: int, as_json: bool) -> None:
 
     `trend` is the number of failed documents in each of the site's last harvests, up to this one.
     """
-    from metaharvest.queries.runs import run_record, with_trends
-    from metaharvest.services.json_documents import run_document
-
     with invocation.harvester.reading() as session:
-        found = run_record(session, run_id)
+        found = queries.runs.run_record(session, run_id)
         if as_json:
-            print_json(run_document(session, found))
+            print_json(services.json_documents.run_document(session, found))
             return
-        record = with_trends(session, found)
+        record = queries.runs.with_trends(session, found)
     print_run(record)
     if record.sites:
         click.echo()
@@ -105,12 +100,10 @@ def show(invocation: Invocation, run_id: int, as_json: bool) -> None:
 @click.pass_obj
 def now(invocation: Invocation, as_json: bool) -> None:
     """Show the run under way, with live numbers by site; and the next run."""
-    from metaharvest.queries.live import live_run, upcoming_run
-
     harvester = invocation.harvester
     with harvester.reading() as session:
-        running = live_run(session, harvester.now())
-        coming = upcoming_run(session, harvester.now(), harvester.today())
+        running = queries.live.live_run(session, harvester.now())
+        coming = queries.live.upcoming_run(session, harvester.now(), harvester.today())
     if as_json:
         following = {"next_at" if name == "at" else name: value for name, value in as_mapping(coming).items()}
         print_json({"run": running, "next": {**following, "when": coming.when}})
@@ -132,10 +125,9 @@ def stop(invocation: Invocation, name: str | None) -> None:
     Documents under way are finished; the rest is left to the next run.
     """
     from metaharvest.cli.requests import print_asked
-    from metaharvest.services import requests
 
     with usage_errors():
-        asked = requests.ask_stop(invocation.harvester, name)
+        asked = services.requests.ask_stop(invocation.harvester, name)
     print_asked(asked)
 
 
@@ -146,16 +138,14 @@ def stop(invocation: Invocation, name: str | None) -> None:
 @click.pass_obj
 def remove(invocation: Invocation, run_id: int, reason: str | None, yes: bool) -> None:
     """Delete an old run: its log, its site runs, its reports. The documents stay."""
-    from metaharvest.services import runs
-
     question = f"Delete run {run_id} with its log and its reports? It cannot be undone."
     require_yes(yes, question, f"--yes to delete run {run_id}. It cannot be undone.")
     with usage_errors():
-        done = runs.remove(invocation.harvester, run_id, reason or "")
+        done = services.runs.remove(invocation.harvester, run_id, reason or "")
     click.echo(done.sentence)
 
 
-def _print_live(run: LiveRun) -> None:
+def _print_live(run: queries.live.LiveRun) -> None:
     from metaharvest.model.requests import LivePhase
     from metaharvest.reports.phrasing import duration, rate
 
@@ -183,7 +173,7 @@ def _print_live(run: LiveRun) -> None:
         print_table(["site", "phase", "listed", "done", "errors", "a second", "for", "left"], rows)
 
 
-def _next_run(coming: UpcomingRun) -> list[str]:
+def _next_run(coming: queries.live.UpcomingRun) -> list[str]:
     named = f": {', '.join(coming.sites[:_NAMED])}" if coming.sites else ""
     more = f", and {len(coming.sites) - _NAMED:,} more" if len(coming.sites) > _NAMED else ""
     sentences = [f"Due {coming.when}: {counted(len(coming.sites), 'site')}{named}{more}."]
@@ -196,39 +186,35 @@ def _next_run(coming: UpcomingRun) -> list[str]:
 
 def _failing_now(session: Session, today: date) -> list[str]:
     """A sentence for each of the first sites whose last harvest failed as a whole."""
-    from metaharvest.queries.failed_sites import named_failed_sites
-
-    failed = sorted(named_failed_sites(session, today), key=lambda each: (each.failed_since, each.site))
+    failed = sorted(
+        queries.failed_sites.named_failed_sites(session, today), key=lambda each: (each.failed_since, each.site)
+    )
     sentences = [f"{each.site}: {each.sentence}" for each in failed[:_NAMED]]
     more = len(failed) - _NAMED
     return [*sentences, *([f"And {more:,} more: `metaharvest sites list`"] if more > 0 else [])]
 
 
-def _trend_row(site: SiteRunRecord) -> list[object]:
-    from metaharvest.queries.trends import in_words
+def _trend_row(site: queries.runs.SiteRunRecord) -> list[object]:
     from metaharvest.reports.phrasing import PHASES, duration, phases
 
     took = "" if site.took_seconds is None else duration(site.took_seconds)
     seconds = {name: getattr(site, name) for name in PHASES}
-    return [site.site, site.failing or "", in_words(site.trend), took, phases(seconds, "its server")]
+    return [site.site, site.failing or "", queries.trends.in_words(site.trend), took, phases(seconds, "its server")]
 
 
-def _fields(record: RunRecord) -> dict[str, object]:
-    from metaharvest.services.json_documents import took_in_words
-
+def _fields(record: queries.runs.RunRecord) -> dict[str, object]:
     totals = record.totals
     return {
         "started": f"{stamp(record.started_at)} UTC",
         "ended": f"{stamp(record.ended_at)} UTC" if record.ended_at else "not yet",
-        "took": took_in_words(record),
+        "took": services.json_documents.took_in_words(record),
         "host": f"{record.host}, process {record.pid}",
         "documents": ", ".join(f"{getattr(totals, name):,} {name}" for name in _COUNTS),
     }
 
 
-def print_run(record: RunRecord) -> None:
+def print_run(record: queries.runs.RunRecord) -> None:
     """Print the run as a table of its sites, and a sentence for each site or target that failed as a whole."""
-    from metaharvest.queries.trends import status_in_words
     from metaharvest.reports.phrasing import LABELS
 
     status, headline = record.status, f"Run {record.run_id} ({record.harvest_date})"
@@ -252,7 +238,7 @@ def print_run(record: RunRecord) -> None:
         ],
         [
             [
-                *(site.site, status_in_words(site.status, site.rehearsal), site.listed),
+                *(site.site, queries.trends.status_in_words(site.status, site.rehearsal), site.listed),
                 *(site.number(kind) or "" for kind in shown),
                 *(site.warnings or "", site.next_harvest),
             ]

@@ -6,19 +6,16 @@ import sys
 from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from metaharvest.cli import services
 from metaharvest.cli.invocation import AS_JSON, Invocation, file_errors
 from metaharvest.cli.printing import print_json, print_line
 from metaharvest.cli.site_options import warn_of_far_date
 from metaharvest.model.mappings import picked
 from metaharvest.text import clean, counted, one_line, shown_url
-
-if TYPE_CHECKING:
-    from metaharvest.services.schedule_files import ImportedLog, ImportedRow, MetacatImport, SiteChange
-
 
 _SOME_LEFT_OUT = 1
 
@@ -39,11 +36,9 @@ def export_sites(invocation: Invocation, as_csv: bool, as_json: bool, output: Pa
       metaharvest sites export -o sites.json
       metaharvest sites export --csv -o sites.csv
     """
-    from metaharvest.services import schedule_files
-
     if as_csv and as_json:
         raise click.UsageError("Use one of --json and --csv.")
-    done = schedule_files.export_file(invocation.harvester, as_csv=as_csv, with_logins=with_logins)
+    done = services.schedule_files.export_file(invocation.harvester, as_csv=as_csv, with_logins=with_logins)
     if output is None:
         click.echo(done.content, nl=False)
     else:
@@ -76,10 +71,10 @@ def import_sites(invocation: Invocation, file: Path, dry_run: bool, allow_duplic
       metaharvest sites import sites.json --dry-run
       metaharvest sites import sites.csv
     """
-    from metaharvest.services import schedule_files
-
     harvester = invocation.harvester
-    imported = schedule_files.import_file(harvester, _content(file), dry_run=dry_run, allow_duplicates=allow_duplicate)
+    imported = services.schedule_files.import_file(
+        harvester, _content(file), dry_run=dry_run, allow_duplicates=allow_duplicate
+    )
     done = imported.changes
     if as_json:
         print_json({"dry_run": dry_run, "imported": [_change_mapping(change) for change in done]})
@@ -103,15 +98,14 @@ def import_sites(invocation: Invocation, file: Path, dry_run: bool, allow_duplic
 def _content(file: Path) -> bytes:
     """Raises FileError."""
     from metaharvest.config.files import read_file
-    from metaharvest.services.schedule_files import MOST_BYTES
 
     if str(file) == "-":
         return sys.stdin.buffer.read()
     with file_errors(file):
-        return read_file(file, MOST_BYTES)
+        return read_file(file, services.schedule_files.MOST_BYTES)
 
 
-def _change_mapping(change: SiteChange) -> dict[str, object]:
+def _change_mapping(change: services.schedule_files.SiteChange) -> dict[str, object]:
     return {
         "site": change.name,
         "verdict": change.verdict,
@@ -171,20 +165,20 @@ def import_metacat(
     Reports for each row what was taken, changed or refused, and why. A second import adds no site twice. Passwords are
     never imported. Exit code 1 if a row was refused.
     """
-    from metaharvest.services import schedule_files
-
     if (database is None) == (file is None):
         raise click.UsageError("Name the tables: one of --database and --csv.")
     if file is not None and password:
         raise click.UsageError("--password goes with --database.")
     harvester = invocation.harvester
     opened = (
-        nullcontext(schedule_files.CsvTables(file))
+        nullcontext(services.schedule_files.CsvTables(file))
         if file is not None
-        else schedule_files.database_tables(database or "", password, Path.cwd())
+        else services.schedule_files.database_tables(database or "", password, Path.cwd())
     )
     with opened as tables:
-        done = schedule_files.import_metacat(harvester, tables, log=log, dry_run=dry_run, start=invocation.start)
+        done = services.schedule_files.import_metacat(
+            harvester, tables, log=log, dry_run=dry_run, start=invocation.start
+        )
     if as_json:
         print_json(_import_mapping(done, dry_run))
     else:
@@ -192,7 +186,7 @@ def import_metacat(
     return _SOME_REFUSED if done.totals["refused"] or (done.log and done.log.refused) else 0
 
 
-def _print_import(done: MetacatImport, dry_run: bool, start: str) -> None:
+def _print_import(done: services.schedule_files.MetacatImport, dry_run: bool, start: str) -> None:
     for row in done.rows:
         _print_lines(_lines(row))
     totals = done.totals
@@ -214,7 +208,7 @@ def _print_lines(lines: Iterable[str]) -> None:
         click.echo(f"{'    ' if number else ''}{one_line(line, _LONGEST_LINE)}")
 
 
-def _lines(row: ImportedRow) -> Iterable[str]:
+def _lines(row: services.schedule_files.ImportedRow) -> Iterable[str]:
     what = {
         "taken": f"taken as {row.site}",
         "changed": f"taken as {row.site}, with changes",
@@ -227,7 +221,7 @@ def _lines(row: ImportedRow) -> Iterable[str]:
     yield from (f"What to do: {what_to_do}" for what_to_do in row.to_do)
 
 
-def _log_lines(log: ImportedLog, start: str) -> Iterable[str]:
+def _log_lines(log: services.schedule_files.ImportedLog, start: str) -> Iterable[str]:
     yield (
         f"{counted(log.rows, 'log row')}: {log.taken:,} taken, {log.present:,} there already, {log.too_old:,} too old, "
         f"{log.refused:,} refused. {counted(log.details, 'detail row')}: {log.details_taken:,} taken with them, "
@@ -244,7 +238,7 @@ def _log_lines(log: ImportedLog, start: str) -> Iterable[str]:
         yield f"They are in the log of run {log.run_id}: {start} log --run {log.run_id}"
 
 
-def _import_mapping(done: MetacatImport, dry_run: bool) -> dict[str, Any]:
+def _import_mapping(done: services.schedule_files.MetacatImport, dry_run: bool) -> dict[str, Any]:
     keys = "row=place site_schedule_id=schedule_id verdict=verdict.value site list_url changes reasons to_do"
     rows = [picked(row, keys) | {"site": row.site or None} for row in done.rows]
     return {"dry_run": dry_run, "rows": rows, "totals": done.totals, "log": done.log and done.log.as_mapping}

@@ -6,17 +6,15 @@ import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from html import unescape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from metaharvest.cli import services
 from metaharvest.cli.invocation import AS_JSON, Invocation
 from metaharvest.cli.printing import print_json, print_line
 from metaharvest.queries.json_keys import as_mapping
 from metaharvest.text import counted, one_line
-
-if TYPE_CHECKING:
-    from metaharvest.services.search import Answer
 
 _WIDTH = 80
 _INDENT = 4
@@ -69,16 +67,14 @@ def command(
       metaharvest search '"leaf area" author:Rivera NOT oak' --year 2010..2020
       metaharvest search title:soil --type dataset --json
     """
-    from metaharvest.services.search import OutputSearch, Question, Sort
-
     if "-h" in words:  # As an option, it would be found in `-beech`, too.
         click.echo(click.get_current_context().get_help())
         return
     _refuse_unknown_options(words)
     values = {"site": site, "type": kind, "language": language, "licence": licence}
     values["full_text"] = ("yes",) if full_text else ()
-    question = Question(" ".join(words), values, year, Sort(sort), limit, cursor)
-    answer = OutputSearch(invocation.harvester).search(question)
+    question = services.search.Question(" ".join(words), values, year, services.search.Sort(sort), limit, cursor)
+    answer = services.search.OutputSearch(invocation.harvester).search(question)
     if as_json:
         print_json(as_mapping(answer))
     else:
@@ -95,7 +91,7 @@ def _refuse_unknown_options(words: Sequence[str]) -> None:
         raise click.NoSuchOption(unknown, possibilities=get_close_matches(unknown, options), ctx=ctx)
 
 
-def _print(answer: Answer) -> None:
+def _print(answer: services.search.Answer) -> None:
     click.echo(counted(answer.total, "output"))
     for output in answer.outputs:
         click.echo()

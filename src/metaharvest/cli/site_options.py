@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from metaharvest.cli import services
 from metaharvest.cli.invocation import Decorator, day, networks_of, one_of, parsed
 from metaharvest.cli.printing import print_line
 from metaharvest.model import Deletions, FullText, Level, ListMethod, Notify, Site, Unit, ValidationLevel
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from datetime import date
 
     from metaharvest.model import Network
-    from metaharvest.services.sites import SiteValues
 
 _NONE = "none"
 _REMOVABLE = (
@@ -57,9 +57,7 @@ def _networks(values: tuple[str, ...]) -> tuple[Network, ...] | None:
 
 def _groups(names: tuple[str, ...]) -> tuple[str, ...] | None:
     """The names of groups; None if the option was not given. Raises ValueError."""
-    from metaharvest.services.sites import check_group
-
-    return tuple(check_group(name.strip()) for name in names) or None
+    return tuple(services.sites.check_group(name.strip()) for name in names) or None
 
 
 def _days(text: str) -> int | str:
@@ -260,24 +258,20 @@ allow_duplicate_option = click.option(
 )
 
 
-def values_of(options: Mapping[str, Any]) -> SiteValues:
+def values_of(options: Mapping[str, Any]) -> services.sites.SiteValues:
     """The given options, as values of a site."""
-    from metaharvest.services.sites import SiteValues
-
     given: dict[str, Any] = {}
     for name, value in options.items():
         if value in _REMOVED_BY.get(name, ()):
             given[name] = None
         elif value is not None:
             given[name] = _TYPES[name](value) if name in _TYPES else value
-    return SiteValues(**given)
+    return services.sites.SiteValues(**given)
 
 
 def warn_of_far_date(site: Site, today: date) -> None:
     """Warn if the next harvest is later than the site's frequency can make it: the year may be mistyped."""
-    from metaharvest.services.sites import is_too_far
-
-    if site.next_harvest is not None and is_too_far(site, today):
+    if site.next_harvest is not None and services.sites.is_too_far(site, today):
         days = (site.next_harvest - today).days
         command = f"metaharvest sites edit {shlex.quote(site.name)} --next DATE"
         print_line(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from metaharvest.cli import queries, services
 from metaharvest.cli.invocation import AS_JSON, Invocation, require_yes, usage_errors
 from metaharvest.cli.printing import (
     Column,
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from metaharvest.model import Site
-    from metaharvest.queries.sites import RegisteredSite
-    from metaharvest.services.sites import Edited, RepositoryAnswer
 
 _SITES = {
     "name": Column("site"),
@@ -85,13 +84,13 @@ def add(
 
     A site has one set. Several --set register a site for each, NAME-SPEC; if one cannot be registered, none is.
     """
-    from metaharvest.services import sites
-
     harvester = invocation.harvester
     values = values_of({**options, "name": name})
     report = partial(_print_answer, with_contacts=options["contacts"] is None)
     with usage_errors():
-        done = sites.register(harvester, values, sets, unasked=unasked, allow_duplicate=allow_duplicate, report=report)
+        done = services.sites.register(
+            harvester, values, sets, unasked=unasked, allow_duplicate=allow_duplicate, report=report
+        )
     for site in done.sites:
         click.echo(f"Registered {site.name}: {_when(site)}.")
         if options["next_harvest"] is not None:
@@ -113,10 +112,8 @@ def _same_records(others: Sequence[str]) -> str:
     )
 
 
-def _print_answer(answer: RepositoryAnswer, *, with_contacts: bool = False) -> None:
+def _print_answer(answer: services.sites.RepositoryAnswer, *, with_contacts: bool = False) -> None:
     """Print the description of a source repository; nothing if it cannot be harvested."""
-    from metaharvest.services.sites import MOST_CONTACTS
-
     if (identity := answer.identity) is None:
         return
     print_line(f"{identity.name or 'The repository'} answers, in OAI-PMH {identity.version}.")
@@ -129,7 +126,7 @@ def _print_answer(answer: RepositoryAnswer, *, with_contacts: bool = False) -> N
             "month."
         )
     if with_contacts and (contacts := answer.contacts):
-        shown = contacts[:MOST_CONTACTS]
+        shown = contacts[: services.sites.MOST_CONTACTS]
         which = f", the first {len(shown)} of {len(contacts):,}" if len(contacts) > len(shown) else ""
         print_line(f"Contacts, as the repository names them{which}: {', '.join(shown)}.")
 
@@ -167,18 +164,16 @@ def edit(
     An OAI-PMH repository is queried again if its base URL, the format or the set is changed: it must have the format
     and the set.
     """
-    from metaharvest.services import sites
-
     harvester = invocation.harvester
     values = values_of({**options, "name": new_name})
     with usage_errors():
-        edits = sites.edit(harvester, names, values, group=group, allow_duplicate=allow_duplicate)
+        edits = services.sites.edit(harvester, names, values, group=group, allow_duplicate=allow_duplicate)
     for edited in edits:
         _print_edit(edited)
         if options["next_harvest"] is not None:
             warn_of_far_date(edited.site, harvester.today())
     for edited in [] if unasked else edits:
-        if answer := sites.ask_again(harvester, edited):
+        if answer := services.sites.ask_again(harvester, edited):
             _print_answer(answer)
             for finding in answer.problems:
                 print_line(f"warning: {finding.with_remedy}", err=True)
@@ -186,7 +181,7 @@ def edit(
                 print_line(f"The next harvest of {edited.site.name} fails if that stays so.", err=True)
 
 
-def _print_edit(edited: Edited) -> None:
+def _print_edit(edited: services.sites.Edited) -> None:
     site = edited.site
     if edited.changes:
         click.echo(f"Changed {site.name}: {_when(site)}.")
@@ -213,9 +208,7 @@ _AS_LIST = "What was left out is judged again then; what the repository has stay
 @click.pass_obj
 def enable(invocation: Invocation, name: str) -> None:
     """Harvest a site again, from its next date on."""
-    from metaharvest.services import sites
-
-    sites.switch(invocation.harvester, name, True)
+    services.sites.switch(invocation.harvester, name, True)
     click.echo(f"{name} is switched on.")
 
 
@@ -224,9 +217,7 @@ def enable(invocation: Invocation, name: str) -> None:
 @click.pass_obj
 def disable(invocation: Invocation, name: str) -> None:
     """Leave a site out until it is enabled again; all its data stay."""
-    from metaharvest.services import sites
-
-    sites.switch(invocation.harvester, name, False)
+    services.sites.switch(invocation.harvester, name, False)
     click.echo(f"{name} is switched off: it is not harvested until `metaharvest sites enable` switches it on.")
 
 
@@ -250,14 +241,13 @@ def harvest(invocation: Invocation, name: str, everything: bool, failing: bool, 
     The daemon, the next run, or `run --requested` harvests it; `run --site NAME` harvests it at once.
     """
     from metaharvest.cli.requests import print_asked
-    from metaharvest.services import requests
 
     if everything and failing:
         raise click.UsageError("Use one of --everything and --failing.")
-    scopes = requests.HarvestScope
+    scopes = services.requests.HarvestScope
     scope = scopes.EVERYTHING if everything else scopes.FAILING if failing else scopes.DUE
     with usage_errors():
-        asked = requests.ask_harvest(invocation.harvester, name, scope, priority=priority)
+        asked = services.requests.ask_harvest(invocation.harvester, name, scope, priority=priority)
     print_asked(asked, as_json)
 
 
@@ -269,13 +259,12 @@ def harvest(invocation: Invocation, name: str, everything: bool, failing: bool, 
 def skip(invocation: Invocation, name: str, undo: bool, as_json: bool) -> None:
     """Leave a site out of the next run. It stays due: the run after that harvests it."""
     from metaharvest.cli.requests import print_asked
-    from metaharvest.services import requests
 
     with usage_errors():
         if not undo:
-            print_asked(requests.skip_tonight(invocation.harvester, name), as_json)
+            print_asked(services.requests.skip_tonight(invocation.harvester, name), as_json)
             return
-        cancelled = requests.harvest_tonight(invocation.harvester, name)
+        cancelled = services.requests.harvest_tonight(invocation.harvester, name)
         if cancelled is None:
             raise RequestError(f"{name} is not left out of the next run.")
     if as_json:
@@ -290,11 +279,9 @@ def skip(invocation: Invocation, name: str, undo: bool, as_json: bool) -> None:
 @click.pass_obj
 def remove(invocation: Invocation, name: str, yes: bool) -> None:
     """Remove a site from the schedule. Its history stays: runs, log, reports and documents."""
-    from metaharvest.services import sites
-
-    sites.find(invocation.harvester, name)
+    services.sites.find(invocation.harvester, name)
     require_yes(yes, f"Take {name} off the schedule?", f"--yes to remove {name}.")
-    sites.remove(invocation.harvester, name)
+    services.sites.remove(invocation.harvester, name)
     click.echo(f"Removed {name} from the schedule. Its history stays: runs, log, reports, and its documents.")
     click.echo(
         "Its documents now belong to no registered site: the first site that publishes a higher revision of one takes "
@@ -307,9 +294,7 @@ def remove(invocation: Invocation, name: str, yes: bool) -> None:
 @click.pass_obj
 def confirm(invocation: Invocation, name: str) -> None:
     """Let the next harvest carry out all deletions that the source repository reports, in any number."""
-    from metaharvest.services import sites
-
-    number = sites.confirm(invocation.harvester, name)
+    number = services.sites.confirm(invocation.harvester, name)
     if number is None:
         click.echo(f"There is nothing to confirm: deletions of {name} are only recorded.")
         return
@@ -348,18 +333,15 @@ def list_sites(invocation: Invocation, /, state: str | None, overdue: bool, as_j
       metaharvest sites list --not-harvested-for 30
       metaharvest sites list --failing --kind oai-pmh
     """
-    from metaharvest.queries.sites import SiteFilter, registered_sites
-    from metaharvest.services.json_documents import site_document, site_in_form
-
     if overdue and state not in (None, "overdue"):
         raise click.UsageError(f"A site that is {state} is not overdue: use one of --overdue and --state.")
-    wanted = SiteFilter("overdue" if overdue else state, **options)
+    wanted = queries.sites.SiteFilter("overdue" if overdue else state, **options)
     today = invocation.harvester.today()
     with invocation.harvester.reading() as session:
-        known = registered_sites(session, today)
-    sites = [site_in_form(site) for site in known if wanted.takes(site, today)]
+        known = queries.sites.registered_sites(session, today)
+    sites = [services.json_documents.site_in_form(site) for site in known if wanted.takes(site, today)]
     if as_json:
-        print_json([site_document(site) for site in sites])
+        print_json([services.json_documents.site_document(site) for site in sites])
         return
     if known and not sites:
         click.echo("There is no such site.")
@@ -383,24 +365,21 @@ def list_sites(invocation: Invocation, /, state: str | None, overdue: bool, as_j
 @click.pass_obj
 def show(invocation: Invocation, name: str, as_json: bool) -> None:
     """Show all registered values of a site, and the results of its last harvests."""
-    from metaharvest.queries.sites import registered_site, registered_values
-    from metaharvest.services.json_documents import site_document, site_in_form
-
     with invocation.harvester.reading() as session:
-        site = site_in_form(registered_site(session, name, invocation.harvester.today()))
+        site = services.json_documents.site_in_form(
+            queries.sites.registered_site(session, name, invocation.harvester.today())
+        )
     if as_json:
-        print_json(site_document(site))
+        print_json(services.json_documents.site_document(site))
         return
-    print_fields({label.replace("_", " "): value for label, value in registered_values(site).items()})
+    print_fields({label.replace("_", " "): value for label, value in queries.sites.registered_values(site).items()})
     _print_harvests(invocation, site)
     _print_failure(site)
     for problem in site.problems:
         print_line(problem)
 
 
-def _print_harvests(invocation: Invocation, site: RegisteredSite) -> None:
-    from metaharvest.queries.trends import status_in_words
-
+def _print_harvests(invocation: Invocation, site: queries.sites.RegisteredSite) -> None:
     if not site.trend:
         click.echo("\nNo run has harvested it yet.")
         return
@@ -408,7 +387,7 @@ def _print_harvests(invocation: Invocation, site: RegisteredSite) -> None:
     headings = ["run", "date", "status", "listed", "new", "updated", "unchanged", "failing", "warnings", "took"]
     rows = [
         [
-            *(each.run_id, each.harvest_date, status_in_words(each.status, each.rehearsal)),
+            *(each.run_id, each.harvest_date, queries.trends.status_in_words(each.status, each.rehearsal)),
             *("-" if each.listed is None else each.listed, each.inserted, each.updated, each.unchanged),
             *(each.failing, each.warnings, _took(each.took_seconds)),
         ]
@@ -421,14 +400,12 @@ def _print_harvests(invocation: Invocation, site: RegisteredSite) -> None:
         print_line(f"{failing} failing, the first since {site.failing_since}: {command}")
 
 
-def _in_words(site: RegisteredSite) -> dict[str, object]:
-    from metaharvest.queries.trends import in_words
-
+def _in_words(site: queries.sites.RegisteredSite) -> dict[str, object]:
     rehearsed = ", then rehearsed" if site.trend and site.trend[-1].rehearsal else ""
     return {
         "last_status": f"{site.last_status or 'none'}{rehearsed}",
         "failing": site.failing or "",
-        "trend": in_words(site.trend),
+        "trend": queries.trends.in_words(site.trend),
         "took": _took(site.took_seconds),
     }
 
@@ -439,7 +416,7 @@ def _took(seconds: float | None) -> str:
     return "" if seconds is None else duration(seconds)
 
 
-def _print_failure(site: RegisteredSite) -> None:
+def _print_failure(site: queries.sites.RegisteredSite) -> None:
     """Print since when the site fails as a whole, and why."""
     if site.failed_since is not None and site.enabled:
         nights = counted(site.failed_nights, "night")

@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 import click
 
+from metaharvest.cli import services
 from metaharvest.cli.installation import print_checks
 from metaharvest.cli.invocation import AS_JSON, Form, Invocation, file_errors, json_or_csv, login, require_yes, trimmed
 from metaharvest.cli.printing import (
@@ -26,11 +27,6 @@ from metaharvest.cli.printing import (
 )
 from metaharvest.cli.target_copy import copy
 from metaharvest.text import clean, counted, one_line, shown_url
-
-if TYPE_CHECKING:
-    from metaharvest.services.documents import AtTarget, Transfer, Withdrawn
-    from metaharvest.services.targets import Held
-
 
 CSV_COLUMNS = (
     "docid", "document_id", "revision", "document_type", "bytes", "sha256", "inserted_at_utc", "url", "site", "title",
@@ -73,9 +69,7 @@ def check(invocation: Invocation, name: str | None, site: str | None, as_json: b
 
     Exit codes: 0 all well, or warnings only; 1 there is a problem; 2 settings or usage.
     """
-    from metaharvest.services import targets
-
-    return print_checks(targets.check(invocation.harvester, name, site), as_json)
+    return print_checks(services.targets.check(invocation.harvester, name, site), as_json)
 
 
 @command.command("list")
@@ -84,9 +78,7 @@ def check(invocation: Invocation, name: str | None, site: str | None, as_json: b
 @click.pass_obj
 def list_documents(invocation: Invocation, name: str, form: Form) -> None:
     """List the documents, each with its highest revision and its title."""
-    from metaharvest.services import targets
-
-    held = targets.held_documents(invocation.harvester, name)
+    held = services.targets.held_documents(invocation.harvester, name)
     if form is Form.CSV:
         _print_csv(held)
     elif form is Form.JSON:
@@ -95,7 +87,7 @@ def list_documents(invocation: Invocation, name: str, form: Form) -> None:
         print_lines(_COLUMNS, map(_cells, held), "The target holds no document yet.")
 
 
-def _print_csv(held: Iterable[Held]) -> None:
+def _print_csv(held: Iterable[services.targets.Held]) -> None:
     from metaharvest.reports.tables import table_csv
 
     rows = (
@@ -124,9 +116,7 @@ def _print_csv(held: Iterable[Held]) -> None:
 @click.pass_obj
 def show(invocation: Invocation, docid: str, name: str, as_json: bool) -> None:
     """Show a document: its revisions, their sizes and dates, its site. DOCID is with or without a revision."""
-    from metaharvest.services import targets
-
-    found = targets.find(invocation.harvester, name, docid)
+    found = services.targets.find(invocation.harvester, name, docid)
     all_held = found.revisions()
     shown = [held for held in all_held if found.revision in (None, held.revision.revision)]
     site = all_held[0].site
@@ -163,9 +153,7 @@ def show(invocation: Invocation, docid: str, name: str, as_json: bool) -> None:
 @click.pass_obj
 def get(invocation: Invocation, docid: str, name: str, output: Path | None) -> None:
     """Get the exact bytes of a document. DOCID without a revision means the highest."""
-    from metaharvest.services import targets
-
-    found = targets.find(invocation.harvester, name, docid)
+    found = services.targets.find(invocation.harvester, name, docid)
     gone = found.departure()
     if gone and found.revision is None:
         kept = f"`{invocation.start} target get {found.document_id}.{found.highest()}`"
@@ -192,9 +180,7 @@ def get(invocation: Invocation, docid: str, name: str, output: Path | None) -> N
 @click.pass_obj
 def rebuild(invocation: Invocation, name: str, site: str | None) -> None:
     """Rebuild the index of a folder from its files, and accept the folder in its present state."""
-    from metaharvest.services import targets
-
-    done = targets.rebuild_index(invocation.harvester, name, site)
+    done = services.targets.rebuild_index(invocation.harvester, name, site)
     files = counted(done.revisions, "file")
     click.echo(f"The index was built again: {counted(done.documents, 'document')} in {files}.")
     if done.deleted:
@@ -207,13 +193,13 @@ def rebuild(invocation: Invocation, name: str, site: str | None) -> None:
         click.echo(f"Left out: {counted(done.left_out - len(done.problems), 'more file')}.", err=True)
 
 
-def _cells(held: Held) -> tuple[str, ...]:
+def _cells(held: services.targets.Held) -> tuple[str, ...]:
     each = held.revision
     size = "" if each.size is None else f"{each.size:,} bytes"
     return each.docid, size, stamp(each.inserted_at), one_line(held.site), one_line(each.title)
 
 
-def _as_mapping(held: Held) -> dict[str, Any]:
+def _as_mapping(held: services.targets.Held) -> dict[str, Any]:
     each, url = held.revision, shown_url(held.revision.source_url)
     columns = {**asdict(each), "source_url": url, "bytes": each.size, "url": url, "title": each.title or None}
     return {**columns, "docid": each.docid, "site": held.site}
@@ -256,13 +242,11 @@ def transfer(
       metaharvest target transfer --scope knb-lter-gce fern
       metaharvest target transfer --from-file moved.txt --dry-run fern
     """
-    from metaharvest.services import documents
-
     names = [*document_ids, *(_names(file) if file else ())]
     if not names and not scopes:
         raise click.UsageError("Name the documents to transfer: before the site, with --scope, or with --from-file.")
-    wanted = documents.TransferRequest(tuple(names), site, login(), scopes, dry_run)
-    made = documents.transfer(invocation.harvester, wanted)
+    wanted = services.documents.TransferRequest(tuple(names), site, login(), scopes, dry_run)
+    made = services.documents.transfer(invocation.harvester, wanted)
     if as_json:
         print_json({"site": site, "dry_run": dry_run, "documents": [_transfer_mapping(each, site) for each in made]})
     elif len(made) == 1 and not dry_run:
@@ -282,11 +266,11 @@ def _names(file: TextIO) -> list[str]:
     return [line for line in lines if line]
 
 
-def _transfer_mapping(made: Transfer, site: str) -> dict[str, object]:
+def _transfer_mapping(made: services.documents.Transfer, site: str) -> dict[str, object]:
     return {"document_id": made.document_id, "from_site": made.former, "to_site": site, "transferred": made.done}
 
 
-def _print_one(invocation: Invocation, made: Transfer, site: str) -> None:
+def _print_one(invocation: Invocation, made: services.documents.Transfer, site: str) -> None:
     if not made.done:
         click.echo(f"{made.document_id} belongs to {site} already: nothing was changed.")
         return
@@ -299,7 +283,7 @@ def _print_one(invocation: Invocation, made: Transfer, site: str) -> None:
     _say_what_next(invocation, site)
 
 
-def _print_many(invocation: Invocation, made: Sequence[Transfer], site: str, dry_run: bool) -> None:
+def _print_many(invocation: Invocation, made: Sequence[services.documents.Transfer], site: str, dry_run: bool) -> None:
     done = [each for each in made if each.done]
     already = len(made) - len(done)
     had = f" {counted(already, 'document belongs', 'documents belong')} to it already." if already else ""
@@ -357,8 +341,6 @@ def withdraw(
       metaharvest target withdraw knb-lter-gce.109 --reason "names a person who objects" --erase --yes
       metaharvest target withdraw knb-lter-gce.109 --undo
     """
-    from metaharvest.services import documents
-
     if undo and (erase or reason):
         raise click.UsageError("--undo takes a withdrawal back: it has no --reason and no --erase.")
     if not undo and not (reason or "").strip():
@@ -366,8 +348,8 @@ def withdraw(
     if erase:
         question = f"Erase all revisions of {clean(document)}? It cannot be undone."
         require_yes(yes, question, "--yes to erase it. It cannot be undone.")
-    request = documents.WithdrawalRequest(document, (reason or "").strip(), login(), erase, target_name)
-    do = documents.take_back if undo else documents.withdraw
+    request = services.documents.WithdrawalRequest(document, (reason or "").strip(), login(), erase, target_name)
+    do = services.documents.take_back if undo else services.documents.withdraw
     done = do(invocation.harvester, request)
     if as_json:
         print_json(_withdrawal_mapping(done, undo, erase))
@@ -377,7 +359,7 @@ def withdraw(
         _print_withdrawn(done, erase, f"{invocation.start} target withdraw {shlex.quote(done.document_id)} --undo")
 
 
-def _withdrawal_mapping(done: Withdrawn, undo: bool, erase: bool) -> dict[str, object]:
+def _withdrawal_mapping(done: services.documents.Withdrawn, undo: bool, erase: bool) -> dict[str, object]:
     return {
         "document_id": done.document_id,
         "is_withdrawn": not undo,
@@ -393,7 +375,7 @@ def _withdrawal_mapping(done: Withdrawn, undo: bool, erase: bool) -> dict[str, o
     }
 
 
-def _print_withdrawn(done: Withdrawn, erase: bool, undo: str) -> None:
+def _print_withdrawn(done: services.documents.Withdrawn, erase: bool, undo: str) -> None:
     click.echo(clean(f"{done.document_id} is withdrawn: no harvest brings it back."))
     for each in done.at_targets:
         print_line(f"{each.target}: {_said(each, erase)}")
@@ -410,14 +392,14 @@ def _print_withdrawn(done: Withdrawn, erase: bool, undo: str) -> None:
     print_line(f"To take the withdrawal back: {undo}")
 
 
-def _said(at: AtTarget, erase: bool) -> str:
+def _said(at: services.documents.AtTarget, erase: bool) -> str:
     parts = ["deleted" if at.deleted else "not held, or deleted before"]
     if erase and (at.erased or not at.stays):
         parts.append(f"{counted(at.erased, 'revision or file', 'revisions or files')} erased")
     return "; ".join([*parts, *([at.stays] if at.stays else [])]) + "."
 
 
-def _print_undone(done: Withdrawn) -> None:
+def _print_undone(done: services.documents.Withdrawn) -> None:
     click.echo(clean(f"The withdrawal of {done.document_id} is taken back."))
     for each in done.at_targets:
         if each.stays:

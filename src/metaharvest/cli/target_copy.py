@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from metaharvest.cli import services
 from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, file_errors
 from metaharvest.cli.printing import print_fields, print_json, print_line
 from metaharvest.cli.signals import stop_on_signal
@@ -68,9 +69,8 @@ def copy(invocation: Invocation, /, table: Path | None, accept_refused: bool, as
     130 a signal stopped it.
     """
     from metaharvest.cli.progress import shown_progress
-    from metaharvest.services import documents
 
-    request = documents.CopyRequest(**options)
+    request = services.documents.CopyRequest(**options)
     shown: list[NotCopied] = []
 
     def keep(revision: NotCopied) -> None:
@@ -79,7 +79,7 @@ def copy(invocation: Invocation, /, table: Path | None, accept_refused: bool, as
         add(revision)
 
     with _table(table) as add, stop_on_signal(_AT_ONCE) as stop, shown_progress() as progress:
-        result = documents.copy(invocation.harvester, request, keep, progress, stop)
+        result = services.documents.copy(invocation.harvester, request, keep, progress, stop)
     if as_json:
         print_json(_as_mapping(request, result, shown))
     else:
@@ -126,8 +126,6 @@ def _write(file: IO[bytes], columns: tuple[str, ...], *rows: tuple[object, ...])
 
 
 def _as_mapping(request: CopyRequest, result: CopyResult, shown: list[NotCopied]) -> dict[str, object]:
-    from metaharvest.services.documents import CopyOutcome
-
     problems = [
         picked(
             each,
@@ -140,7 +138,7 @@ def _as_mapping(request: CopyRequest, result: CopyResult, shown: list[NotCopied]
         "site": request.site_name,
         "dry_run": request.is_dry_run,
         **picked(result, "documents read"),
-        **{ended.key: result.ended.get(ended, 0) for ended in CopyOutcome},
+        **{ended.key: result.ended.get(ended, 0) for ended in services.documents.CopyOutcome},
         **picked(result, "bytes=size reached_limit"),
         "cut_short": result.cut_short or None,
         "problems": problems,
@@ -148,37 +146,35 @@ def _as_mapping(request: CopyRequest, result: CopyResult, shown: list[NotCopied]
 
 
 def _print(request: CopyRequest, result: CopyResult, shown: list[NotCopied], table: Path | None) -> None:
-    from metaharvest.services.documents import PROBLEMS, CopyOutcome
-
     ended = result.ended
     print_fields({"from": result.source, "to": result.target})
     click.echo()
     read = f"{counted(result.read, 'revision')} of {counted(result.documents, 'document')}"
     fields = {"read": read}
-    for each in CopyOutcome:
+    for each in services.documents.CopyOutcome:
         number = ended.get(each, 0)
-        if each is CopyOutcome.COPIED:
+        if each is services.documents.CopyOutcome.COPIED:
             would = "would be copied" if request.is_dry_run else _WORDS[each]
             fields[would] = f"{number:,}{f' ({result.size:,} bytes)' if result.size else ''}"
-        elif number or each is CopyOutcome.THERE:
+        elif number or each is services.documents.CopyOutcome.THERE:
             fields[_WORDS[each]] = f"{number:,}"
     print_fields(fields)
     # A target that does not answer is reported once.
-    reported = [each for each in shown if each.ended in PROBLEMS or not result.cut_short]
+    reported = [each for each in shown if each.ended in services.documents.PROBLEMS or not result.cut_short]
     if reported:
         click.echo()
     for revision in reported[:_SHOWN]:
         finding = revision.finding
         print_line(f"{revision.docid}: {finding.with_remedy} [{finding.rule}]")
-    more = sum(ended.get(each, 0) for each in PROBLEMS) - len(reported[:_SHOWN])
+    more = sum(ended.get(each, 0) for each in services.documents.PROBLEMS) - len(reported[:_SHOWN])
     if more > 0:
         where = f"{table} has all of them" if table else "--csv FILE writes a table of all"
         click.echo(f"And {more:,} more; {where}.")
     if result.cut_short:
         print_line(result.cut_short, err=True)
-    elif result.reached_limit and (ended.get(CopyOutcome.LEFT) or not result.all_read):
+    elif result.reached_limit and (ended.get(services.documents.CopyOutcome.LEFT) or not result.all_read):
         click.echo(f"\nNo more than {request.limit:,} were asked for; the same command goes on with the rest.")
-    elif ended.get(CopyOutcome.LEFT):
+    elif ended.get(services.documents.CopyOutcome.LEFT):
         click.echo("\nThe same command goes on with what was left.")
     if request.is_dry_run:
         click.echo("\nThis was a rehearsal: nothing was written.")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import queue
 import signal
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import click
 
+from metaharvest.cli import queries, services
 from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, called_alone, usage_errors
 from metaharvest.cli.json_lines import print_note
 from metaharvest.cli.printing import Column, print_json, print_line, print_table, stamp, table_options
@@ -18,9 +18,6 @@ from metaharvest.model.actions import todo
 from metaharvest.model.jobs import OPEN, JobState
 from metaharvest.queries.json_keys import as_mapping
 from metaharvest.text import counted
-
-if TYPE_CHECKING:
-    from metaharvest.queries.jobs import JobRecord
 
 
 @click.command("worker")
@@ -52,12 +49,11 @@ def coordinate_command(invocation: Invocation, as_json: bool) -> None:
 
     Example: metaharvest coordinate
     """
-    from metaharvest.services import jobs
     from metaharvest.workers.broker import application, wake
 
     harvester = invocation.harvester
     app = application(harvester)
-    done = jobs.coordinate(harvester)
+    done = services.jobs.coordinate(harvester)
     if done.ready:
         try:
             wake(app)
@@ -79,9 +75,7 @@ def workers_command(invocation: Invocation, as_json: bool) -> None:
 
     Example: metaharvest workers
     """
-    from metaharvest.services import jobs
-
-    found = jobs.workers(invocation.harvester)
+    found = services.jobs.workers(invocation.harvester)
     if as_json:
         print_json([as_mapping(each) for each in found])
         return
@@ -136,10 +130,8 @@ def jobs_command(
 
     Example: metaharvest jobs --open
     """
-    from metaharvest.services import jobs
-
     states = [JobState(state)] if state else [JobState(each) for each in OPEN] if only_open else []
-    found = jobs.listed(invocation.harvester, jobs.JobFilter(states, run_id=run_id), limit, after)
+    found = services.jobs.listed(invocation.harvester, services.jobs.JobFilter(states, run_id=run_id), limit, after)
     if as_json:
         print_json([as_mapping(each) for each in found])
         return
@@ -159,9 +151,7 @@ def show_job(invocation: Invocation, job_id: int, as_json: bool) -> None:
 
     Example: metaharvest jobs show 12
     """
-    from metaharvest.services import jobs
-
-    job, events = jobs.shown(invocation.harvester, job_id)
+    job, events = services.jobs.shown(invocation.harvester, job_id)
     if as_json:
         print_json({**as_mapping(job), "events": [as_mapping(each) for each in events]})
         return
@@ -184,10 +174,8 @@ def cancel_job(invocation: Invocation, job_id: int) -> None:
 
     Example: metaharvest jobs cancel 12
     """
-    from metaharvest.services import jobs
-
     with usage_errors():
-        cancelled = jobs.cancel(invocation.harvester, job_id)
+        cancelled = services.jobs.cancel(invocation.harvester, job_id)
         is_taken = cancelled.state == JobState.TAKEN.value
         _print_changed(cancelled, "; its worker ends at the next checkpoint" if is_taken else "")
 
@@ -200,10 +188,8 @@ def retry_job(invocation: Invocation, job_id: int) -> None:
 
     Example: metaharvest jobs retry 12
     """
-    from metaharvest.services import jobs
-
     with usage_errors():
-        _print_changed(jobs.retry(invocation.harvester, job_id))
+        _print_changed(services.jobs.retry(invocation.harvester, job_id))
 
 
 @jobs_command.command("priority")
@@ -215,13 +201,11 @@ def set_priority(invocation: Invocation, job_id: int, number: int) -> None:
 
     Example: metaharvest jobs priority 12 300
     """
-    from metaharvest.services import jobs
-
     with usage_errors():
-        _print_changed(jobs.set_priority(invocation.harvester, job_id, number))
+        _print_changed(services.jobs.set_priority(invocation.harvester, job_id, number))
 
 
-def print_jobs(found: Sequence[JobRecord]) -> None:
+def print_jobs(found: Sequence[queries.jobs.JobRecord]) -> None:
     """Print jobs as a table."""
     rows = [
         [
@@ -234,5 +218,5 @@ def print_jobs(found: Sequence[JobRecord]) -> None:
     print_table([*heads, Column("note", 7, wrap=True)], rows)
 
 
-def _print_changed(job: JobRecord, more: str = "") -> None:
+def _print_changed(job: queries.jobs.JobRecord, more: str = "") -> None:
     print_line(f"Job {job.job_id} ({job.subject}): {job.state}, priority {job.priority}{more}.")

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
+from metaharvest.cli import queries, services
 from metaharvest.cli.invocation import ROWS, Invocation, trimmed, usage_errors
 from metaharvest.cli.printing import Column, print_json, print_line, print_table, table_options
 from metaharvest.queries.json_keys import as_mapping
-
-if TYPE_CHECKING:
-    from metaharvest.queries.works import PairLine, WorkRecord
 
 _HEADINGS = (Column("document"), Column("year", 2), Column("source", 3), Column("title", 1, wrap=True))
 _PAIR_HEADINGS = (Column("document"), Column("other"), Column("answer", 1), Column("reason", 2, wrap=True))
@@ -34,9 +30,7 @@ def show(invocation: Invocation, document: str, as_json: bool) -> None:
 
     Example: metaharvest works show ren-alder.5
     """
-    from metaharvest.services import works
-
-    found = works.show(invocation.harvester, document)
+    found = services.works.show(invocation.harvester, document)
     if as_json:
         print_json(as_mapping(found))
     else:
@@ -53,10 +47,8 @@ def look(invocation: Invocation, limit: int, after: str, as_json: bool) -> None:
 
     Example: metaharvest works look --limit 10
     """
-    from metaharvest.services import works
-
     with usage_errors():
-        page = works.to_look_at(invocation.harvester, after, limit)
+        page = services.works.to_look_at(invocation.harvester, after, limit)
     if as_json:
         print_json(as_mapping(page))
         return
@@ -92,13 +84,11 @@ def decide(invocation: Invocation, first: str, second: str, answer: str | None, 
       metaharvest works decide ren-alder.5 ren-alder.3 --different --reason "Other plots."
       metaharvest works decide ren-alder.5 ren-alder.3 --undo
     """
-    from metaharvest.services import works
-
     if answer is None:
         raise click.UsageError("Use one of --same, --different, --related, --unrelated and --undo.")
-    given = None if answer == "undo" else works.WorkAnswer(answer)
+    given = None if answer == "undo" else services.works.WorkAnswer(answer)
     with usage_errors():
-        found = works.decide(invocation.harvester, works.WorkDecision(first, second, given, reason))
+        found = services.works.decide(invocation.harvester, services.works.WorkDecision(first, second, given, reason))
     if as_json:
         print_json(as_mapping(found))
     else:
@@ -106,7 +96,7 @@ def decide(invocation: Invocation, first: str, second: str, answer: str | None, 
         print_line(f"{what}. {first} is in a work of {len(found.outputs)} output{'s' * (len(found.outputs) != 1)}.")
 
 
-def _print_work(found: WorkRecord) -> None:
+def _print_work(found: queries.works.WorkRecord) -> None:
     print_table(
         _HEADINGS, [[each.document_id, each.year, each.origin or "harvest list", each.title] for each in found.outputs]
     )
@@ -117,11 +107,11 @@ def _print_work(found: WorkRecord) -> None:
         print_line(f"{each.first.document_id} and {each.second.document_id}: {each.decided}. {_decision(each)}")
 
 
-def _pair_row(pair: PairLine) -> list[object]:
+def _pair_row(pair: queries.works.PairLine) -> list[object]:
     if pair.decided is None:
         return [pair.first.document_id, pair.second.document_id, pair.answer, pair.reason]
     return [pair.first.document_id, pair.second.document_id, pair.decided, _decision(pair)]
 
 
-def _decision(pair: PairLine) -> str:
+def _decision(pair: queries.works.PairLine) -> str:
     return f"Decided by {pair.decided_by}. {pair.decision_reason or ''}".strip()
