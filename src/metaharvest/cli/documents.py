@@ -1,8 +1,9 @@
-"""`metaharvest documents`: the state of documents, over all sites; the history of one of them."""
+"""`metaharvest documents` and `problems`: the state of documents and the open problems, over all sites; histories."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
 
     from sqlalchemy.orm import Session
 
+
 _SHOWN_TO_PEOPLE = 200
-_HEADINGS = (
+_DOCUMENT_COLUMNS = (
     Column("document"),
     Column("site", 1),
     Column("outcome", 2),
@@ -72,7 +74,7 @@ _HEADINGS = (
 )
 @layout_options
 @json_or_csv("A table on stdout, a line for each finding.")
-def command(invocation: Invocation, /, limit: int | None, form: Form, **options: Any) -> None:
+def documents_command(invocation: Invocation, /, limit: int | None, form: Form, **options: Any) -> None:
     """Show the state of the listed documents, over all sites: which fail, since when, why.
 
     With --failing, sites that failed as a whole are named as well, since their documents were not checked
@@ -102,7 +104,7 @@ def command(invocation: Invocation, /, limit: int | None, form: Form, **options:
             _print_unread(unread)
 
 
-@command.command("show")
+@documents_command.command("show")
 @click.argument("docid", metavar="ID", callback=trimmed)
 @wide_option
 @AS_JSON
@@ -154,7 +156,7 @@ def _print(rows: Iterator[queries.documents.DocumentRow], limit: int, sites_fail
     if not shown:
         click.echo("There is no such document at the other sites." if sites_failed else "There is no such document.")
         return
-    print_table(_HEADINGS, [_row(row) for row in shown])
+    print_table(_DOCUMENT_COLUMNS, [_row(row) for row in shown])
     if next(rows, None) is not None:
         click.echo(f"Only the first {limit:,} are shown; --limit shows more, --csv writes all of them.", err=True)
 
@@ -260,3 +262,52 @@ def _span(values: Sequence[str]) -> str:
     if not values:
         return ""
     return values[0] if values[0] == values[-1] else f"{values[0]} to {values[-1]}"
+
+
+_RULE_COLUMNS = (
+    Column("rule"),
+    Column("documents", 1),
+    Column("sites", 2),
+    Column("since", 4),
+    Column("level", 5),
+    Column("what it is", 3, wrap=True),
+)
+
+
+@click.command("problems")
+@click.option("--site", metavar="NAME", help="Only problems of this site. [default: all registered sites]")
+@layout_options
+@json_or_csv("A table on stdout, a line for each rule.")
+@click.pass_obj
+def problems_command(invocation: Invocation, site: str | None, form: Form) -> None:
+    """Count the open problems by rule: the number of documents and sites, and the first day.
+
+    `documents --rule RULE` lists the documents of a rule.
+
+    \b
+    Examples:
+      metaharvest problems
+      metaharvest problems --site basalt-flats --csv
+    """
+    with invocation.harvester.reading() as session:
+        found = queries.problems.open_problems(session, site)
+    if form is Form.JSON:
+        print_json([asdict(each) for each in found])
+    elif form is Form.CSV:
+        print_csv(services.tables.problems_csv(found))
+    elif not found:
+        click.echo(f"Nothing is wrong at {'any site' if site is None else one_line(site)}.")
+    else:
+        print_table(_RULE_COLUMNS, [_rule_row(each) for each in found])
+
+
+def _rule_row(each: queries.problems.RuleTotal) -> list[object]:
+    weight = "needs attention" if each.needs_attention else "warning"
+    return [
+        each.rule,
+        each.number_of_documents or "",
+        each.site or each.number_of_sites,
+        each.first_seen,
+        weight,
+        each.rule_title,
+    ]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import date
 from enum import Enum
-from functools import cached_property, wraps
+from functools import cached_property, reduce, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -222,9 +222,11 @@ def options_as(name: str, make: Callable[..., object], *options: Decorator) -> D
             made = make(**{each: values.pop(each) for each in names})
             return command(*arguments, **values, **{name: made})
 
-        wrapped: Callable[..., Any] = with_value
-        for option in reversed(options):
-            wrapped = option(wrapped)
-        return wrapped
+        return with_options(*options)(with_value)
 
     return decorate
+
+
+def with_options(*options: Decorator) -> Decorator:
+    """Add these options to a command, in this order."""
+    return lambda command: reduce(lambda wrapped, option: option(wrapped), reversed(options), command)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from metaharvest.cli import services
 from metaharvest.cli.invocation import AS_JSON, NETWORKS, ROWS, Invocation, one_of, parsed, usage_errors
 from metaharvest.cli.list_printing import print_findings
 from metaharvest.cli.printing import print_fields, print_json, print_line, print_table
@@ -38,9 +39,7 @@ _SET = click.option(
 
 
 def _datestamp(text: str) -> str:
-    from metaharvest.services.source_repositories import check_datestamp
-
-    return check_datestamp(text)
+    return services.source_repositories.check_datestamp(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +80,10 @@ def _repository_at(
     """The source repository at this base URL, which need not be registered."""
     from metaharvest.config.settings import load
     from metaharvest.model import OaiOptions
-    from metaharvest.services.source_repositories import SourceRepository
 
-    return SourceRepository(load(invocation.config), base_url, OaiOptions(origin="oai", **asked), networks)
+    return services.source_repositories.SourceRepository(
+        load(invocation.config), base_url, OaiOptions(origin="oai", **asked), networks
+    )
 
 
 def _oai_finding(finding: Finding) -> dict[str, Any]:
@@ -389,10 +389,8 @@ def friends(
     """
     if add and not contact:
         raise click.UsageError("With --add, give --contact: the email addresses of the people who get the reports.")
-    from metaharvest.services.source_repositories import register_repositories
-
-    urls = _base_urls(invocation, source, networks)
-    sites = register_repositories(invocation.harvester, urls, contact or "", prefix) if add else {}
+    repositories, urls = services.source_repositories, _base_urls(invocation, source, networks)
+    sites = repositories.register_repositories(invocation.harvester, urls, contact or "", prefix) if add else {}
     if as_json:
         print_json([{"base_url": shown_url(url), "site": sites.get(url)} for url in urls])
         return 0
@@ -407,16 +405,14 @@ def friends(
 
 
 def _base_urls(invocation: Invocation, source: str, networks: tuple[Network, ...]) -> tuple[str, ...]:
-    from metaharvest.services.source_repositories import base_urls_in_file, usable
-
-    path = Path(source)
+    repositories, path = services.source_repositories, Path(source)
     if "://" in source:
         with usage_errors():
-            named = usable(_repository_at(invocation, source, networks).friends())
+            named = repositories.usable(_repository_at(invocation, source, networks).friends())
     elif not path.is_file():
         raise click.UsageError(f"'{one_line(source)}' is no URL, and there is no such file.")
     else:
-        named = usable(base_urls_in_file(path))
+        named = repositories.usable(repositories.base_urls_in_file(path))
     for sentence in named.left_out:
         print_line(sentence, err=True)
     return named.base_urls

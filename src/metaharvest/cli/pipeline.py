@@ -1,23 +1,26 @@
-"""`metaharvest pipeline`: how far the pipeline has come; run it, list its failures, try them again."""
+"""`metaharvest pipeline`, `works` and `search`: the pipeline, and the outputs that it compares and indexes."""
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
+from html import unescape
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from metaharvest.cli import queries, services
-from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, called_alone, usage_errors
+from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, called_alone, trimmed, usage_errors
 from metaharvest.cli.printing import Column, print_json, print_line, print_table, stamp, table_options
 from metaharvest.cli.signals import stop_on_signal
 from metaharvest.model.actions import todo
 from metaharvest.model.kinds import StepState
 from metaharvest.queries.json_keys import as_mapping
 from metaharvest.services.exit_codes import ExitCode
-from metaharvest.text import counted
+from metaharvest.text import counted, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 @click.group("pipeline", invoke_without_command=True)
 @called_alone
 @table_options
-def command(invocation: Invocation, as_json: bool) -> None:
+def pipeline_command(invocation: Invocation, as_json: bool) -> None:
     """Show how far the pipeline has come, by stage: done, waiting, failed, rate, time left.
 
     Example: metaharvest pipeline
@@ -38,7 +41,7 @@ def command(invocation: Invocation, as_json: bool) -> None:
         _print_record(record)
 
 
-@command.command("run")
+@pipeline_command.command("run")
 @click.option("--stage", "names", metavar="STAGE", multiple=True, help="Only this stage. May be repeated.")
 @AS_JSON
 @click.pass_obj
@@ -59,7 +62,7 @@ def run(invocation: Invocation, names: tuple[str, ...], as_json: bool) -> int:
     return ExitCode.INTERRUPTED if stop.is_set() else ExitCode.DONE
 
 
-@command.command("failures")
+@pipeline_command.command("failures")
 @click.option("--stage", metavar="STAGE", help="Only this stage.")
 @click.option("--rule", metavar="RULE", help="Only failures by this rule.")
 @click.option("--site", metavar="NAME", help="Only documents of this site.")
@@ -87,7 +90,7 @@ def failures(invocation: Invocation, /, limit: int, after: str | None, as_json: 
         )
 
 
-@command.command("retry")
+@pipeline_command.command("retry")
 @click.argument("stage")
 @click.option("--rule", metavar="RULE", help="Only failures by this rule.")
 @click.pass_obj
@@ -105,7 +108,7 @@ def retry(invocation: Invocation, stage: str, rule: str | None) -> None:
     )
 
 
-@command.command("rebuild-index")
+@pipeline_command.command("rebuild-index")
 @click.pass_obj
 def rebuild_index(invocation: Invocation) -> int:
     """Make the search index again. Searches use the present index until the new one is complete.
@@ -205,3 +208,225 @@ def _print_failures(found: Sequence[queries.pipeline.FailedDocument]) -> None:
     headings += [Column("next try", 5), Column("site", 6)]
     rows = [[each.document_id, each.stage, each.rule, each.message, stamp(each.retry_at), each.site] for each in found]
     print_table(headings, rows)
+
+
+_OUTPUT_COLUMNS = (Column("document"), Column("year", 2), Column("source", 3), Column("title", 1, wrap=True))
+_PAIR_COLUMNS = (Column("document"), Column("other"), Column("answer", 1), Column("reason", 2, wrap=True))
+
+
+@click.group("works")
+def works_command() -> None:
+    """Show works: the outputs that are the same. Decide about pairs that the rules leave to people.
+
+    Example: metaharvest works look
+    """
+
+
+@works_command.command("show")
+@click.argument("document", metavar="DOCUMENT", callback=trimmed)
+@table_options
+@click.pass_obj
+def show(invocation: Invocation, document: str, as_json: bool) -> None:
+    """Show the work of a document: the outputs that are the same, other versions, and the reasons.
+
+    Example: metaharvest works show ren-alder.5
+    """
+    found = services.works.show(invocation.harvester, document)
+    if as_json:
+        print_json(as_mapping(found))
+    else:
+        _print_work(found)
+
+
+@works_command.command("look")
+@click.option("--limit", type=ROWS, default=50, show_default=True, metavar="N", help="The first N.")
+@click.option("--after", default="", metavar="PLACE", help="The next page: after the place that the last one names.")
+@table_options
+@click.pass_obj
+def look(invocation: Invocation, limit: int, after: str, as_json: bool) -> None:
+    """List pairs of outputs that may be the same: the rules leave them to a person, and nobody has decided yet.
+
+    Example: metaharvest works look --limit 10
+    """
+    with usage_errors():
+        page = services.works.to_look_at(invocation.harvester, after, limit)
+    if as_json:
+        print_json(as_mapping(page))
+        return
+    if not page.pairs:
+        click.echo("No pair waits for a decision.")
+        return
+    for pair in page.pairs:
+        print_line(f"{pair.first.document_id}  {pair.first.year or ''}  {pair.first.title}")
+        print_line(f"{pair.second.document_id}  {pair.second.year or ''}  {pair.second.title}")
+        print_line(pair.reason, indent=4)
+        click.echo()
+    click.echo("`metaharvest works decide --help` says how to decide about two of them.")
+    if page.next:
+        print_line(f"There are more: --after {page.next}")
+
+
+@works_command.command("decide")
+@click.argument("first", metavar="DOCUMENT", callback=trimmed)
+@click.argument("second", metavar="DOCUMENT", callback=trimmed)
+@click.option("--same", "answer", flag_value="same", help="Both are the same output: they come into one work.")
+@click.option("--different", "answer", flag_value="different", help="They are never in one work.")
+@click.option("--related", "answer", flag_value="related", help="Each is shown as related to the other.")
+@click.option("--unrelated", "answer", flag_value="unrelated", help="Neither is shown as related to the other.")
+@click.option("--undo", "answer", flag_value="undo", help="Take the decisions about them back: the rules decide.")
+@click.option("--reason", default="", metavar="TEXT", help="Why, for the audit and for readers.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout: the work of the first one.")
+@click.pass_obj
+def decide(invocation: Invocation, first: str, second: str, answer: str | None, reason: str, as_json: bool) -> None:
+    """Decide about two outputs. The decision holds whatever the rules say, also for later revisions.
+
+    \b
+    Examples:
+      metaharvest works decide ren-alder.5 ren-alder.3 --different --reason "Other plots."
+      metaharvest works decide ren-alder.5 ren-alder.3 --undo
+    """
+    if answer is None:
+        raise click.UsageError("Use one of --same, --different, --related, --unrelated and --undo.")
+    given = None if answer == "undo" else services.works.WorkAnswer(answer)
+    with usage_errors():
+        found = services.works.decide(invocation.harvester, services.works.WorkDecision(first, second, given, reason))
+    if as_json:
+        print_json(as_mapping(found))
+    else:
+        what = "No decision holds any more" if given is None else f"Your decision holds: {given.value}"
+        print_line(f"{what}. {first} is in a work of {len(found.outputs)} output{'s' * (len(found.outputs) != 1)}.")
+
+
+def _print_work(found: queries.works.WorkRecord) -> None:
+    print_table(
+        _OUTPUT_COLUMNS,
+        [[each.document_id, each.year, each.origin or "harvest list", each.title] for each in found.outputs],
+    )
+    if found.pairs:
+        click.echo()
+        print_table(_PAIR_COLUMNS, [_pair_row(each) for each in found.pairs])
+    for each in found.related:
+        print_line(f"{each.first.document_id} and {each.second.document_id}: {each.decided}. {_decision(each)}")
+
+
+def _pair_row(pair: queries.works.PairLine) -> list[object]:
+    if pair.decided is None:
+        return [pair.first.document_id, pair.second.document_id, pair.answer, pair.reason]
+    return [pair.first.document_id, pair.second.document_id, pair.decided, _decision(pair)]
+
+
+def _decision(pair: queries.works.PairLine) -> str:
+    return f"Decided by {pair.decided_by}. {pair.decision_reason or ''}".strip()
+
+
+_WIDTH = 80
+_INDENT = 4
+_TAG = re.compile("</?mark>")
+_COUNTED = {"site": "Sites", "type": "Types", "year": "Years", "language": "Languages", "licence": "Licences"}
+_SHOWN_VALUES = 5
+_MOST_CREATORS = 3
+
+
+@click.command("search", context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]})
+@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+@click.option("--site", metavar="NAME", multiple=True, help="Only outputs of this site. May be repeated.")
+@click.option("--year", metavar="YEAR", default="", help="Only outputs of this year, or of years: 2010..2020, 2010..")
+@click.option("--type", "kind", metavar="TYPE", multiple=True, help='Only outputs of this type, such as "dataset".')
+@click.option(
+    "--language", metavar="LANGUAGE", multiple=True, help="Only outputs in this language, such as en or English."
+)
+@click.option("--licence", metavar="SPDX", multiple=True, help="Only outputs with this licence, such as CC-BY-4.0.")
+@click.option("--full-text", is_flag=True, help="Only outputs with a full text.")
+@click.option(
+    "--sort", type=click.Choice(["relevance", "year"]), default="relevance", show_default=True, help="The order."
+)
+@click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True, metavar="N", help="The first N.")
+@click.option("--cursor", metavar="CURSOR", help="The next page: the cursor that the page before ends with.")
+@AS_JSON
+@click.pass_obj
+def search_command(
+    invocation: Invocation,
+    words: tuple[str, ...],
+    site: tuple[str, ...],
+    year: str,
+    kind: tuple[str, ...],
+    language: tuple[str, ...],
+    licence: tuple[str, ...],
+    full_text: bool,
+    sort: str,
+    limit: int,
+    cursor: str | None,
+    as_json: bool,
+) -> None:
+    """Find outputs by their titles, authors, subjects, abstracts and full texts.
+
+    All words have to be found, unless OR stands between them. NOT leaves outputs out. A field stands before its value:
+    title:, author:, subject:, abstract:, fulltext:, site:, type:, language:, licence:, doi:, year:. docs/search.md
+    explains it. Put phrases into quotation marks inside of the shell's own.
+
+    \b
+    Examples:
+      metaharvest search beech phenology
+      metaharvest search '"leaf area" author:Rivera NOT oak' --year 2010..2020
+      metaharvest search title:soil --type dataset --json
+    """
+    if "-h" in words:  # As an option, it would be found in `-beech`, too.
+        click.echo(click.get_current_context().get_help())
+        return
+    _refuse_unknown_options(words)
+    values = {"site": site, "type": kind, "language": language, "licence": licence}
+    values["full_text"] = ("yes",) if full_text else ()
+    question = services.search.Question(" ".join(words), values, year, services.search.Sort(sort), limit, cursor)
+    answer = services.search.OutputSearch(invocation.harvester).search(question)
+    if as_json:
+        print_json(as_mapping(answer))
+    else:
+        _print_answer(answer)
+        if answer.advice:
+            print_line(answer.advice, err=True)
+
+
+def _refuse_unknown_options(words: Sequence[str]) -> None:
+    """Raises NoSuchOption for a word with two hyphens in front. One hyphen leaves outputs out of the answer."""
+    ctx = click.get_current_context()
+    if (unknown := next((each.partition("=")[0] for each in words if each.startswith("--")), None)) is not None:
+        options = [name for each in ctx.command.params for name in each.opts]
+        raise click.NoSuchOption(unknown, possibilities=get_close_matches(unknown, options), ctx=ctx)
+
+
+def _print_answer(answer: services.search.Answer) -> None:
+    click.echo(counted(answer.total, "output"))
+    for output in answer.outputs:
+        click.echo()
+        _print_output(output)
+    if answer.outputs:
+        click.echo()
+        for name, heading in _COUNTED.items():
+            if counts := answer.facets[name]:
+                shown = [f"{value} {number:,}" for value, number in list(counts.items())[:_SHOWN_VALUES]]
+                print_line(f"{heading}: {', '.join(shown)}{', …' if len(counts) > _SHOWN_VALUES else ''}")
+    if answer.next_cursor:
+        click.echo(f"The next page: the same command with --cursor {answer.next_cursor}")
+
+
+def _print_output(output: Mapping[str, Any]) -> None:
+    """An output on some lines: its title, where it comes from, the words in their places, its id."""
+    _print_wrapped(output["title"] or "(no title)", 0)
+    creators = output["creators"]
+    shown = "; ".join(creators[:_MOST_CREATORS]) + (" et al." if len(creators) > _MOST_CREATORS else "")
+    facts = [shown, output["year"], output["type"], output["site"], output["licence"]]
+    _print_wrapped(" · ".join(str(each) for each in facts if each), _INDENT)
+    for name in ("abstract", "text"):
+        if name in output["highlights"]:
+            _print_wrapped(unescape(_TAG.sub("", output["highlights"][name])), _INDENT)
+    # An id stays on one line: people copy it.
+    print_line(output["document_id"], indent=_INDENT)
+
+
+def _print_wrapped(text: str, indent: int) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    # By the columns that letters take, which are two for an Asian one.
+    for line in Text(one_line(text, 2000)).wrap(Console(width=_WIDTH), _WIDTH - indent):
+        print_line(line.plain.rstrip(), indent=indent)

@@ -1,15 +1,32 @@
-"""`metaharvest runs`: the runs, and their results; `print_run` is also for other commands that make a run."""
+"""`metaharvest runs` and `diff`: the runs, their results, and what changed between two of them.
+
+`print_run` is also for other commands that make a run.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import click
 
 from metaharvest.cli import queries, services
-from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, called_alone, require_yes, usage_errors
+from metaharvest.cli.invocation import (
+    AS_JSON,
+    ROWS,
+    Form,
+    Invocation,
+    called_alone,
+    json_or_csv,
+    require_yes,
+    usage_errors,
+)
 from metaharvest.cli.printing import (
     Column,
+    layout_options,
+    print_csv,
     print_fields,
     print_json,
     print_line,
@@ -20,12 +37,13 @@ from metaharvest.cli.printing import (
 )
 from metaharvest.model import OutcomeKind, RunStatus
 from metaharvest.queries.json_keys import as_mapping
-from metaharvest.text import counted
+from metaharvest.text import counted, one_line
 
 if TYPE_CHECKING:
     from datetime import date
 
     from sqlalchemy.orm import Session
+
 
 _RANKS = (8, 2, 6, 4, 5, 7, 9, 3)
 """The ranks of the columns with numbers, see Column: the highest are left out first."""
@@ -40,7 +58,7 @@ _COUNTS = ("listed", "inserted", "updated", "unchanged", "attention", "errors")
 @called_alone
 @click.option("--limit", type=ROWS, default=20, show_default=True, metavar="N", help="The newest N.")
 @table_options
-def command(invocation: Invocation, limit: int, as_json: bool) -> None:
+def runs_command(invocation: Invocation, limit: int, as_json: bool) -> None:
     """List the runs, the newest first; `runs show` has the details of one."""
     with invocation.harvester.reading() as session:
         rows = [services.json_documents.run_row(record) for record in queries.runs.newest_runs(session, limit)]
@@ -68,7 +86,7 @@ def command(invocation: Invocation, limit: int, as_json: bool) -> None:
         print_line(sentence)
 
 
-@command.command("show")
+@runs_command.command("show")
 @click.argument("run_id", type=click.IntRange(min=1))
 @wide_option
 @AS_JSON
@@ -94,7 +112,7 @@ def show(invocation: Invocation, run_id: int, as_json: bool) -> None:
     click.echo(f"\nWhat happened: metaharvest log --run {run_id}")
 
 
-@command.command("now")
+@runs_command.command("now")
 @wide_option
 @AS_JSON
 @click.pass_obj
@@ -116,7 +134,7 @@ def now(invocation: Invocation, as_json: bool) -> None:
         print_line(sentence)
 
 
-@command.command("stop")
+@runs_command.command("stop")
 @click.option("--site", "name", metavar="NAME", help="Stop the harvest of this site alone.")
 @click.pass_obj
 def stop(invocation: Invocation, name: str | None) -> None:
@@ -131,7 +149,7 @@ def stop(invocation: Invocation, name: str | None) -> None:
     print_asked(asked)
 
 
-@command.command("remove")
+@runs_command.command("remove")
 @click.argument("run_id", type=click.IntRange(min=1))
 @click.option("--reason", metavar="TEXT", help="The reason, for `metaharvest decisions`.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -253,3 +271,91 @@ def print_run(record: queries.runs.RunRecord) -> None:
             print_line(named + site.failed.sentence.replace(f": {named}", ": "))
         elif site.failure_reason:
             print_line(named + site.failure_reason.removeprefix(named))
+
+
+_TITLES = {
+    "newly_failing": "Newly failing",
+    "still_failing": "Still failing",
+    "fixed": "Fixed",
+    "inserted": "New",
+    "updated": "Updated",
+    "deleted": "Deleted",
+}
+_SHOWN_TO_PEOPLE = 20
+
+
+@click.command("diff")
+@click.argument("first", metavar="RUN", type=click.IntRange(min=1))
+@click.argument("second", metavar="RUN", type=click.IntRange(min=1))
+@click.option("--site", metavar="NAME", help="Only this site.")
+@layout_options
+@json_or_csv("A table on stdout, a line for each document.")
+@click.pass_obj
+def diff_command(invocation: Invocation, first: int, second: int, site: str | None, form: Form) -> None:
+    """Show the changes from one run to a later one: documents that came in or were deleted, new failures, repairs.
+
+    A site that was not harvested in one of the runs is shown with its state at that time.
+
+    \b
+    Example:
+      metaharvest diff 11 12
+    """
+    with invocation.harvester.reading() as session:
+        found = queries.changes.changes(session, first, second, site)
+    if form is Form.JSON:
+        print_json(found)
+    elif form is Form.CSV:
+        print_csv(services.tables.changes_csv(found))
+    else:
+        _print_changes(found)
+
+
+def _print_changes(found: queries.changes.Changes) -> None:
+    runs = [f"run {each.run_id} ({each.harvest_date})" for each in (found.before, found.after)]
+    click.echo(f"From {runs[0]} to {runs[1]}:")
+    if not found.sites:
+        click.echo("No site was harvested.")
+        return
+    stands = [Column("last harvest", 7), Column("listed", 9), Column("failing", 8)]
+    changed = [Column(title.lower(), rank) for rank, title in enumerate(_TITLES.values(), start=1)]
+    headings = [Column("site"), *stands, *changed]
+    print_table(headings, [_site_row(site) for site in found.sites])
+    for site in found.sites:
+        for change, documents in groupby(site.documents, key=attrgetter("change")):
+            _print_documents(site, change, list(documents))
+        if not site.log_kept:
+            print_line(f"{site.site}: the log of a harvest has been deleted; what failed in it is not shown.")
+
+
+def _site_row(site: queries.changes.ChangedSite) -> list[object]:
+    changed = [_changed(site.before, site.after, name) for name in ("status", "listed", "failing")]
+    return [site.site, *changed, *(getattr(site.totals, change) or "" for change in _TITLES)]
+
+
+def _changed(before: queries.trends.Harvest | None, after: queries.trends.Harvest | None, name: str) -> str:
+    """`with-errors -> succeeded`; an unchanged value is shown once, an unknown one as `-`."""
+    ends = ["-" if getattr(end, name) is None else str(getattr(end, name)) for end in (before, after) if end]
+    return " -> ".join(dict.fromkeys(ends))
+
+
+def _print_documents(
+    site: queries.changes.ChangedSite, change: str, documents: Sequence[queries.changes.ChangedDocument]
+) -> None:
+    click.echo()
+    print_line(f"{site.site}: {_TITLES[change]} ({len(documents):,})")
+    for document in documents[:_SHOWN_TO_PEOPLE]:
+        click.echo(f"  {document.docid}  {_change_in_words(document, change)}".rstrip())
+    if len(documents) > _SHOWN_TO_PEOPLE:
+        click.echo(f"  and {len(documents) - _SHOWN_TO_PEOPLE:,} more; --csv and --json name all of them")
+
+
+def _change_in_words(document: queries.changes.ChangedDocument, change: str) -> str:
+    was = document.rule_before or document.outcome_before
+    if change == "fixed":
+        return f"{document.outcome or 'unchanged, or listed no longer'} (before: {was})"
+    if change not in ("newly_failing", "still_failing"):
+        return ""
+    rule = f" [{document.rule}]" if document.rule else ""
+    differs = change == "still_failing" and document.rule != document.rule_before
+    before = f" (before: {was})" if differs else ""
+    return f"{document.outcome}: {one_line(document.message or '')}{rule}{before}"

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from metaharvest.services import schedule_files as schedule_files
     from metaharvest.services import search as search
     from metaharvest.services import sites as sites
+    from metaharvest.services import source_repositories as source_repositories
     from metaharvest.services import tables as tables
     from metaharvest.services import targets as targets
     from metaharvest.services import works as works

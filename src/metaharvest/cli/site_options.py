@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metaharvest.cli import services
-from metaharvest.cli.invocation import Decorator, day, networks_of, one_of, parsed
+from metaharvest.cli.invocation import Decorator, day, networks_of, one_of, parsed, with_options
 from metaharvest.cli.printing import print_line
 from metaharvest.model import Deletions, FullText, Level, ListMethod, Notify, Site, Unit, ValidationLevel
 from metaharvest.model.kinds import AS_SETTINGS
@@ -89,19 +89,8 @@ def registration_options(new: bool) -> Decorator:
     def default(value: object) -> str:
         return f" [default: {value}]" if new else ""
 
-    options = [*_schedule_options(default), *_own_options(default), *_oai_options(default, new=new)]
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return decorate
-
-
-def _schedule_options(default: Callable[[object], str]) -> list[Decorator]:
-    """The place of the list, the times of its harvests, and the recipients of reports."""
-    return [
+    return with_options(
+        # The place of the list, the times of its harvests, and the recipients of reports.
         click.option("--list-url", metavar="URL", help="Where the site's harvest list is."),
         click.option("--oai", "base_url", metavar="BASEURL", help="Or the base URL of an OAI-PMH repository."),
         click.option(
@@ -129,12 +118,7 @@ def _schedule_options(default: Callable[[object], str]) -> list[Decorator]:
             f"{default('public')}",
         ),
         click.option("--notify", type=_choice(Notify), help=f"When the contacts get a report.{default('always')}"),
-    ]
-
-
-def _own_options(default: Callable[[object], str]) -> list[Decorator]:
-    """A site's own values in place of the settings."""
-    return [
+        # A site's own values in place of the settings.
         click.option(
             "--package-id-mismatch",
             type=_choice(Level, AS_SETTINGS),
@@ -209,12 +193,7 @@ def _own_options(default: Callable[[object], str]) -> list[Decorator]:
             metavar="REFERENCE",
             help="Where its password is: env:NAME, file:PATH or keyring:SERVICE/USERNAME; or `none`.",
         ),
-    ]
-
-
-def _oai_options(default: Callable[[object], str], *, new: bool) -> list[Decorator]:
-    """The requests to a source repository."""
-    return [
+        # The requests to a source repository.
         click.option(
             "--prefix",
             metavar="PREFIX",
@@ -248,7 +227,7 @@ def _oai_options(default: Callable[[object], str], *, new: bool) -> list[Decorat
             help="OAI-PMH: the repository's name in document ids, which stays when its address changes; `none`: made "
             f"from the base URL.{default('made from the base URL')}",
         ),
-    ]
+    )
 
 
 allow_duplicate_option = click.option(
