@@ -101,6 +101,7 @@ _MODULES = {
     **dict.fromkeys(("filter", "normalize"), "filters"),
     **dict.fromkeys(("worker", "coordinate", "workers", "jobs"), "workers"),
     **dict.fromkeys(("figures", "year"), "figures"),
+    **dict.fromkeys(("log", "decisions"), "log"),
     **dict.fromkeys(("runs", "diff"), "runs"),
     **dict.fromkeys(("documents", "problems"), "documents"),
     **dict.fromkeys(("pipeline", "works", "search"), "pipeline"),
@@ -287,12 +288,9 @@ def _print_error_object(arguments: Sequence[str], error: BaseException, exit_cod
     """Print one JSON object on stdout if a program asked for JSON; returns the exit code."""
     if "--json" in arguments:
         with suppress(OSError):
-            print_json({"error": {"kind": _kind(error), "message": message, "exit_code": exit_code}})
+            kind = next((name for kinds, name in _KINDS if isinstance(error, kinds)), "unexpected")
+            print_json({"error": {"kind": kind, "message": message, "exit_code": exit_code}})
     return exit_code
-
-
-def _kind(error: BaseException) -> str:
-    return next((name for kinds, name in _KINDS if isinstance(error, kinds)), "unexpected")
 
 
 def _run(arguments: list[str], invocation: Callable[[Path | None], Invocation]) -> int:

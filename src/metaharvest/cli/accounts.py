@@ -50,7 +50,8 @@ def list_users(invocation: Invocation, as_json: bool) -> None:
     """
     found = services.accounts.list_users(invocation.harvester)
     if as_json:
-        print_json([_user_object(user) for user in found])
+        keys = "address full_name=name role=role.word created_at disabled_at issuer"
+        print_json([picked(user, keys) for user in found])
     elif not found:
         click.echo("There are no users yet. `metaharvest users add ADDRESS --role operator` adds the first one.")
     else:
@@ -121,10 +122,6 @@ def _print_link(invocation: Invocation, address: str) -> None:
         click.echo("url of [web] is not set: the link is right if `metaharvest serve` runs on this machine.")
 
 
-def _user_object(user: services.accounts.User) -> dict[str, object]:
-    return picked(user, "address full_name=name role=role.word created_at disabled_at issuer")
-
-
 @click.group("keys")
 def keys_command() -> None:
     """Make, list and revoke keys of the API.
@@ -135,7 +132,7 @@ def keys_command() -> None:
 
 @keys_command.command("add")
 @click.argument("name")
-@click.option("--role", type=click.Choice([role.word for role in GRANTED]), required=True, help="What it may do.")
+@click.option("--role", type=_ROLES, required=True, help="What it may do.")
 @click.option("--days", type=click.IntRange(1, 3650), default=365, show_default=True, help="The days it is valid.")
 @click.pass_obj
 def add_key(invocation: Invocation, name: str, role: str, days: int) -> None:
@@ -158,7 +155,8 @@ def list_keys(invocation: Invocation, as_json: bool) -> None:
     """
     now, found = invocation.harvester.now(), services.accounts.list_keys(invocation.harvester)
     if as_json:
-        print_json([_key_object(key) for key in found])
+        keys = "key_id key_name=name role=role.word created_by created_at expires_at last_used_at revoked_at"
+        print_json([picked(key, keys) for key in found])
     elif not found:
         click.echo("There are no keys yet. `metaharvest keys add NAME --role viewer` makes one.")
     else:
@@ -191,8 +189,3 @@ def revoke_key(invocation: Invocation, number: int) -> None:
     with usage_errors():
         services.accounts.revoke_key(invocation.harvester, number)
     click.echo("The key was revoked.")
-
-
-def _key_object(key: services.accounts.Key) -> dict[str, object]:
-    keys = "key_id key_name=name role=role.word created_by created_at expires_at last_used_at revoked_at"
-    return picked(key, keys)

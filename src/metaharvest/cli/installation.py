@@ -13,6 +13,7 @@ from click.shell_completion import get_completion_class
 from metaharvest.cli import services
 from metaharvest.cli.invocation import AS_JSON, Invocation, require_yes, usage_errors
 from metaharvest.cli.printing import print_json, print_line, print_table
+from metaharvest.model.mappings import picked
 from metaharvest.text import clean, counted, one_line
 
 
@@ -202,16 +203,8 @@ def forget(invocation: Invocation, address: str, yes: bool, as_json: bool) -> No
     require_yes(yes, question, f"--yes to forget {address}. It cannot be undone.")
     done, stays = services.installation.forget_address(invocation.harvester, address, invocation.start)
     if as_json:
-        print_json(
-            {
-                "address": address,
-                "contact_of": list(done.sites),
-                "deliveries_changed": done.deliveries,
-                "reports_changed": done.reports,
-                "log_rows": done.rows,
-                "stays_elsewhere": stays,
-            }
-        )
+        changed = picked(done, "contact_of=sites deliveries_changed=deliveries reports_changed=reports log_rows=rows")
+        print_json({"address": address, **changed, "stays_elsewhere": stays})
         return
     if done.is_nothing:
         click.echo(f"{address} is in no site, delivery, report or log row.")

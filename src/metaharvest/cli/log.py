@@ -1,21 +1,23 @@
-"""`metaharvest log`: the journal, row by row, with the findings under each; or its tables as CSV."""
+"""`metaharvest log` and `decisions`: the journal, row by row, with the findings under each; who changed what."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import date, datetime, time
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli import queries
+from metaharvest.cli import queries, services
 from metaharvest.cli.invocation import ROWS, Form, Invocation, day, json_or_csv, trimmed
-from metaharvest.cli.printing import print_csv, print_json_rows
+from metaharvest.cli.printing import print_csv, print_json_rows, print_line, stamp
 from metaharvest.model import LOG_LEVELS
 from metaharvest.text import clean, counted, one_line
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
+
 
 _SHOWN_TO_PEOPLE = 200
 
@@ -54,7 +56,7 @@ _SHOWN_TO_PEOPLE = 200
 )
 @click.option("--all", "unchanged", is_flag=True, help="With --csv and a site run's documents: unchanged ones too.")
 @click.pass_obj
-def command(invocation: Invocation, /, form: Form, unchanged: bool, **options: Any) -> None:
+def log_command(invocation: Invocation, /, form: Form, unchanged: bool, **options: Any) -> None:
     """Read the log: the events, and the findings about each document.
 
     \b
@@ -81,7 +83,7 @@ def command(invocation: Invocation, /, form: Form, unchanged: bool, **options: A
             entries = queries.log.log_entries(session, wanted)
             print_json_rows(entries if wanted.limit is None else list(entries)[-wanted.limit :])
         else:
-            _print(session, wanted)
+            _print_rows(session, wanted)
 
 
 def _is_of_documents(given: queries.log.LogFilter) -> bool:
@@ -97,7 +99,7 @@ def _check_options(given: queries.log.LogFilter) -> None:
         raise click.UsageError(f"--since {given.since} is after --until {given.until}: no day is in between.")
 
 
-def _print(session: Session, wanted: queries.log.LogFilter) -> None:
+def _print_rows(session: Session, wanted: queries.log.LogFilter) -> None:
     limit = wanted.limit or _SHOWN_TO_PEOPLE
     entries = list(queries.log.log_entries(session, replace(wanted, limit=limit + 1)))
     if not entries:
@@ -148,3 +150,68 @@ def _write_rows(session: Session, wanted: queries.log.LogFilter) -> None:
 
     selection = queries.log.log_selection(session, wanted)
     print_csv(selected_log_csv(session, selection.rows, selection.findings, selection.transfers))
+
+
+_SHOWN_DECISIONS = 50
+_LONGEST_VALUE = 300
+
+
+@click.command("decisions")
+@click.option("--site", metavar="NAME", help="Decisions about this site, under any of its names.")
+@click.option("--actor", metavar="NAME", help="Decisions of this person: a user of the system, or an address.")
+@click.option("--action", metavar="ID", help="Decisions of this kind, such as sites.edit.")
+@click.option("--since", metavar="YYYY-MM-DD", callback=day, help="Decisions of this day and after.")
+@click.option(
+    "--limit", type=ROWS, metavar="N", help=f"The newest N. [default: {_SHOWN_DECISIONS}, with --json and --csv all]"
+)
+@click.option("--after", type=click.IntRange(min=1), metavar="ID", help="The next page: decisions before this one.")
+@json_or_csv("A table, a line for each decision.")
+@click.pass_obj
+def decisions_command(
+    invocation: Invocation,
+    site: str | None,
+    actor: str | None,
+    action: str | None,
+    since: date | None,
+    limit: int | None,
+    after: int | None,
+    form: Form,
+) -> None:
+    """List who has changed what, and when: before and after, the newest first.
+
+    \b
+    Examples:
+      metaharvest decisions --site alder-creek
+      metaharvest decisions --since 2026-11-01 --csv
+    """
+    harvester = invocation.harvester
+    zone = harvester.settings.harvester.zone
+    with harvester.reading() as session:
+        wanted = queries.decisions.DecisionFilter(
+            site_id=None if site is None else queries.decisions.number_of_site(session, site),
+            actor=actor,
+            action=action,
+            since=None if since is None else datetime.combine(since, time(), zone),
+        )
+        shown = limit if form is not Form.TEXT else (limit or _SHOWN_DECISIONS)
+        found = queries.decisions.decisions(session, wanted, shown, after)
+        if form is Form.JSON:
+            print_json_rows(found)
+        elif form is Form.CSV:
+            print_csv(services.tables.decisions_csv(found))
+        else:
+            _print_decisions(list(found), shown)
+
+
+def _print_decisions(found: list[queries.decisions.DecisionRecord], limit: int | None) -> None:
+    if not found:
+        click.echo("There is no such decision.")
+    for each in found:
+        reason = f" ({one_line(each.reason)})" if each.reason else ""
+        by = f"{each.actor or 'name not known'}, {each.via}"
+        print_line(f"{stamp(each.at)} UTC  {by}: {each.action} {each.subject}{reason}")
+        for name, before, after in each.changes:
+            words = (services.tables.value_in_words(value, _LONGEST_VALUE) for value in (before, after))
+            print_line(f"{name}: {' -> '.join(words)}", indent=2)
+    if limit is not None and len(found) == limit:
+        print_line(f"The next page: the same command with --after {found[-1].decision_id}", err=True)

@@ -26,6 +26,7 @@ from metaharvest.cli.printing import (
     stamp,
 )
 from metaharvest.cli.target_copy import copy
+from metaharvest.model.mappings import picked
 from metaharvest.text import clean, counted, one_line, shown_url
 
 CSV_COLUMNS = (
@@ -92,12 +93,7 @@ def _print_csv(held: Iterable[services.targets.Held]) -> None:
 
     rows = (
         (
-            each.docid,
-            each.document_id,
-            each.revision,
-            each.document_type,
-            each.size,
-            each.sha256,
+            *picked(each, "docid document_id revision document_type size sha256").values(),
             each.inserted_at and f"{each.inserted_at:%Y-%m-%d %H:%M:%S}",
             shown_url(each.source_url),
             document.site,
