@@ -16,7 +16,7 @@ import pytest
 
 from metaharvest.config.settings import load
 from metaharvest.database.engine import database_url, open_url, run_lock
-from metaharvest.services.timetable import next_at, next_time
+from metaharvest.services.requests import next_at, next_time
 from support.cli import attempt, initialize, process, tell
 from support.fork_server import ForkedPopen
 from support.harvester import Harvester, publish

@@ -16,7 +16,7 @@ from keyring.errors import KeyringLocked
 from metaharvest.config.secret_references import MaskingFormatter, check_reference, masked, resolve_secret
 from metaharvest.config.settings import load
 from metaharvest.errors import SettingsError
-from metaharvest.services.installation_facts import shown_settings
+from metaharvest.services.installation import shown_settings
 from support.cli import process
 from support.harvester import SETTINGS, Harvester, publish
 from support.http_server import HttpServer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from metaharvest.config.settings import load
-from metaharvest.services.installation_facts import shown_settings, shown_value
+from metaharvest.services.installation import shown_settings, shown_value
 
 FILE = """\
 [database]

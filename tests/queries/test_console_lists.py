@@ -11,12 +11,13 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import HarvestDocument, ReportDelivery, ReportOutbox, SiteProblem
-from metaharvest.queries.failed_sites import named_failed_sites
-from metaharvest.queries.rule_trends import documents_of_rule, rule_trends
+from metaharvest.queries.departures import missing_records
+from metaharvest.queries.figures import site_year
+from metaharvest.queries.problems import documents_of_rule, rule_trends
 from metaharvest.queries.runs import newest_runs, run_summaries
 from metaharvest.queries.site_list import SiteOrder, SiteSelection, site_page
-from metaharvest.queries.site_year import missing_records, site_year
 from metaharvest.queries.tonight import ProblemNumbers, Reason, State, tonight
+from metaharvest.queries.trends import named_failed_sites
 from metaharvest.sites.overdue import overdue_sites
 from support.journal_rows import NOW, TODAY, JournalRows
 

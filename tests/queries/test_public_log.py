@@ -11,8 +11,7 @@ import pytest
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.selection import Hidden
-from metaharvest.queries.public_log import PublicStatus, Standing, public_log
-from metaharvest.queries.public_sites import numbers_of
+from metaharvest.queries.public_sites import PublicStatus, Standing, numbers_of, public_log
 from support.harvester import Harvester, eml
 from support.journal_rows import TODAY, JournalRows
 from support.provider import delete, document, store

@@ -18,27 +18,23 @@ from metaharvest.config.target_settings import NamedTarget, NamedTargets
 from metaharvest.database.models import HarvestLog, HarvestRun
 from metaharvest.queries.changes import changed_sites, changes
 from metaharvest.queries.decisions import DecisionFilter, decisions
+from metaharvest.queries.departures import missing_records
 from metaharvest.queries.document_search import count_with_rule, documents_with_rule, search_documents
 from metaharvest.queries.documents import DocumentFilter, document_count, document_rows
-from metaharvest.queries.failed_sites import named_failed_sites
-from metaharvest.queries.figures import Per, figures
+from metaharvest.queries.figures import Per, figures, site_year, year_figures
 from metaharvest.queries.history import document_history
 from metaharvest.queries.last_findings import documents_with
 from metaharvest.queries.log import LogFilter, log_entries
 from metaharvest.queries.outbox import ReportFilter, newest_reports, site_of_report
 from metaharvest.queries.pipeline import FailureFilter, failed_documents
-from metaharvest.queries.problems import open_problems
-from metaharvest.queries.public_log import public_log
+from metaharvest.queries.problems import documents_of_rule, open_problems, rule_trends, site_problems
+from metaharvest.queries.public_sites import public_log
 from metaharvest.queries.requests import RequestFilter, requests
-from metaharvest.queries.rule_trends import documents_of_rule, rule_trends
 from metaharvest.queries.runs import run_record, run_summaries, with_trends
 from metaharvest.queries.site_list import SiteSelection, site_page
-from metaharvest.queries.site_problems import site_problems
-from metaharvest.queries.site_year import missing_records, site_year
 from metaharvest.queries.sites import registered_site, registered_sites
 from metaharvest.queries.tonight import problem_groups, tonight
-from metaharvest.queries.trends import harvests
-from metaharvest.queries.year import year_figures
+from metaharvest.queries.trends import harvests, named_failed_sites
 from metaharvest.reports.admin_view import admin_view
 from metaharvest.reports.context import ReportContext
 from metaharvest.reports.findings import attention

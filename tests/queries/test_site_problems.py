@@ -6,7 +6,7 @@ from datetime import date
 
 from metaharvest.database.engine import readers, writers
 from metaharvest.database.models import HarvestDocument, SiteProblem
-from metaharvest.queries.site_problems import SiteProblemNumbers, site_problem_numbers, site_problems
+from metaharvest.queries.problems import SiteProblemNumbers, site_problem_numbers, site_problems
 from support.harvester import Harvester
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from sqlalchemy.orm import Session
 
+from metaharvest.queries.figures import _median, year_figures
 from metaharvest.queries.history import DocumentHistory, ListingSite
 from metaharvest.queries.standing import standing_of
-from metaharvest.queries.year import _median, year_figures
 from support.journal_rows import TODAY, JournalRows
 
 

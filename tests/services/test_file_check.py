@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from metaharvest.errors import RequestError
-from metaharvest.services import file_check, list_making, trials
+from metaharvest.services import list_making, trials
 from metaharvest.services.harvester import Harvester as Opened
 from metaharvest.services.list_making import Row
 from support.databases import on_one_database
@@ -26,7 +26,7 @@ def opened(harvester: Harvester) -> Iterator[Opened]:
 
 def test_an_error_has_its_line_and_its_remedy(opened: Opened) -> None:
     content = eml("a.1.1").replace(b"<contact>", b"<contat>").replace(b"</contact>", b"</contat>")
-    found = file_check.check_file(opened, content, "<script>.xml")
+    found = trials.check_file(opened, content, "<script>.xml")
     assert found.name == "<script>.xml"
     assert found.corrected is None
     [error] = found.report.findings
@@ -37,13 +37,13 @@ def test_an_error_has_its_line_and_its_remedy(opened: Opened) -> None:
 
 
 def test_a_good_document_has_no_finding(opened: Opened) -> None:
-    found = file_check.check_file(opened, eml("a.1.1"))
+    found = trials.check_file(opened, eml("a.1.1"))
     assert (found.report.findings, found.report.has_errors, found.corrected) == ((), False, None)
 
 
 def test_faults_behind_each_other_are_corrected_together(opened: Opened) -> None:
     text = EML.format(docid="a.01.1", title="Fluß").replace("eml://eco", "http://eco")
-    found = file_check.check_file(opened, text.encode("windows-1252"))
+    found = trials.check_file(opened, text.encode("windows-1252"))
     assert [each.rule for each in found.report.findings] == ["xml.encoding"]
     assert [each.rule for each in found.corrections] == ["xml.encoding", "eml.not-eml", "eml.package-id"]
     assert found.corrected == EML.format(docid="a.1.1", title="Fluß").encode()
@@ -52,11 +52,11 @@ def test_faults_behind_each_other_are_corrected_together(opened: Opened) -> None
 
 def test_a_list_is_checked_without_the_files_that_it_names(harvester: Harvester, opened: Opened) -> None:
     secret = harvester.config.as_uri()
-    found = file_check.check_file(opened, harvest_list([("a.1.1", secret), ("a.2.1", "eml/a.xml")]), "list.xml")
+    found = trials.check_file(opened, harvest_list([("a.1.1", secret), ("a.2.1", "eml/a.xml")]), "list.xml")
     assert {each.rule for each in found.report.findings} == {"list.url"}
     assert not found.report.is_readable
     assert "network" not in str([each.text for each in found.report.findings])
-    good = file_check.check_file(opened, harvest_list([("a.1.1", "https://a.example.org/a.xml")]), "list.xml")
+    good = trials.check_file(opened, harvest_list([("a.1.1", "https://a.example.org/a.xml")]), "list.xml")
     assert good.report.story == "list.xml names 1 document."
     assert good.report.is_readable
 
@@ -66,7 +66,7 @@ def test_a_document_that_a_correction_makes_a_list_of_names_no_files(harvester: 
     secret = harvester.config.with_name("secret.txt").as_uri()
     text = harvest_list([("a.1.1", secret)]).decode().replace("h:", "é:").replace("xmlns:h=", "xmlns:é=")
     content = text.replace("?>", "?><!-- é -->", 1).encode("windows-1252")
-    found = file_check.check_file(opened, content)
+    found = trials.check_file(opened, content)
     assert "xml.encoding" in [each.rule for each in found.corrections]
     said = str([found.report, found.left])
     assert "key of the harvester" not in said
@@ -87,7 +87,7 @@ def test_a_document_that_a_correction_makes_a_list_of_names_no_files(harvester: 
     ],
 )
 def test_hostile_files_get_a_finding(opened: Opened, content: bytes) -> None:
-    found = file_check.check_file(opened, content)
+    found = trials.check_file(opened, content)
     assert found.report.has_errors
     assert found.corrected is None
     assert all("/tmp" not in each.message + each.remedy for each in found.report.findings)
@@ -95,36 +95,36 @@ def test_hostile_files_get_a_finding(opened: Opened, content: bytes) -> None:
 
 def test_an_empty_or_a_large_file_is_refused(opened: Opened) -> None:
     with pytest.raises(RequestError, match="nothing to check"):
-        file_check.check_file(opened, b" \n")
+        trials.check_file(opened, b" \n")
     with pytest.raises(RequestError, match="larger than 10 MiB"):
-        file_check.check_file(opened, b"x" * (file_check.MOST_BYTES + 1))
+        trials.check_file(opened, b"x" * (trials.MOST_BYTES + 1))
 
 
 def test_a_document_and_a_list_on_the_web_are_checked(opened: Opened, server: HttpServer) -> None:
     server.serve("/one.xml", eml("a.01.1"))
-    found = file_check.check_url(opened, server.url("/one.xml"))
+    found = trials.check_url(opened, server.url("/one.xml"))
     assert found.corrected == eml("a.1.1")
     assert found.report.is_document
-    listed = file_check.check_url(opened, publish(server, "a.1.1", "a.2.1"))
+    listed = trials.check_url(opened, publish(server, "a.1.1", "a.2.1"))
     assert listed.report.story == "2 documents: 2 would be added"
     assert listed.corrected is None
     with pytest.raises(RequestError, match="Only http and https"):
-        file_check.check_url(opened, "file:///etc/passwd")
+        trials.check_url(opened, "file:///etc/passwd")
 
 
 def test_a_redirect_into_a_private_network_looks_like_no_answer(opened: Opened, server: HttpServer) -> None:
     server.redirect("/there", "http://10.0.0.1/")
     server.redirect("/file", "file:///etc/passwd")
-    found = file_check.check_url(opened, server.url("/there"))
+    found = trials.check_url(opened, server.url("/there"))
     assert [each.message for each in found.report.findings] == [trials.UNREACHED.message]
-    assert not file_check.check_url(opened, server.url("/file")).report.is_readable
+    assert not trials.check_url(opened, server.url("/file")).report.is_readable
 
 
 def test_several_people_check_at_once(opened: Opened) -> None:
     done: list[int] = []
 
     def check(number: int) -> None:
-        found = file_check.check_file(opened, eml(f"a.{number}.1"))
+        found = trials.check_file(opened, eml(f"a.{number}.1"))
         done.append(len(found.report.findings))
 
     threads = [threading.Thread(target=check, args=(number,)) for number in range(4)]

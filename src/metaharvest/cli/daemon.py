@@ -29,7 +29,7 @@ from metaharvest.cli.json_lines import print_failure, print_note
 from metaharvest.cli.run import harvest_now
 from metaharvest.cli.signals import handled
 from metaharvest.errors import MetaharvestError
-from metaharvest.services.timetable import next_at, next_time
+from metaharvest.services.requests import next_at, next_time
 from metaharvest.text import clean
 
 if TYPE_CHECKING:

@@ -127,19 +127,17 @@ def show(invocation: Invocation, docid: str, as_json: bool) -> None:
         _print_history(known)
 
 
-def _unread(
-    session: Session, wanted: queries.documents.DocumentFilter, today: date
-) -> list[queries.failed_sites.FailedSite]:
+def _unread(session: Session, wanted: queries.documents.DocumentFilter, today: date) -> list[queries.trends.FailedSite]:
     """The sites that failed as a whole for at least the wanted number of nights."""
     if wanted.rule or wanted.outcome or wanted.missing:
         return []
-    failed = queries.failed_sites.named_failed_sites(session, today, wanted.site)
+    failed = queries.trends.named_failed_sites(session, today, wanted.site)
     return sorted(
         (each for each in failed if each.failed_nights >= (wanted.nights or 1)), key=lambda each: each.site.casefold()
     )
 
 
-def _print_unread(unread: Sequence[queries.failed_sites.FailedSite]) -> None:
+def _print_unread(unread: Sequence[queries.trends.FailedSite]) -> None:
     if unread:
         click.echo("\nSites that failed as a whole, so that their documents were not looked at:")
         print_table(

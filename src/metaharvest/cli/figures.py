@@ -93,7 +93,7 @@ def _figure_row(each: queries.figures.Figures) -> list[object]:
     return [f"{value:,}" if isinstance(value := shown[name], int) else value for name in _COLUMNS]
 
 
-def _period_in_words(found: queries.figures.Figures | queries.year.YearFigures) -> dict[str, object]:
+def _period_in_words(found: queries.figures.Figures | queries.figures.YearFigures) -> dict[str, object]:
     return {
         "from": found.first_day,
         "to": found.last_day,
@@ -149,7 +149,7 @@ def year_command(invocation: Invocation, period: _Period, form: Form) -> None:
     """
     first, last = period.days(invocation.harvester)
     with invocation.harvester.reading() as session:
-        found = queries.year.year_figures(session, first, last)
+        found = queries.figures.year_figures(session, first, last)
     if form is Form.JSON:
         sites = [{**asdict(each), "share_well": each.share_well} for each in found.sites]
         print_json({**asdict(found), "share_well": found.share_well, "sites": sites})
@@ -158,15 +158,15 @@ def year_command(invocation: Invocation, period: _Period, form: Form) -> None:
 
         print_csv(
             table_csv(
-                queries.year.SITE_COLUMNS,
-                ([getattr(each, name) for name in queries.year.SITE_COLUMNS] for each in found.sites),
+                queries.figures.SITE_COLUMNS,
+                ([getattr(each, name) for name in queries.figures.SITE_COLUMNS] for each in found.sites),
             )
         )
     else:
         _print_year(found)
 
 
-def _print_year(found: queries.year.YearFigures) -> None:
+def _print_year(found: queries.figures.YearFigures) -> None:
     print_fields(_year_in_words(found))
     if found.sites:
         click.echo()
@@ -184,7 +184,7 @@ def _print_year(found: queries.year.YearFigures) -> None:
         print_table(_RULE_COLUMNS, [[each.rule, *(getattr(each, name) for name in numbers)] for each in found.rules])
 
 
-def _year_in_words(found: queries.year.YearFigures) -> dict[str, object]:
+def _year_in_words(found: queries.figures.YearFigures) -> dict[str, object]:
     fixed = f"{found.fixed:,}"
     if found.fixed:
         days = "day" if found.days_until_fixed == 1 else "days"

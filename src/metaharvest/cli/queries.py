@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from metaharvest.queries import changes as changes
     from metaharvest.queries import decisions as decisions
     from metaharvest.queries import documents as documents
-    from metaharvest.queries import failed_sites as failed_sites
     from metaharvest.queries import figures as figures
     from metaharvest.queries import history as history
     from metaharvest.queries import jobs as jobs
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from metaharvest.queries import suggestions as suggestions
     from metaharvest.queries import trends as trends
     from metaharvest.queries import works as works
-    from metaharvest.queries import year as year
 else:
 
     def __getattr__(name: str) -> ModuleType:

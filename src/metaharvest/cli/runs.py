@@ -204,9 +204,7 @@ def _next_run(coming: queries.live.UpcomingRun) -> list[str]:
 
 def _failing_now(session: Session, today: date) -> list[str]:
     """A sentence for each of the first sites whose last harvest failed as a whole."""
-    failed = sorted(
-        queries.failed_sites.named_failed_sites(session, today), key=lambda each: (each.failed_since, each.site)
-    )
+    failed = sorted(queries.trends.named_failed_sites(session, today), key=lambda each: (each.failed_since, each.site))
     sentences = [f"{each.site}: {each.sentence}" for each in failed[:_NAMED]]
     more = len(failed) - _NAMED
     return [*sentences, *([f"And {more:,} more: `metaharvest sites list`"] if more > 0 else [])]

@@ -1,6 +1,9 @@
-"""The date and the reason of a deletion in a target."""
+"""Documents that are gone: deletions with date and reason, deletions that wait, the missing records of a site."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -12,7 +15,16 @@ from metaharvest.database.models import (
     HarvestLog,
     HarvestSiteSchedule,
 )
-from metaharvest.model import OutcomeKind
+from metaharvest.database.statements import by_document
+from metaharvest.ledger.deletions import deletions_to_confirm, only_records
+from metaharvest.ledger.sweeps import confirmed_deletions
+from metaharvest.model import DocumentState, OutcomeKind
+from metaharvest.model.mappings import record_of
+from metaharvest.queries.records import columns, docid
+from metaharvest.sites.registry import find_site
+from metaharvest.text import counted, shown_url
+
+_MISSING = "harvest_document_id document_id revision title document_url missing_since"
 
 
 def departure(session: Session, document_id: str) -> str:
@@ -50,3 +62,65 @@ def _site_name(session: Session, site_id: int | None) -> str:
     its_row = HarvestSiteSchedule.site_schedule_id == (site_id or 0)
     name = session.scalar(select(HarvestSiteSchedule.name).where(its_row))
     return f"the site '{name}'" if name else "its site"
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingDeletions:
+    """The `number` of deletions of a site that no person has confirmed, and the number `confirmed`.
+
+    `documents`: the first documents of both, with their titles.
+    """
+
+    number: int
+    confirmed: int
+    documents: tuple[tuple[str, str | None], ...]
+
+    @property
+    def confirmed_sentence(self) -> str:
+        """The number that was confirmed, in a sentence; empty if there is none."""
+        if not self.confirmed:
+            return ""
+        return f"{counted(self.confirmed, 'deletion is', 'deletions are')} confirmed for the next harvest."
+
+
+def waiting_deletions(session: Session, site: str, limit: int) -> WaitingDeletions:
+    """The deletions that wait at this site. Raises ScheduleError if there is no such site."""
+    document, found = HarvestDocument, find_site(session, site)
+    site_id = found.site_id
+    total = 0 if only_records(found) else deletions_to_confirm(session, site_id)
+    confirmed = min(confirmed_deletions(session, site_id), total)
+    its = (document.state == DocumentState.TO_CONFIRM.value, document.site_schedule_id == site_id)
+    first = select(document.document_id, document.title).where(*its)
+    rows = session.execute(first.order_by(*by_document(document.document_id)).limit(limit))
+    return WaitingDeletions(total - confirmed, confirmed, tuple((row[0], row[1]) for row in rows))
+
+
+@dataclass(frozen=True, slots=True)
+class MissingRecord:
+    """A document of a site that full lists of its source repository do not name any more."""
+
+    entry_id: int
+    docid: str | None
+    document_id: str
+    title: str | None
+    url: str
+    missing_since: date | None
+
+
+def missing_records(session: Session, site_id: int, limit: int = 100, after: int | None = None) -> list[MissingRecord]:
+    """The missing records of a site in the order in which they came; `after`: the `entry_id` of a page's last one."""
+    ledger = HarvestDocument
+    conditions = [ledger.site_schedule_id == site_id, ledger.state == DocumentState.MISSING.value]
+    if after is not None:
+        conditions.append(ledger.harvest_document_id > after)
+    query = select(*columns(ledger, _MISSING)).where(*conditions).order_by(ledger.harvest_document_id).limit(limit)
+    return [
+        record_of(
+            MissingRecord,
+            row,
+            entry_id=row.harvest_document_id,
+            docid=docid(row.document_id, row.revision),
+            url=shown_url(row.document_url),
+        )
+        for row in session.execute(query)
+    ]

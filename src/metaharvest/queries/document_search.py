@@ -31,7 +31,7 @@ from metaharvest.queries.documents import (
     nights_failing,
 )
 from metaharvest.queries.last_findings import GOOD, Key, LastOutcome, last_outcomes
-from metaharvest.queries.records import StoredFinding, columns, docid, parts_of_docid, shown_revision
+from metaharvest.queries.records import StoredFinding, columns, docid, later, parts_of_docid, shown_revision
 from metaharvest.queries.runs import site_number
 from metaharvest.queries.sites import last_names
 from metaharvest.queries.suggestions import has_id, has_part
@@ -159,9 +159,7 @@ def documents_with_rule(
     if site_ids is not None:
         conditions.append(problem.site_schedule_id.in_(site_ids))
     if after is not None:
-        in_site = and_(problem.site_schedule_id == after.site_id, problem.document_id > after.document_id)
-        conditions += [problem.site_schedule_id >= after.site_id]
-        conditions += [or_(problem.site_schedule_id > after.site_id, in_site)]
+        conditions.append(later((problem.site_schedule_id, after.site_id), (problem.document_id, after.document_id)))
     names = session.execute(select(*place).where(*conditions).distinct().order_by(*place).limit(limit + 1)).all()
     rows: list[_Row] = []
     for site_id in dict.fromkeys(name[0] for name in names[:limit]):

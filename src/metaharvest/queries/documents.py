@@ -26,7 +26,7 @@ from metaharvest.queries.last_findings import (
     last_outcomes,
 )
 from metaharvest.queries.log import require_rule
-from metaharvest.queries.records import StoredFinding, columns, docid, shown_revision
+from metaharvest.queries.records import StoredFinding, columns, docid, later, shown_revision
 from metaharvest.queries.runs import site_number
 from metaharvest.queries.sites import last_names
 from metaharvest.sites.registry import read_sites
@@ -323,9 +323,4 @@ def _following(query: Select[*tuple[Any, ...]], last: DocumentCursor | _LedgerRo
     """The rows after this document and revision."""
     if last is None:
         return query
-    is_later = or_(
-        _ledger.document_id > last.document_id,
-        and_(_ledger.document_id == last.document_id, _ledger.revision > last.revision),
-    )
-    # Repeated, for databases that use an index only for a condition on every row.
-    return query.where(_ledger.document_id >= last.document_id, is_later)
+    return query.where(later((_ledger.document_id, last.document_id), (_ledger.revision, last.revision)))

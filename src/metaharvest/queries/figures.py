@@ -1,20 +1,42 @@
-"""Totals of all sites in a period, or of each week, month or site in it. Rehearsals do not count."""
+"""Figures of a period: totals of all sites, of each week, month or site; the report on a period; a site by week.
+
+The totals of the harvests come from `site_totals`: sums of weeks, which the journal keeps. Rehearsals do not count.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import date, timedelta
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Row
+from sqlalchemy import Row, distinct, func, or_, select
 from sqlalchemy.orm import Session
 
+from metaharvest.database.models import (
+    IS_HARVEST,
+    IS_REAL,
+    AuditEntry,
+    DocumentWithdrawal,
+    HarvestRun,
+    HarvestSiteRun,
+    SiteProblem,
+)
+from metaharvest.model import NOT_HARVESTED, RunStatus, SiteRunKind
+from metaharvest.problems.follow import FIXED, OPEN
+from metaharvest.queries.problems import rule_title
+from metaharvest.queries.records import columns
 from metaharvest.queries.site_totals import SUMS, kept_spans, runs_between, total_between, totals_between
 from metaharvest.queries.sites import last_names
+from metaharvest.queries.trends import READ_A_LIST, failing, seconds_between
+from metaharvest.sites.registry import read_sites
 
 _COUNTS = tuple(name for name in SUMS.split() if name not in ("runs", "seconds", "went_well"))
+_SUMS = ("harvests", "failed_harvests", "went_well", "inserted", "updated", "deleted")
+_SITE_RUN = "listed inserted updated deleted status started_at ended_at deferred access_error invalid upload_error"
+_TOP = 20
+_run, _site_run, _problem = HarvestRun, HarvestSiteRun, SiteProblem
 
 
 class Per(StrEnum):
@@ -68,20 +90,14 @@ class _Tally:
         if success is not None and success >= self.last_successes.get(site_id, success):
             self.failing[site_id], self.last_successes[site_id] = int(row.failing), success
 
-    def figures(self, begin: date, end: date, site: str | None, runs: int) -> Figures:
-        """The totals that were added."""
-        counts = {name: int(self.sums[name]) for name in _COUNTS}
-        return Figures(
-            begin,
-            end,
-            site,
-            number_of_runs=runs,
-            number_of_sites=len(self.failing),
-            **counts,
-            failing=sum(self.failing.values()),
-            took_seconds=round(float(self.sums["seconds"]), 3),
-            last_success=max(self.last_successes.values(), default=None),
-        )
+    def total(self) -> Mapping[str, Any]:
+        """The totals that were added, by the names of `total_between`."""
+        return {
+            **self.sums,
+            "sites": len(self.failing),
+            "failing": sum(self.failing.values()),
+            "last_success": max(self.last_successes.values(), default=None),
+        }
 
 
 def figures(session: Session, begin: date, end: date, per: Per | None = None) -> list[Figures]:
@@ -98,42 +114,46 @@ def figures(session: Session, begin: date, end: date, per: Per | None = None) ->
     for first in sorted(firsts):
         since, until = max(first, begin), min(_last_day(per, first, end), end)
         number = sum(len(run_ids) for day, run_ids in runs.items() if since <= day <= until)
-        total = total_between(session, since, until, runs, kept)
-        if total is None:
+        kept_total = total_between(session, since, until, runs, kept)
+        if kept_total is None:
             tally = _Tally()
             for row in totals_between(session, since, until, runs, kept):
                 tally.add(row)
-            found.append(tally.figures(since, until, None, number))
-        else:
-            found.append(_figures(total, since, until, number))
+        total = tally.total() if kept_total is None else dict(kept_total._mapping)
+        found.append(_figures(since, until, None, number, total))
     return found
 
 
-def _figures(total: Row[*tuple[Any, ...]], begin: date, end: date, runs: int) -> Figures:
-    """The figures of all sites from a total."""
+def _figures(begin: date, end: date, site: str | None, runs: int, total: Mapping[str, Any]) -> Figures:
     return Figures(
         begin,
         end,
-        None,
+        site,
         number_of_runs=runs,
-        number_of_sites=total.sites,
-        **{name: int(getattr(total, name)) for name in _COUNTS},
-        failing=int(total.failing),
-        took_seconds=round(float(total.seconds), 3),
-        last_success=total.last_success,
+        number_of_sites=total["sites"],
+        **{name: int(total[name]) for name in _COUNTS},
+        failing=int(total["failing"]),
+        took_seconds=round(float(total["seconds"]), 3),
+        last_success=total["last_success"],
     )
 
 
 def _of_sites(
     session: Session, begin: date, end: date, runs: Mapping[date, Sequence[int]], kept: Collection[date]
 ) -> list[Figures]:
-    names, tallies = last_names(session), dict[int, _Tally]()
-    for row in totals_between(session, begin, end, runs, kept):
-        tallies.setdefault(row.site_schedule_id, _Tally()).add(row)
+    names, tallies = last_names(session), _by_site(totals_between(session, begin, end, runs, kept))
     found = [
-        each.figures(begin, end, names.get(key, f"site {key}"), int(each.sums["runs"])) for key, each in tallies.items()
+        _figures(begin, end, names.get(site_id, f"site {site_id}"), int(each.sums["runs"]), each.total())
+        for site_id, each in tallies.items()
     ]
     return sorted(found, key=lambda each: (each.site or "").casefold())
+
+
+def _by_site(rows: Iterable[Row[*tuple[Any, ...]]]) -> dict[int, _Tally]:
+    tallies: dict[int, _Tally] = {}
+    for row in rows:
+        tallies.setdefault(row.site_schedule_id, _Tally()).add(row)
+    return tallies
 
 
 def _first_day(per: Per | None, day: date, begin: date) -> date:
@@ -149,3 +169,252 @@ def _last_day(per: Per | None, first: date, end: date) -> date:
     if per is Per.MONTH:
         return (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
     return end
+
+
+@dataclass(frozen=True, slots=True)
+class YearOfSite:
+    """A site in the period, with the numbers of YearFigures."""
+
+    site: str
+    site_id: int
+    registered: bool
+    harvests: int
+    failed_harvests: int
+    went_well: int
+    inserted: int
+    updated: int
+    deleted: int
+    last_success: date | None
+
+    @property
+    def share_well(self) -> float | None:
+        """The share of its harvests that succeeded without errors, from 0 to 1."""
+        return self.went_well / self.harvests if self.harvests else None
+
+
+@dataclass(frozen=True, slots=True)
+class RuleOfYear:
+    """A rule with the problems that were open on any day of the period; documents count once for each site."""
+
+    rule: str
+    rule_title: str
+    number_of_problems: int
+    number_of_documents: int
+    number_of_sites: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class YearFigures:
+    """The period from `first_day` to `last_day`, both included. `number_of_runs` to `deleted` are as in `figures`.
+
+    `went_well` is the number of harvests that succeeded without errors. `withdrawn` counts the documents that a person
+    withdrew. `fixed` problems were repaired in the period: after a median of `days_until_fixed` days, the last one
+    after `most_days_until_fixed`. `silent` are the registered sites, switched on, without a harvest that succeeded.
+    """
+
+    first_day: date
+    last_day: date
+    number_of_runs: int
+    number_of_sites: int
+    harvests: int
+    failed_harvests: int
+    went_well: int
+    inserted: int
+    updated: int
+    deleted: int
+    withdrawn: int
+    fixed: int
+    days_until_fixed: float | None
+    most_days_until_fixed: int | None
+    silent: tuple[str, ...]
+    sites: tuple[YearOfSite, ...]
+    rules: tuple[RuleOfYear, ...]
+
+    @property
+    def share_well(self) -> float | None:
+        """The share of harvests that succeeded without errors, from 0 to 1."""
+        return self.went_well / self.harvests if self.harvests else None
+
+
+COLUMNS = (
+    "first_day", "last_day", "number_of_runs", "number_of_sites", "harvests", "failed_harvests", "went_well",
+    "share_well", "inserted", "updated", "deleted", "withdrawn", "fixed", "days_until_fixed", "most_days_until_fixed",
+)  # fmt: skip
+"""The single numbers of YearFigures."""
+
+SITE_COLUMNS = (*(each.name for each in fields(YearOfSite)), "share_well")
+"""The values of YearOfSite in tables."""
+
+
+def year_figures(session: Session, first_day: date, last_day: date) -> YearFigures:
+    """The figures of these days. Rehearsals, and retries of single documents, do not count."""
+    runs = runs_between(session, first_day, last_day)
+    rows = totals_between(session, first_day, last_day, runs, kept_spans(session, first_day, last_day))
+    names = last_names(session)
+    registered = {site.site_id: site for site in read_sites(session)}
+    sites = sorted(_sites(rows, names, registered), key=lambda site: site.site.casefold())
+    succeeded = {site.site_id for site in sites if site.last_success}
+    days = _days_until_fixed(session, first_day, last_day)
+    return YearFigures(
+        first_day=first_day,
+        last_day=last_day,
+        number_of_runs=sum(len(run_ids) for day, run_ids in runs.items() if first_day <= day <= last_day),
+        number_of_sites=len(sites),
+        **{name: sum(getattr(site, name) for site in sites) for name in _SUMS},
+        withdrawn=_withdrawn(session, first_day, last_day),
+        fixed=sum(number for _, number in days),
+        days_until_fixed=_median(days),
+        most_days_until_fixed=max((each for each, _ in days), default=None),
+        silent=tuple(
+            site.name
+            for site in sorted(registered.values(), key=lambda site: site.name.casefold())
+            if site.enabled and site.site_id not in succeeded
+        ),
+        sites=tuple(sites),
+        rules=tuple(_rules(session, first_day, last_day)),
+    )
+
+
+def state_of_figures(session: Session) -> tuple[object, ...] | None:
+    """A value that changes when the figures of any period may change; None while a run is under way."""
+    newest = select(_run.run_id, _run.status, _run.ended_at).order_by(_run.run_id.desc()).limit(1)
+    run = session.execute(newest).first()
+    if run is not None and run.status == RunStatus.RUNNING.value:
+        return None
+    numbers = (func.max(_site_run.site_run_id), func.max(_run.run_id), func.count(_run.run_id))
+    of_runs = [session.scalar(select(number)) for number in numbers]
+    decision = session.scalar(select(func.max(AuditEntry.audit_entry_id)))
+    return (*(run or ()), *of_runs, decision)
+
+
+def _sites(
+    rows: Iterable[Row[*tuple[Any, ...]]], names: Mapping[int, str], registered: Collection[int]
+) -> Iterator[YearOfSite]:
+    """The sites of these totals."""
+    for site_id, tally in _by_site(rows).items():
+        yield YearOfSite(
+            site=names.get(site_id, f"site {site_id}"),
+            site_id=site_id,
+            registered=site_id in registered,
+            **{name: int(tally.sums[name]) for name in _SUMS},
+            last_success=tally.last_successes.get(site_id),
+        )
+
+
+def _withdrawn(session: Session, first_day: date, last_day: date) -> int:
+    withdrawal = DocumentWithdrawal
+    within = (withdrawal.withdrawn_on >= first_day, withdrawal.withdrawn_on <= last_day)
+    return session.scalar(select(func.count()).select_from(withdrawal).where(*within)) or 0
+
+
+def _days_until_fixed(session: Session, first_day: date, last_day: date) -> list[tuple[int, int]]:
+    """The days from the first finding to the repair, each with its number of problems, the fewest days first."""
+    query = (
+        select(_problem.first_seen, _problem.ended_on, func.count())
+        .where(_problem.ended_on >= first_day, _problem.ended_on <= last_day, _problem.state == FIXED)
+        .group_by(_problem.first_seen, _problem.ended_on)
+    )
+    counted: dict[int, int] = {}
+    for first, ended, number in session.execute(query):
+        days = max((ended - first).days, 0) if ended else 0
+        counted[days] = counted.get(days, 0) + number
+    return sorted(counted.items())
+
+
+def _median(days: Sequence[tuple[int, int]]) -> float | None:
+    """The median of days, each with its number; in the middle of two, if it lies between them."""
+    total = sum(number for _, number in days)
+    if not total:
+        return None
+    middle, passed, found = ((total - 1) // 2, total // 2), 0, []
+    for each, number in days:
+        found += [each for place in middle if passed <= place < passed + number]
+        passed += number
+    return sum(found) / len(found)
+
+
+def _rules(session: Session, first_day: date, last_day: date) -> list[RuleOfYear]:
+    """The rules with the most documents in the period."""
+    counted = (func.count(), func.count(distinct(_problem.document_id)))
+    query = (
+        select(_problem.rule, _problem.site_schedule_id, *counted)
+        .where(or_(_problem.state == OPEN, _problem.ended_on >= first_day), _problem.first_seen <= last_day)
+        .group_by(_problem.rule, _problem.site_schedule_id)
+    )
+    by_rule: dict[str, list[tuple[int, int]]] = {}
+    for rule, _, problems, documents in session.execute(query):
+        by_rule.setdefault(rule, []).append((problems, documents))
+    found = [
+        RuleOfYear(
+            rule,
+            rule_title(rule),
+            sum(problems for problems, _ in at_sites),
+            sum(documents for _, documents in at_sites),
+            len(at_sites),
+        )
+        for rule, at_sites in by_rule.items()
+    ]
+    return sorted(found, key=lambda each: (-each.number_of_documents, -each.number_of_problems, each.rule))[:_TOP]
+
+
+@dataclass(frozen=True, slots=True)
+class SitePeriod:
+    """The harvests of a site from `first_day` to `last_day`, both included; retries and rehearsals do not count.
+
+    `listed` and `failing` are numbers of documents after the last harvest of the period that read a list; None: there
+    was no such harvest. `inserted` to `failed_harvests`, and `took_seconds`, are sums.
+    """
+
+    first_day: date
+    last_day: date
+    harvests: int
+    failed_harvests: int
+    listed: int | None
+    failing: int | None
+    inserted: int
+    updated: int
+    deleted: int
+    took_seconds: float
+
+
+def site_year(session: Session, site_id: int, first_day: date, last_day: date) -> list[SitePeriod]:
+    """The weeks from `first_day` on; the last one ends on `last_day`.
+
+    Weeks without a harvest are among them, so that a chart has no hole.
+    """
+    query = (
+        select(HarvestRun.harvest_date, *columns(HarvestSiteRun, _SITE_RUN))
+        .join(HarvestRun, HarvestRun.run_id == HarvestSiteRun.run_id)
+        .where(
+            HarvestSiteRun.site_schedule_id == site_id,
+            HarvestSiteRun.kind != SiteRunKind.RETRY.value,
+            IS_REAL,
+            IS_HARVEST,
+            HarvestRun.harvest_date >= first_day,
+            HarvestRun.harvest_date <= last_day,
+        )
+        .order_by(HarvestSiteRun.site_run_id)
+    )
+    by_week: dict[int, list[Any]] = {}
+    for row in session.execute(query):
+        by_week.setdefault((last_day - row.harvest_date).days // 7, []).append(row)
+    number = (last_day - first_day).days // 7 + 1
+    ends = ((back, last_day - timedelta(weeks=back)) for back in reversed(range(number)))
+    return [_period(max(first_day, end - timedelta(days=6)), end, by_week.get(back, ())) for back, end in ends]
+
+
+def _period(first_day: date, last_day: date, rows: Iterable[Any]) -> SitePeriod:
+    rows = list(rows)
+    read = [row for row in rows if row.listed or row.status in READ_A_LIST]
+    return SitePeriod(
+        first_day,
+        last_day,
+        len(rows),
+        sum(row.status in NOT_HARVESTED for row in rows),
+        read[-1].listed if read else None,
+        failing(read[-1]) if read else None,
+        sum(row.inserted for row in rows),
+        sum(row.updated for row in rows),
+        sum(row.deleted for row in rows),
+        round(sum(seconds_between(row.started_at, row.ended_at) or 0.0 for row in rows), 3),
+    )

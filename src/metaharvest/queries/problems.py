@@ -1,18 +1,47 @@
-"""The open problems of all sites, by rule: the numbers of documents and sites, and the first day."""
+"""The open problems: by rule, with their numbers over the nights; the documents of a rule; a site, worst first."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 
-from sqlalchemy import ColumnElement, case, distinct, func, select
+from sqlalchemy import ColumnElement, and_, case, distinct, func, or_, select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import HarvestSiteSchedule, SiteProblem
+from metaharvest.database.models import HarvestDetailLog, HarvestDocument, HarvestSiteSchedule, SiteProblem
 from metaharvest.database.statements import number_without_index
+from metaharvest.model.mappings import record_of
+from metaharvest.problems.follow import OPEN
+from metaharvest.queries.records import columns, later
 from metaharvest.queries.runs import site_number
 from metaharvest.rules import RULES
-from metaharvest.sites.registry import read_site
+from metaharvest.sites.registry import read_site, read_sites, read_sites_of
+
+NIGHTS = 14
+
+_number = SiteProblem.site_problem_id
+_place = case((SiteProblem.needs_attention, 0), else_=1)
+_IS_OPEN: ColumnElement[bool] = SiteProblem.state == OPEN
+_of_document = (
+    HarvestDocument.site_schedule_id == SiteProblem.site_schedule_id,
+    HarvestDocument.document_id == SiteProblem.document_id,
+)
+_PROBLEMS = select(
+    *columns(
+        SiteProblem, "site_problem_id site_schedule_id document_id rule needs_attention first_seen last_seen nights"
+    ),
+    select(func.max(HarvestDocument.title)).where(*_of_document).scalar_subquery().label("title"),
+    HarvestDetailLog.error_message.label("message"),
+    HarvestDetailLog.remedy,
+    HarvestDetailLog.line_number.label("line"),
+    HarvestDetailLog.excerpt,
+).outerjoin(HarvestDetailLog, HarvestDetailLog.detail_log_id == SiteProblem.detail_log_id)
+"""Problems, each with the title of its document, and with its last finding, as far as the log goes back."""
+
+
+def rule_title(rule: str) -> str:
+    """The title of a rule; the rule itself if this program does not know it."""
+    return RULES[rule].title if rule in RULES else rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +75,7 @@ def open_problems(session: Session, site: str | None = None, rule: str | None = 
     Raises MetaharvestError if there is no such site.
     """
     problem = SiteProblem
-    conditions = [problem.state == "open", is_of_registered_site()]
+    conditions = [_IS_OPEN, is_of_registered_site()]
     if site is not None:
         conditions.append(problem.site_schedule_id == site_number(session, site))
     if rule is not None:
@@ -75,7 +104,7 @@ def open_problems(session: Session, site: str | None = None, rule: str | None = 
         totals.append(
             RuleTotal(
                 name,
-                RULES[name].title if name in RULES else name,
+                rule_title(name),
                 bool(weight),
                 int(problems),
                 int(documents),
@@ -87,3 +116,143 @@ def open_problems(session: Session, site: str | None = None, rule: str | None = 
     return sorted(
         totals, key=lambda each: (not each.needs_attention, -each.number_of_documents, -each.number_of_sites, each.rule)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class RuleTrend:
+    """A rule with its open problems; `trend` has the number of open problems at the end of each day, the oldest first.
+
+    Problems of removed sites do not count.
+    """
+
+    total: RuleTotal
+    trend: tuple[int, ...]
+
+
+def rule_trends(session: Session, today: date) -> list[RuleTrend]:
+    """The rules with open problems in the order of `open_problems`, with the last NIGHTS days up to today."""
+    days = [today - timedelta(days=back) for back in reversed(range(NIGHTS))]
+    problem = SiteProblem
+    groups = (problem.rule, problem.first_seen, problem.ended_on)
+    counted = select(*groups, func.count()).where(is_of_registered_site()).group_by(*groups)
+    numbers: dict[str, list[int]] = {}
+    # Two statements, as each has an index of its own.
+    for condition in (problem.state == OPEN, problem.ended_on > days[0]):
+        for rule, first, ended, number in session.execute(counted.where(condition)):
+            of_rule = numbers.setdefault(rule, [0] * NIGHTS)
+            for at, day in enumerate(days):
+                of_rule[at] += number if first <= day and (ended is None or ended > day) else 0
+    none = [0] * NIGHTS
+    return [RuleTrend(total, tuple(numbers.get(total.rule, none))) for total in open_problems(session)]
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemCursor:
+    """The place of a problem in the list: the next page begins after it."""
+
+    site_id: int
+    problem_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemDocument:
+    """An open problem of a rule, with its document as a person knows it; `document_id` is None for a list.
+
+    `message` is from its last finding, as far as the log goes back.
+    """
+
+    site: str
+    site_id: int
+    document_id: str | None
+    title: str | None
+    message: str | None
+    line: int | None
+    first_seen: date
+    nights: int
+    needs_attention: bool
+    cursor: ProblemCursor
+
+
+def documents_of_rule(
+    session: Session, rule: str, *, site_id: int | None = None, limit: int = 100, after: ProblemCursor | None = None
+) -> list[ProblemDocument]:
+    """The open problems of a rule at registered sites, or at one, by site; the next page begins `after` the last."""
+    problem = SiteProblem
+    sites = read_sites(session) if site_id is None else read_sites_of(session, [site_id]).values()
+    names = {site.site_id: site.name for site in sites}
+    conditions = [_IS_OPEN, problem.rule == rule]
+    if site_id is not None:
+        conditions.append(problem.site_schedule_id == site_id)
+    if after is not None:
+        conditions.append(later((problem.site_schedule_id, after.site_id), (_number, after.problem_id)))
+    query = _PROBLEMS.where(*conditions, problem.site_schedule_id.in_(names))
+    return [
+        record_of(
+            ProblemDocument,
+            row,
+            site=names[row.site_schedule_id],
+            site_id=row.site_schedule_id,
+            cursor=ProblemCursor(row.site_schedule_id, row.site_problem_id),
+        )
+        for row in session.execute(query.order_by(problem.site_schedule_id, _number).limit(limit))
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteProblemRecord:
+    """An open problem of a site; `document_id` is None if it is about the list, or the site.
+
+    `message` to `excerpt` are from its last finding, as far as the log goes back.
+    """
+
+    problem_id: int
+    document_id: str | None
+    title: str | None
+    rule: str
+    rule_title: str
+    needs_attention: bool
+    first_seen: date
+    last_seen: date
+    nights: int
+    message: str | None
+    remedy: str | None
+    line: int | None
+    excerpt: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SiteProblemNumbers:
+    """The numbers of open problems of a site: the problems that keep something out, and the others."""
+
+    attention: int
+    doubtful: int
+
+
+def site_problem_numbers(session: Session, site_id: int) -> SiteProblemNumbers:
+    """The numbers of open problems of this site."""
+    query = select(SiteProblem.needs_attention, func.count()).where(SiteProblem.site_schedule_id == site_id, _IS_OPEN)
+    numbers = {bool(needs): number for needs, number in session.execute(query.group_by(SiteProblem.needs_attention))}
+    return SiteProblemNumbers(numbers.get(True, 0), numbers.get(False, 0))
+
+
+def site_problems(session: Session, site_id: int, limit: int = 50, after: int | None = None) -> list[SiteProblemRecord]:
+    """The open problems of this site. Problems that keep something out come first, then the oldest.
+
+    `after`: the `problem_id` of the last one of a page. If that problem is gone, the list begins again.
+    """
+    conditions: list[ColumnElement[bool]] = [SiteProblem.site_schedule_id == site_id, _IS_OPEN]
+    order = (_place, SiteProblem.first_seen, _number)
+    last = None
+    if after is not None:
+        last = session.execute(select(_place, SiteProblem.first_seen).where(_number == after, *conditions)).first()
+    if last is not None:
+        worst, first_seen = last
+        in_place = later((SiteProblem.first_seen, first_seen), (_number, after))
+        conditions.append(or_(_place > worst, and_(_place == worst, in_place)))
+    # The numbers first: a database may look up a title for each row that it sorts.
+    numbers = session.scalars(select(_number).where(*conditions).order_by(*order).limit(limit)).all()
+    found = {row.site_problem_id: row for row in session.execute(_PROBLEMS.where(_number.in_(numbers)))}
+    return [
+        record_of(SiteProblemRecord, row, problem_id=row.site_problem_id, rule_title=rule_title(row.rule))
+        for row in (found[number] for number in numbers if number in found)
+    ]

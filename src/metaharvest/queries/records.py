@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, and_, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from metaharvest.database.batches import batches
@@ -63,6 +63,14 @@ def findings_under(session: Session, log_ids: Sequence[int]) -> dict[int, list[S
 def columns(table: type[Base], names: str) -> list[InstrumentedAttribute[Any]]:
     """The columns of these names, in their order."""
     return [getattr(table, name) for name in names.split()]
+
+
+def later(first: tuple[Any, Any], second: tuple[Any, Any]) -> ColumnElement[bool]:
+    """The condition for rows after a place in the order of two columns, each given with its value at that place."""
+    (column, value), (tie, tie_value) = first, second
+    is_later = or_(column > value, and_(column == value, tie > tie_value))
+    # Repeated, for databases that use an index only for a condition on every row.
+    return and_(column >= value, is_later)
 
 
 def docid(document_id: str | None, revision: int | None) -> str | None:

@@ -17,10 +17,9 @@ from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestRun
 from metaharvest.errors import MetaharvestError
 from metaharvest.model import ATTENTION_OUTCOMES, ERROR_OUTCOMES, NOT_HARVESTED, OutcomeKind, RunStatus, SiteRunStatus
 from metaharvest.model.actions import todo
-from metaharvest.queries.failed_sites import FailedSite, failed_site_runs
 from metaharvest.queries.records import FINDING, StoredFinding, columns
 from metaharvest.queries.sites import site_names
-from metaharvest.queries.trends import Harvest, failing, seconds_between, trends
+from metaharvest.queries.trends import FailedSite, Harvest, failed_site_runs, failing, seconds_between, trends
 from metaharvest.text import LARGEST_ID, some_of
 
 _RUN = "run_id harvest_date started_at ended_at status host pid heartbeat_at"

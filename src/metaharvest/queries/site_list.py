@@ -16,8 +16,8 @@ from sqlalchemy.orm import Session
 
 from metaharvest.ledger.retries import numbers_failing
 from metaharvest.model import Site
-from metaharvest.queries.failed_sites import FailedSite, failed_sites
 from metaharvest.queries.sites import state_of
+from metaharvest.queries.trends import FailedSite, failed_sites
 from metaharvest.sites.overdue import overdue_sites
 from metaharvest.sites.registry import read_sites
 from metaharvest.sites.rows import BrokenSite

@@ -18,8 +18,7 @@ from metaharvest.ledger.retries import numbers_failing
 from metaharvest.ledger.sweeps import full_lists
 from metaharvest.model import NOT_HARVESTED, OaiOptions, Site
 from metaharvest.model.mappings import picked, record_of
-from metaharvest.queries.failed_sites import failed_sites
-from metaharvest.queries.trends import HARVESTS, Harvest, last_real_harvests, newest_site_runs, trends
+from metaharvest.queries.trends import HARVESTS, Harvest, failed_sites, last_real_harvests, newest_site_runs, trends
 from metaharvest.sites.due import is_due
 from metaharvest.sites.overdue import overdue_sites
 from metaharvest.sites.registry import find_site, raw_rows, read_sites, read_sites_of

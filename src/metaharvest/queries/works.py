@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, and_, exists, func, or_, select
+from sqlalchemy import Row, exists, func, or_, select
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.current import DOCUMENTS
@@ -17,6 +17,7 @@ from metaharvest.database.models import Base
 from metaharvest.database.pipeline_models import OutputDecision, OutputPair, OutputRecord, OutputWork
 from metaharvest.errors import MetaharvestError, UnknownDocument
 from metaharvest.model.actions import todo
+from metaharvest.queries.records import later
 from metaharvest.text import one_line
 
 _OUTPUTS = Base.metadata.tables[OutputRecord.__tablename__]
@@ -141,8 +142,8 @@ def has_work(session: Session, document_id: str) -> bool:
 def pairs_to_look_at(session: Session, after: LookAfter, limit: int) -> LookPage:
     """The pairs about which a person should decide, and nobody has yet."""
     first, second = _PAIRS.c.catalogue_document_id, _PAIRS.c.other_id
-    later = or_(first > after.first, and_(first == after.first, second > after.second))
-    query = select(_PAIRS).where(*_TO_LOOK_AT, later).order_by(first, second).limit(limit)
+    following = later((first, after.first), (second, after.second))
+    query = select(_PAIRS).where(*_TO_LOOK_AT, following).order_by(first, second).limit(limit)
     rows = {(row[0], row[1]): row for row in session.execute(query)}
     lines = output_lines(session, {each for pair in rows for each in pair})
     return LookPage(_pair_lines(lines, rows, {}, rows), LookAfter(*list(rows)[-1]) if len(rows) == limit else None)

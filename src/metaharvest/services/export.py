@@ -16,13 +16,13 @@ from metaharvest.errors import RequestError
 from metaharvest.harvest.context import Progress
 from metaharvest.harvest.deadlines import StopSignal
 from metaharvest.queries.documents import DocumentFilter, document_rows
+from metaharvest.queries.figures import COLUMNS as YEAR_COLUMNS
+from metaharvest.queries.figures import SITE_COLUMNS, RuleOfYear, YearFigures, year_figures
 from metaharvest.queries.outbox import newest_reports
 from metaharvest.queries.problems import RuleTotal, open_problems
 from metaharvest.queries.public_sites import hidden_by
 from metaharvest.queries.runs import newest_runs
 from metaharvest.queries.sites import registered_sites
-from metaharvest.queries.year import COLUMNS as YEAR_COLUMNS
-from metaharvest.queries.year import SITE_COLUMNS, RuleOfYear, YearFigures, year_figures
 from metaharvest.replication.dataset.exporter import DatasetRequest, export_dataset
 from metaharvest.replication.dataset.formats import FORMATS
 from metaharvest.replication.dataset.manifest import Manifest

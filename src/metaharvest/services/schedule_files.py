@@ -17,7 +17,7 @@ from metaharvest.model.kinds import StageName
 from metaharvest.pipeline import steps
 from metaharvest.services import public_flags
 from metaharvest.services.harvester import Harvester
-from metaharvest.services.site_decisions import about, edition, values_of
+from metaharvest.services.sites import about, edition, values_of
 from metaharvest.sites.admin_policy import require_allowed
 from metaharvest.sites.registry import add_site, edit_site, new_site, read_sites
 from metaharvest.sites.rows import OAI, BrokenSite, row_values

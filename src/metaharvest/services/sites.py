@@ -18,7 +18,9 @@ from urllib.parse import parse_qsl
 
 from sqlalchemy.orm import Session
 
+from metaharvest.accounts.audit import Decision, Values, changed
 from metaharvest.config.field_types import check_email, url_parts
+from metaharvest.config.secret_references import NOT_SHOWN
 from metaharvest.errors import FetchError, ListError, RequestError, ScheduleError
 from metaharvest.ledger.deletions import confirm_deletions, only_records
 from metaharvest.model import (
@@ -38,9 +40,8 @@ from metaharvest.model import (
 from metaharvest.model.kinds import StageName
 from metaharvest.pipeline import steps
 from metaharvest.queries.sites import RegisteredSite, registered_values, registration
-from metaharvest.services import public_flags, site_decisions
+from metaharvest.services import public_flags
 from metaharvest.services.harvester import Harvester
-from metaharvest.services.site_decisions import about, edition, values_of
 from metaharvest.sites.admin_policy import require_allowed
 from metaharvest.sites.clock_checks import is_too_far
 from metaharvest.sites.options import check_group, name_for_set, options_text
@@ -57,6 +58,7 @@ from metaharvest.sites.registry import (
 )
 from metaharvest.sites.rows import OAI, BrokenSite, split_addresses, usable_contacts
 from metaharvest.sites.same_source import origin_for, origins, require_new_source, source_key
+from metaharvest.sites.site_files import as_mapping, has_login
 from metaharvest.sources.oai_pmh.protocol import Identity
 from metaharvest.text import counted, one_line, shown_url
 
@@ -74,6 +76,7 @@ def _nothing(_session: Session, _site: AnySite) -> None:
 MOST_CONTACTS = 5
 """The number of a source repository's addresses that become contacts if no contacts are given."""
 
+_FLAGS = ("enabled", "public")
 _MOST_SECONDS = 300
 """The time for the questions to a source repository: a person waits for the answers."""
 
@@ -253,7 +256,7 @@ def register(
             require_allowed(harvester.settings, site, row)
             if not allow_duplicate:
                 require_new_source(site, read_sites(session))
-        harvester.audit(session, *(site_decisions.registration(each) for each in added))
+        harvester.audit(session, *(about(each, "sites.add", after=values_of(each)) for each in added))
         for each in added:
             also(session, each)
     return Registered(tuple(added), _with_same_records(added[0], before))
@@ -619,3 +622,40 @@ def confirm(harvester: Harvester, name: str, seen: int | None = None) -> int | N
         if number:
             harvester.audit(session, about(site, "sites.confirm", after={"deletions": number}))
         return number
+
+
+# -- decisions about sites, as the audit has them: the registered values before and after, without logins
+
+
+def edition(former: Site | BrokenSite, site: Site, action: str = "sites.edit") -> Decision:
+    """The values of a site that have changed."""
+    before, after = changed(values_of(former), values_of(site))
+    if _has_other_login(former, site):
+        # The URLs look alike without it.
+        before, after = {**before, "login": NOT_SHOWN}, {**after, "login": f"another one {NOT_SHOWN}"}
+    return about(site, action, before, after)
+
+
+def about(site: Site | BrokenSite, action: str, before: Values | None = None, after: Values | None = None) -> Decision:
+    """A decision about a site."""
+    return Decision(action=action, kind="site", subject=site.name, site_id=site.site_id, before=before, after=after)
+
+
+def values_of(site: Site | BrokenSite) -> Values:
+    """The values of a site that are set, without logins."""
+    if isinstance(site, BrokenSite):
+        return {"list_url": shown_url(site.list_url), "contacts": list(site.contacts), "enabled": site.enabled}
+    stored = as_mapping(site)
+    oai = {f"oai_{name}": value for name, value in (stored.pop("oai") or {}).items()}
+    values = {**stored, **oai, "list_url": shown_url(site.list_url)}
+    if site.ldap_password and not values["ldappwd"]:
+        values["ldappwd"] = NOT_SHOWN
+    return {name: value for name, value in values.items() if value not in (None, "", [], False) or name in _FLAGS}
+
+
+def _has_other_login(former: Site | BrokenSite, site: Site) -> bool:
+    if not isinstance(former, Site):
+        return False
+    is_other = former.list_url != site.list_url and shown_url(former.list_url) == shown_url(site.list_url)
+    logins = has_login(former) or has_login(site)
+    return (is_other and logins) or former.ldap_password != site.ldap_password

@@ -12,7 +12,7 @@ from metaharvest.config.files import open_file
 from metaharvest.errors import ListIncomplete, RequestError
 from metaharvest.harvest import adhoc_client
 from metaharvest.model import FetchedDocument, Finding, OaiOptions, Site, SiteOptions
-from metaharvest.services.site_decisions import registration
+from metaharvest.services.sites import about, values_of
 from metaharvest.sites.options import check_datestamp, check_window, options_text
 from metaharvest.sites.registry import add_sites, new_site, read_sites
 from metaharvest.sites.rows import OAI, check_list_url, no_base_url
@@ -242,7 +242,7 @@ def register_repositories(harvester: Harvester, base_urls: Sequence[str], contac
         add_sites(session, added)
         new = {each.name for each in added}
         registered = [each for each in read_sites(session) if isinstance(each, Site) and each.name in new]
-        harvester.audit(session, *map(registration, registered))
+        harvester.audit(session, *(about(each, "sites.add", after=values_of(each)) for each in registered))
     return found
 
 

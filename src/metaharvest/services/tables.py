@@ -14,8 +14,7 @@ from metaharvest.queries.changes import CHANGE_COLUMNS, Changes, changes
 from metaharvest.queries.decisions import DecisionRecord
 from metaharvest.queries.documents import DocumentFilter, DocumentRow, document_rows
 from metaharvest.queries.log import LogFilter, log_selection
-from metaharvest.queries.problems import RuleTotal
-from metaharvest.queries.rule_trends import ProblemDocument
+from metaharvest.queries.problems import ProblemDocument, RuleTotal
 from metaharvest.queries.runs import RunSummary, run_record, run_summaries
 from metaharvest.reports.tables import documents_csv, selected_log_csv, table_csv
 from metaharvest.services.harvester import Harvester

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
-from metaharvest.queries.year import SITE_COLUMNS, year_figures
+from metaharvest.queries.figures import SITE_COLUMNS, year_figures
 from support.console import Browser, Served, served_console
 from support.harvester import Harvester, eml, publish
 from support.http_server import HttpServer

@@ -7,8 +7,7 @@ import json
 
 from metaharvest.services import sites
 from metaharvest.services.harvester import Harvester
-from metaharvest.services.site_decisions import values_of
-from metaharvest.services.sites import AnySite
+from metaharvest.services.sites import AnySite, values_of
 
 
 def etag_of_site(harvester: Harvester, name: str) -> str:

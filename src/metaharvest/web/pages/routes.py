@@ -21,7 +21,7 @@ from metaharvest.catalogue import resources
 from metaharvest.catalogue.change_feed import last_change
 from metaharvest.catalogue.selection import CatalogueEntry
 from metaharvest.errors import DatabaseError, IndexUnavailable, NoIndex, QueryError
-from metaharvest.queries.public_log import documents_by_site, public_log
+from metaharvest.queries.public_sites import documents_by_site, public_log
 from metaharvest.services.harvester import Harvester
 from metaharvest.text import clean, counted, one_line, whole_number
 from metaharvest.web.compression import accepts_gzip

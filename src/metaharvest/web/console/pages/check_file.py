@@ -7,11 +7,11 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from starlette.responses import Response
 
 from metaharvest.errors import RequestError, ScheduleError
-from metaharvest.services import file_check
-from metaharvest.services.file_check import FileReport
+from metaharvest.services import trials
+from metaharvest.services.trials import FileReport
 from metaharvest.web.console.visit import Visit
 
-MOST_BYTES = file_check.MOST_BYTES * 3 // 2
+MOST_BYTES = trials.MOST_BYTES * 3 // 2
 """The largest form: a corrected document comes back in Base64, so that each byte of it stays."""
 
 _XML = "application/octet-stream"
@@ -49,10 +49,10 @@ def _checked(visit: Visit, url: str, pasted: str) -> FileReport:
     """Raises RequestError, ScheduleError."""
     files = visit.form.files("file")
     if files:  # the page keeps a URL and a text, and never a file: it was chosen last
-        return file_check.check_file(visit.harvester, files[0].content, files[0].name)
+        return trials.check_file(visit.harvester, files[0].content, files[0].name)
     if url and pasted.strip():
         raise RequestError.about("url", "You gave an address and a text. Empty one of the two fields.")
     if url:
-        return file_check.check_url(visit.harvester, url)
+        return trials.check_url(visit.harvester, url)
     # A form sends line ends as CR LF, and the person pasted the letters, not the bytes of the declared encoding.
-    return file_check.check_text(visit.harvester, pasted.replace("\r\n", "\n"))
+    return trials.check_text(visit.harvester, pasted.replace("\r\n", "\n"))

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from metaharvest.errors import RequestError
 from metaharvest.model.actions import Todo, todo
-from metaharvest.queries.deletions import waiting_deletions
+from metaharvest.queries.departures import waiting_deletions
 from metaharvest.queries.runs import run_record
 from metaharvest.services import documents, reports, requests, runs, sites
 from metaharvest.services.documents import TransferRequest

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from starlette.responses import Response
 
-from metaharvest.services.installation import Check, examine
-from metaharvest.services.installation_facts import facts_about
+from metaharvest.services.installation import Check, examine, facts_about
 from metaharvest.web.console.visit import Visit
 
 _KINDS = {"OK": "good", "WARNING": "doubtful", "PROBLEM": "bad"}

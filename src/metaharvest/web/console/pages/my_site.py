@@ -12,8 +12,8 @@ from starlette.responses import Response
 from metaharvest.errors import DatabaseError, MetaharvestError, RequestError, ScheduleError
 from metaharvest.model import Notify, Site, Unit
 from metaharvest.queries.live import live_run, upcoming_run
+from metaharvest.queries.problems import site_problem_numbers, site_problems
 from metaharvest.queries.requests import open_requests
-from metaharvest.queries.site_problems import site_problem_numbers, site_problems
 from metaharvest.queries.sites import registered_site, registered_sites_of
 from metaharvest.reports.phrasing import frequency
 from metaharvest.services import my_site, reports, requests, sites

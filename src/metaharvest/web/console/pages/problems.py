@@ -7,19 +7,19 @@ from typing import Any
 
 from starlette.responses import Response
 
-from metaharvest.queries.failed_sites import named_failed_sites
-from metaharvest.queries.problems import open_problems
-from metaharvest.queries.rule_trends import (
+from metaharvest.queries.problems import (
     NIGHTS,
     ProblemCursor,
     RuleTrend,
     documents_of_rule,
+    open_problems,
     rule_trends,
 )
 from metaharvest.queries.runs import site_number
 from metaharvest.queries.sites import site_names
+from metaharvest.queries.trends import named_failed_sites
 from metaharvest.rules import RULES
-from metaharvest.services.rule_letters import letters_about
+from metaharvest.services.reports import letters_about
 from metaharvest.services.tables import problems_csv, rule_csv
 from metaharvest.text import whole_number
 from metaharvest.web.console.visit import NotFound, Visit

@@ -14,12 +14,12 @@ from metaharvest.model.kinds import Role
 from metaharvest.model.requests import RequestKind
 from metaharvest.queries.changes import changes
 from metaharvest.queries.decisions import DecisionFilter, decisions
-from metaharvest.queries.deletions import waiting_deletions
+from metaharvest.queries.departures import missing_records, waiting_deletions
+from metaharvest.queries.figures import site_year
 from metaharvest.queries.live import live_run, upcoming_run
 from metaharvest.queries.outbox import ReportFilter, newest_reports
+from metaharvest.queries.problems import site_problem_numbers, site_problems
 from metaharvest.queries.requests import open_requests
-from metaharvest.queries.site_problems import site_problem_numbers, site_problems
-from metaharvest.queries.site_year import missing_records, site_year
 from metaharvest.queries.sites import RegisteredSite, registered_site, registered_values
 from metaharvest.queries.trends import harvests
 from metaharvest.reports.phrasing import frequency

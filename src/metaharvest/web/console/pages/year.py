@@ -9,7 +9,7 @@ from typing import Any
 from starlette.responses import Response
 
 from metaharvest.errors import RequestError
-from metaharvest.queries.year import YearFigures, YearOfSite, state_of_figures, year_figures
+from metaharvest.queries.figures import YearFigures, YearOfSite, state_of_figures, year_figures
 from metaharvest.services.export import year_workbook
 from metaharvest.services.harvester import Harvester
 from metaharvest.web.console.forms import day_of
