@@ -13,9 +13,9 @@ RULE, EVENT = "eml.unit-undefined", "target.unconfirmed"
 INVALID = OutcomeKind.INVALID
 
 
-def found(session: Session, rule: str, limit: int) -> list[tuple[str, str]]:
+def found(session: Session, rule: str, limit: int) -> list[tuple[str | None, str]]:
     """The sites and documents, read page by page."""
-    every: list[tuple[str, str]] = []
+    every: list[tuple[str | None, str]] = []
     after: DocumentCursor | None = None
     while page := list(document_rows(session, DocumentFilter(rule=rule), TODAY, limit=limit, after=after)):
         every += [(each.site, each.document_id) for each in page]

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import reduce
-from operator import add
 from typing import Any
 
 from sqlalchemy import Row, or_, select
@@ -20,13 +18,22 @@ from metaharvest.database.batches import batches
 from metaharvest.database.models import HarvestLog, HarvestRun, HarvestSiteRun
 from metaharvest.database.statements import place_of
 from metaharvest.errors import MetaharvestError
-from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, SiteRunKind, SiteRunStatus
+from metaharvest.model import OutcomeKind, SiteRunKind, SiteRunStatus
 from metaharvest.model.actions import todo
 from metaharvest.model.mappings import record_of
-from metaharvest.queries.records import StoredFinding, columns, docid, findings_under, would_be
+from metaharvest.queries.records import (
+    FAILING,
+    StoredFinding,
+    columns,
+    docid,
+    failing,
+    findings_under,
+    rows_with,
+    would_be,
+)
 from metaharvest.queries.runs import no_such_run, site_number
 from metaharvest.queries.sites import last_names, site_names
-from metaharvest.queries.trends import READ_A_LIST, Harvest, failing, harvests_of, newest_where
+from metaharvest.queries.trends import READ_A_LIST, Harvest, harvests_of, newest_site_runs
 from metaharvest.text import LARGEST_ID
 
 CHANGES = ("newly_failing", "still_failing", "fixed", "inserted", "updated", "deleted")
@@ -37,8 +44,7 @@ CHANGE_COLUMNS = (
 """The fields of a ChangedDocument, in the order of a table."""
 
 _DONE = (OutcomeKind.INSERTED.value, OutcomeKind.UPDATED.value, OutcomeKind.DELETED.value)
-_FAILING_COLUMNS = " ".join(kind.column for kind in (*ERROR_OUTCOMES, OutcomeKind.DEFERRED))
-_FAILING = tuple(kind.value for kind in (*ERROR_OUTCOMES, OutcomeKind.DEFERRED))
+_FAILING = tuple(kind.value for kind in FAILING)
 _SITE_RUN = "site_run_id run_id site_schedule_id kind status deferred access_error invalid upload_error"
 _LOGGED = "site_run_id harvest_log_id document_id revision outcome message"
 _AT_ONCE = 200
@@ -46,6 +52,7 @@ _AT_ONCE = 200
 _IS_FULL = HarvestSiteRun.kind != SiteRunKind.RETRY.value
 
 _Row = Row[*tuple[Any, ...]]
+_Logged = Mapping[int, Sequence[_Row]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,14 +157,13 @@ def _with_changes(session: Session, first: int, second: int) -> set[int]:
     """The sites harvested between the runs that have news, failures, or had failures before."""
     row = HarvestSiteRun
     news = row.inserted + row.updated + row.deleted > 0
-    fails = or_(row.status != SiteRunStatus.SUCCEEDED.value, reduce(add, columns(row, _FAILING_COLUMNS)) > 0)
+    fails = or_(row.status != SiteRunStatus.SUCCEEDED.value, failing(row) > 0)
     between = (row.run_id > first, row.run_id <= second)
     harvested = set(session.scalars(select(row.site_schedule_id).where(*between).distinct()))
     changed = set(session.scalars(select(row.site_schedule_id).where(*between, or_(news, fails)).distinct()))
-    earlier = newest_where(session, harvested - changed, row.run_id <= first)
-    for some in batches(list(earlier.values())):
-        changed |= set(session.scalars(select(row.site_schedule_id).where(row.site_run_id.in_(some), fails)))
-    return changed
+    earlier = newest_site_runs(session, harvested - changed, row.run_id <= first)
+    failed_before = select(row.site_schedule_id).where(fails)
+    return changed | {each[0] for each in rows_with(session, failed_before, row.site_run_id, earlier.values())}
 
 
 def _ends_of(session: Session, first: int, second: int) -> tuple[ComparedRun, ComparedRun]:
@@ -219,10 +225,11 @@ def _of_sites(
     between = {site_id: [each for each in rows if each.run_id > first] for site_id, rows in known.items()}
     logged = _logged(session, [end for both in ends.values() for end in both], between.values())
     last = harvests_of(session, {end.last for both in ends.values() for end in both if end.last is not None})
-    findings = findings_under(session, [row.harvest_log_id for row in logged.failing_rows()])
+    failing_rows = [row.harvest_log_id for rows in logged.values() for row in rows if row.outcome in _FAILING]
+    findings = findings_under(session, failing_rows)
     for site_id, (then, now) in ends.items():
         before, after = (_standing(end, last, logged, findings) for end in (then, now))
-        done = _done([row for each in between[site_id] for row in logged.rows(each.site_run_id)])
+        done = _done([row for each in between[site_id] for row in logged.get(each.site_run_id, ())])
         changed = [*_failing(before.documents, after.documents), *_fixed(before.documents, after.documents, done)]
         documents = [*changed, *done]
         yield ChangedSite(
@@ -246,7 +253,7 @@ def _site_runs(session: Session, site_ids: Sequence[int], first: int, second: in
     in_first = select(row.site_schedule_id).where(row.run_id == first, row.site_schedule_id.in_(site_ids), *read_a_list)
     begins = dict.fromkeys(session.scalars(in_first), first)
     others = [each for each in site_ids if each not in begins]
-    numbers = newest_where(session, others, *read_a_list) if others else {}
+    numbers = newest_site_runs(session, others, *read_a_list) if others else {}
     of_numbers = select(row.site_schedule_id, row.run_id).where(row.site_run_id.in_(numbers.values()))
     begins |= {each[0]: each[1] for each in session.execute(of_numbers)} if numbers else {}
     query = select(*columns(row, _SITE_RUN)).where(row.run_id <= second).order_by(row.run_id, row.site_run_id)
@@ -278,23 +285,8 @@ class _SiteEnd:
         return cls(last, site_runs[lists[-1]], site_runs[lists[-1] + 1 :])
 
 
-@dataclass(frozen=True, slots=True)
-class _Logged:
-    """The outcomes in the log, by site run."""
-
-    by_site_run: Mapping[int, list[_Row]]
-
-    def rows(self, site_run_id: int) -> Sequence[_Row]:
-        """The rows of a site run."""
-        return self.by_site_run.get(site_run_id, ())
-
-    def failing_rows(self) -> Iterator[_Row]:
-        """All rows of failing documents."""
-        return (row for rows in self.by_site_run.values() for row in rows if row.outcome in _FAILING)
-
-
 def _logged(session: Session, ends: Iterable[_SiteEnd], between: Iterable[Sequence[_Row]]) -> _Logged:
-    """The outcomes that count; of a list before the first run only the failures."""
+    """The outcomes in the log that count, by site run; of a list before the first run only the failures."""
     ends = list(ends)
     whole = {each.site_run_id for rows in (*between, *(end.later for end in ends)) for each in rows}
     lists = {end.listing.site_run_id for end in ends if end.listing is not None} - whole
@@ -304,10 +296,9 @@ def _logged(session: Session, ends: Iterable[_SiteEnd], between: Iterable[Sequen
         (lists, HarvestLog.outcome.in_(_FAILING)),
         (whole, HarvestLog.outcome != OutcomeKind.DUPLICATE.value),
     ):
-        for some in batches(sorted(site_run_ids)):
-            for row in session.execute(query.where(HarvestLog.site_run_id.in_(some), meant)):
-                found.setdefault(row.site_run_id, []).append(row)
-    return _Logged(found)
+        for row in rows_with(session, query.where(meant), HarvestLog.site_run_id, sorted(site_run_ids)):
+            found.setdefault(row.site_run_id, []).append(row)
+    return found
 
 
 def _failing(before: Mapping[str, _End], after: Mapping[str, _End]) -> Iterator[ChangedDocument]:
@@ -349,11 +340,11 @@ def _standing(
     number_lost = 0
     if end.listing is not None:
         # A document in the list without an entry here was well; after a retry, every outcome counts.
-        rows = [row for row in logged.rows(end.listing.site_run_id) if row.outcome in _FAILING]
+        rows = [row for row in logged.get(end.listing.site_run_id, ()) if row.outcome in _FAILING]
         documents = {each.document_id: each for each in _ends(rows, findings)}
         number_lost = 0 if documents else failing(end.listing)
     for site_run in end.later:
-        for each in _ends(logged.rows(site_run.site_run_id), findings):
+        for each in _ends(logged.get(site_run.site_run_id, ()), findings):
             documents.pop(each.document_id, None)
             if each.outcome in _FAILING:
                 documents[each.document_id] = each

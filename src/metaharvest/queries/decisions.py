@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from metaharvest.database.models import AuditEntry
 from metaharvest.errors import MetaharvestError
 from metaharvest.model.mappings import record_of
+from metaharvest.queries.records import given
 from metaharvest.queries.runs import site_number
 
 
@@ -63,15 +64,14 @@ def decisions(
     session: Session, wanted: DecisionFilter, limit: int | None = None, after: int | None = None
 ) -> Iterator[DecisionRecord]:
     """The decisions, the newest first; the next page begins `after` the last decision of this one."""
-    conditions = [] if after is None else [AuditEntry.audit_entry_id < after]
-    if wanted.site_id is not None:
-        conditions.append(AuditEntry.site_schedule_id == wanted.site_id)
-    if wanted.actor is not None:
-        conditions.append(AuditEntry.actor == wanted.actor)
-    if wanted.action is not None:
-        conditions.append(AuditEntry.action == wanted.action)
-    if wanted.subject is not None:
-        conditions.append(AuditEntry.subject == wanted.subject)
+    conditions = given(
+        (AuditEntry.site_schedule_id, wanted.site_id),
+        (AuditEntry.actor, wanted.actor),
+        (AuditEntry.action, wanted.action),
+        (AuditEntry.subject, wanted.subject),
+    )
+    if after is not None:
+        conditions.append(AuditEntry.audit_entry_id < after)
     if wanted.since is not None:
         conditions.append(AuditEntry.at >= wanted.since)
     if wanted.until is not None:

@@ -10,65 +10,41 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from time import monotonic
-from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, exists, func, or_, select
+from sqlalchemy import ColumnElement, and_, exists, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.batches import batches
 from metaharvest.database.models import CatalogueDocument, HarvestDocument, SiteProblem
-from metaharvest.database.statements import place_of
-from metaharvest.ledger.records import MISSING_SINCE
-from metaharvest.model.mappings import record_of
 from metaharvest.problems.follow import OPEN
 from metaharvest.queries.documents import (
+    LEDGER_ROWS,
     MOST_COUNTED,
     DocumentFilter,
+    DocumentRow,
+    LedgerRow,
     RowCount,
     as_of,
     conditions_of,
     count_rows,
-    nights_failing,
+    document_row,
+    in_order,
 )
 from metaharvest.queries.last_findings import GOOD, Key, LastOutcome, last_outcomes
-from metaharvest.queries.records import StoredFinding, columns, docid, later, parts_of_docid, shown_revision
+from metaharvest.queries.records import columns, docid, later, parts_of_docid, rows_with
 from metaharvest.queries.runs import site_number
 from metaharvest.queries.sites import last_names
 from metaharvest.queries.suggestions import has_id, has_part
-from metaharvest.text import shown_url
 
 LEAST_LETTERS = 3
 """A shorter part occurs in nearly every title."""
 
 _ledger, _held = HarvestDocument, CatalogueDocument
 _PROBLEM = aliased(SiteProblem)
-_Row = Row[*tuple[Any, ...]]
-_COLUMNS = (
-    "harvest_document_id site_schedule_id document_id revision document_url target_revision outcome failing_since "
-    "datestamp title"
-)
 _AT_ONCE = 20_000
 """Rows that are read between two looks at the clock."""
 _SECONDS = 0.06
 _LONGEST = 300
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundDocument:
-    """A document of the ledger with its last findings; or one that only the target knows: then it has no site."""
-
-    document_id: str
-    docid: str
-    title: str | None
-    url: str | None = None
-    site: str | None = None
-    site_id: int | None = None
-    outcome: str | None
-    repository_revision: int | None
-    failing_since: date | None = None
-    nights: int | None = None
-    missing_since: date | None = None
-    findings: tuple[StoredFinding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +54,7 @@ class SearchPage:
     `share` is the part of the ledger that was searched up to here, from 0 to 1. `count`: the documents on all pages.
     """
 
-    documents: tuple[FoundDocument, ...]
+    documents: tuple[DocumentRow, ...]
     next: int | None
     share: float
     count: RowCount
@@ -120,7 +96,7 @@ def search_documents(
     known = {row.harvest_document_id for row in exact}
     others = [*conditions, part, _ledger.harvest_document_id.not_in(known)]
     found, following, share = _search(session, others, limit, after, seconds)
-    rows = sorted(found, key=lambda row: (place_of(row.document_id), row.revision))
+    rows = sorted(found, key=in_order)
     count = RowCount(len(rows), following is None)
     if after or len(rows) == limit:
         count = _count(session, others, seconds)
@@ -146,7 +122,7 @@ def documents_with_rule(
     site_ids: Collection[int] | None = None,
     limit: int = 50,
     after: RuleCursor | None = None,
-) -> tuple[list[FoundDocument], RuleCursor | None]:
+) -> tuple[list[DocumentRow], RuleCursor | None]:
     """The documents with open problems of the wanted rule, by site; the next page begins `after` the cursor.
 
     The documents of a site on one page are in their order. Each has only the findings of the rule. Raises
@@ -161,13 +137,11 @@ def documents_with_rule(
     if after is not None:
         conditions.append(later((problem.site_schedule_id, after.site_id), (problem.document_id, after.document_id)))
     names = session.execute(select(*place).where(*conditions).distinct().order_by(*place).limit(limit + 1)).all()
-    rows: list[_Row] = []
+    rows: list[LedgerRow] = []
     for site_id in dict.fromkeys(name[0] for name in names[:limit]):
         own = [name[1] for name in names[:limit] if name[0] == site_id]
-        query = select(*columns(_ledger, _COLUMNS), MISSING_SINCE).where(
-            _ledger.site_schedule_id == site_id, _ledger.document_id.in_(own), *conditions_of(wanted, today)
-        )
-        rows += sorted(session.execute(query).all(), key=lambda row: (place_of(row.document_id), row.revision))
+        its = (_ledger.site_schedule_id == site_id, _ledger.document_id.in_(own), *conditions_of(wanted, today))
+        rows += sorted(session.execute(LEDGER_ROWS.where(*its)).all(), key=in_order)
     found = []
     for each in _documents(session, rows, today, is_about_rule=True):
         own_findings = tuple(finding for finding in each.findings if finding.rule == wanted.rule)
@@ -214,15 +188,15 @@ def _has_problem(rule: str) -> ColumnElement[bool]:
 
 def _search(
     session: Session, conditions: Sequence[ColumnElement[bool]], limit: int, after: int, seconds: float | None
-) -> tuple[list[_Row], int | None, float]:
+) -> tuple[list[LedgerRow], int | None, float]:
     """The rows after this one, up to `limit`; the row after which to go on; the share of the ledger up to there.
 
     Without `seconds`, all rows are searched in one statement: an index has the few that the conditions name.
     """
-    query = select(*columns(_ledger, _COLUMNS), MISSING_SINCE).where(*conditions).order_by(_ledger.harvest_document_id)
+    query = LEDGER_ROWS.where(*conditions).order_by(_ledger.harvest_document_id)
     highest = session.scalar(select(func.max(_ledger.harvest_document_id))) or 0
     ends = monotonic() + (seconds or 0)
-    found: list[_Row] = []
+    found: list[LedgerRow] = []
     begin = after
     while begin < highest:
         end = highest if seconds is None else min(begin + _AT_ONCE, highest)
@@ -254,7 +228,7 @@ def _count(session: Session, conditions: Sequence[ColumnElement[bool]], seconds:
 
 def _exact(
     session: Session, words: str, record_ids: Collection[str], conditions: Sequence[ColumnElement[bool]]
-) -> list[_Row]:
+) -> list[LedgerRow]:
     """The rows whose document id, docid or OAI identifier this is."""
     revisions: dict[str, int | None] = dict.fromkeys([words, *record_ids])
     if words.isascii():
@@ -262,16 +236,14 @@ def _exact(
         revisions |= dict.fromkeys(session.scalars(of_item))
     if parts := parts_of_docid(words):
         revisions.setdefault(*parts)
-    query = select(*columns(_ledger, _COLUMNS), MISSING_SINCE).where(*conditions)
-    found = []
-    for batch in batches([each for each in revisions if each.isascii()]):
-        rows = session.execute(query.where(_ledger.document_id.in_(batch)).order_by(_ledger.document_id)).all()
-        # Compared here too: MariaDB ignores spaces at the end.
-        found += [row for row in rows if row.document_id in revisions]
-    return [row for row in found if revisions[row.document_id] in (None, row.revision)]
+    query = LEDGER_ROWS.where(*conditions).order_by(_ledger.document_id)
+    found = rows_with(session, query, _ledger.document_id, [each for each in revisions if each.isascii()])
+    # Compared here too: MariaDB ignores spaces at the end.
+    named = [row for row in found if row.document_id in revisions]
+    return [row for row in named if revisions[row.document_id] in (None, row.revision)]
 
 
-def _only_held(session: Session, words: str, listed: Iterable[_Row]) -> list[FoundDocument]:
+def _only_held(session: Session, words: str, listed: Iterable[LedgerRow]) -> list[DocumentRow]:
     """Documents of this name in the embedded target that no site lists."""
     if not words.isascii():
         return []
@@ -279,9 +251,10 @@ def _only_held(session: Session, words: str, listed: Iterable[_Row]) -> list[Fou
     held = columns(_held, "document_id revision title deleted")
     rows = session.execute(select(*held).where(_held.document_id.in_(names))).all()
     return [
-        FoundDocument(
+        DocumentRow(
             document_id=row.document_id,
-            docid=docid(row.document_id, row.revision) or "",
+            docid=docid(row.document_id, row.revision),
+            revision=row.revision,
             title=row.title or None,
             outcome="deleted" if row.deleted else None,
             repository_revision=None if row.deleted else row.revision,
@@ -292,24 +265,12 @@ def _only_held(session: Session, words: str, listed: Iterable[_Row]) -> list[Fou
 
 
 def _documents(
-    session: Session, rows: Sequence[_Row], today: date, *, is_about_rule: bool = False
-) -> Iterator[FoundDocument]:
+    session: Session, rows: Sequence[LedgerRow], today: date, *, is_about_rule: bool = False
+) -> Iterator[DocumentRow]:
     """The documents of these rows; a document that went in has its warnings only if the search is for a rule."""
     names = last_names(session) if rows else {}
     last: dict[Key, LastOutcome] = {}
     for some in batches([row.document_id for row in rows if row.outcome not in GOOD or is_about_rule]):
         last |= last_outcomes(session, some)
     for row in rows:
-        known = last.get((row.site_schedule_id, row.document_id, row.revision))
-        revision = shown_revision(row.revision, row.outcome, row.datestamp)
-        yield record_of(
-            FoundDocument,
-            row,
-            docid=docid(row.document_id, revision) or row.document_id,
-            url=shown_url(row.document_url),
-            site=names.get(row.site_schedule_id),
-            site_id=row.site_schedule_id,
-            repository_revision=row.target_revision,
-            nights=nights_failing(row.failing_since, today),
-            findings=known.findings if known and known.explains(row.outcome) else (),
-        )
+        yield document_row(row, names, today, last)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import islice
@@ -16,29 +16,32 @@ from metaharvest.database.models import IS_HARVEST, HarvestDocument, HarvestRun
 from metaharvest.database.statements import place_of
 from metaharvest.ledger.entries import nights
 from metaharvest.ledger.records import MISSING_SINCE
-from metaharvest.model import ERROR_OUTCOMES, DocumentState, OutcomeKind
+from metaharvest.model import DocumentState, OutcomeKind
 from metaharvest.model.mappings import record_of
 from metaharvest.problems.attention import MISSING
 from metaharvest.queries.last_findings import (
     DOCUMENTS_AT_ONCE,
+    Key,
     LastOutcome,
     documents_with,
     last_outcomes,
 )
 from metaharvest.queries.log import require_rule
-from metaharvest.queries.records import StoredFinding, columns, docid, later, shown_revision
+from metaharvest.queries.records import FAILING, StoredFinding, columns, docid, later, shown_revision
 from metaharvest.queries.runs import site_number
 from metaharvest.queries.sites import last_names
 from metaharvest.sites.registry import read_sites
 from metaharvest.text import shown_url
 
-_FAILING = {*ERROR_OUTCOMES, OutcomeKind.DEFERRED}
-_COLUMNS = (
-    "site_schedule_id document_id revision document_url document_type target_revision outcome failing_since attempts "
-    "next_attempt datestamp title"
-)
-_LedgerRow = Row[*tuple[Any, ...]]
 _ledger = HarvestDocument
+_COLUMNS = (
+    "harvest_document_id site_schedule_id document_id revision document_url document_type target_revision outcome "
+    "failing_since attempts next_attempt datestamp title"
+)
+LedgerRow = Row[*tuple[Any, ...]]
+LEDGER_ROWS = select(*columns(_ledger, _COLUMNS), MISSING_SINCE)
+"""Rows of the ledger with the columns that `document_row` needs."""
+
 _IS_FAILING = _ledger.failing_since.is_not(None)
 _IS_MISSING = and_(_ledger.state == DocumentState.MISSING.value, _ledger.missing_since.is_not(None))
 
@@ -83,31 +86,31 @@ class DocumentCursor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentRow:
-    """A listed document with its state, and with its last `findings`, errors first.
+    """A document with its state, and with its last `findings`, errors first. Without a site, only the target knows it.
 
     `revision` is None for a record that was left out. `nights` is the number of nights for which it has been failing;
     `run_id` and `harvest_date` are from the last outcome, if the log has it.
     """
 
-    site: str
-    site_id: int
+    site: str | None = None
+    site_id: int | None = None
     docid: str | None
     document_id: str
     revision: int | None
     outcome: str | None
     repository_revision: int | None
-    url: str
-    document_type: str
-    failing_since: date | None
-    nights: int | None
-    attempts: int
-    next_attempt: date | None
-    missing_since: date | None
+    url: str = ""
+    document_type: str = ""
+    failing_since: date | None = None
+    nights: int | None = None
+    attempts: int = 0
+    next_attempt: date | None = None
+    missing_since: date | None = None
     title: str | None
-    run_id: int | None
-    harvest_date: date | None
-    findings: tuple[StoredFinding, ...]
-    cursor: DocumentCursor
+    run_id: int | None = None
+    harvest_date: date | None = None
+    findings: tuple[StoredFinding, ...] = ()
+    cursor: DocumentCursor | None = None
 
 
 MOST_COUNTED = 10_000
@@ -165,8 +168,13 @@ def document_page(
     if len(rows) > limit:
         return rows[:limit], rows[limit - 1].cursor
     if after is None:
-        rows.sort(key=lambda row: (_place(row.site_id, row.site), _in_order(row.cursor)))
+        rows.sort(key=_place_of)
     return rows, None
+
+
+def _place_of(document: DocumentRow) -> tuple[tuple[str, int], tuple[tuple[str, int, str], int]]:
+    assert document.cursor is not None
+    return _place(document.cursor.site_id, document.cursor.site), in_order(document.cursor)
 
 
 def _rows(
@@ -192,13 +200,9 @@ def _rows(
     for page in pages:
         last = last_outcomes(session, [row.document_id for row in page])
         for row in page:
-            known = last.get((row.site_schedule_id, row.document_id, row.revision))
-            explained = known if known is not None and known.explains(row.outcome) else None
-            findings = tuple(each for each in explained.findings if _is_meant(each, wanted)) if explained else ()
-            if findings or wanted.rule is None:
-                site_id = row.site_schedule_id
-                place = DocumentCursor(names[site_id], site_id, row.document_id, row.revision)
-                yield _document(row, place, today, explained, findings)
+            document = document_row(row, names, today, last, wanted.rule)
+            if document.findings or wanted.rule is None:
+                yield document
 
 
 def _place(site_id: int, name: str) -> tuple[str, int]:
@@ -206,28 +210,30 @@ def _place(site_id: int, name: str) -> tuple[str, int]:
     return name.lower(), site_id
 
 
-def _is_meant(finding: StoredFinding, wanted: DocumentFilter) -> bool:
-    return wanted.rule in (None, finding.rule)
-
-
-def _document(
-    row: _LedgerRow, place: DocumentCursor, today: date, last: LastOutcome | None, findings: tuple[StoredFinding, ...]
+def document_row(
+    row: LedgerRow, names: Mapping[int, str], today: date, last: Mapping[Key, LastOutcome], rule: str | None = None
 ) -> DocumentRow:
-    revision = shown_revision(row.revision, row.outcome, row.datestamp)
+    """The document of a row of the ledger, with the findings of its last outcome; of this rule alone, if one is named.
+
+    `names` are the names of sites, `last` the last outcomes.
+    """
+    site_id, revision = row.site_schedule_id, shown_revision(row.revision, row.outcome, row.datestamp)
+    known = last.get((site_id, row.document_id, row.revision))
+    explained = known if known is not None and known.explains(row.outcome) else None
     return record_of(
         DocumentRow,
         row,
-        site=place.site,
-        site_id=place.site_id,
+        site=names.get(site_id),
+        site_id=site_id,
         docid=docid(row.document_id, revision),
         revision=revision,
         repository_revision=row.target_revision,
         url=shown_url(row.document_url),
         nights=nights_failing(row.failing_since, today),
-        run_id=last.run_id if last else None,
-        harvest_date=last.harvest_date if last else None,
-        findings=findings,
-        cursor=place,
+        run_id=explained.run_id if explained else None,
+        harvest_date=explained.harvest_date if explained else None,
+        findings=tuple(each for each in explained.findings if rule in (None, each.rule)) if explained else (),
+        cursor=DocumentCursor(names.get(site_id, ""), site_id, row.document_id, row.revision),
     )
 
 
@@ -245,7 +251,7 @@ def conditions_of(wanted: DocumentFilter, today: date) -> list[ColumnElement[boo
         conditions.append(_ledger.outcome == wanted.outcome.value)
     if wanted.nights is not None:
         conditions.append(_ledger.failing_since <= today - timedelta(days=wanted.nights - 1))
-    elif wanted.failing or wanted.outcome in _FAILING:
+    elif wanted.failing or wanted.outcome in FAILING:
         conditions.append(_IS_FAILING)
     if wanted.missing:
         conditions.append(_IS_MISSING)
@@ -255,18 +261,18 @@ def conditions_of(wanted: DocumentFilter, today: date) -> list[ColumnElement[boo
 SORTED = 500
 """Fewer rows of one site are put into the order of documents, in which no index has them."""
 
-_ROWS = select(*columns(_ledger, _COLUMNS), MISSING_SINCE).order_by(_ledger.document_id, _ledger.revision)
+_ROWS = LEDGER_ROWS.order_by(_ledger.document_id, _ledger.revision)
 
 
 def _sorted_pages(
     session: Session, sites: Sequence[int], conditions: Sequence[ColumnElement[bool]], at_once: int
-) -> Iterator[Sequence[_LedgerRow]]:
+) -> Iterator[Sequence[LedgerRow]]:
     """As `_pages`, but fewer than SORTED rows of a site are in the order of documents."""
     for site_id in sites:
         query = _ROWS.where(_ledger.site_schedule_id == site_id, *conditions)
         rows = session.execute(query.limit(SORTED)).all()
         if len(rows) < SORTED:
-            yield from batches(sorted(rows, key=_in_order), at_once)
+            yield from batches(sorted(rows, key=in_order), at_once)
         else:
             yield from _pages(session, [site_id], conditions, None, at_once)
 
@@ -277,7 +283,7 @@ def _pages(
     conditions: Sequence[ColumnElement[bool]],
     after: DocumentCursor | None,
     at_once: int,
-) -> Iterator[Sequence[_LedgerRow]]:
+) -> Iterator[Sequence[LedgerRow]]:
     """The rows of these sites in the order of an index, in groups of this number of one site."""
     for site_id in sites:
         begin = after if after is not None and after.site_id == site_id else None
@@ -289,7 +295,8 @@ def _pages(
             page = [] if is_last else session.execute(_following(query, page[-1]).limit(at_once)).all()
 
 
-def _in_order(row: DocumentCursor | _LedgerRow) -> tuple[tuple[str, int, str], int]:
+def in_order(row: DocumentCursor | LedgerRow) -> tuple[tuple[str, int, str], int]:
+    """The place of a document among those of its site: by scope, number and revision."""
     return place_of(row.document_id), row.revision
 
 
@@ -299,7 +306,7 @@ def _named(
     conditions: Sequence[ColumnElement[bool]],
     after: DocumentCursor | None,
     at_once: int,
-) -> Iterator[Sequence[_LedgerRow]]:
+) -> Iterator[Sequence[LedgerRow]]:
     """The rows of these documents, each with its site, in groups: a rule has few documents of each of many sites."""
     if after is not None:
         begin = place_of(after.document_id)
@@ -319,7 +326,7 @@ def _named(
         yield sorted(rows, key=lambda row: (places[row.site_schedule_id, row.document_id], row.revision))
 
 
-def _following(query: Select[*tuple[Any, ...]], last: DocumentCursor | _LedgerRow | None) -> Select[*tuple[Any, ...]]:
+def _following(query: Select[*tuple[Any, ...]], last: DocumentCursor | LedgerRow | None) -> Select[*tuple[Any, ...]]:
     """The rows after this document and revision."""
     if last is None:
         return query

@@ -191,30 +191,13 @@ def document_history(session: Session, name: str, today: date) -> DocumentHistor
             f"No document '{one_line(name)}' is known: no site lists it, the log does not name it, and the repository "
             f"does not have it.{did_you_mean(session, name)} {todo('documents.list')} lists the documents of all sites."
         )
-    return _history(session, *meant, today)
+    return _Reader.of(session, *meant, today).history()
 
 
 def known_document(session: Session, name: str, today: date) -> DocumentHistory | None:
     """As `document_history`, but None for an unknown document: the search for similar names takes long."""
     meant = _meant(session, name)
-    return None if meant is None else _history(session, *meant, today)
-
-
-def _history(session: Session, document_id: str, revision: int | None, today: date) -> DocumentHistory:
-    names, registered, today = last_names(session), site_names(session), as_of(session, today)
-    events = _events(session, document_id, revision, names)
-    listed = tuple(_listed(session, document_id, revision, names, registered, today, events))
-    transfers = _rows(session, DocumentTransfer, document_id, _TRANSFER)
-    return DocumentHistory(
-        document_id,
-        revision,
-        _title(session, document_id, listed),
-        tuple(_owners(session, document_id, names, registered)),
-        listed,
-        tuple(_revisions(session, document_id, revision, names, events)),
-        tuple(TransferEvent(**row._mapping) for row in transfers),
-        tuple(events),
-    )
+    return None if meant is None else _Reader.of(session, *meant, today).history()
 
 
 def _meant(session: Session, name: str) -> tuple[str, int | None] | None:
@@ -254,144 +237,146 @@ def _about(table: Any, document_id: str, revision: int | None) -> list[ColumnEle
     return conditions
 
 
-def _rows(
-    session: Session,
-    table: Any,
-    document_id: str,
-    names: str,
-    revision: int | None = None,
-    also: Sequence[ColumnElement[Any]] = (),
-) -> Sequence[Row[*tuple[Any, ...]]]:
-    [key] = table.__table__.primary_key
-    query = select(*columns(table, names), *also).where(*_about(table, document_id, revision)).order_by(key)
-    return session.execute(query).all()
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads the history of one document, or of one `revision` of it. `names` and `registered` are names of sites."""
 
+    session: Session
+    document_id: str
+    revision: int | None
+    names: Mapping[int, str]
+    registered: Mapping[int, str]
+    today: date
 
-def _owners(
-    session: Session, document_id: str, names: Mapping[int, str], registered: Mapping[int, str]
-) -> Iterator[OwnerSite]:
-    highest: InstrumentedAttribute[int] = DocumentRevision.revision
-    embedded = select(DocumentRevision.site_schedule_id).where(DocumentRevision.document_id == document_id)
-    of_highest = session.execute(embedded.order_by(highest.desc()).limit(1)).first()
-    other = session.execute(
-        select(DocumentOwner.site_schedule_id).where(DocumentOwner.document_id == document_id)
-    ).first()
-    for repository, found in (("embedded", of_highest), ("other", other)):
-        if found is not None:
-            number = found[0]
-            site = None if number is None else names.get(number)
-            yield OwnerSite(repository, site, number, number in registered)
+    @classmethod
+    def of(cls, session: Session, document_id: str, revision: int | None, today: date) -> _Reader:
+        return cls(session, document_id, revision, last_names(session), site_names(session), as_of(session, today))
 
-
-def _listed(
-    session: Session,
-    document_id: str,
-    revision: int | None,
-    names: Mapping[int, str],
-    registered: Mapping[int, str],
-    today: date,
-    events: Sequence[DocumentEvent],
-) -> Iterator[ListingSite]:
-    last = {(event.site_id, event.revision): event for event in events if event.outcome}
-    for row in _rows(session, HarvestDocument, document_id, _LISTED, revision, (MISSING_SINCE,)):
-        number = row.site_schedule_id
-        listed = shown_revision(row.revision, row.outcome, row.datestamp)
-        event = last.get((number, listed))
-        yield record_of(
-            ListingSite,
-            row,
-            site=names.get(number),
-            site_id=number,
-            registered=number in registered,
-            docid=docid(document_id, listed),
-            revision=listed,
-            repository_revision=row.target_revision if event is None or event.was_taken else None,
-            url=shown_url(row.document_url),
-            nights=nights_failing(row.failing_since, today) if number in registered else None,
+    def history(self) -> DocumentHistory:
+        events = self._events()
+        listed = tuple(self._listed(events))
+        return DocumentHistory(
+            self.document_id,
+            self.revision,
+            self._title(listed),
+            tuple(self._owners()),
+            listed,
+            tuple(self._revisions(events)),
+            tuple(TransferEvent(**row._mapping) for row in self._rows(DocumentTransfer, _TRANSFER)),
+            tuple(events),
         )
 
+    def _rows(
+        self, table: Any, names: str, revision: int | None = None, *also: ColumnElement[Any]
+    ) -> Sequence[Row[*tuple[Any, ...]]]:
+        """The rows of a table about the document, or about this revision of it."""
+        [key] = table.__table__.primary_key
+        query = select(*columns(table, names), *also).where(*_about(table, self.document_id, revision))
+        return self.session.execute(query.order_by(key)).all()
 
-def _title(session: Session, document_id: str, listed: Sequence[ListingSite]) -> str | None:
-    """The title that a site lists; otherwise that in the embedded target; None if it is not known."""
-    catalogue = CatalogueDocument
-    rows = session.execute(select(catalogue.document_id, catalogue.title).where(catalogue.document_id == document_id))
-    # Compared here too: MariaDB ignores spaces at the end.
-    held = [title for name, title in rows if name == document_id]
-    return next((title for title in (*(row.title for row in listed), *held) if title), None)
+    def _owners(self) -> Iterator[OwnerSite]:
+        highest: InstrumentedAttribute[int] = DocumentRevision.revision
+        embedded = select(DocumentRevision.site_schedule_id).where(DocumentRevision.document_id == self.document_id)
+        other = select(DocumentOwner.site_schedule_id).where(DocumentOwner.document_id == self.document_id)
+        for repository, query in (("embedded", embedded.order_by(highest.desc()).limit(1)), ("other", other)):
+            found = self.session.execute(query).first()
+            if found is not None:
+                number = found[0]
+                site = None if number is None else self.names.get(number)
+                yield OwnerSite(repository, site, number, number in self.registered)
 
-
-def _events(session: Session, document_id: str, revision: int | None, names: Mapping[int, str]) -> list[DocumentEvent]:
-    """The outcome of the document in each run that processed it, with the findings of that run.
-
-    Rows that were imported from another harvester have no outcome, but are events.
-    """
-    query = (
-        select(*columns(HarvestLog, _EVENT), HarvestSiteRun.site_name)
-        .outerjoin(HarvestSiteRun, HarvestSiteRun.site_run_id == HarvestLog.site_run_id)
-        .where(*_about(HarvestLog, document_id, revision))
-        .order_by(HarvestLog.harvest_log_id)
-    )
-    rows = session.execute(query).all()
-    listed = _rows(session, HarvestDocument, document_id, "site_schedule_id datestamp")
-    stamps = {row.site_schedule_id: row.datestamp for row in listed}
-    found = findings_under(session, [row.harvest_log_id for row in rows])
-    warnings: dict[tuple[int, int | None], list[StoredFinding]] = {}
-    deferred = OutcomeKind.DEFERRED.value
-    reasons = reasons_put_off(session, {row.site_run_id for row in rows if row.outcome == deferred})
-    events: list[DocumentEvent] = []
-    for row in rows:
-        own = found[row.harvest_log_id]
-        which = (row.site_run_id, row.revision)
-        if row.outcome is None and row.site_run_id is not None:
-            # Warnings about a document that passed stay with the row of the check, before the row of the outcome.
-            warnings.setdefault(which, []).extend(own)
-            continue
-        number = shown_revision(row.revision, row.outcome, stamps.get(row.site_schedule_id))
-        of_all = reasons.get(row.site_run_id, []) if row.outcome == deferred else []
-        events.append(
-            record_of(
-                DocumentEvent,
+    def _listed(self, events: Sequence[DocumentEvent]) -> Iterator[ListingSite]:
+        last = {(event.site_id, event.revision): event for event in events if event.outcome}
+        for row in self._rows(HarvestDocument, _LISTED, self.revision, MISSING_SINCE):
+            number = row.site_schedule_id
+            listed = shown_revision(row.revision, row.outcome, row.datestamp)
+            event = last.get((number, listed))
+            is_registered = number in self.registered
+            yield record_of(
+                ListingSite,
                 row,
-                log_id=row.harvest_log_id,
-                site_id=row.site_schedule_id,
-                revision=number,
-                repository_revision=None if would_be(row.outcome, row.message) else row.target_revision,
-                url=row.document_url,
-                bytes=row.size,
-                site=row.site_name or names.get(row.site_schedule_id or 0),
-                docid=docid(document_id, number),
-                findings=tuple([*own, *warnings.pop(which, ())] or of_all),
+                site=self.names.get(number),
+                site_id=number,
+                registered=is_registered,
+                docid=docid(self.document_id, listed),
+                revision=listed,
+                repository_revision=row.target_revision if event is None or event.was_taken else None,
+                url=shown_url(row.document_url),
+                nights=nights_failing(row.failing_since, self.today) if is_registered else None,
             )
-        )
-    return events
 
+    def _title(self, listed: Sequence[ListingSite]) -> str | None:
+        """The title that a site lists; otherwise that in the embedded target; None if it is not known."""
+        catalogue = CatalogueDocument
+        query = select(catalogue.document_id, catalogue.title).where(catalogue.document_id == self.document_id)
+        # Compared here too: MariaDB ignores spaces at the end.
+        held = [title for name, title in self.session.execute(query) if name == self.document_id]
+        return next((title for title in (*(row.title for row in listed), *held) if title), None)
 
-def _revisions(
-    session: Session,
-    document_id: str,
-    revision: int | None,
-    names: Mapping[int, str],
-    events: Sequence[DocumentEvent],
-) -> list[UploadedRevision]:
-    """The uploads to a target: the revisions in the embedded one, and the log about others; the highest first."""
-    came_in = {event.revision: event for event in events if event.was_taken and event.outcome in _CAME_IN}
-    found: dict[int, UploadedRevision] = {}
-    for row in _rows(session, DocumentRevision, document_id, _HELD, revision):
-        event = came_in.pop(row.revision, None)
-        found[row.revision] = record_of(
-            UploadedRevision,
-            row,
-            repository="embedded",
-            docid=docid(document_id, row.revision),
-            bytes=row.size,
-            url=row.source_url,
-            site=names.get(row.site_schedule_id or 0),
-            site_id=row.site_schedule_id,
-            run_id=event.run_id if event else None,
-            harvest_date=event.harvest_date if event else None,
+    def _events(self) -> list[DocumentEvent]:
+        """The outcome of the document in each run that processed it, with the findings of that run.
+
+        Rows that were imported from another harvester have no outcome, but are events.
+        """
+        query = (
+            select(*columns(HarvestLog, _EVENT), HarvestSiteRun.site_name)
+            .outerjoin(HarvestSiteRun, HarvestSiteRun.site_run_id == HarvestLog.site_run_id)
+            .where(*_about(HarvestLog, self.document_id, self.revision))
+            .order_by(HarvestLog.harvest_log_id)
         )
-    for number, event in came_in.items():
-        found[number or 0] = record_of(
-            UploadedRevision, event, repository="other", sha256=None, inserted_at=event.logged_at
-        )
-    return [found[number] for number in sorted(found, reverse=True)]
+        rows = self.session.execute(query).all()
+        stamps = {row[0]: row[1] for row in self._rows(HarvestDocument, "site_schedule_id datestamp")}
+        found = findings_under(self.session, [row.harvest_log_id for row in rows])
+        warnings: dict[tuple[int, int | None], list[StoredFinding]] = {}
+        deferred = OutcomeKind.DEFERRED.value
+        reasons = reasons_put_off(self.session, {row.site_run_id for row in rows if row.outcome == deferred})
+        events: list[DocumentEvent] = []
+        for row in rows:
+            own = found[row.harvest_log_id]
+            which = (row.site_run_id, row.revision)
+            if row.outcome is None and row.site_run_id is not None:
+                # Warnings about a document that passed stay with the row of the check, before the row of the outcome.
+                warnings.setdefault(which, []).extend(own)
+                continue
+            number = shown_revision(row.revision, row.outcome, stamps.get(row.site_schedule_id))
+            of_all = reasons.get(row.site_run_id, []) if row.outcome == deferred else []
+            events.append(
+                record_of(
+                    DocumentEvent,
+                    row,
+                    log_id=row.harvest_log_id,
+                    site_id=row.site_schedule_id,
+                    revision=number,
+                    repository_revision=None if would_be(row.outcome, row.message) else row.target_revision,
+                    url=row.document_url,
+                    bytes=row.size,
+                    site=row.site_name or self.names.get(row.site_schedule_id or 0),
+                    docid=docid(self.document_id, number),
+                    findings=tuple([*own, *warnings.pop(which, ())] or of_all),
+                )
+            )
+        return events
+
+    def _revisions(self, events: Sequence[DocumentEvent]) -> list[UploadedRevision]:
+        """The uploads to a target: the revisions in the embedded one, and the log about others; the highest first."""
+        came_in = {event.revision: event for event in events if event.was_taken and event.outcome in _CAME_IN}
+        found: dict[int, UploadedRevision] = {}
+        for row in self._rows(DocumentRevision, _HELD, self.revision):
+            event = came_in.pop(row.revision, None)
+            found[row.revision] = record_of(
+                UploadedRevision,
+                row,
+                repository="embedded",
+                docid=docid(self.document_id, row.revision),
+                bytes=row.size,
+                url=row.source_url,
+                site=self.names.get(row.site_schedule_id or 0),
+                site_id=row.site_schedule_id,
+                run_id=event.run_id if event else None,
+                harvest_date=event.harvest_date if event else None,
+            )
+        for number, event in came_in.items():
+            found[number or 0] = record_of(
+                UploadedRevision, event, repository="other", sha256=None, inserted_at=event.logged_at
+            )
+        return [found[number] for number in sorted(found, reverse=True)]

@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, exists, false, func, or_, select, true
-from sqlalchemy.orm import Session, aliased
+from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from metaharvest.database.models import (
     DocumentTransfer,
@@ -269,19 +269,20 @@ def _of_level(wanted: LogFilter) -> list[ColumnElement[bool]]:
 
 
 def _narrowed(session: Session, wanted: LogFilter) -> list[ColumnElement[bool]]:
-    conditions: list[ColumnElement[bool]] = []
+    conditions = _of_days(HarvestLog.harvest_date, wanted)
     if wanted.rule is not None:
         of_rule = select(_ANY_FINDING.harvest_log_id).where(_ANY_FINDING.rule == wanted.rule)
         conditions.append(HarvestLog.harvest_log_id.in_(of_rule))
-    if wanted.since is not None:
-        conditions.append(HarvestLog.harvest_date >= wanted.since)
-    if wanted.until is not None:
-        conditions.append(HarvestLog.harvest_date <= wanted.until)
     if wanted.document is not None:
         conditions.append(_is_about(session, wanted.document))
     if wanted.after is not None:
         conditions.append(HarvestLog.harvest_log_id < wanted.after)
     return conditions
+
+
+def _of_days(day: InstrumentedAttribute[date], wanted: LogFilter) -> list[ColumnElement[bool]]:
+    since = [] if wanted.since is None else [day >= wanted.since]
+    return since if wanted.until is None else [*since, day <= wanted.until]
 
 
 def _is_about(session: Session, name: str) -> ColumnElement[bool]:
@@ -319,11 +320,7 @@ def _transfers(session: Session, wanted: LogFilter) -> list[ColumnElement[bool]]
     shown = wanted.level is None or LOG_LEVELS.index(wanted.level) >= LOG_LEVELS.index(OPERATIONS[_TRANSFER][0])
     if not shown or wanted.rule is not None:
         return [false()]
-    conditions: list[ColumnElement[bool]] = [DocumentTransfer.run_id.is_(None)]
-    if wanted.since is not None:
-        conditions.append(DocumentTransfer.transferred_on >= wanted.since)
-    if wanted.until is not None:
-        conditions.append(DocumentTransfer.transferred_on <= wanted.until)
+    conditions = [DocumentTransfer.run_id.is_(None), *_of_days(DocumentTransfer.transferred_on, wanted)]
     if wanted.document is not None:
         parts = parts_of_docid(wanted.document)
         conditions.append(DocumentTransfer.document_id.in_([wanted.document, *(parts[:1] if parts else ())]))

@@ -10,7 +10,6 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, func, or_, select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.batches import batches
 from metaharvest.database.models import (
     IS_HARVEST,
     HarvestLog,
@@ -21,7 +20,7 @@ from metaharvest.database.models import (
 )
 from metaharvest.errors import MetaharvestError
 from metaharvest.model.actions import todo
-from metaharvest.queries.records import columns, parts_of_docid
+from metaharvest.queries.records import columns, parts_of_docid, rows_with
 from metaharvest.queries.runs import site_number
 from metaharvest.text import LARGEST_ID
 
@@ -108,25 +107,28 @@ def newest_reports(
     Raises MetaharvestError if there is no such site.
     """
     which = which or ReportFilter()
-    statement = select(*columns(ReportOutbox, _REPORT))
-    delivered = select(ReportDelivery.report_id)
-    if after is not None:
-        statement = statement.where(ReportOutbox.report_id < after)
+    report, delivery = ReportOutbox, ReportDelivery
+    of_deliveries: list[ColumnElement[bool]] = []
     if which.undelivered:
-        statement = statement.where(ReportOutbox.report_id.in_(delivered.where(ReportDelivery.status != "sent")))
+        of_deliveries.append(delivery.status != "sent")
     if which.state:
-        statement = statement.where(ReportOutbox.report_id.in_(delivered.where(ReportDelivery.status == which.state)))
+        of_deliveries.append(delivery.status == which.state)
     if which.recipient:
-        it_is = func.lower(ReportDelivery.recipient) == which.recipient.lower()
-        statement = statement.where(ReportOutbox.report_id.in_(delivered.where(it_is)))
+        of_deliveries.append(func.lower(delivery.recipient) == which.recipient.lower())
+    its: list[ColumnElement[bool]] = [
+        report.report_id.in_(select(delivery.report_id).where(each)) for each in of_deliveries
+    ]
+    if after is not None:
+        its.append(report.report_id < after)
     if which.kind:
-        statement = statement.where(ReportOutbox.kind == which.kind)
+        its.append(report.kind == which.kind)
     if which.site:
         its_runs = select(HarvestSiteRun.site_run_id).filter_by(site_schedule_id=site_number(session, which.site))
-        statement = statement.where(ReportOutbox.site_run_id.in_(its_runs))
+        its.append(report.site_run_id.in_(its_runs))
     if which.document:
-        statement = statement.where(ReportOutbox.site_run_id.in_(_site_runs_about(which.document)))
-    return _with_deliveries(session, statement.order_by(ReportOutbox.report_id.desc()).limit(limit))
+        its.append(report.site_run_id.in_(_site_runs_about(which.document)))
+    statement = select(*columns(report, _REPORT)).where(*its).order_by(report.report_id.desc()).limit(limit)
+    return _with_deliveries(session, statement)
 
 
 def _site_runs_about(name: str) -> Select[int | None]:
@@ -225,9 +227,7 @@ def _with_deliveries(session: Session, statement: Select[Any]) -> list[ReportRec
 def _deliveries(session: Session, report_ids: Sequence[int]) -> dict[int, list[Delivery]]:
     """The deliveries of these reports, by report, in the order in which they were written."""
     found: dict[int, list[Delivery]] = {}
-    for batch in batches(report_ids):
-        chosen = ReportDelivery.report_id.in_(batch)
-        query = select(ReportDelivery.report_id, *columns(ReportDelivery, _DELIVERY)).where(chosen)
-        for report_id, *values in session.execute(query.order_by(ReportDelivery.delivery_id)):
-            found.setdefault(report_id, []).append(Delivery(*values))
+    query = select(ReportDelivery.report_id, *columns(ReportDelivery, _DELIVERY)).order_by(ReportDelivery.delivery_id)
+    for report_id, *values in rows_with(session, query, ReportDelivery.report_id, report_ids):
+        found.setdefault(report_id, []).append(Delivery(*values))
     return found

@@ -17,6 +17,7 @@ from metaharvest.database.pipeline_models import PipelineFeed, PipelineStep
 from metaharvest.model import RunStatus
 from metaharvest.model.kinds import StepState
 from metaharvest.model.mappings import record_of
+from metaharvest.queries.records import given
 
 _RATE_OVER = timedelta(minutes=10)
 
@@ -139,8 +140,7 @@ def _failed(
 ) -> Sequence[Row[PipelineStep, str, str, str]]:
     """The next failures at a stage, in the order of an index."""
     its = [PipelineStep.stage == stage, PipelineStep.state == StepState.FAILED.value]
-    its += [PipelineStep.rule == wanted.rule] if wanted.rule else []
-    its += [HarvestSiteSchedule.name == wanted.site] if wanted.site else []
+    its += given((PipelineStep.rule, wanted.rule or None), (HarvestSiteSchedule.name, wanted.site or None))
     its += [PipelineStep.catalogue_document_id > after] if after is not None else []
     site = HarvestSiteSchedule.site_schedule_id == CatalogueDocument.site_schedule_id
     query = (
@@ -176,11 +176,7 @@ def _stage_record(
         per_minute = 60 * (number - (session.scalar(of_first) or 0)) / (last - first).total_seconds()
     return StageRecord(
         stage=stage,
-        waiting_documents=waiting,
-        done_documents=counts.get((stage, StepState.DONE), 0),
-        skipped_documents=counts.get((stage, StepState.SKIPPED), 0),
-        failed_documents=counts.get((stage, StepState.FAILED), 0),
-        gone_documents=counts.get((stage, StepState.GONE), 0),
+        **{f"{state.value}_documents": counts.get((stage, state), 0) for state in StepState},
         per_minute=per_minute,
         seconds_left=60 * waiting / per_minute if per_minute and waiting else None,
     )

@@ -13,9 +13,9 @@ from sqlalchemy.orm import Session, aliased
 from metaharvest.catalogue import publication
 from metaharvest.catalogue.current import DOCUMENTS
 from metaharvest.catalogue.selection import Hidden, is_gone, published
-from metaharvest.database.batches import batches
 from metaharvest.database.models import IS_REAL, CatalogueDocument, HarvestRun, HarvestSiteRun, HarvestSiteSchedule
 from metaharvest.model import HARVESTED, NOT_HARVESTED, Site, SiteRunKind
+from metaharvest.queries.records import rows_with
 from metaharvest.queries.trends import harvested_sites
 from metaharvest.sites.registry import read_sites, read_sites_of
 
@@ -216,13 +216,8 @@ def _first_after(session: Session, site_run_ids: Sequence[int]) -> dict[int, int
         row.site_schedule_id == before.site_schedule_id, row.site_run_id > before.site_run_id, *_IS_ENDED_HARVEST
     )
     first = following.order_by(row.site_run_id).limit(1).correlate(before).scalar_subquery()
-    query = select(before.site_schedule_id, first)
-    return {
-        site: number
-        for some in batches(site_run_ids)
-        for site, number in session.execute(query.where(before.site_run_id.in_(some)))
-        if number is not None
-    }
+    rows = rows_with(session, select(before.site_schedule_id, first), before.site_run_id, site_run_ids)
+    return {site: number for site, number in rows if number is not None}
 
 
 def _first(session: Session, site_ids: Sequence[int]) -> dict[int, int]:
@@ -230,20 +225,13 @@ def _first(session: Session, site_ids: Sequence[int]) -> dict[int, int]:
     row, site = HarvestSiteRun, HarvestSiteSchedule.site_schedule_id
     own = select(row.site_run_id).where(row.site_schedule_id == site, *_IS_ENDED_HARVEST)
     first = own.order_by(row.site_run_id).limit(1).correlate(HarvestSiteSchedule).scalar_subquery()
-    return {
-        each: number
-        for some in batches(site_ids)
-        for each, number in session.execute(select(site, first).where(site.in_(some)))
-        if number is not None
-    }
+    rows = rows_with(session, select(site, first), site, site_ids)
+    return {each: number for each, number in rows if number is not None}
 
 
 def _days(session: Session, site_run_ids: Sequence[int]) -> Mapping[int, date]:
     """The days of these site runs, by their numbers."""
     query = select(HarvestSiteRun.site_run_id, HarvestRun.harvest_date)
     query = query.join(HarvestRun, HarvestRun.run_id == HarvestSiteRun.run_id)
-    return {
-        number: day
-        for some in batches(site_run_ids)
-        for number, day in session.execute(query.where(HarvestSiteRun.site_run_id.in_(some)))
-    }
+    rows = rows_with(session, query, HarvestSiteRun.site_run_id, site_run_ids)
+    return {row[0]: row[1] for row in rows}

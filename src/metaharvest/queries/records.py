@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, or_, select
+from sqlalchemy import ColumnElement, Row, Select, and_, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from metaharvest.database.batches import batches
 from metaharvest.database.models import Base, HarvestDetailLog
-from metaharvest.model import WOULD_BE, OutcomeKind
+from metaharvest.model import ERROR_OUTCOMES, WOULD_BE, OutcomeKind
 from metaharvest.text import whole_number
 
 
@@ -52,12 +54,26 @@ def stored_finding(values: Sequence[Any]) -> StoredFinding:
 def findings_under(session: Session, log_ids: Sequence[int]) -> dict[int, list[StoredFinding]]:
     """The findings of these rows of the log, by row, in the order in which they were written."""
     found: dict[int, list[StoredFinding]] = {log_id: [] for log_id in log_ids}
-    for batch in batches(log_ids):
-        chosen = HarvestDetailLog.harvest_log_id.in_(batch)
-        query = select(HarvestDetailLog.harvest_log_id, *FINDING).where(chosen)
-        for log_id, *values in session.execute(query.order_by(HarvestDetailLog.detail_log_id)):
-            found[log_id].append(stored_finding(values))
+    query = select(HarvestDetailLog.harvest_log_id, *FINDING).order_by(HarvestDetailLog.detail_log_id)
+    for log_id, *values in rows_with(session, query, HarvestDetailLog.harvest_log_id, log_ids):
+        found[log_id].append(stored_finding(values))
     return found
+
+
+def rows_with(
+    session: Session,
+    query: Select[*tuple[Any, ...]],
+    column: ColumnElement[Any] | InstrumentedAttribute[Any],
+    values: Iterable[Any],
+) -> Iterator[Row[*tuple[Any, ...]]]:
+    """The rows of a query whose column has one of these values: a statement for each batch of values."""
+    for some in batches(values):
+        yield from session.execute(query.where(column.in_(some)))
+
+
+def given(*wanted: tuple[InstrumentedAttribute[Any], Any]) -> list[ColumnElement[bool]]:
+    """The condition for each column whose wanted value is given: not None."""
+    return [column == value for column, value in wanted if value is not None]
 
 
 def columns(table: type[Base], names: str) -> list[InstrumentedAttribute[Any]]:
@@ -71,6 +87,15 @@ def later(first: tuple[Any, Any], second: tuple[Any, Any]) -> ColumnElement[bool
     is_later = or_(column > value, and_(column == value, tie > tie_value))
     # Repeated, for databases that use an index only for a condition on every row.
     return and_(column >= value, is_later)
+
+
+FAILING = (*(kind for kind in OutcomeKind if kind in ERROR_OUTCOMES), OutcomeKind.DEFERRED)
+"""The outcomes of documents that were not accepted, or were put off."""
+
+
+def failing(site_run: Any) -> Any:
+    """The number of documents of a site run, or of the table of site runs, that are FAILING."""
+    return reduce(operator.add, (getattr(site_run, kind.column) for kind in FAILING))
 
 
 def docid(document_id: str | None, revision: int | None) -> str | None:

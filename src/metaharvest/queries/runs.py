@@ -12,14 +12,13 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, case, func, select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.batches import batches
 from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestRun, HarvestSiteRun
 from metaharvest.errors import MetaharvestError
 from metaharvest.model import ATTENTION_OUTCOMES, ERROR_OUTCOMES, NOT_HARVESTED, OutcomeKind, RunStatus, SiteRunStatus
 from metaharvest.model.actions import todo
-from metaharvest.queries.records import FINDING, StoredFinding, columns
+from metaharvest.queries.records import FINDING, StoredFinding, columns, failing, rows_with
 from metaharvest.queries.sites import site_names
-from metaharvest.queries.trends import FailedSite, Harvest, failed_site_runs, failing, seconds_between, trends
+from metaharvest.queries.trends import FailedSite, Harvest, failed_site_runs, seconds_between, trends
 from metaharvest.text import LARGEST_ID, some_of
 
 _RUN = "run_id harvest_date started_at ended_at status host pid heartbeat_at"
@@ -82,7 +81,7 @@ class SiteRunRecord:
     @property
     def failing(self) -> int:
         """The number of documents that were not accepted, or were put off."""
-        return failing(self)
+        return int(failing(self))
 
     @property
     def took_seconds(self) -> float | None:
@@ -260,12 +259,11 @@ def run_summaries(session: Session, limit: int, after: int | None = None) -> lis
     runs = session.execute(query.order_by(run.run_id.desc()).limit(limit)).all()
     totals: dict[int, RunTotals] = {}
     rehearsed = set[int]()
-    for some in batches([each.run_id for each in runs]):
-        uploaded = func.sum(case((row.rehearsal, 0), else_=1))
-        of_run = select(row.run_id, uploaded, *_summed()).where(row.run_id.in_(some)).group_by(row.run_id)
-        found = session.execute(of_run).all()
-        totals |= {each[0]: RunTotals(*map(int, each[2:])) for each in found}
-        rehearsed |= {each[0] for each in found if not each[1]}
+    of_run = select(row.run_id, func.sum(case((row.rehearsal, 0), else_=1)), *_summed()).group_by(row.run_id)
+    for run_id, uploaded, *numbers in rows_with(session, of_run, row.run_id, [each.run_id for each in runs]):
+        totals[run_id] = RunTotals(*map(int, numbers))
+        if not uploaded:
+            rehearsed.add(run_id)
     none = RunTotals(0, 0, 0, 0, 0, 0, 0, 0)
     return [
         RunSummary(**each._mapping, totals=totals.get(each.run_id, none), is_rehearsal=each.run_id in rehearsed)
@@ -375,10 +373,8 @@ def _site_runs(session: Session, run_ids: Sequence[int]) -> dict[int, list[SiteR
     """The site runs of these runs, by run, in order."""
     row, found = HarvestSiteRun, dict[int, list[SiteRunRecord]]()
     query = select(*columns(row, _SITE_RUN), row.site_schedule_id.label("site_id"), row.site_name.label("site"))
-    for batch in batches(run_ids):
-        chosen = row.run_id.in_(batch)
-        for each in session.execute(query.where(chosen).order_by(row.site_run_id)):
-            found.setdefault(each.run_id, []).append(SiteRunRecord(**each._mapping))
+    for each in rows_with(session, query.order_by(row.site_run_id), row.run_id, run_ids):
+        found.setdefault(each.run_id, []).append(SiteRunRecord(**each._mapping))
     return found
 
 
@@ -386,9 +382,7 @@ def targets_away(session: Session, run_ids: Sequence[int]) -> dict[int, list[str
     """By run, the messages about targets that stopped answering."""
     messages: dict[int, list[str]] = {}
     of_the_run = HarvestLog.site_run_id.is_(None), HarvestLog.harvest_operation_code == "TargetError"
-    for batch in batches(run_ids):
-        chosen = HarvestLog.run_id.in_(batch)
-        query = select(HarvestLog.run_id, HarvestLog.message).where(chosen, *of_the_run)
-        for run_id, message in session.execute(query.order_by(HarvestLog.harvest_log_id)):
-            messages.setdefault(run_id, []).append(message)
+    query = select(HarvestLog.run_id, HarvestLog.message).where(*of_the_run).order_by(HarvestLog.harvest_log_id)
+    for run_id, message in rows_with(session, query, HarvestLog.run_id, run_ids):
+        messages.setdefault(run_id, []).append(message)
     return messages

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
+from functools import partial
 
 from sqlalchemy.orm import Session
 
@@ -97,8 +98,9 @@ def site_page(
     The place stays if the last site of that page is removed or gets another name. Any other text gives the first page.
     """
     every = listed_sites(session, today)
-    chosen, key = _chosen(every, wanted), _KEYS[wanted.order]
-    start = bisect_right(chosen, place, key=key) if (place := _place_in(after, wanted.order)) else 0
+    chosen, key = _chosen(every, wanted), partial(_key, order=wanted.order)
+    place = _place_in(after, key(chosen[0])) if chosen else None
+    start = bisect_right(chosen, place, key=key) if place else 0
     shown = chosen[start : start + limit]
     return SitePage(
         tuple(shown),
@@ -115,7 +117,7 @@ def chosen_sites(session: Session, wanted: SiteSelection, today: date) -> Sequen
 
 
 def _chosen(sites: Sequence[ListedSite], wanted: SiteSelection) -> list[ListedSite]:
-    return sorted(filter(_is_meant(wanted), sites), key=_KEYS[wanted.order])
+    return sorted(filter(_is_meant(wanted), sites), key=partial(_key, order=wanted.order))
 
 
 def listed_sites(session: Session, today: date) -> Sequence[ListedSite]:
@@ -125,13 +127,7 @@ def listed_sites(session: Session, today: date) -> Sequence[ListedSite]:
     late = {site.name: site.since for site in overdue_sites(session, today)}
     failing, failed = numbers_failing(session, numbers), failed_sites(session, today, numbers)
     return [
-        _listed(
-            site,
-            late.get(site.name),
-            failing.get(site.site_id, (0, None)),
-            failed.get(site.site_id),
-            today,
-        )
+        _listed(site, late.get(site.name), failing.get(site.site_id, (0, None)), failed.get(site.site_id), today)
         for site in sites
     ]
 
@@ -184,41 +180,24 @@ def _is_meant(wanted: SiteSelection) -> Callable[[ListedSite], bool]:
 _Key = tuple[int | str, ...]
 
 
-def _by_name(site: ListedSite) -> _Key:
-    return site.site.lower(), site.site_id
-
-
-def _by_success(site: ListedSite) -> _Key:
-    return ((site.last_success or date.min).toordinal(), *_by_name(site))
-
-
-def _by_failing(site: ListedSite) -> _Key:
-    return (int(site.failed is None), -site.failing, *_by_name(site))
-
-
-def _by_next(site: ListedSite) -> _Key:
-    return ((site.next_harvest or date.min).toordinal(), *_by_name(site))
-
-
-_KEYS: dict[SiteOrder, Callable[[ListedSite], _Key]] = {
-    SiteOrder.NAME: _by_name,
-    SiteOrder.LAST_SUCCESS: _by_success,
-    SiteOrder.FAILING: _by_failing,
-    SiteOrder.NEXT: _by_next,
+_FIRST: Mapping[SiteOrder, Callable[[ListedSite], _Key]] = {
+    SiteOrder.NAME: lambda site: (),
+    SiteOrder.LAST_SUCCESS: lambda site: ((site.last_success or date.min).toordinal(),),
+    SiteOrder.FAILING: lambda site: (int(site.failed is None), -site.failing),
+    SiteOrder.NEXT: lambda site: ((site.next_harvest or date.min).toordinal(),),
 }
-_TYPES: dict[SiteOrder, Sequence[type]] = {
-    SiteOrder.NAME: (str, int),
-    SiteOrder.LAST_SUCCESS: (int, str, int),
-    SiteOrder.FAILING: (int, int, str, int),
-    SiteOrder.NEXT: (int, str, int),
-}
-"""The parts of each key."""
+"""The numbers that decide in each order; sites with the same numbers are in the order of their names."""
 
 
-def _place_in(text: str | None, order: SiteOrder) -> _Key | None:
-    """The key of the last site of a page in this order; None if the text is not such a key."""
+def _key(site: ListedSite, order: SiteOrder) -> _Key:
+    """The place of a site in this order."""
+    return (*_FIRST[order](site), site.site.lower(), site.site_id)
+
+
+def _place_in(text: str | None, like: _Key) -> _Key | None:
+    """The key of the last site of a page; None if the text is no key of the same form as `like`."""
     try:
         found = json.loads(text or "null")
     except (ValueError, RecursionError):
         return None
-    return tuple(found) if isinstance(found, list) and [type(part) for part in found] == [*_TYPES[order]] else None
+    return tuple(found) if isinstance(found, list) and [*map(type, found)] == [*map(type, like)] else None

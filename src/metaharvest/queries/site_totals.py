@@ -6,11 +6,9 @@ of some thousand rows rather than of each site run. The journal writes them (jou
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from functools import reduce
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, Select, case, exists, func, select
@@ -22,7 +20,6 @@ from sqlalchemy.types import Float
 from metaharvest.database.batches import batches
 from metaharvest.database.models import IS_HARVEST, IS_REAL, HarvestLog, HarvestRun, HarvestSiteRun, SiteTotals
 from metaharvest.model import (
-    ERROR_OUTCOMES,
     HARVESTED,
     NOT_HARVESTED,
     OutcomeKind,
@@ -30,7 +27,7 @@ from metaharvest.model import (
     SiteRunKind,
     SiteRunStatus,
 )
-from metaharvest.queries.records import columns
+from metaharvest.queries.records import columns, failing
 
 SUMS = "runs harvests failed_harvests went_well inserted updated deleted bytes seconds"
 _MOST_SPANS = 500
@@ -38,7 +35,6 @@ _MOST_SPANS = 500
 
 _CAME_IN = (OutcomeKind.INSERTED.value, OutcomeKind.UPDATED.value)
 _LAST = aliased(SiteTotals)
-_FAILING = [kind.column for kind in OutcomeKind if kind in ERROR_OUTCOMES or kind is OutcomeKind.DEFERRED]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +97,7 @@ def totals_of_sites(run_ids: Collection[int], *conditions: ColumnElement[bool]) 
             case((is_harvest & (row.status == SiteRunStatus.SUCCEEDED.value), 1), else_=0).label("went_well"),
             select(func.sum(log.size)).where(*came_in).correlate(row).scalar_subquery().label("bytes"),
             _Seconds(row.started_at, row.ended_at).label("seconds"),
-            reduce(operator.add, columns(row, " ".join(_FAILING))).label("failing"),
+            failing(row).label("failing"),
             run.harvest_date,
             is_good.label("is_good"),
             func.row_number().over(partition_by=row.site_schedule_id, order_by=newest_first).label("place"),

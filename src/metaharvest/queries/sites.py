@@ -12,12 +12,12 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from metaharvest.config.secret_references import NOT_SHOWN, is_reference
-from metaharvest.database.batches import batches
 from metaharvest.database.models import HarvestSiteRun
 from metaharvest.ledger.retries import numbers_failing
 from metaharvest.ledger.sweeps import full_lists
 from metaharvest.model import NOT_HARVESTED, OaiOptions, Site
 from metaharvest.model.mappings import picked, record_of
+from metaharvest.queries.records import rows_with
 from metaharvest.queries.trends import HARVESTS, Harvest, failed_sites, last_real_harvests, newest_site_runs, trends
 from metaharvest.sites.due import is_due
 from metaharvest.sites.overdue import overdue_sites
@@ -123,11 +123,8 @@ def last_names(session: Session) -> dict[int, str]:
     registered = site_names(session)
     removed = {site: number for site, number in newest_site_runs(session).items() if site not in registered}
     harvested = select(HarvestSiteRun.site_schedule_id, HarvestSiteRun.site_name)
-    names = dict(registered)
-    for some in batches(list(removed.values())):
-        rows = session.execute(harvested.where(HarvestSiteRun.site_run_id.in_(some)))
-        names |= {row[0]: row[1] for row in rows}
-    return names
+    rows = rows_with(session, harvested, HarvestSiteRun.site_run_id, removed.values())
+    return registered | {row[0]: row[1] for row in rows}
 
 
 def known_names(session: Session) -> dict[int, str]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from functools import reduce
 from typing import Any
 
 from sqlalchemy import ColumnElement, FromClause, Row, ScalarSelect, and_, func, select
@@ -16,8 +14,8 @@ from metaharvest.database.batches import batches
 from metaharvest.database.models import IS_REAL, Base, HarvestRun, HarvestSiteRun, HarvestSiteSchedule
 from metaharvest.database.statements import distinct_values
 from metaharvest.ledger.entries import nights
-from metaharvest.model import ERROR_OUTCOMES, HARVESTED, NOT_HARVESTED, OutcomeKind, SiteRunKind, SiteRunStatus
-from metaharvest.queries.records import columns
+from metaharvest.model import HARVESTED, NOT_HARVESTED, SiteRunKind, SiteRunStatus
+from metaharvest.queries.records import columns, failing, rows_with
 from metaharvest.sites.registry import read_sites
 from metaharvest.text import counted
 
@@ -26,14 +24,13 @@ HARVESTS = 5
 
 READ_A_LIST = (SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value, SiteRunStatus.INCOMPLETE.value)
 
-_FAILING = tuple(kind.column for kind in OutcomeKind if kind in ERROR_OUTCOMES or kind is OutcomeKind.DEFERRED)
 _SHOWN = "site_run_id run_id rehearsal status listed inserted updated unchanged warnings"
 _NAMES = (*_SHOWN.split(), "started_at", "ended_at", "harvest_date", "failing")
 
 _QUERY = select(
     *columns(HarvestSiteRun, f"{_SHOWN} started_at ended_at"),
     HarvestRun.harvest_date,
-    reduce(operator.add, columns(HarvestSiteRun, " ".join(_FAILING))),
+    failing(HarvestSiteRun),
 ).join(HarvestRun, HarvestRun.run_id == HarvestSiteRun.run_id)
 _IS_FULL = HarvestSiteRun.kind != SiteRunKind.RETRY.value
 _THIS, _EARLIER, _GOOD = aliased(HarvestSiteRun), aliased(HarvestSiteRun), aliased(HarvestSiteRun)
@@ -102,10 +99,8 @@ def trends(session: Session, site_run_ids: Sequence[int], number: int = HARVESTS
     )
     query = _QUERY.add_columns(this.site_run_id.label("this")).join(this, its_last).where(_IS_FULL)
     found: dict[int, list[Harvest]] = {each: [] for each in site_run_ids}
-    for batch in batches(site_run_ids):
-        some = this.site_run_id.in_(batch)
-        for row in session.execute(query.where(some).order_by(full.site_run_id)):
-            found[row.this].append(_harvest(row))
+    for row in rows_with(session, query.order_by(full.site_run_id), this.site_run_id, site_run_ids):
+        found[row.this].append(_harvest(row))
     return {each: tuple(of_one) for each, of_one in found.items()}
 
 
@@ -114,8 +109,8 @@ def harvested_sites(session: Session) -> FromClause:
     return distinct_values(session, _SITE_RUNS.c.site_schedule_id).subquery("harvested")
 
 
-def newest_where(
-    session: Session, site_ids: Collection[int] | None, *conditions: ColumnElement[bool]
+def newest_site_runs(
+    session: Session, site_ids: Collection[int] | None = None, *conditions: ColumnElement[bool]
 ) -> dict[int, int]:
     """By site, the number of its newest site run for which the conditions are true, of these sites or of all."""
     row, sites = HarvestSiteRun, harvested_sites(session)
@@ -127,16 +122,11 @@ def newest_where(
     return {site_id: number for site_id, number in session.execute(query) if number is not None}
 
 
-def newest_site_runs(session: Session, site_ids: Collection[int] | None = None) -> dict[int, int]:
-    """By site, the number of its newest site run, of these sites or of all."""
-    return newest_where(session, site_ids)
-
-
 def last_real_harvests(session: Session, site_ids: Sequence[int]) -> dict[int, Harvest]:
     """By site, its last harvest that was no rehearsal."""
     row, found = HarvestSiteRun, dict[int, Harvest]()
     for batch in batches(site_ids):
-        newest = newest_where(session, batch, _IS_FULL, IS_REAL)
+        newest = newest_site_runs(session, batch, _IS_FULL, IS_REAL)
         query = _QUERY.add_columns(row.site_schedule_id).where(row.site_run_id.in_(newest.values()))
         found |= {each.site_schedule_id: _harvest(each) for each in session.execute(query)}
     return found
@@ -144,17 +134,8 @@ def last_real_harvests(session: Session, site_ids: Sequence[int]) -> dict[int, H
 
 def harvests_of(session: Session, site_run_ids: Collection[int]) -> dict[int, Harvest]:
     """These site runs, each as one of `harvests`, by their numbers."""
-    query, number = _QUERY, HarvestSiteRun.site_run_id
-    return {
-        row.site_run_id: _harvest(row)
-        for some in batches(sorted(site_run_ids))
-        for row in session.execute(query.where(number.in_(some)))
-    }
-
-
-def failing(site_run: Any) -> int:
-    """The number of documents of a site run that were not accepted, or were put off."""
-    return sum(getattr(site_run, column) for column in _FAILING)
+    rows = rows_with(session, _QUERY, HarvestSiteRun.site_run_id, sorted(site_run_ids))
+    return {row.site_run_id: _harvest(row) for row in rows}
 
 
 def seconds_between(began: datetime, ended: datetime | None) -> float | None:

@@ -12,12 +12,11 @@ from sqlalchemy import Row, exists, func, or_, select
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.current import DOCUMENTS
-from metaharvest.database.batches import batches
 from metaharvest.database.models import Base
 from metaharvest.database.pipeline_models import OutputDecision, OutputPair, OutputRecord, OutputWork
 from metaharvest.errors import MetaharvestError, UnknownDocument
 from metaharvest.model.actions import todo
-from metaharvest.queries.records import later
+from metaharvest.queries.records import later, rows_with
 from metaharvest.text import one_line
 
 _OUTPUTS = Base.metadata.tables[OutputRecord.__tablename__]
@@ -83,19 +82,11 @@ class WorkRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class LookAfter:
-    """The place in the list of pairs to look at after which the next page begins: two numbers of documents."""
-
-    first: int = 0
-    second: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class LookPage:
-    """Pairs to look at; `next` is the place after the last one, None at the end."""
+    """Pairs to look at; `next` is the place of the last one, as `first-second`; None at the end."""
 
     pairs: Sequence[PairLine]
-    next: LookAfter | None
+    next: str | None
 
 
 def number_of(session: Session, document_id: str) -> int:
@@ -139,14 +130,15 @@ def has_work(session: Session, document_id: str) -> bool:
     return session.scalar(select(_WORKS.c.work_id).where(*its)) is not None
 
 
-def pairs_to_look_at(session: Session, after: LookAfter, limit: int) -> LookPage:
-    """The pairs about which a person should decide, and nobody has yet."""
+def pairs_to_look_at(session: Session, after: tuple[int, int], limit: int) -> LookPage:
+    """The pairs about which a person should decide, and nobody has yet, after these numbers of two documents."""
     first, second = _PAIRS.c.catalogue_document_id, _PAIRS.c.other_id
-    following = later((first, after.first), (second, after.second))
+    following = later((first, after[0]), (second, after[1]))
     query = select(_PAIRS).where(*_TO_LOOK_AT, following).order_by(first, second).limit(limit)
     rows = {(row[0], row[1]): row for row in session.execute(query)}
     lines = output_lines(session, {each for pair in rows for each in pair})
-    return LookPage(_pair_lines(lines, rows, {}, rows), LookAfter(*list(rows)[-1]) if len(rows) == limit else None)
+    last = "{}-{}".format(*list(rows)[-1]) if len(rows) == limit else None
+    return LookPage(_pair_lines(lines, rows, {}, rows), last)
 
 
 def number_to_look_at(session: Session) -> int:
@@ -175,13 +167,12 @@ def output_lines(session: Session, numbers: Collection[int]) -> dict[int, Output
     query = select(_NUMBER, *DOCUMENTS.c["document_id", "origin"], *_OUTPUTS.c["year", "doi", "content"]).join_from(
         DOCUMENTS, _OUTPUTS, _OUTPUTS.c.catalogue_document_id == _NUMBER
     )
-    for some in batches(sorted(numbers)):
-        for number, document_id, origin, year, doi, content in session.execute(query.where(_NUMBER.in_(some))):
-            output: Mapping[str, Any] = json.loads(content)
-            titles, creators = output.get("titles") or (), output.get("creators") or ()
-            title = one_line(titles[0]["text"]) if titles else ""
-            names = tuple(one_line(each["name"]) for each in creators)
-            found[number] = OutputLine(number, document_id, title, names, year, doi, origin)
+    for number, document_id, origin, year, doi, content in rows_with(session, query, _NUMBER, sorted(numbers)):
+        output: Mapping[str, Any] = json.loads(content)
+        titles, creators = output.get("titles") or (), output.get("creators") or ()
+        title = one_line(titles[0]["text"]) if titles else ""
+        names = tuple(one_line(each["name"]) for each in creators)
+        found[number] = OutputLine(number, document_id, title, names, year, doi, origin)
     return found
 
 
@@ -195,11 +186,8 @@ def decided_numbers(session: Session, number: int, kind: str) -> dict[int, str]:
 
 def document_ids(session: Session, numbers: Iterable[int]) -> dict[int, str]:
     """The ids of these documents, by number."""
-    found: dict[int, str] = {}
-    query = select(_NUMBER, DOCUMENTS.c.document_id)
-    for some in batches(sorted(numbers)):
-        found.update((row[0], row[1]) for row in session.execute(query.where(_NUMBER.in_(some))))
-    return found
+    rows = rows_with(session, select(_NUMBER, DOCUMENTS.c.document_id), _NUMBER, sorted(numbers))
+    return {row[0]: row[1] for row in rows}
 
 
 def _pairs_of(session: Session, numbers: Sequence[int]) -> dict[tuple[int, int], Row[Any]]:

@@ -13,7 +13,6 @@ from metaharvest.model import OutcomeKind
 from metaharvest.model.kinds import Role
 from metaharvest.queries.document_search import (
     LEAST_LETTERS,
-    FoundDocument,
     RuleCursor,
     count_with_rule,
     documents_with_rule,
@@ -48,7 +47,7 @@ class _Page:
     `share`: the part of the ledger that was searched.
     """
 
-    rows: Sequence[FoundDocument | DocumentRow]
+    rows: Sequence[DocumentRow]
     next: str
     count: RowCount
     share: float = 1.0
