@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from urllib.parse import urlencode
 
 from sqlalchemy.orm import Session
@@ -93,7 +93,7 @@ def visitor_of_session(harvester: Harvester, token: str) -> Visitor:
         # A busy database must not delay the page.
         with suppress(DatabaseUnavailable), harvester.noting() as session:
             sessions.note_seen(session, found.session_id, now)
-    return Visitor(visitor.address, visitor.name, visitor.role, visitor.sites, found.session_id)
+    return replace(visitor, session_id=found.session_id)
 
 
 def visitor_of_address(harvester: Harvester, address: str) -> Visitor:
@@ -160,23 +160,20 @@ def spend_link(harvester: Harvester, token: str, user_agent: str) -> str:
 
     Raises RequestError if the link is spent, expired or unknown, or its address may no longer sign in.
     """
-    now, opened = harvester.now(), new_token()
+    now = harvester.now()
     with harvester.writing() as session:
         link = sessions.find_link(session, token, now)
         if link is None or not sessions.spend(session, link, now):
             raise RequestError("This link was used before, or it is older than 24 hours. Please ask for a new one.")
         if _visitor(session, link.address).role is Role.PUBLIC:
             raise RequestError(f"{one_line(link.address)} may no longer sign in here.")
-        _open(session, opened, link.address, now, user_agent)
-    return opened
+        return _open(harvester, session, link.address, user_agent)
 
 
 def open_session(harvester: Harvester, address: str, user_agent: str) -> str:
     """Open a session for an address that was proved in another way; returns its token."""
-    opened = new_token()
     with harvester.writing() as session:
-        _open(session, opened, address, harvester.now(), user_agent)
-    return opened
+        return _open(harvester, session, address, user_agent)
 
 
 def session_of_identity(harvester: Harvester, identity: Identity, user_agent: str) -> str | None:
@@ -185,7 +182,7 @@ def session_of_identity(harvester: Harvester, identity: Identity, user_agent: st
     A user is known by issuer and subject; before the first sign-in by the verified address. A user who is bound to
     another subject is not found by the address: the provider may have given it to somebody else.
     """
-    opened, address = new_token(), identity.address.strip().lower()
+    address = identity.address.strip().lower()
     with harvester.writing() as session:
         user = users.find_subject(session, identity.issuer, identity.subject)
         if user is None and address and users.find_user(session, address):
@@ -196,13 +193,14 @@ def session_of_identity(harvester: Harvester, identity: Identity, user_agent: st
             address = user.address
         if not address or _visitor(session, address).role is Role.PUBLIC:
             return None
-        _open(session, opened, address, harvester.now(), user_agent)
-    return opened
+        return _open(harvester, session, address, user_agent)
 
 
-def _open(session: Session, token: str, address: str, now: datetime, user_agent: str) -> None:
-    agent = one_line(user_agent, 300)
-    sessions.open_session(session, token, address, now, now + SESSION_LIFE, user_agent=agent)
+def _open(harvester: Harvester, session: Session, address: str, user_agent: str) -> str:
+    """Open a session; returns its token."""
+    token, now = new_token(), harvester.now()
+    sessions.open_session(session, token, address, now, now + SESSION_LIFE, user_agent=one_line(user_agent, 300))
+    return token
 
 
 def sessions_of(harvester: Harvester, address: str) -> Sequence[SignedIn]:

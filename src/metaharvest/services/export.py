@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Iterator, Mapping
 from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,7 +10,6 @@ from tempfile import TemporaryDirectory
 
 from sqlalchemy.orm import Session
 
-from metaharvest.catalogue.selection import Hidden
 from metaharvest.errors import RequestError
 from metaharvest.harvest.context import Progress
 from metaharvest.harvest.deadlines import StopSignal
@@ -30,6 +28,7 @@ from metaharvest.replication.dataset.texts import Texts
 from metaharvest.reports import workbook
 from metaharvest.reports.workbook import Sheet
 from metaharvest.services.harvester import Harvester
+from metaharvest.services.tables import names_of, values_of
 
 __all__ = ["DatasetRequest"]
 
@@ -91,32 +90,26 @@ def write_dataset(
             f"{settings.target.kind}."
         )
     progress, stop = progress or Progress(), stop or StopSignal()
-    texts = None
-    if request.with_texts:
-        texts = Texts(settings.path(settings.pipeline.folder), harvester.now().date())
-    return export_dataset(request, harvester.reading, _hidden(harvester), harvester.now, progress, stop, texts)
-
-
-def _hidden(harvester: Harvester) -> Hidden:
-    """The sites and origins that are kept out of everything that is published."""
+    texts = Texts(settings.path(settings.pipeline.folder), harvester.now().date()) if request.with_texts else None
     with harvester.reading() as session:
-        return hidden_by(session, harvester.settings.web.hidden)
+        hidden = hidden_by(session, settings.web.hidden)
+    return export_dataset(request, harvester.reading, hidden, harvester.now, progress, stop, texts)
 
 
 def _year_sheets(figures: YearFigures) -> Iterator[Sheet]:
     yield Sheet("figures", ("name", "value"), ([name, getattr(figures, name)] for name in YEAR_COLUMNS))
-    yield Sheet("sites in the period", SITE_COLUMNS, (_values(each, SITE_COLUMNS) for each in figures.sites))
+    yield Sheet("sites in the period", SITE_COLUMNS, (values_of(each, SITE_COLUMNS) for each in figures.sites))
     yield Sheet("silent sites", ("site",), ([name] for name in figures.silent))
-    rules = [each.name for each in fields(RuleOfYear)]
-    yield Sheet("rules in the period", rules, (_values(each, rules) for each in figures.rules))
+    rules = names_of(RuleOfYear)
+    yield Sheet("rules in the period", rules, (values_of(each, rules) for each in figures.rules))
 
 
 def _sheets(session: Session, today: date) -> Iterator[Sheet]:
     sites = registered_sites(session, today)
-    yield Sheet("sites", ("name", *_SITES), ([site.site, *_values(site, _SITES)] for site in sites))
+    yield Sheet("sites", ("name", *_SITES), ([site.site, *values_of(site, _SITES)] for site in sites))
     yield Sheet("documents failing", (*_DOCUMENTS, *_FINDING), _documents(session, today))
-    names = [each.name for each in fields(RuleTotal)]
-    yield Sheet("problems", names, (_values(each, names) for each in open_problems(session)))
+    names = names_of(RuleTotal)
+    yield Sheet("problems", names, (values_of(each, names) for each in open_problems(session)))
     yield Sheet("runs", (*_RUNS, *_TOTALS), _runs(session))
     yield Sheet("deliveries", (*_REPORT, *_DELIVERY), _deliveries(session))
 
@@ -124,20 +117,15 @@ def _sheets(session: Session, today: date) -> Iterator[Sheet]:
 def _documents(session: Session, today: date) -> Iterator[list[object]]:
     for row in document_rows(session, DocumentFilter(failing=True), today):
         for finding in row.findings or [None]:
-            yield [*_values(row, _DOCUMENTS), *_values(finding, _FINDING)]
+            yield [*values_of(row, _DOCUMENTS), *values_of(finding, _FINDING)]
 
 
 def _runs(session: Session) -> Iterator[list[object]]:
     for record in newest_runs(session, _MOST):
-        yield [*_values(record, _RUNS), *_values(record.totals, _TOTALS)]
+        yield [*values_of(record, _RUNS), *values_of(record.totals, _TOTALS)]
 
 
 def _deliveries(session: Session) -> Iterator[list[object]]:
     for report in newest_reports(session, _MOST):
         for delivery in report.deliveries:
-            yield [*_values(report, _REPORT), *_values(delivery, _DELIVERY)]
-
-
-def _values(row: object, names: Sequence[str]) -> list[object]:
-    """The values of these names; all None if there is no row."""
-    return [None if row is None else getattr(row, name) for name in names]
+            yield [*values_of(report, _REPORT), *values_of(delivery, _DELIVERY)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 from sqlalchemy.orm import Session
@@ -60,10 +60,7 @@ def listed(harvester: Harvester, wanted: JobFilter, limit: int, after: int | Non
 def shown(harvester: Harvester, job_id: int) -> tuple[JobRecord, list[JobEventRecord]]:
     """The job, and the steps of its life. Raises MetaharvestError if there is none."""
     with harvester.reading() as session:
-        record = stored.job_record(session, job_id)
-        if record is None:
-            raise _no_job(job_id)
-        return record, stored.job_events(session, job_id)
+        return _found(session, job_id), stored.job_events(session, job_id)
 
 
 def is_under_way(harvester: Harvester) -> bool:
@@ -84,61 +81,53 @@ def cancel(harvester: Harvester, job_id: int) -> JobRecord:
     Raises MetaharvestError if there is no such job, RequestError if it has ended.
     """
     by = f" by {one_line(harvester.actor.name)}" if harvester.actor.name else ""
-    with harvester.writing() as session:
-        job = _open_job(session, job_id)
-        before = job.state
+
+    def end(session: Session, job: Job) -> None:
         making.cancel(session, job, f"It was cancelled{by}.")
-        session.flush()
-        harvester.audit(session, _about(job, "jobs.cancel", {"state": before}, {"state": job.state}))
-        return _read(session, job_id)
+
+    return _changed(harvester, job_id, "jobs.cancel", "state", end)
 
 
 def retry(harvester: Harvester, job_id: int) -> JobRecord:
     """Let a job be tried now, with all attempts again. Raises MetaharvestError, RequestError if it does not wait."""
-    with harvester.writing() as session:
-        job = _open_job(session, job_id)
+
+    def try_now(session: Session, job: Job) -> None:
         if job.state != JobState.READY.value:
             shows = todo("jobs.show", job_id=str(job_id))
             raise RequestError(f"Job {job_id} is under way: the worker {job.worker} has it ({shows}).")
-        before = {"attempts": job.attempts}
         making.try_now(session, job)
-        session.flush()
-        harvester.audit(session, _about(job, "jobs.retry", before, {"attempts": 0}))
-        return _read(session, job_id)
+
+    return _changed(harvester, job_id, "jobs.retry", "attempts", try_now)
 
 
 def set_priority(harvester: Harvester, job_id: int, priority: int) -> JobRecord:
     """Change the priority of a job that has not ended. Raises MetaharvestError, RequestError."""
     if not 0 <= priority <= MOST_PRIORITY:
         raise RequestError(f"A priority is a number from 0 to {MOST_PRIORITY}.")
+    return _changed(
+        harvester, job_id, "jobs.priority", "priority", lambda session, job: making.set_priority(job, priority)
+    )
+
+
+def _changed(
+    harvester: Harvester, job_id: int, action: str, value: str, change: Callable[[Session, Job], None]
+) -> JobRecord:
+    """Change an open job; the audit has this value of it, before and after."""
     with harvester.writing() as session:
-        job = _open_job(session, job_id)
-        before = {"priority": job.priority}
-        making.set_priority(job, priority)
+        _found(session, job_id)
+        job = session.get_one(Job, job_id, with_for_update=True, populate_existing=True)
+        if job.open_key is None:
+            raise RequestError(f"Job {job_id} has ended already: {job.state}.")
+        before, subject = {value: getattr(job, value)}, f"{job_id} ({job.subject})"
+        change(session, job)
         session.flush()
-        harvester.audit(session, _about(job, "jobs.priority", before, {"priority": priority}))
-        return _read(session, job_id)
+        after = {value: getattr(job, value)}
+        harvester.audit(session, Decision(action=action, kind="job", subject=subject, before=before, after=after))
+        return _found(session, job_id)
 
 
-def _open_job(session: Session, job_id: int) -> Job:
+def _found(session: Session, job_id: int) -> JobRecord:
     record = stored.job_record(session, job_id)
     if record is None:
-        raise _no_job(job_id)
-    job = session.get_one(Job, job_id, with_for_update=True, populate_existing=True)
-    if job.open_key is None:
-        raise RequestError(f"Job {job_id} has ended already: {job.state}.")
-    return job
-
-
-def _no_job(job_id: int) -> MetaharvestError:
-    return MetaharvestError(f"There is no job with the number {job_id}: {todo('jobs.list')} lists the jobs.")
-
-
-def _about(job: Job, action: str, before: Mapping[str, object], after: Mapping[str, object]) -> Decision:
-    return Decision(action=action, kind="job", subject=f"{job.job_id} ({job.subject})", before=before, after=after)
-
-
-def _read(session: Session, job_id: int) -> JobRecord:
-    record = stored.job_record(session, job_id)
-    assert record is not None
+        raise MetaharvestError(f"There is no job with the number {job_id}: {todo('jobs.list')} lists the jobs.")
     return record

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, fields
+from dataclasses import fields
+from typing import TYPE_CHECKING
 
 from metaharvest.queries.changes import CHANGE_COLUMNS, Changes, changes
 from metaharvest.queries.decisions import DecisionRecord
@@ -19,6 +20,9 @@ from metaharvest.queries.runs import RunSummary, run_record, run_summaries
 from metaharvest.reports.tables import documents_csv, selected_log_csv, table_csv
 from metaharvest.services.harvester import Harvester
 from metaharvest.text import one_line
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 _RUN = ("run_id", "harvest_date", "status", "started_at", "ended_at", "took_seconds")
 _TOTALS = ("sites", "failed", "listed", "inserted", "updated", "unchanged", "attention", "errors")
@@ -69,15 +73,23 @@ def listed_csv(rows: Iterable[DocumentRow]) -> Generator[str, None, None]:
 
 def _listed(rows: Iterable[DocumentRow]) -> Iterator[Sequence[object]]:
     for row in rows:
-        standing = [getattr(row, column) for column in _STANDING]
         for finding in row.findings or [None]:
-            found = [getattr(finding, column, None) for column in _FINDING]
-            yield [*standing, *found, row.missing_since, row.title]
+            yield [*values_of(row, _STANDING), *values_of(finding, _FINDING), row.missing_since, row.title]
+
+
+def values_of(row: object, names: Sequence[str]) -> list[object]:
+    """The values of these names; all None if there is no row."""
+    return [None if row is None else getattr(row, name) for name in names]
+
+
+def names_of(record: type[DataclassInstance]) -> Sequence[str]:
+    """The names of the values of a read model."""
+    return [each.name for each in fields(record)]
 
 
 def runs_table(harvester: Harvester) -> Generator[str, None, None]:
     """All runs with their totals, the newest first."""
-    rows = ([getattr(run, name) for name in _RUN] + list(asdict(run.totals).values()) for run in _runs(harvester))
+    rows = ([*values_of(run, _RUN), *values_of(run.totals, _TOTALS)] for run in _runs(harvester))
     with closing(table_csv((*_RUN, *_TOTALS), rows)) as chunks:
         yield from chunks
 
@@ -86,7 +98,7 @@ def sites_table(harvester: Harvester, run_id: int) -> Generator[str, None, None]
     """The sites of a run. Raises MetaharvestError if there is no such run."""
     with harvester.reading() as session:
         sites = run_record(session, run_id).sites
-    with closing(table_csv(_SITE, ([getattr(site, name) for name in _SITE] for site in sites))) as chunks:
+    with closing(table_csv(_SITE, (values_of(site, _SITE) for site in sites))) as chunks:
         yield from chunks
 
 
@@ -104,13 +116,13 @@ def changes_csv(found: Changes) -> Generator[str, None, None]:
 
 def problems_csv(found: Iterable[RuleTotal]) -> Generator[str, None, None]:
     """Open problems, a line for each rule."""
-    names = [each.name for each in fields(RuleTotal)]
-    return table_csv(names, ([getattr(each, name) for name in names] for each in found))
+    names = names_of(RuleTotal)
+    return table_csv(names, (values_of(each, names) for each in found))
 
 
 def rule_csv(found: Iterable[ProblemDocument]) -> Generator[str, None, None]:
     """Open problems of a rule, a line for each document or list."""
-    return table_csv(_PROBLEM, ([getattr(each, name) for name in _PROBLEM] for each in found))
+    return table_csv(_PROBLEM, (values_of(each, _PROBLEM) for each in found))
 
 
 def _runs(harvester: Harvester) -> Iterator[RunSummary]:
@@ -127,13 +139,13 @@ def _runs(harvester: Harvester) -> Iterator[RunSummary]:
 def _changed(found: Changes) -> Iterator[list[object]]:
     for site in found.sites:
         for document in site.documents:
-            yield [site.site, site.site_id, *(getattr(document, column) for column in CHANGE_COLUMNS)]
+            yield [site.site, site.site_id, *values_of(document, CHANGE_COLUMNS)]
 
 
 def decisions_csv(found: Iterable[DecisionRecord]) -> Generator[str, None, None]:
     """The decisions as a table, a line for each; `before` and `after` are JSON objects."""
-    names = [each.name for each in fields(DecisionRecord)]
-    return table_csv(names, ([_cell(getattr(each, name)) for name in names] for each in found))
+    names = names_of(DecisionRecord)
+    return table_csv(names, ([_cell(value) for value in values_of(each, names)] for each in found))
 
 
 def value_in_words(value: object, longest: int = 500) -> str:

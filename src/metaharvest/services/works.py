@@ -16,7 +16,7 @@ from metaharvest.pipeline.duplicates import tables
 from metaharvest.pipeline.duplicates.tables import DUPLICATE, RELATED
 from metaharvest.pipeline.stage import StageName
 from metaharvest.queries import works as stored
-from metaharvest.queries.works import PairLine, WorkRecord
+from metaharvest.queries.works import LookPage, PairLine, WorkRecord
 from metaharvest.services.harvester import Harvester
 from metaharvest.text import clean, whole_number
 
@@ -52,26 +52,17 @@ class WorkDecision:
     kind: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LookPage:
-    """Pairs to look at; `next` is the place after the last one, None at the end."""
-
-    pairs: Sequence[PairLine]
-    next: str | None
-
-
 def show(harvester: Harvester, document_id: str) -> WorkRecord:
     """The work of a document. Raises MetaharvestError if there is none, DatabaseError."""
     with harvester.reading() as session:
         return stored.work_of(session, document_id)
 
 
-def to_look_at(harvester: Harvester, after: str = "", limit: int = 50) -> LookPage:
+def to_look_at(harvester: Harvester, after: str, limit: int) -> LookPage:
     """The pairs that a person should look at. `after` is `next` of the page before. Raises RequestError."""
     place = _place(after)
     with harvester.reading() as session:
-        found = stored.pairs_to_look_at(session, place, limit)
-    return LookPage(found.pairs, f"{found.next.first}-{found.next.second}" if found.next else None)
+        return stored.pairs_to_look_at(session, place, limit)
 
 
 def decided(harvester: Harvester, limit: int) -> Sequence[PairLine]:
@@ -133,11 +124,10 @@ def _write(session: Session, harvester: Harvester, pair: tuple[int, int], wanted
     return before
 
 
-def _place(after: str) -> stored.LookAfter:
+def _place(after: str) -> tuple[int, int]:
     if not after:
-        return stored.LookAfter()
-    first, _, second = after.partition("-")
-    numbers = whole_number(first), whole_number(second)
-    if numbers[0] is None or numbers[1] is None:
+        return 0, 0
+    first, second = (whole_number(each) for each in after.partition("-")[::2])
+    if first is None or second is None:
         raise RequestError("--after takes the place that the page before ends with.")
-    return stored.LookAfter(numbers[0], numbers[1])
+    return first, second
