@@ -175,10 +175,10 @@ def test_each_page_of_documents_knows_their_number(
             document_count(session, DocumentFilter("birch"), TODAY),
             document_count(session, failing, TODAY),
             count_with_rule(session, of_rule, TODAY),
-            count_with_rule(session, of_rule, TODAY, site_ids={site_runs["birch"].site_schedule_id}),
+            count_with_rule(session, replace(of_rule, site_ids={site_runs["birch"].site_schedule_id}), TODAY),
             first.count,
             search_documents(session, "rain", any_document, TODAY, limit=2, after=first.next).count,
-            search_documents(session, "rain", any_document, TODAY, site_ids={1}, limit=2).count,
+            search_documents(session, "rain", replace(any_document, site_ids={1}), TODAY, limit=2).count,
             search_documents(session, "a.1", any_document, TODAY).count,
         ]
 

@@ -29,10 +29,10 @@ from metaharvest.queries.documents import (
     count_rows,
     document_row,
     in_order,
+    searched_sites,
 )
 from metaharvest.queries.last_findings import GOOD, Key, LastOutcome, last_outcomes
 from metaharvest.queries.records import columns, docid, later, parts_of_docid, rows_with
-from metaharvest.queries.runs import site_number
 from metaharvest.queries.sites import last_names
 from metaharvest.queries.suggestions import has_id, has_part
 
@@ -67,17 +67,16 @@ def search_documents(
     today: date,
     *,
     record_ids: Collection[str] = (),
-    site_ids: Collection[int] | None = None,
     limit: int = 50,
     after: int = 0,
 ) -> SearchPage:
     """The documents that `words` name or describe, or all; the next page begins `after` the `next` of this one.
 
-    `record_ids`: the document ids that records with the OAI identifier `words` have. `site_ids`: only at these sites.
-    Raises MetaharvestError for an unknown site.
+    `record_ids`: the document ids that records with the OAI identifier `words` have. Raises MetaharvestError for an
+    unknown site.
     """
     words = words.strip()[:_LONGEST]
-    today, site_ids = as_of(session, today), _sites(session, wanted, site_ids)
+    today, site_ids = as_of(session, today), searched_sites(session, wanted)
     conditions = [*conditions_of(wanted, today)]
     if wanted.rule is not None:
         conditions.append(_has_problem(wanted.rule))
@@ -119,7 +118,6 @@ def documents_with_rule(
     wanted: DocumentFilter,
     today: date,
     *,
-    site_ids: Collection[int] | None = None,
     limit: int = 50,
     after: RuleCursor | None = None,
 ) -> tuple[list[DocumentRow], RuleCursor | None]:
@@ -128,7 +126,7 @@ def documents_with_rule(
     The documents of a site on one page are in their order. Each has only the findings of the rule. Raises
     MetaharvestError for an unknown site.
     """
-    today, site_ids = as_of(session, today), _sites(session, wanted, site_ids)
+    today, site_ids = as_of(session, today), searched_sites(session, wanted)
     problem = SiteProblem
     place = (problem.site_schedule_id, problem.document_id)
     conditions = [problem.state == OPEN, problem.rule == wanted.rule, problem.document_id.is_not(None)]
@@ -152,28 +150,18 @@ def documents_with_rule(
     return found, following
 
 
-def count_with_rule(
-    session: Session, wanted: DocumentFilter, today: date, *, site_ids: Collection[int] | None = None
-) -> RowCount:
+def count_with_rule(session: Session, wanted: DocumentFilter, today: date) -> RowCount:
     """The number of documents that `documents_with_rule` has on all pages, each with all of its revisions.
 
     Raises as it does.
     """
-    site_ids = _sites(session, wanted, site_ids)
+    site_ids = searched_sites(session, wanted)
     conditions = [_PROBLEM.state == OPEN, _PROBLEM.rule == wanted.rule, _PROBLEM.document_id.is_not(None)]
     if site_ids is not None:
         conditions.append(_PROBLEM.site_schedule_id.in_(site_ids))
     same = and_(_ledger.site_schedule_id == _PROBLEM.site_schedule_id, _ledger.document_id == _PROBLEM.document_id)
     query = select(_PROBLEM.site_schedule_id, _PROBLEM.document_id).join(_ledger, same).distinct()
     return count_rows(session, query.where(*conditions, *conditions_of(wanted, as_of(session, today))))
-
-
-def _sites(session: Session, wanted: DocumentFilter, site_ids: Collection[int] | None) -> Collection[int] | None:
-    """The sites to search. A filter with a site keeps that one of `site_ids`, or none. None: all sites."""
-    if wanted.site is None:
-        return site_ids
-    number = site_number(session, wanted.site)
-    return {number} if site_ids is None else {number} & set(site_ids)
 
 
 def _has_problem(rule: str) -> ColumnElement[bool]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import islice
@@ -52,7 +52,7 @@ class DocumentFilter:
 
     `nights`: failing for this number of nights or more, the first one counted. Without a site: documents of all
     registered sites; failing ones, as in the reports, only of enabled sites. `missing`: a full list of their source
-    repository no longer names them.
+    repository no longer names them. `site_ids`: only of these sites.
     """
 
     site: str | None = None
@@ -61,6 +61,7 @@ class DocumentFilter:
     rule: str | None = None
     outcome: OutcomeKind | None = None
     missing: bool = False
+    site_ids: Collection[int] | None = None
 
 
 def nights_failing(since: date | None, today: date) -> int | None:
@@ -238,10 +239,20 @@ def document_row(
 
 
 def _sites(session: Session, wanted: DocumentFilter) -> dict[int, str]:
+    numbers = searched_sites(session, wanted)
     if wanted.site is None:
-        return {site.site_id: site.name for site in read_sites(session) if site.enabled or not wanted.failing}
+        meant = [site for site in read_sites(session) if site.enabled or not wanted.failing]
+        return {site.site_id: site.name for site in meant if numbers is None or site.site_id in numbers}
+    names = last_names(session)
+    return {number: names.get(number, wanted.site) for number in numbers or ()}
+
+
+def searched_sites(session: Session, wanted: DocumentFilter) -> Collection[int] | None:
+    """The numbers of the sites that the filter names; None: all sites. Raises MetaharvestError for an unknown site."""
+    if wanted.site is None:
+        return wanted.site_ids
     number = site_number(session, wanted.site)
-    return {number: last_names(session).get(number, wanted.site)}
+    return {number} if wanted.site_ids is None else {number}.intersection(wanted.site_ids)
 
 
 def conditions_of(wanted: DocumentFilter, today: date) -> list[ColumnElement[bool]]:

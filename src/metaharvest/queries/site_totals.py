@@ -60,23 +60,19 @@ class _Seconds(FunctionElement[float]):
     name = "seconds"
 
 
-@compiles(_Seconds, "sqlite")
-def _of_sqlite(element: _Seconds, compiler: Any, **options: Any) -> str:
-    began, ended = (compiler.process(each, **options) for each in element.clauses)
-    return f"((julianday({ended}) - julianday({began})) * 86400.0)"
+_SECONDS = {
+    "sqlite": "((julianday({1}) - julianday({0})) * 86400.0)",
+    "postgresql": "EXTRACT(EPOCH FROM ({1} - {0}))",
+    "mysql": "(TIMESTAMPDIFF(MICROSECOND, {0}, {1}) / 1000000.0)",
+    "mariadb": "(TIMESTAMPDIFF(MICROSECOND, {0}, {1}) / 1000000.0)",
+}
+"""By dialect, the seconds from {0} to {1}."""
 
 
-@compiles(_Seconds, "postgresql")
-def _of_postgresql(element: _Seconds, compiler: Any, **options: Any) -> str:
-    began, ended = (compiler.process(each, **options) for each in element.clauses)
-    return f"EXTRACT(EPOCH FROM ({ended} - {began}))"
-
-
-@compiles(_Seconds, "mysql")
-@compiles(_Seconds, "mariadb")
-def _of_mariadb(element: _Seconds, compiler: Any, **options: Any) -> str:
-    began, ended = (compiler.process(each, **options) for each in element.clauses)
-    return f"(TIMESTAMPDIFF(MICROSECOND, {began}, {ended}) / 1000000.0)"
+@compiles(_Seconds)
+def _compiled(element: _Seconds, compiler: Any, **options: Any) -> str:
+    times = (compiler.process(each, **options) for each in element.clauses)
+    return _SECONDS[compiler.dialect.name].format(*times)
 
 
 def totals_of_sites(run_ids: Collection[int], *conditions: ColumnElement[bool]) -> Select[Any]:

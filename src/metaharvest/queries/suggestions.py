@@ -75,13 +75,9 @@ def _nearest(session: Session, name: str) -> Iterator[Suggestion]:
     if seen:
         return
     # The beginning or the end of a mistyped name is most often right.
-    begins, ends = (
-        has_id(listed.document_id, name[:_LEAST_LETTERS]),
-        has_id(listed.document_id, name[-_LEAST_LETTERS:]),
-    )
-    some: dict[str, str | None] = {
-        row[0]: row[1] for row in session.execute(of_ledger.where(or_(begins, ends)).limit(_MOST_COMPARED))
-    }
+    parts = (has_id(listed.document_id, part) for part in (name[:_LEAST_LETTERS], name[-_LEAST_LETTERS:]))
+    alike = session.execute(of_ledger.where(or_(*parts)).limit(_MOST_COMPARED))
+    some: dict[str, str | None] = {row[0]: row[1] for row in alike}
     some |= dict(_neighbours(session, name))
     likeness = ((_likeness(name, document_id), document_id, title or "") for document_id, title in some.items())
     for _, document_id, title in sorted((each for each in likeness if each[0] >= _LEAST_LIKENESS), reverse=True):
@@ -100,11 +96,10 @@ def _neighbours(session: Session, name: str) -> Iterator[tuple[str, str | None]]
         return
     document_id = HarvestDocument.document_id
     query = select(document_id, HarvestDocument.title).limit(_NEIGHBOURS)
-    before, after = query.where(document_id <= name), query.where(document_id >= name)
-    for row in session.execute(before.order_by(document_id.desc())).all():
-        yield row[0], row[1]
-    for row in session.execute(after.order_by(document_id)).all():
-        yield row[0], row[1]
+    before = query.where(document_id <= name).order_by(document_id.desc())
+    after = query.where(document_id >= name).order_by(document_id)
+    for some in (before, after):
+        yield from ((row[0], row[1]) for row in session.execute(some).all())
 
 
 def has_id(column: _Text, part: str) -> ColumnElement[bool]:

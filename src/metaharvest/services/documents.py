@@ -387,17 +387,16 @@ def _delete(harvester: Harvester, target: Target, found: _Found, erase: bool) ->
 
 
 def _restore(harvester: Harvester, target: Target, found: _Found) -> AtTarget:
+    stays = ""
     if isinstance(target, EmbeddedTarget):
         with harvester.writing() as session:
             target.restore(found.document_id, session)
-        return AtTarget(target.describe())
-    with target.session(_site(harvester, found)) as opened:
-        if isinstance(opened, FolderSession):
-            opened.restore(found.document_id)
-            return AtTarget(target.describe())
-        if opened.writes_in_journal:
-            return AtTarget(target.describe())
-    stays = "what it deleted stays deleted: it takes the document again with a higher revision"
+    else:
+        with target.session(_site(harvester, found)) as opened:
+            if isinstance(opened, FolderSession):
+                opened.restore(found.document_id)
+            elif not opened.writes_in_journal:
+                stays = "what it deleted stays deleted: it takes the document again with a higher revision"
     return AtTarget(target.describe(), stays=stays)
 
 

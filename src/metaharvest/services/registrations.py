@@ -26,6 +26,7 @@ from metaharvest.harvest import adhoc_client
 from metaharvest.mail.message import RenderedText
 from metaharvest.mail.notices import send_now
 from metaharvest.model import OaiOptions, Site, SiteOptions, Unit
+from metaharvest.model.mappings import record_of
 from metaharvest.rehearsal.trial import bounded
 from metaharvest.reports.letters import DoorLetter
 from metaharvest.reports.phrasing import frequency
@@ -216,28 +217,16 @@ def _letter(harvester: Harvester, found: Registration, **values: str) -> DoorLet
 
 def send_about(harvester: Harvester, found: Registration, template: str, recipient: str, letter: DoorLetter) -> str:
     """Send a mail about a request; the reason if it was not sent, which the request keeps, or an empty text."""
-    try:
-        _send(harvester, template, recipient, letter)
-    except RequestError as error:
-        problem = str(error)
-    else:
-        problem = ""
-    with harvester.writing() as session:
-        store.change(session, found.registration_id, tuple(State), mail_problem=problem or None)
-    return problem
-
-
-def _send(harvester: Harvester, template: str, recipient: str, letter: DoorLetter) -> None:
-    """Send the mail of the templates `email/TEMPLATE/` at once: it is not stored, as its link is a secret.
-
-    Raises RequestError if it cannot be sent.
-    """
+    # Made of the templates `email/TEMPLATE/`, and sent at once: it is not stored, as its link is a secret.
     settings = harvester.settings
     parts = ("subject.txt", "body.txt", "body.html")
     subject, text, html = (render_page(f"email/{template}/{part}", letter, settings) for part in parts)
     rendered = RenderedText(one_line(subject.strip()), text, html)
-    if not send_now(settings, template, recipient, rendered, harvester.now()):
-        raise RequestError(f"The mail to {one_line(recipient)} could not be sent. Try again in an hour.")
+    is_sent = send_now(settings, template, recipient, rendered, harvester.now())
+    problem = "" if is_sent else f"The mail to {one_line(recipient)} could not be sent. Try again in an hour."
+    with harvester.writing() as session:
+        store.change(session, found.registration_id, tuple(State), mail_problem=problem or None)
+    return problem
 
 
 # -- the proofs
@@ -388,9 +377,7 @@ def accept(
     """
     found = _to_decide(harvester, registration_id, without_proofs=without_proofs)
     _carry_out(harvester, found)
-    if _is_announced(find(harvester, registration_id)):
-        mail_decision(harvester, registration_id, base_url)
-    return find(harvester, registration_id)
+    return _announced(harvester, registration_id, base_url)
 
 
 def refuse(harvester: Harvester, registration_id: int, reason: str) -> Registration:
@@ -401,8 +388,13 @@ def refuse(harvester: Harvester, registration_id: int, reason: str) -> Registrat
     found = _to_decide(harvester, registration_id, without_proofs=True)
     with harvester.writing() as session:
         _decide(harvester, session, found, state=State.REFUSED.value, reason=reason)
+    return _announced(harvester, registration_id)
+
+
+def _announced(harvester: Harvester, registration_id: int, base_url: str = "") -> Registration:
+    """The request, after its decision was mailed, if decisions of its kind are."""
     if _is_announced(find(harvester, registration_id)):
-        mail_decision(harvester, registration_id)
+        mail_decision(harvester, registration_id, base_url)
     return find(harvester, registration_id)
 
 
@@ -442,10 +434,7 @@ def mail_last(harvester: Harvester, registration_id: int, base_url: str = "") ->
 def rehearse(harvester: Harvester, registration_id: int) -> TrialReport:
     """The rehearsal of the source of a request as it is now. Raises RequestError, ScheduleError."""
     found = find(harvester, registration_id)
-    question = Question(
-        found.name, found.url, found.address, found.source_kind, found.every, found.unit, found.prefix or "",
-        found.set_spec or "",
-    )  # fmt: skip
+    question = record_of(Question, found, prefix=found.prefix or "", set_spec=found.set_spec or "")
     return trials.try_source(harvester, _columns(_planned(question))).report
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from metaharvest.config.files import open_file
 from metaharvest.errors import ListIncomplete, RequestError
+from metaharvest.fetch.url import repository_key
 from metaharvest.harvest import adhoc_client
 from metaharvest.model import FetchedDocument, Finding, OaiOptions, Site, SiteOptions
 from metaharvest.services.sites import about, values_of
@@ -18,6 +20,10 @@ from metaharvest.sites.registry import add_sites, new_site, read_sites
 from metaharvest.sites.rows import OAI, check_list_url, no_base_url
 from metaharvest.sites.same_source import origin_for, origins
 from metaharvest.sources.base import ListedRecord
+from metaharvest.sources.oai_pmh import inspection, same_item
+from metaharvest.sources.oai_pmh.friends import base_urls_in, is_url
+from metaharvest.sources.oai_pmh.records import RecordNames
+from metaharvest.sources.oai_pmh.source import OaiSource
 from metaharvest.text import one_line, shown_url
 
 if TYPE_CHECKING:
@@ -73,21 +79,15 @@ class SourceRepository:
 
     def identify(self) -> tuple[Identity, tuple[Finding, ...]]:
         """Its description of itself, and findings about oddities in it."""
-        from metaharvest.sources.oai_pmh.inspection import identify
-
-        return self._ask(identify)
+        return self._ask(inspection.identify)
 
     def describe(self) -> Inspection:
         """All its descriptions of itself, and findings about them."""
-        from metaharvest.sources.oai_pmh.inspection import inspect
-
-        return self._ask(inspect)
+        return self._ask(inspection.inspect)
 
     def formats(self) -> tuple[MetadataFormat, ...]:
         """Its metadata formats."""
-        from metaharvest.sources.oai_pmh.inspection import inspect
-
-        return self._ask(inspect).formats
+        return self.describe().formats
 
     def friends(self) -> tuple[str, ...]:
         """The base URLs of other source repositories that it names."""
@@ -96,9 +96,7 @@ class SourceRepository:
 
     def sets(self) -> tuple[Set, ...]:
         """Its sets."""
-        from metaharvest.sources.oai_pmh.inspection import sets_of
-
-        return self._ask(sets_of)
+        return self._ask(inspection.sets_of)
 
     def records(self, limit: int) -> SomeRecords:
         """The first records of its list, up to this number, as they would be harvested."""
@@ -106,16 +104,10 @@ class SourceRepository:
             check_window(self.options.begin, self.options.until)
         except ValueError as error:
             raise RequestError(f"{error}.".replace("from (begin)", "--from", 1)) from None
-
-        async def listed(site: Site, fetcher: Fetcher, patience: TimeBudget) -> SomeRecords:
-            return await _some_records(site, fetcher, patience, limit)
-
-        return self._ask(listed)
+        return self._ask(partial(_some_records, limit=limit))
 
     def record(self, identifier: str) -> FetchedDocument:
         """The metadata of one record, as a document of its own."""
-        from metaharvest.sources.oai_pmh.records import RecordNames
-        from metaharvest.sources.oai_pmh.source import OaiSource
 
         async def fetched(site: Site, fetcher: Fetcher, _patience: TimeBudget) -> FetchedDocument:
             document = RecordNames(site.list_url, self.options).document_of(identifier)
@@ -125,21 +117,14 @@ class SourceRepository:
 
     def why_same(self, identifier: str, other: SourceRepository, other_identifier: str) -> str | None:
         """The reason why a record of each is of the same item, as a sentence; None if there is none."""
-        from metaharvest.sources.oai_pmh.same_item import why_same
-
         one, another = (self.record(identifier), other.record(other_identifier))
         assert one.document.origin
         assert another.document.origin
-        return why_same(one.document.origin, another.document.origin)
+        return same_item.why_same(one.document.origin, another.document.origin)
 
     def rehearse(self, pages: int | None) -> RehearsedList:
         """A rehearsal of its harvest: all of its list, or the first pages."""
-        from metaharvest.sources.oai_pmh.inspection import rehearse
-
-        async def rehearsed(site: Site, fetcher: Fetcher, patience: TimeBudget) -> RehearsedList:
-            return await rehearse(site, fetcher, patience, pages)
-
-        return self._ask(rehearsed)
+        return self._ask(partial(inspection.rehearse, pages=pages))
 
     def _ask(self, call: Call[Answer]) -> Answer:
         try:
@@ -154,8 +139,6 @@ class SourceRepository:
 
 
 async def _some_records(site: Site, fetcher: Fetcher, patience: TimeBudget, limit: int) -> SomeRecords:
-    from metaharvest.sources.oai_pmh.source import OaiSource
-
     listing = await OaiSource(site, fetcher, is_harvest=False).list_records(None, patience, full=True)
     records: list[ListedRecord] = []
     broken_off = None
@@ -172,23 +155,17 @@ async def _some_records(site: Site, fetcher: Fetcher, patience: TimeBudget, limi
 
 def base_urls_in_file(path: Path) -> tuple[str, ...]:
     """The base URLs in a file, one a line or as XML. Raises OSError."""
-    from metaharvest.sources.oai_pmh.friends import base_urls_in
-
     with open_file(path) as file:
         return tuple(base_urls_in(file.read(_MOST_BYTES)))
 
 
 def base_urls_of(content: bytes) -> tuple[str, ...]:
     """The base URLs in the content of such a file. Raises CannotBeChecked for XML that is not well-formed."""
-    from metaharvest.sources.oai_pmh.friends import base_urls_in
-
     return tuple(base_urls_in(content))
 
 
 def registered_as(harvester: Harvester, base_urls: Sequence[str]) -> dict[str, str]:
     """The names of the sites that these source repositories are registered as already, by base URL."""
-    from metaharvest.fetch.url import repository_key
-
     with harvester.reading() as session:
         names = {repository_key(site.list_url): site.name for site in reversed(read_sites(session))}
     return {url: names[key] for url in base_urls if (key := repository_key(url)) in names}
@@ -196,8 +173,6 @@ def registered_as(harvester: Harvester, base_urls: Sequence[str]) -> dict[str, s
 
 def usable(base_urls: Sequence[str]) -> NamedRepositories:
     """The base URLs among these texts, each once."""
-    from metaharvest.sources.oai_pmh.friends import is_url
-
     found: list[str] = []
     left_out: list[str] = []
     for url in dict.fromkeys(base_urls):
@@ -213,8 +188,6 @@ def register_repositories(harvester: Harvester, base_urls: Sequence[str], contac
 
     Raises ScheduleError.
     """
-    from metaharvest.fetch.url import repository_key
-
     found: dict[str, str] = {}
     added: list[Site] = []
     with harvester.writing() as session:

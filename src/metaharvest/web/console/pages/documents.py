@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy.orm import Session
 from starlette.responses import Response
@@ -84,7 +84,8 @@ def show(visit: Visit) -> Response:
 def _page(visit: Visit, session: Session, words: str, wanted: DocumentFilter, sites: dict[int, str]) -> _Page:
     """The page of the documents with these words, with a rule, or of all that the filters let through."""
     after, today = visit.query.get("after", ""), visit.harvester.today()
-    own = set(sites) if visit.visitor.role is Role.CONTACT else None
+    if visit.visitor.role is Role.CONTACT:
+        wanted = replace(wanted, site_ids=set(sites))
     if words or (wanted.site is None and (wanted.outcome or wanted.missing) and not wanted.rule):
         begin = whole_number(after or "0")
         if begin is None:
@@ -95,17 +96,16 @@ def _page(visit: Visit, session: Session, words: str, wanted: DocumentFilter, si
             wanted,
             today,
             record_ids=record_ids(session, words) if words else (),
-            site_ids=own,
             limit=_ON_A_PAGE,
             after=begin,
         )
         return _Page(page.documents, str(page.next or ""), page.count, page.share)
     if wanted.rule:
         place = _rule_cursor(after)
-        rows, later = documents_with_rule(session, wanted, today, site_ids=own, limit=_ON_A_PAGE, after=place)
+        rows, later = documents_with_rule(session, wanted, today, limit=_ON_A_PAGE, after=place)
         is_all = place is None and later is None
         number = len({(each.site, each.document_id) for each in rows})
-        count = RowCount(number) if is_all else count_with_rule(session, wanted, today, site_ids=own)
+        count = RowCount(number) if is_all else count_with_rule(session, wanted, today)
         return _Page(rows, f"{later.site_id}.{later.document_id}" if later else "", count)
     cursor = _cursor(session, after, sites)
     found, following = document_page(session, wanted, today, _ON_A_PAGE, cursor)
