@@ -9,8 +9,7 @@ import pytest
 from sqlalchemy.orm import Session
 
 from metaharvest.queries.figures import _median, year_figures
-from metaharvest.queries.history import DocumentHistory, ListingSite
-from metaharvest.queries.standing import standing_of
+from metaharvest.queries.history import DocumentHistory, ListingSite, standing_of
 from support.journal_rows import TODAY, JournalRows
 
 

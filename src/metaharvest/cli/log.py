@@ -211,7 +211,7 @@ def _print_decisions(found: list[queries.decisions.DecisionRecord], limit: int |
         by = f"{each.actor or 'name not known'}, {each.via}"
         print_line(f"{stamp(each.at)} UTC  {by}: {each.action} {each.subject}{reason}")
         for name, before, after in each.changes:
-            words = (services.tables.value_in_words(value, _LONGEST_VALUE) for value in (before, after))
+            words = (queries.decisions.value_in_words(value, _LONGEST_VALUE) for value in (before, after))
             print_line(f"{name}: {' -> '.join(words)}", indent=2)
     if limit is not None and len(found) == limit:
         print_line(f"The next page: the same command with --after {found[-1].decision_id}", err=True)

@@ -5,8 +5,7 @@
     changes.py         what changed between two runs
     log.py             the log, row by row, with findings
     documents.py       how the listed documents stand, over all sites (last_findings.py: what was found the last time)
-    history.py         what is known of one document
-    standing.py        why a document is, or is not, in the target
+    history.py         what is known of one document; why it is, or is not, in the target
     document_search.py documents by docid, OAI identifier, title, URL, file name; documents of a rule
     figures.py         the figures of a period over all sites, of parts of it, of one site
     departures.py      documents that are gone; deletions that wait

@@ -16,6 +16,7 @@ from metaharvest.errors import MetaharvestError
 from metaharvest.model.mappings import record_of
 from metaharvest.queries.records import given
 from metaharvest.queries.runs import site_number
+from metaharvest.text import one_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,3 +105,14 @@ def number_of_site(session: Session, name: str) -> int:
 
 def _values(text: str | None) -> Mapping[str, Any] | None:
     return None if text is None else json.loads(text)
+
+
+def value_in_words(value: object, longest: int = 500, empty: str = "none") -> str:
+    """A value of the audit, or of a site, in one line of at most `longest` characters."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (tuple, list)):
+        value = ", ".join(map(str, value))
+    if isinstance(value, Mapping):
+        value = json.dumps(value, ensure_ascii=False)
+    return one_line(str(value), longest) if value not in (None, "") else empty

@@ -24,7 +24,7 @@ from metaharvest.database.operations import OPERATIONS
 from metaharvest.errors import MetaharvestError
 from metaharvest.model import LOG_LEVELS, RunStatus
 from metaharvest.queries import runs
-from metaharvest.queries.records import FINDING, StoredFinding, columns, docid, parts_of_docid
+from metaharvest.queries.records import FINDING, StoredFinding, columns, docid, is_named, parts_of_docid
 from metaharvest.queries.sites import known_names
 
 _ROWS_AT_ONCE = 500
@@ -288,13 +288,11 @@ def _of_days(day: InstrumentedAttribute[date], wanted: LogFilter) -> list[Column
 def _is_about(session: Session, name: str) -> ColumnElement[bool]:
     """The condition that a row, or a finding without a document, is about this one: a document id, or a docid."""
     log, finding = HarvestLog, _ANY_FINDING
-    about = [log.document_id == name]
-    if parts := parts_of_docid(name):
-        about.append(and_(log.document_id == parts[0], log.revision == parts[1]))
     # Read first: PostgreSQL reads the whole log for a condition with OR and a subquery.
     of_list = select(log.harvest_log_id).join(finding, finding.harvest_log_id == log.harvest_log_id)
     in_lists = session.scalars(of_list.where(log.document_id.is_(None), finding.document_id == name)).all()
-    return or_(*about, log.harvest_log_id.in_(_written_out(in_lists))) if in_lists else or_(*about)
+    about = is_named(name)
+    return or_(about, log.harvest_log_id.in_(_written_out(in_lists))) if in_lists else about
 
 
 def _written_out(numbers: Sequence[int]) -> BindParameter[Sequence[int]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, Select, func, or_, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import (
@@ -20,7 +20,7 @@ from metaharvest.database.models import (
 )
 from metaharvest.errors import MetaharvestError
 from metaharvest.model.actions import todo
-from metaharvest.queries.records import columns, parts_of_docid, rows_with
+from metaharvest.queries.records import columns, is_named, rows_with
 from metaharvest.queries.runs import site_number
 from metaharvest.text import LARGEST_ID
 
@@ -126,17 +126,10 @@ def newest_reports(
         its_runs = select(HarvestSiteRun.site_run_id).filter_by(site_schedule_id=site_number(session, which.site))
         its.append(report.site_run_id.in_(its_runs))
     if which.document:
-        its.append(report.site_run_id.in_(_site_runs_about(which.document)))
+        about = select(HarvestLog.site_run_id).where(is_named(which.document), HarvestLog.site_run_id.is_not(None))
+        its.append(report.site_run_id.in_(about))
     statement = select(*columns(report, _REPORT)).where(*its).order_by(report.report_id.desc()).limit(limit)
     return _with_deliveries(session, statement)
-
-
-def _site_runs_about(name: str) -> Select[int | None]:
-    """The site runs whose log names this document id, or docid."""
-    is_named: ColumnElement[bool] = HarvestLog.document_id == name
-    if parts := parts_of_docid(name):
-        is_named = or_(is_named, and_(HarvestLog.document_id == parts[0], HarvestLog.revision == parts[1]))
-    return select(HarvestLog.site_run_id).where(is_named, HarvestLog.site_run_id.is_not(None))
 
 
 def newest_run(session: Session) -> int:

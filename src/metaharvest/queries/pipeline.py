@@ -82,23 +82,19 @@ def pipeline_record(session: Session, stages: Sequence[str], now: datetime) -> P
     """How far the pipeline has come, for these stages."""
     counts = stage_counts(session)
     seen = session.scalar(select(PipelineFeed.change_seq).where(PipelineFeed.name == "pipeline")) or 0
+    change = CatalogueDocument.change_seq
+    first_unseen = select(CatalogueDocument.changed_at).where(change > seen).order_by(change).limit(1)
     records = [_stage_record(session, stage, counts, now) for stage in stages]
     ended = (
         session.scalar(select(func.max(PipelineStep.ended_at)).where(PipelineStep.stage == each)) for each in stages
     )
     return PipelineRecord(
         unseen_changes=number_of_changes(session, seen),
-        oldest_unseen_change=_next_change_at(session, seen),
+        oldest_unseen_change=session.scalar(first_unseen),
         last_ended=max(filter(None, ended), default=None),
         stages=records,
         failures=failure_counts(session, stages),
     )
-
-
-def _next_change_at(session: Session, after_seq: int) -> datetime | None:
-    """The time of the first change after this one; None if there is none."""
-    change = CatalogueDocument.change_seq
-    return session.scalar(select(CatalogueDocument.changed_at).where(change > after_seq).order_by(change).limit(1))
 
 
 def failure_at_last_run(session: Session) -> str | None:

@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Row, Select, and_, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from metaharvest.database.batches import batches
-from metaharvest.database.models import Base, HarvestDetailLog
+from metaharvest.database.models import Base, HarvestDetailLog, HarvestLog
 from metaharvest.model import ERROR_OUTCOMES, WOULD_BE, OutcomeKind
 from metaharvest.text import whole_number
 
@@ -87,6 +87,14 @@ def later(first: tuple[Any, Any], second: tuple[Any, Any]) -> ColumnElement[bool
     is_later = or_(column > value, and_(column == value, tie > tie_value))
     # Repeated, for databases that use an index only for a condition on every row.
     return and_(column >= value, is_later)
+
+
+def is_named(name: str) -> ColumnElement[bool]:
+    """The condition for rows of the log about a document: `name` is a document id, or a docid."""
+    is_document: ColumnElement[bool] = HarvestLog.document_id == name
+    if parts := parts_of_docid(name):
+        return or_(is_document, and_(HarvestLog.document_id == parts[0], HarvestLog.revision == parts[1]))
+    return is_document
 
 
 FAILING = (*(kind for kind in OutcomeKind if kind in ERROR_OUTCOMES), OutcomeKind.DEFERRED)

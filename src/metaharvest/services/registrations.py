@@ -119,7 +119,14 @@ def ask(harvester: Harvester, question: Question, base_url: str = "") -> Asked:
     report = trials.try_source(harvester, _columns(planned)).report
     if not report.is_readable or report.is_document:
         return Asked(report, repository=repository)
-    return _kept(harvester, number, planned, report, repository, base_url)
+    contacts = report.contacts if repository is None else repository.contacts[:5]
+    with harvester.writing() as session:
+        store.change(
+            session, number, state=State.WAITING_FOR_PROOFS.value, summary=one_line(report.story, 1000),
+            list_token=new_comment_token() if repository is None else None, source_contacts=list(contacts),
+        )  # fmt: skip
+    mail_link(harvester, number, base_url)
+    return Asked(report, find(harvester, number), repository)
 
 
 def _planned(question: Question) -> Site:
@@ -177,20 +184,6 @@ def _entered(harvester: Harvester, site: Site, host: str) -> int:
             session.commit()
             raise
     return number
-
-
-def _kept(
-    harvester: Harvester, number: int, site: Site, report: TrialReport, repository: RepositoryAnswer | None, base: str
-) -> Asked:
-    """Keep a request whose source was read, and mail the link to its address."""
-    contacts = repository.contacts[:5] if repository is not None else report.contacts
-    with harvester.writing() as session:
-        store.change(
-            session, number, state=State.WAITING_FOR_PROOFS.value, summary=one_line(report.story, 1000),
-            list_token=None if repository is not None else new_comment_token(), source_contacts=list(contacts),
-        )  # fmt: skip
-    mail_link(harvester, number, base)
-    return Asked(report, find(harvester, number), repository)
 
 
 def mail_link(harvester: Harvester, registration_id: int, base_url: str = "") -> None:

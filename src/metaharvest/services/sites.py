@@ -39,6 +39,7 @@ from metaharvest.model import (
 )
 from metaharvest.model.kinds import StageName
 from metaharvest.pipeline import steps
+from metaharvest.queries.decisions import value_in_words
 from metaharvest.queries.sites import RegisteredSite, registered_values, registration
 from metaharvest.services import public_flags
 from metaharvest.services.harvester import Harvester
@@ -431,21 +432,13 @@ def ask_again(harvester: Harvester, edited: Edited) -> RepositoryAnswer | None:
 def _changes(before: RegisteredSite, after: RegisteredSite) -> Iterable[ChangedValue]:
     values, others = registered_values(before), registered_values(after)
     for name in {**values, **others}:
-        old, new = (_shown(each.get(name), _EMPTY.get(name, "none")) for each in (values, others))
+        old, new = (value_in_words(each.get(name), empty=_EMPTY.get(name, "none")) for each in (values, others))
         if old != new and name not in ("frequency", "state", "options"):
             yield ChangedValue(name, old, new)
 
 
 _EMPTY = {"full_text": "as the settings"}
 """The words for values that are not set, where `none` is a value."""
-
-
-def _shown(value: object, empty: str) -> str:
-    if isinstance(value, (tuple, list)):
-        value = ", ".join(map(str, value))
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return one_line(str(value), 500) if value not in (None, "") else empty
 
 
 def _document_ids(site: Site) -> tuple[object, ...]:

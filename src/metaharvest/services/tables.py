@@ -6,7 +6,7 @@ A table is read in a session of its own, while a caller takes its chunks. A call
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import fields
 from typing import TYPE_CHECKING
@@ -19,7 +19,6 @@ from metaharvest.queries.problems import ProblemDocument, RuleTotal
 from metaharvest.queries.runs import RunSummary, run_record, run_summaries
 from metaharvest.reports.tables import documents_csv, selected_log_csv, table_csv
 from metaharvest.services.harvester import Harvester
-from metaharvest.text import one_line
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -146,17 +145,6 @@ def decisions_csv(found: Iterable[DecisionRecord]) -> Generator[str, None, None]
     """The decisions as a table, a line for each; `before` and `after` are JSON objects."""
     names = names_of(DecisionRecord)
     return table_csv(names, ([_cell(value) for value in values_of(each, names)] for each in found))
-
-
-def value_in_words(value: object, longest: int = 500) -> str:
-    """A value of the audit in one line of at most `longest` characters."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list):
-        value = ", ".join(map(str, value))
-    if isinstance(value, Mapping):
-        value = json.dumps(value, ensure_ascii=False)
-    return one_line(str(value), longest) if value not in (None, "") else "none"
 
 
 def _cell(value: object) -> object:

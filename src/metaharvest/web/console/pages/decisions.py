@@ -9,8 +9,8 @@ from starlette.responses import Response
 
 from metaharvest.errors import MetaharvestError
 from metaharvest.model.actions import ACTIONS
-from metaharvest.queries.decisions import DecisionFilter, DecisionRecord, decisions, number_of_site
-from metaharvest.services.tables import decisions_csv, value_in_words
+from metaharvest.queries.decisions import DecisionFilter, DecisionRecord, decisions, number_of_site, value_in_words
+from metaharvest.services.tables import decisions_csv
 from metaharvest.text import one_line
 from metaharvest.web.console.forms import day_of
 from metaharvest.web.console.visit import FormError, Visit, correction

@@ -19,12 +19,12 @@ from metaharvest.queries.history import (
     DocumentHistory,
     TransferEvent,
     UploadedRevision,
+    document_standing,
     known_document,
 )
 from metaharvest.queries.outbox import ReportFilter, ReportRecord, newest_reports
 from metaharvest.queries.records import would_be
 from metaharvest.queries.sites import site_names
-from metaharvest.queries.standing import document_standing
 from metaharvest.queries.works import has_work
 from metaharvest.reports.phrasing import LABELS
 from metaharvest.services import documents

@@ -13,7 +13,7 @@ from metaharvest.model.actions import todo
 from metaharvest.model.kinds import Role
 from metaharvest.model.requests import RequestKind
 from metaharvest.queries.changes import changes
-from metaharvest.queries.decisions import DecisionFilter, decisions
+from metaharvest.queries.decisions import DecisionFilter, decisions, value_in_words
 from metaharvest.queries.departures import missing_records, waiting_deletions
 from metaharvest.queries.figures import site_year
 from metaharvest.queries.live import live_run, upcoming_run
@@ -26,7 +26,6 @@ from metaharvest.reports.phrasing import frequency
 from metaharvest.services import requests as asking
 from metaharvest.services import sites
 from metaharvest.services.requests import HarvestScope
-from metaharvest.services.tables import value_in_words
 from metaharvest.text import whole_number
 from metaharvest.web.console.charts import chart
 from metaharvest.web.console.pages.decisions import words
