@@ -21,7 +21,7 @@ from metaharvest.model.jobs import JobState, Step
 from metaharvest.pipeline.folder import unusable
 from metaharvest.services import job_kinds
 from metaharvest.services.job_kinds import JobContext, Kind
-from metaharvest.services.job_life import Performed, give_back, live
+from metaharvest.services.worker_loop import Performed, give_back, live
 from support.databases import on_one_database
 from support.harvester import Harvester
 

@@ -15,7 +15,7 @@ from metaharvest.queries.departures import missing_records
 from metaharvest.queries.figures import site_year
 from metaharvest.queries.problems import documents_of_rule, rule_trends
 from metaharvest.queries.runs import newest_runs, run_summaries
-from metaharvest.queries.site_list import SiteOrder, SiteSelection, site_page
+from metaharvest.queries.sites import SiteOrder, SiteSelection, site_page
 from metaharvest.queries.tonight import ProblemNumbers, Reason, State, tonight
 from metaharvest.queries.trends import named_failed_sites
 from metaharvest.sites.overdue import overdue_sites

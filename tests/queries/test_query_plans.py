@@ -20,10 +20,9 @@ from metaharvest.queries.changes import changed_sites, changes
 from metaharvest.queries.decisions import DecisionFilter, decisions
 from metaharvest.queries.departures import missing_records
 from metaharvest.queries.document_search import count_with_rule, documents_with_rule, search_documents
-from metaharvest.queries.documents import DocumentFilter, document_count, document_rows
+from metaharvest.queries.documents import DocumentFilter, document_count, document_rows, documents_with
 from metaharvest.queries.figures import Per, figures, site_year, year_figures
 from metaharvest.queries.history import document_history
-from metaharvest.queries.last_findings import documents_with
 from metaharvest.queries.log import LogFilter, log_entries
 from metaharvest.queries.outbox import ReportFilter, newest_reports, site_of_report
 from metaharvest.queries.pipeline import FailureFilter, failed_documents
@@ -31,8 +30,7 @@ from metaharvest.queries.problems import documents_of_rule, open_problems, rule_
 from metaharvest.queries.public_sites import public_log
 from metaharvest.queries.requests import RequestFilter, requests
 from metaharvest.queries.runs import run_record, run_summaries, with_trends
-from metaharvest.queries.site_list import SiteSelection, site_page
-from metaharvest.queries.sites import registered_site, registered_sites
+from metaharvest.queries.sites import SiteSelection, registered_site, registered_sites, site_page
 from metaharvest.queries.tonight import problem_groups, tonight
 from metaharvest.queries.trends import harvests, named_failed_sites
 from metaharvest.reports.admin_view import admin_view

@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy.orm import Session
 
 from metaharvest.model import OutcomeKind
-from metaharvest.queries import suggestions
-from metaharvest.queries.suggestions import did_you_mean, nearest_documents
+from metaharvest.queries import document_search
+from metaharvest.queries.document_search import did_you_mean, nearest_documents
 from support.journal_rows import JournalRows, new_database
 
 KNOWN = {
@@ -58,7 +58,7 @@ def test_documents_that_may_be_meant_are_suggested(session: Session, name: str, 
 def test_a_mistyped_name_is_found_by_its_beginning_in_a_ledger_that_is_too_long_to_be_searched(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(suggestions, "_MOST_SEARCHED", 1)
+    monkeypatch.setattr(document_search, "_MOST_SEARCHED", 1)
     assert [each.document_id for each in nearest_documents(session, "ren-alder.55")] == ["ren-alder.5"]
     assert nearest_documents(session, "chemistry of nothing") == []
 

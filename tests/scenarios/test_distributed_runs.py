@@ -21,7 +21,7 @@ from metaharvest.database.engine import open_url, run_lock, writers
 from metaharvest.errors import DatabaseError
 from metaharvest.jobs.workers import WorkerProcess, note
 from metaharvest.journal.workers_journal import WorkersJournal
-from metaharvest.services import job_life, worker_loop
+from metaharvest.services import worker_loop
 from metaharvest.services.worker_loop import WorkerLoop, process_named
 from support.databases import TestDatabase, on_one_database
 from support.harvester import Harvester, eml, harvest_list, publish
@@ -271,7 +271,7 @@ def test_an_outage_of_the_database_costs_no_attempt(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(worker_loop, "_POLL_SECONDS", 0.2)
-    monkeypatch.setattr(job_life, "pause_after", lambda attempts: timedelta())
+    monkeypatch.setattr(worker_loop, "pause_after", lambda attempts: timedelta())
     with_workers(harvester)
     docids = [f"{name}.{number}.1" for name in ("alder", "basalt") for number in range(1, 5)]
     is_away = threading.Event()
@@ -325,7 +325,7 @@ def refusing(harvester: Harvester, database: TestDatabase) -> Iterator[None]:
 def test_a_job_whose_statement_ends_the_connection_each_time_fails_and_others_are_done(
     harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job_life, "pause_after", lambda attempts: timedelta())
+    monkeypatch.setattr(worker_loop, "pause_after", lambda attempts: timedelta())
     harvester.rows(ENDING)
     with_workers(harvester)
     harvester.add_site("alder", publish(server, "alder.1.1", path="/alder.xml"))
@@ -343,7 +343,7 @@ def test_a_job_whose_statement_ends_the_connection_each_time_fails_and_others_ar
 def test_a_site_that_is_given_up_while_the_database_is_away_has_its_finding_later(
     harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job_life, "pause_after", lambda attempts: timedelta())
+    monkeypatch.setattr(worker_loop, "pause_after", lambda attempts: timedelta())
     harvester.rows("CREATE SEQUENCE tries")
     harvester.rows(ENDING.replace("'alder'", "'alder' AND nextval('tries') = 1"))
     with_workers(harvester)
@@ -361,7 +361,7 @@ def test_a_site_that_is_given_up_while_the_database_is_away_has_its_finding_late
 def test_a_job_that_the_database_refuses_each_time_fails_and_is_reported_and_others_are_done(
     harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(job_life, "pause_after", lambda attempts: timedelta())
+    monkeypatch.setattr(worker_loop, "pause_after", lambda attempts: timedelta())
     with_workers(harvester)
     for name in ("alder", "basalt"):
         harvester.add_site(name, publish(server, f"{name}.1.1", path=f"/{name}.xml"))
@@ -515,7 +515,7 @@ def test_a_request_after_a_stop_waits_for_the_next_run(harvester: Harvester, ser
 def test_a_worker_that_dies_while_it_closes_a_run_repeats_nothing(
     harvester: Harvester, server: HttpServer, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job_life, "pause_after", lambda attempts: timedelta())
+    monkeypatch.setattr(worker_loop, "pause_after", lambda attempts: timedelta())
     with_workers(harvester)
     metrics = harvester.folder / "metrics.prom"
     with harvester.config.open("a", encoding="utf-8") as settings:

@@ -103,7 +103,7 @@ def _print_rows(session: Session, wanted: queries.log.LogFilter) -> None:
     limit = wanted.limit or _SHOWN_TO_PEOPLE
     entries = list(queries.log.log_entries(session, replace(wanted, limit=limit + 1)))
     if not entries:
-        meant = queries.suggestions.did_you_mean(session, wanted.document) if wanted.document else ""
+        meant = queries.document_search.did_you_mean(session, wanted.document) if wanted.document else ""
         click.echo(clean(f"The log has nothing of that{_where(session, wanted)}.{meant}"))
     if len(entries) > limit:
         last = counted(limit, "row is", "rows are")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from metaharvest.queries import changes as changes
     from metaharvest.queries import decisions as decisions
+    from metaharvest.queries import document_search as document_search
     from metaharvest.queries import documents as documents
     from metaharvest.queries import figures as figures
     from metaharvest.queries import history as history
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from metaharvest.queries import requests as requests
     from metaharvest.queries import runs as runs
     from metaharvest.queries import sites as sites
-    from metaharvest.queries import suggestions as suggestions
     from metaharvest.queries import trends as trends
     from metaharvest.queries import works as works
 else:

@@ -4,16 +4,15 @@
     trends.py          a site's last harvests, one after another; the sites that failed as a whole
     changes.py         what changed between two runs
     log.py             the log, row by row, with findings
-    documents.py       how the listed documents stand, over all sites (last_findings.py: what was found the last time)
+    documents.py       how the listed documents stand, over all sites; what was found the last time
     history.py         what is known of one document; why it is, or is not, in the target
     document_search.py documents by docid, OAI identifier, title, URL, file name; documents of a rule
     figures.py         the figures of a period over all sites, of parts of it, of one site
     departures.py      documents that are gone; deletions that wait
     problems.py        the open problems by rule, over the nights, by document, by site
     outbox.py          reports and their deliveries; mail that does not leave
-    sites.py           the schedule, as people are shown it
+    sites.py           the schedule, as people are shown it, with filters, orders and pages
     tonight.py         the newest run at a glance, and what waits for a person
-    site_list.py       the schedule with filters, orders and pages
     records.py         findings as they are stored, docids
 
 Every function takes a session, changes nothing, and raises MetaharvestError with a sentence for unknown names. A value

@@ -1,7 +1,8 @@
 """Finds documents by the names that people know: docid, document id, OAI identifier, title, URL, file name.
 
 Exact names, and rules, are found in an index. For titles, URLs and outcomes, the ledger is read from its beginning, for
-a short time: the page says how far it has come, and the next page goes on there.
+a short time: the page says how far it has come, and the next page goes on there. For a name that is no document id,
+documents are suggested: a part of an id, or of a title, may be meant.
 """
 
 from __future__ import annotations
@@ -9,19 +10,25 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from difflib import SequenceMatcher
+from itertools import islice
 from time import monotonic
+from typing import Any
 
-from sqlalchemy import ColumnElement, and_, exists, func, or_, select
-from sqlalchemy.orm import Session, aliased
+from sqlalchemy import ColumnElement, and_, exists, false, func, or_, select
+from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from metaharvest.database.batches import batches
 from metaharvest.database.models import CatalogueDocument, HarvestDocument, SiteProblem
 from metaharvest.problems.follow import OPEN
 from metaharvest.queries.documents import (
+    GOOD,
     LEDGER_ROWS,
     MOST_COUNTED,
     DocumentFilter,
     DocumentRow,
+    Key,
+    LastOutcome,
     LedgerRow,
     RowCount,
     as_of,
@@ -29,15 +36,15 @@ from metaharvest.queries.documents import (
     count_rows,
     document_row,
     in_order,
+    last_outcomes,
     searched_sites,
 )
-from metaharvest.queries.last_findings import GOOD, Key, LastOutcome, last_outcomes
 from metaharvest.queries.records import columns, docid, later, parts_of_docid, rows_with
 from metaharvest.queries.sites import last_names
-from metaharvest.queries.suggestions import has_id, has_part
+from metaharvest.text import one_line
 
 LEAST_LETTERS = 3
-"""A shorter part occurs in nearly every title."""
+"""A shorter part occurs in nearly every title and document id."""
 
 _ledger, _held = HarvestDocument, CatalogueDocument
 _PROBLEM = aliased(SiteProblem)
@@ -45,6 +52,21 @@ _AT_ONCE = 20_000
 """Rows that are read between two looks at the clock."""
 _SECONDS = 0.06
 _LONGEST = 300
+
+_Text = InstrumentedAttribute[str] | InstrumentedAttribute[str | None]
+
+_MOST = 5
+"""Suggested documents."""
+
+_MOST_COMPARED = 2000
+"""Ids that are compared letter by letter."""
+
+_MOST_SEARCHED = 50_000
+"""Rows of a table that are searched for a part of an id or title: more take too long."""
+
+_NEIGHBOURS = 50
+
+_LEAST_LIKENESS = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,3 +284,97 @@ def _documents(
         last |= last_outcomes(session, some)
     for row in rows:
         yield document_row(row, names, today, last)
+
+
+# -- suggestions
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A suggested document; `title` is empty if it is not known."""
+
+    document_id: str
+    title: str
+
+
+def nearest_documents(session: Session, name: str) -> list[Suggestion]:
+    """Up to five documents: with `name` in their id or title, otherwise with similar ids."""
+    name = name.strip()[:300]
+    if len(name) < LEAST_LETTERS:
+        return []
+    others = (each for each in _nearest(session, name) if each.document_id != name)
+    return list(islice(others, _MOST))
+
+
+def did_you_mean(session: Session, name: str) -> str:
+    """The same as a sentence, with a blank before it; empty if there is nothing to suggest."""
+    found = nearest_documents(session, name)
+    names = [one_line(each.document_id) + (f' ("{one_line(each.title, 60)}")' if each.title else "") for each in found]
+    return f" Did you mean {' or '.join(filter(None, (', '.join(names[:-1]), names[-1])))}?" if names else ""
+
+
+def _nearest(session: Session, name: str) -> Iterator[Suggestion]:
+    seen = set()
+    listed, held = _first(HarvestDocument), _first(CatalogueDocument)
+    shortest = [func.length(listed.document_id), listed.document_id]
+    of_ledger = select(listed.document_id, func.max(listed.title)).group_by(listed.document_id)
+    inside = or_(has_id(listed.document_id, name), has_part(listed.title, name))
+    is_meant = or_(has_id(held.document_id, name), has_part(held.title, name))
+    kept = select(held.document_id, held.title).where(is_meant).limit(_MOST)
+    for document_id, title in session.execute(of_ledger.where(inside).order_by(*shortest).limit(_MOST)):
+        seen.add(document_id)
+        yield Suggestion(document_id, title or "")
+    for document_id, title in session.execute(kept):
+        if document_id not in seen:
+            seen.add(document_id)
+            yield Suggestion(document_id, title)
+    if seen:
+        return
+    # The beginning or the end of a mistyped name is most often right.
+    parts = (has_id(listed.document_id, part) for part in (name[:LEAST_LETTERS], name[-LEAST_LETTERS:]))
+    alike = session.execute(of_ledger.where(or_(*parts)).limit(_MOST_COMPARED))
+    some: dict[str, str | None] = {row[0]: row[1] for row in alike}
+    some |= dict(_neighbours(session, name))
+    likeness = ((_likeness(name, document_id), document_id, title or "") for document_id, title in some.items())
+    for _, document_id, title in sorted((each for each in likeness if each[0] >= _LEAST_LIKENESS), reverse=True):
+        yield Suggestion(document_id, title)
+
+
+def _first(table: type[HarvestDocument] | type[CatalogueDocument]) -> Any:
+    """The document ids and titles of the first rows of a table, as columns."""
+    [key] = table.__table__.primary_key
+    return select(table.document_id, table.title).order_by(key).limit(_MOST_SEARCHED).subquery().c
+
+
+def _neighbours(session: Session, name: str) -> Iterator[tuple[str, str | None]]:
+    """The documents of the ledger before and after this name in the order of the ids, which begin like it."""
+    if not name.isascii():
+        return
+    document_id = HarvestDocument.document_id
+    query = select(document_id, HarvestDocument.title).limit(_NEIGHBOURS)
+    before = query.where(document_id <= name).order_by(document_id.desc())
+    after = query.where(document_id >= name).order_by(document_id)
+    for some in (before, after):
+        yield from ((row[0], row[1]) for row in session.execute(some).all())
+
+
+def has_id(column: _Text, part: str) -> ColumnElement[bool]:
+    """True if an id has this part. Ids are ASCII, and MariaDB compares such a column with nothing else."""
+    return has_part(column, part) if part.isascii() else false()
+
+
+def has_part(column: _Text, part: str) -> ColumnElement[bool]:
+    """True if a text has this part, in any case of ASCII letters."""
+    return func.lower(column).contains(part.lower(), autoescape=True)
+
+
+def _likeness(name: str, document_id: str) -> float:
+    """From 0 to 1; a docid is compared with its revision, and without."""
+    head, _, tail = name.rpartition(".")
+    names = [name, head] if head and tail.isdecimal() else [name]
+    matcher = SequenceMatcher(b=document_id, autojunk=False)
+    found = []
+    for each in names:
+        matcher.set_seq1(each)
+        found.append(matcher.ratio() if matcher.quick_ratio() >= _LEAST_LIKENESS else 0.0)
+    return max(found)

@@ -29,8 +29,8 @@ from metaharvest.model import OutcomeKind
 from metaharvest.model.actions import todo
 from metaharvest.model.mappings import record_of
 from metaharvest.queries.departures import departure
-from metaharvest.queries.documents import as_of, nights_failing
-from metaharvest.queries.last_findings import GOOD, reasons_put_off
+from metaharvest.queries.document_search import did_you_mean
+from metaharvest.queries.documents import GOOD, as_of, nights_failing, reasons_put_off
 from metaharvest.queries.records import (
     StoredFinding,
     columns,
@@ -41,7 +41,6 @@ from metaharvest.queries.records import (
     would_be,
 )
 from metaharvest.queries.sites import last_names, site_names
-from metaharvest.queries.suggestions import did_you_mean
 from metaharvest.text import one_line, shown_url
 
 _EVENT = (

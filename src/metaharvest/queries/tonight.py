@@ -21,8 +21,7 @@ from metaharvest.problems.attention import OTHER_SITE, claimed_documents
 from metaharvest.problems.follow import FIXED, OPEN
 from metaharvest.queries.outbox import number_refused
 from metaharvest.queries.runs import RunSummary, run_summaries
-from metaharvest.queries.site_list import ListedSite, listed_sites
-from metaharvest.queries.sites import last_names
+from metaharvest.queries.sites import ListedSite, last_names, listed_sites
 from metaharvest.queries.trends import FailedSite
 from metaharvest.sites.registrations.policy import State as RegistrationState
 from metaharvest.text import counted

@@ -15,8 +15,8 @@ from metaharvest.model import Site
 from metaharvest.monitoring import Check
 from metaharvest.monitoring.target_checks import check_target, check_targets
 from metaharvest.queries.departures import departure
+from metaharvest.queries.document_search import did_you_mean
 from metaharvest.queries.sites import known_names
-from metaharvest.queries.suggestions import did_you_mean
 from metaharvest.services.harvester import Harvester
 from metaharvest.sites.registry import find_site, read_sites
 from metaharvest.targets.base import HeldRevision, Target

@@ -23,8 +23,7 @@ from metaharvest.queries.problems import open_problems
 from metaharvest.queries.public_sites import numbers_of
 from metaharvest.queries.requests import RequestFilter
 from metaharvest.queries.runs import newest_run_id, run_record, run_summaries
-from metaharvest.queries.site_list import SiteSelection, site_page
-from metaharvest.queries.sites import registered_site, registered_sites_of
+from metaharvest.queries.sites import SiteSelection, registered_site, registered_sites_of, site_page
 from metaharvest.services import jobs as worker_jobs
 from metaharvest.services import registrations as registered
 from metaharvest.services import requests as asked

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from metaharvest.errors import MetaharvestError, RequestError
 from metaharvest.model import Notify, Unit
 from metaharvest.model.kinds import Role
-from metaharvest.queries.site_list import SiteOrder, SiteSelection, chosen_sites, site_page
+from metaharvest.queries.sites import SiteOrder, SiteSelection, chosen_sites, site_page
 from metaharvest.services import schedule_files, sites
 from metaharvest.services.sites import SiteValues
 from metaharvest.text import counted, shown_url
