@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, timedelta
+from typing import Any
 
-from sqlalchemy import ColumnElement, and_, case, distinct, func, or_, select
+from sqlalchemy import ColumnElement, Row, and_, case, distinct, func, or_, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import HarvestDetailLog, HarvestDocument, HarvestSiteSchedule, SiteProblem
@@ -154,57 +155,16 @@ class ProblemCursor:
     problem_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class ProblemDocument:
-    """An open problem of a rule, with its document as a person knows it; `document_id` is None for a list.
-
-    `message` is from its last finding, as far as the log goes back.
-    """
-
-    site: str
-    site_id: int
-    document_id: str | None
-    title: str | None
-    message: str | None
-    line: int | None
-    first_seen: date
-    nights: int
-    needs_attention: bool
-    cursor: ProblemCursor
-
-
-def documents_of_rule(
-    session: Session, rule: str, *, site_id: int | None = None, limit: int = 100, after: ProblemCursor | None = None
-) -> list[ProblemDocument]:
-    """The open problems of a rule at registered sites, or at one, by site; the next page begins `after` the last."""
-    problem = SiteProblem
-    sites = read_sites(session) if site_id is None else read_sites_of(session, [site_id]).values()
-    names = {site.site_id: site.name for site in sites}
-    conditions = [_IS_OPEN, problem.rule == rule]
-    if site_id is not None:
-        conditions.append(problem.site_schedule_id == site_id)
-    if after is not None:
-        conditions.append(later((problem.site_schedule_id, after.site_id), (_number, after.problem_id)))
-    query = _PROBLEMS.where(*conditions, problem.site_schedule_id.in_(names))
-    return [
-        record_of(
-            ProblemDocument,
-            row,
-            site=names[row.site_schedule_id],
-            site_id=row.site_schedule_id,
-            cursor=ProblemCursor(row.site_schedule_id, row.site_problem_id),
-        )
-        for row in session.execute(query.order_by(problem.site_schedule_id, _number).limit(limit))
-    ]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SiteProblemRecord:
-    """An open problem of a site; `document_id` is None if it is about the list, or the site.
+class OpenProblem:
+    """An open problem, with its document as a person knows it; `document_id` is None for a list, or a site.
 
-    `message` to `excerpt` are from its last finding, as far as the log goes back.
+    `site` is None in the list of one site. `message` to `excerpt` are from its last finding, as far as the log goes
+    back.
     """
 
+    site: str | None
+    site_id: int
     problem_id: int
     document_id: str | None
     title: str | None
@@ -218,6 +178,35 @@ class SiteProblemRecord:
     remedy: str | None
     line: int | None
     excerpt: str | None
+
+    @property
+    def cursor(self) -> ProblemCursor:
+        """Its place in the list of a rule."""
+        return ProblemCursor(self.site_id, self.problem_id)
+
+
+def documents_of_rule(
+    session: Session, rule: str, *, site_id: int | None = None, limit: int = 100, after: ProblemCursor | None = None
+) -> list[OpenProblem]:
+    """The open problems of a rule at registered sites, or at one, by site; the next page begins `after` the last."""
+    problem = SiteProblem
+    sites = read_sites(session) if site_id is None else read_sites_of(session, [site_id]).values()
+    names = {site.site_id: site.name for site in sites}
+    conditions = [_IS_OPEN, problem.rule == rule]
+    if site_id is not None:
+        conditions.append(problem.site_schedule_id == site_id)
+    if after is not None:
+        conditions.append(later((problem.site_schedule_id, after.site_id), (_number, after.problem_id)))
+    query = _PROBLEMS.where(*conditions, problem.site_schedule_id.in_(names))
+    rows = session.execute(query.order_by(problem.site_schedule_id, _number).limit(limit))
+    return [_problem(row, names[row.site_schedule_id]) for row in rows]
+
+
+def _problem(row: Row[*tuple[Any, ...]], site: str | None = None) -> OpenProblem:
+    site_id, problem_id = row.site_schedule_id, row.site_problem_id
+    return record_of(
+        OpenProblem, row, site=site, site_id=site_id, problem_id=problem_id, rule_title=rule_title(row.rule)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +224,7 @@ def site_problem_numbers(session: Session, site_id: int) -> SiteProblemNumbers:
     return SiteProblemNumbers(numbers.get(True, 0), numbers.get(False, 0))
 
 
-def site_problems(session: Session, site_id: int, limit: int = 50, after: int | None = None) -> list[SiteProblemRecord]:
+def site_problems(session: Session, site_id: int, limit: int = 50, after: int | None = None) -> list[OpenProblem]:
     """The open problems of this site. Problems that keep something out come first, then the oldest.
 
     `after`: the `problem_id` of the last one of a page. If that problem is gone, the list begins again.
@@ -252,7 +241,4 @@ def site_problems(session: Session, site_id: int, limit: int = 50, after: int | 
     # The numbers first: a database may look up a title for each row that it sorts.
     numbers = session.scalars(select(_number).where(*conditions).order_by(*order).limit(limit)).all()
     found = {row.site_problem_id: row for row in session.execute(_PROBLEMS.where(_number.in_(numbers)))}
-    return [
-        record_of(SiteProblemRecord, row, problem_id=row.site_problem_id, rule_title=rule_title(row.rule))
-        for row in (found[number] for number in numbers if number in found)
-    ]
+    return [_problem(found[number]) for number in numbers if number in found]

@@ -114,17 +114,28 @@ class RunTotals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunRecord:
-    """A run and its site runs in order. `targets_away`: the messages about targets that stopped answering."""
+class _Run:
+    """The times of a run, and its status."""
 
     run_id: int
     harvest_date: date
     started_at: datetime
     ended_at: datetime | None
     status: str
+    heartbeat_at: datetime
+
+    @property
+    def took_seconds(self) -> float | None:
+        """The duration; None if it has not ended."""
+        return seconds_between(self.started_at, self.ended_at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord(_Run):
+    """A run and its site runs in order. `targets_away`: the messages about targets that stopped answering."""
+
     host: str
     pid: int
-    heartbeat_at: datetime
     sites: tuple[SiteRunRecord, ...]
     targets_away: tuple[str, ...]
 
@@ -150,11 +161,6 @@ class RunRecord:
         return None if self.ended_at is None else self.ended_at - self.started_at
 
     @property
-    def took_seconds(self) -> float | None:
-        """The same in seconds."""
-        return seconds_between(self.started_at, self.ended_at)
-
-    @property
     def totals(self) -> RunTotals:
         """The totals of its site runs."""
 
@@ -173,26 +179,15 @@ class RunRecord:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RunSummary:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSummary(_Run):
     """A run with its totals, without its site runs. `inserted` to `errors` of the totals count documents.
 
     `is_rehearsal`: no site of the run had a target.
     """
 
-    run_id: int
-    harvest_date: date
-    started_at: datetime
-    ended_at: datetime | None
-    status: str
-    heartbeat_at: datetime
     totals: RunTotals
     is_rehearsal: bool = False
-
-    @property
-    def took_seconds(self) -> float | None:
-        """The duration; None if it has not ended."""
-        return seconds_between(self.started_at, self.ended_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from metaharvest.database.models import IS_REAL, Base, HarvestRun, HarvestSiteRu
 from metaharvest.database.statements import distinct_values
 from metaharvest.ledger.entries import nights
 from metaharvest.model import HARVESTED, NOT_HARVESTED, SiteRunKind, SiteRunStatus
+from metaharvest.model.mappings import record_of
 from metaharvest.queries.records import columns, failing, rows_with
 from metaharvest.sites.registry import read_sites
 from metaharvest.text import counted
@@ -25,12 +26,11 @@ HARVESTS = 5
 READ_A_LIST = (SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value, SiteRunStatus.INCOMPLETE.value)
 
 _SHOWN = "site_run_id run_id rehearsal status listed inserted updated unchanged warnings"
-_NAMES = (*_SHOWN.split(), "started_at", "ended_at", "harvest_date", "failing")
 
 _QUERY = select(
     *columns(HarvestSiteRun, f"{_SHOWN} started_at ended_at"),
     HarvestRun.harvest_date,
-    failing(HarvestSiteRun),
+    failing(HarvestSiteRun).label("failing"),
 ).join(HarvestRun, HarvestRun.run_id == HarvestSiteRun.run_id)
 _IS_FULL = HarvestSiteRun.kind != SiteRunKind.RETRY.value
 _THIS, _EARLIER, _GOOD = aliased(HarvestSiteRun), aliased(HarvestSiteRun), aliased(HarvestSiteRun)
@@ -74,7 +74,7 @@ def harvests(session: Session, site_id: int, limit: int = HARVESTS, after: int |
     if after is not None:
         query = query.where(HarvestSiteRun.site_run_id < after)
     rows = session.execute(query.order_by(HarvestSiteRun.site_run_id.desc()).limit(limit))
-    return [SiteHarvest(**_values(row), is_retry=row.kind == SiteRunKind.RETRY.value) for row in rows]
+    return [record_of(SiteHarvest, row, **_derived(row), is_retry=row.kind == SiteRunKind.RETRY.value) for row in rows]
 
 
 def trends(session: Session, site_run_ids: Sequence[int], number: int = HARVESTS) -> dict[int, tuple[Harvest, ...]]:
@@ -162,16 +162,13 @@ def status_in_words(status: str, rehearsal: bool) -> str:
 
 
 def _harvest(row: Row[*tuple[Any, ...]]) -> Harvest:
-    return Harvest(**_values(row))
+    return record_of(Harvest, row, **_derived(row))
 
 
-def _values(row: Row[*tuple[Any, ...]]) -> dict[str, Any]:
-    # A query may have more columns at its end.
-    values = dict(zip(_NAMES, row, strict=False))
-    if not values["listed"] and values["status"] not in READ_A_LIST:
-        values["listed"] = None
-    values["took_seconds"] = seconds_between(values.pop("started_at"), values.pop("ended_at"))
-    return values
+def _derived(row: Row[*tuple[Any, ...]]) -> dict[str, Any]:
+    """The values of a Harvest that are no columns of _QUERY as they are."""
+    listed = row.listed if row.listed or row.status in READ_A_LIST else None
+    return {"listed": listed, "took_seconds": seconds_between(row.started_at, row.ended_at)}
 
 
 @dataclass(frozen=True, slots=True)

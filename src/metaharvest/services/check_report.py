@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from metaharvest.errors import SettingsError
 from metaharvest.fetch.local_files import path_of
@@ -19,18 +19,15 @@ from metaharvest.model import OutcomeKind
 from metaharvest.publishing.contents import FolderOptions
 from metaharvest.queries.runs import RunFinding, SiteRunRecord, findings_of, run_record
 from metaharvest.rehearsal import results
-from metaharvest.rehearsal.check import CheckOptions, asks_nobody
+from metaharvest.rehearsal.check import CheckOptions, GivenSite, asks_nobody
 from metaharvest.rehearsal.dry_run import RehearsalTarget
 from metaharvest.rehearsal.input.arguments import GivenDocuments, GivenList, GivenUrl, is_looked_at
 from metaharvest.rehearsal.input.source import Copies
 from metaharvest.rehearsal.results import CheckedDocument, CheckedPart, PartName, Places
 from metaharvest.reports.phrasing import ends_of
 from metaharvest.reports.tables import documents_csv
+from metaharvest.services.harvester import Checked
 from metaharvest.text import counted, joined, one_line, shown_url
-
-if TYPE_CHECKING:
-    from metaharvest.rehearsal.check import GivenSite
-    from metaharvest.services.harvester import Checked
 
 __all__ = ["CheckOptions", "CheckedDocument", "CheckedPart", "FolderOptions", "Places", "asks_nobody", "is_looked_at"]
 

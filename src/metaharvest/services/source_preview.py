@@ -8,26 +8,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from metaharvest.errors import FetchError, ListError, RequestError
-from metaharvest.model import OaiOptions
+from metaharvest.model import Finding, OaiOptions
 from metaharvest.rehearsal.trial import bounded
 from metaharvest.services import trials
+from metaharvest.services.harvester import Harvester
 from metaharvest.services.source_repositories import NamedRepositories, SourceRepository, usable
 from metaharvest.services.trials import TrialReport
 from metaharvest.sites.registrations import policy
 from metaharvest.sites.registry import read_sites
 from metaharvest.sites.rows import HARVEST_LIST, OAI, usable_contacts
 from metaharvest.sites.same_source import url_key
+from metaharvest.sources.oai_pmh.inspection import Inspection
+from metaharvest.sources.oai_pmh.protocol import MetadataFormat, Set
 from metaharvest.text import one_line
-
-if TYPE_CHECKING:
-    from metaharvest.model import Finding
-    from metaharvest.services.harvester import Harvester
-    from metaharvest.sources.oai_pmh.inspection import Inspection
-    from metaharvest.sources.oai_pmh.protocol import MetadataFormat, Set
 
 __all__ = ["OAI"]
 

@@ -2,47 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from metaharvest.config.files import open_file
+from metaharvest.config.settings import Settings
 from metaharvest.errors import ListIncomplete, RequestError
+from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.url import repository_key
 from metaharvest.harvest import adhoc_client
-from metaharvest.model import FetchedDocument, Finding, OaiOptions, Site, SiteOptions
-from metaharvest.services.sites import about, values_of
+from metaharvest.model import FetchedDocument, Finding, Network, OaiOptions, Site, SiteOptions
+from metaharvest.services.harvester import Harvester
 from metaharvest.sites.options import check_datestamp, check_window, options_text
 from metaharvest.sites.registry import add_sites, new_site, read_sites
 from metaharvest.sites.rows import OAI, check_list_url, no_base_url
 from metaharvest.sites.same_source import origin_for, origins
-from metaharvest.sources.base import ListedRecord
+from metaharvest.sources.base import ListedRecord, TimeBudget
 from metaharvest.sources.oai_pmh import inspection, same_item
 from metaharvest.sources.oai_pmh.friends import base_urls_in, is_url
+from metaharvest.sources.oai_pmh.inspection import Inspection, RehearsedList
+from metaharvest.sources.oai_pmh.protocol import Identity, MetadataFormat, Set
 from metaharvest.sources.oai_pmh.records import RecordNames
 from metaharvest.sources.oai_pmh.source import OaiSource
 from metaharvest.text import one_line, shown_url
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from metaharvest.config.settings import Settings
-    from metaharvest.fetch.client import Fetcher
-    from metaharvest.model import Network
-    from metaharvest.services.harvester import Harvester
-    from metaharvest.sources.base import TimeBudget
-    from metaharvest.sources.oai_pmh.inspection import Inspection
-    from metaharvest.sources.oai_pmh.inspection import RehearsedList as RehearsedList
-    from metaharvest.sources.oai_pmh.protocol import Identity, MetadataFormat, Set
-
-    Call = Callable[[Site, Fetcher, TimeBudget], Awaitable["Answer"]]
-
-__all__ = ["ListedRecord", "check_datestamp"]
+__all__ = ["ListedRecord", "RehearsedList", "check_datestamp"]
 
 Answer = TypeVar("Answer")
+Call = Callable[[Site, Fetcher, TimeBudget], Awaitable[Answer]]
 
 _MOST_BYTES = 67_108_864
 """The largest file of base URLs."""
@@ -188,6 +179,8 @@ def register_repositories(harvester: Harvester, base_urls: Sequence[str], contac
 
     Raises ScheduleError.
     """
+    from metaharvest.services.sites import about, values_of  # it takes long, and other questions do not need it
+
     found: dict[str, str] = {}
     added: list[Site] = []
     with harvester.writing() as session:

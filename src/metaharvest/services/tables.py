@@ -15,7 +15,7 @@ from metaharvest.queries.changes import CHANGE_COLUMNS, Changes, changes
 from metaharvest.queries.decisions import DecisionRecord
 from metaharvest.queries.documents import DocumentFilter, DocumentRow, document_rows
 from metaharvest.queries.log import LogFilter, log_selection
-from metaharvest.queries.problems import ProblemDocument, RuleTotal
+from metaharvest.queries.problems import OpenProblem, RuleTotal
 from metaharvest.queries.runs import RunSummary, run_record, run_summaries
 from metaharvest.reports.tables import documents_csv, selected_log_csv, table_csv
 from metaharvest.services.harvester import Harvester
@@ -119,7 +119,7 @@ def problems_csv(found: Iterable[RuleTotal]) -> Generator[str, None, None]:
     return table_csv(names, (values_of(each, names) for each in found))
 
 
-def rule_csv(found: Iterable[ProblemDocument]) -> Generator[str, None, None]:
+def rule_csv(found: Iterable[OpenProblem]) -> Generator[str, None, None]:
     """Open problems of a rule, a line for each document or list."""
     return table_csv(_PROBLEM, (values_of(each, _PROBLEM) for each in found))
 
