@@ -39,7 +39,7 @@ from metaharvest.sites.options import options_text
 from metaharvest.sites.registrations import policy, store
 from metaharvest.sites.registrations.policy import Kind, Proof, State
 from metaharvest.sites.registrations.store import Registration
-from metaharvest.sites.registry import find_site, new_site, read_site, read_sites
+from metaharvest.sites.registry import new_site, read_site, read_sites
 from metaharvest.sites.rows import HARVEST_LIST, OAI
 from metaharvest.sites.same_source import same_source
 from metaharvest.sources.base import TimeBudget
@@ -509,11 +509,14 @@ def _carry_out(harvester: Harvester, found: Registration) -> None:
     if found.kind is Kind.SITE:
         sites.register(harvester, _values(found), also=accepted)
         return
-    name = _name_now(harvester, found)
+    with harvester.reading() as session:
+        site = read_site(session, found.site_id or 0)
+    if site is None:
+        raise ScheduleError(f"The site {one_line(found.name)} was removed meanwhile.")
     if found.kind is Kind.MOVE:
-        sites.edit(harvester, [name], sites.url_values(found.source_kind, found.url), also=accepted)
+        sites.edit(harvester, [site.name], sites.url_values(found.source_kind, found.url), also=accepted)
     elif found.kind is Kind.LEAVE:
-        sites.remove(harvester, name, also=accepted)
+        sites.remove(harvester, site.name, also=accepted)
     else:
         raise RequestError("There is nothing for a steward to decide.")
 
@@ -527,12 +530,3 @@ def _values(found: Registration) -> SiteValues:
         unit=found.unit,
     )
     return replace(values, prefix=found.prefix, set_spec=found.set_spec) if found.source_kind == OAI else values
-
-
-def _name_now(harvester: Harvester, found: Registration) -> str:
-    """The present name of the site of a request. Raises ScheduleError."""
-    with harvester.reading() as session:
-        site = read_site(session, found.site_id or 0)
-        if site is None:
-            raise ScheduleError(f"The site {one_line(found.name)} was removed meanwhile.")
-        return find_site(session, site.name).name
