@@ -220,13 +220,7 @@ def run_record(session: Session, run_id: int) -> RunRecord:
     failed = failed_site_runs(
         session, [site.site_run_id for site in record.sites if site.status in NOT_HARVESTED], record.harvest_date
     )
-    return replace(
-        record,
-        sites=tuple(
-            replace(site, failed=failed[site.site_run_id]) if site.site_run_id in failed else site
-            for site in record.sites
-        ),
-    )
+    return replace(record, sites=tuple(replace(site, failed=failed.get(site.site_run_id)) for site in record.sites))
 
 
 def no_such_run(run_id: int) -> MetaharvestError:

@@ -88,7 +88,12 @@ def deliver(harvester: Harvester, send: Send, wanted: Delivery, stops: Callable[
     """
     number, done, after = 0, 0, wanted.after
     while not stops() and (wanted.batches is None or done < wanted.batches):
-        found, waits_for = _next(harvester, after, wanted.limit, wanted.whole_lists)
+        waits_for = None
+        with harvester.reading() as session:
+            hidden = hidden_by(session, harvester.settings.web.hidden)
+            found = changed_documents(session, after, wanted.limit, hidden)
+            if wanted.whole_lists:
+                found, waits_for = before_sweeps(found, _sweeping(session))
         if found:
             send("".join(f"{json.dumps(as_line(each), ensure_ascii=False)}\n" for each in found))
             number, done, after = number + len(found), done + 1, found[-1].change_seq
@@ -157,15 +162,6 @@ def to_address(url: str) -> Send:
 
 
 _AGAIN = " The position stays where it is: the next call gives the same changes again."
-
-
-def _next(
-    harvester: Harvester, after: int, limit: int, whole_lists: bool
-) -> tuple[Sequence[ChangedDocument], str | None]:
-    with harvester.reading() as session:
-        hidden = hidden_by(session, harvester.settings.web.hidden)
-        found = changed_documents(session, after, limit, hidden)
-        return before_sweeps(found, _sweeping(session)) if whole_lists else (found, None)
 
 
 def _sweeping(session: Session) -> frozenset[str]:

@@ -312,11 +312,8 @@ def _found(harvester: Harvester, request: WithdrawalRequest) -> _Found:
 
 
 def _targets_of(site_names: Sequence[str], targets: Targets) -> list[Target]:
-    found: list[Target] = []
-    for target in (targets.default, *(targets.of(name) for name in site_names)):
-        if not any(target is each for each in found):
-            found.append(target)
-    return found
+    found = (targets.default, *(targets.of(name) for name in site_names))
+    return list({id(each): each for each in found}.values())
 
 
 def _note(session: Session, harvester: Harvester, found: _Found, request: WithdrawalRequest) -> None:

@@ -27,7 +27,6 @@ from metaharvest.rehearsal.input.arguments import GivenList
 from metaharvest.rehearsal.results import CheckedDocument
 from metaharvest.reports.findings import title_of
 from metaharvest.reports.source_lines import source_line
-from metaharvest.services import trials
 from metaharvest.services.check_report import CheckReport
 from metaharvest.services.harvester import Checked, Harvester
 from metaharvest.sites.registrations import policy
@@ -269,8 +268,10 @@ def check_file(harvester: Harvester, content: bytes, name: str = "document.xml")
         raise RequestError("There is nothing to check: paste a document, or choose a file.")
     if len(content) > MOST_BYTES:
         raise RequestError(f"{name} is larger than 10 MiB. Put it on a web server, and give its URL.")
-    with trials.place():
-        return _checked(harvester, content, name)
+    with place():
+        if root_of(content[:_HEAD]).is_list:
+            return FileReport(name, _list_report(content, name))
+        return _with_corrections(harvester, content, name, _report(harvester, content, name))
 
 
 def check_text(harvester: Harvester, text: str) -> FileReport:
@@ -288,17 +289,11 @@ def check_text(harvester: Harvester, text: str) -> FileReport:
 def check_url(harvester: Harvester, url: str) -> FileReport:
     """The report about a list or a document on the web. Raises RequestError."""
     address = policy.checked_url(url)
-    tried = trials.try_source(harvester, {"name": "checked", "documentlisturl": address.url})
+    tried = try_source(harvester, {"name": "checked", "documentlisturl": address.url})
     if not tried.content or len(tried.content) > MOST_BYTES:
         return FileReport(address.url, _in_words(tried.report))
-    with trials.place():
+    with place():
         return replace(_with_corrections(harvester, tried.content, address.url, tried.report), name=address.url)
-
-
-def _checked(harvester: Harvester, content: bytes, name: str) -> FileReport:
-    if root_of(content[:_HEAD]).is_list:
-        return FileReport(name, _list_report(content, name))
-    return _with_corrections(harvester, content, name, _report(harvester, content, name))
 
 
 def _with_corrections(harvester: Harvester, content: bytes, name: str, report: TrialReport) -> FileReport:
@@ -327,7 +322,7 @@ def _report(harvester: Harvester, content: bytes, name: str) -> TrialReport:
     with tempfile.TemporaryDirectory(prefix="metaharvest-", ignore_cleanup_errors=True) as folder:
         path = Path(folder) / "document.xml"
         path.write_bytes(content)
-        report = trials.try_file(harvester, path)
+        report = try_file(harvester, path)
         findings = tuple(_named(each, path, name) for each in report.findings)
         return replace(report, findings=findings, story=report.story.replace(str(path), name), sentences=())
 
@@ -347,9 +342,7 @@ def _list_report(content: bytes, name: str) -> TrialReport:
         path = Path(folder) / "harvest-list.xml"
         path.write_bytes(content)
         found = checked_list(path, files_allowed=False)
-        findings = tuple(trial_finding(each, path, name, each.docid) for each in found.findings[: trials.MOST_FINDINGS])
+        findings = tuple(trial_finding(each, path, name, each.docid) for each in found.findings[:MOST_FINDINGS])
     story = f"{name} names {counted(len(found.documents), 'document')}." if found.is_valid else "The list is not valid."
     note = "The documents of the list were not fetched. Publish the list, and check its URL, to check them too."
-    return TrialReport(
-        story, (note,), findings, found.is_valid, more=max(0, len(found.findings) - trials.MOST_FINDINGS)
-    )
+    return TrialReport(story, (note,), findings, found.is_valid, more=max(0, len(found.findings) - MOST_FINDINGS))
