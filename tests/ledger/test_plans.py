@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 
 from sqlalchemy.orm import Session
 
+from metaharvest.config.report_context import ReportContext
 from metaharvest.config.settings import Settings
 from metaharvest.config.target_settings import NamedTarget, NamedTargets
 from metaharvest.ledger.deletions import waiting_deletions
 from metaharvest.ledger.retries import failing
 from metaharvest.model import Site
 from metaharvest.reports.admin_view import admin_view
-from metaharvest.reports.context import ReportContext
 from support.journal_rows import JournalRows, new_database
 from support.query_plans import sqlite_plans
 

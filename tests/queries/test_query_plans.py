@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.selection import Hidden
 from metaharvest.config.kinds import STAGES
+from metaharvest.config.report_context import ReportContext
 from metaharvest.config.settings import Settings
 from metaharvest.config.target_settings import NamedTarget, NamedTargets
 from metaharvest.database.models import HarvestLog, HarvestRun
@@ -34,7 +35,6 @@ from metaharvest.queries.sites import SiteSelection, registered_site, registered
 from metaharvest.queries.tonight import problem_groups, tonight
 from metaharvest.queries.trends import harvests, named_failed_sites
 from metaharvest.reports.admin_view import admin_view
-from metaharvest.reports.context import ReportContext
 from metaharvest.reports.findings import attention
 from metaharvest.sites.overdue import overdue_sites
 from support.databases import Servers, open_sqlite_file

@@ -14,13 +14,13 @@ from lxml import html
 from sqlalchemy.orm import Session
 
 from metaharvest import __version__
+from metaharvest.config.report_context import ReportContext
 from metaharvest.config.settings import Settings
 from metaharvest.database.models import HarvestRun, ReportDelivery, SiteProblem
 from metaharvest.mail import outbox
 from metaharvest.mail.message import Report
 from metaharvest.model import Finding, OutcomeKind
 from metaharvest.reports import compose, tables
-from metaharvest.reports.context import ReportContext
 from support.databases import on_one_database
 from support.journal_rows import NAMED, NOW, TODAY, JournalRows
 

@@ -17,6 +17,7 @@ import trustme
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
+from metaharvest.config.report_context import ReportContext
 from metaharvest.config.settings import Settings
 from metaharvest.database.engine import Sessions
 from metaharvest.database.models import ReportDelivery, ReportOutbox
@@ -24,7 +25,6 @@ from metaharvest.errors import MetaharvestError
 from metaharvest.mail import outbox
 from metaharvest.model import OutcomeKind
 from metaharvest.reports import compose
-from metaharvest.reports.context import ReportContext
 from support.databases import on_one_database
 from support.journal_rows import NAMED, NOW, JournalRows
 from support.ports import free_port

@@ -16,11 +16,11 @@ import pytest
 from lxml import html
 from sqlalchemy.orm import Session
 
+from metaharvest.config.report_context import ReportContext
 from metaharvest.config.settings import Settings
 from metaharvest.database.models import HarvestRun, HarvestSiteRun
 from metaharvest.model import Finding, Level, OutcomeKind
 from metaharvest.reports import compose
-from metaharvest.reports.context import ReportContext
 from support.journal_rows import NAMED, NOW, JournalRows, new_database
 
 WIDTHS = (400, 800)

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from metaharvest.config.report_context import ReportContext
 from metaharvest.config.settings import Settings
 from metaharvest.database.models import HarvestSiteRun
 from metaharvest.mail import outbox
 from metaharvest.model import Finding, Level, OutcomeKind
 from metaharvest.reports import compose
-from metaharvest.reports.context import ReportContext
 from metaharvest.reports.notify_policy import is_wanted
 from metaharvest.sites.registry import read_site
 from support.databases import on_one_database

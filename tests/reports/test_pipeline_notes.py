@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from sqlalchemy.orm import Session
 
+from metaharvest.config.report_context import ReportContext
 from metaharvest.config.settings import Settings
 from metaharvest.database.models import CatalogueDocument
 from metaharvest.model import OutcomeKind
 from metaharvest.model.kinds import StepState
 from metaharvest.reports import compose
-from metaharvest.reports.context import ReportContext
 from support.databases import on_one_database
 from support.journal_rows import NAMED, NOW, JournalRows
 from support.pipeline_steps import add_failure, add_step

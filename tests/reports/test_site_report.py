@@ -18,12 +18,12 @@ import pytest
 from lxml import html
 from sqlalchemy.orm import Session
 
+from metaharvest.config.report_context import ReportContext
 from metaharvest.config.settings import Settings
 from metaharvest.mail.message import Report
 from metaharvest.model import Finding, Level, OutcomeKind
 from metaharvest.model.actions import Remedy, todo
 from metaharvest.reports import compose
-from metaharvest.reports.context import ReportContext
 from support.databases import on_one_database
 from support.journal_rows import NAMED, NOW, TODAY, JournalRows
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event
 
+from metaharvest.config.report_context import ReportContext
 from metaharvest.config.settings import load
 from metaharvest.database.engine import readers
 from metaharvest.harvest.run import RunRequest
 from metaharvest.reports.compose import admin_report
-from metaharvest.reports.context import ReportContext
 from support.databases import on_one_database
 from support.harvester import Harvester, publish
 from support.http_server import HttpServer

@@ -13,6 +13,7 @@ from datetime import date, datetime, timedelta
 from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
 
+from metaharvest.config.report_context import ReportContext
 from metaharvest.config.settings import Settings
 from metaharvest.database.engine import database_errors, repeated, require_current, run_lock, writers
 from metaharvest.database.models import HarvestRun, HarvestSiteRun
@@ -33,7 +34,6 @@ from metaharvest.ledger import retries
 from metaharvest.mail import outbox
 from metaharvest.model import Finding, Level, RunStatus, Site, SiteRunKind, SiteRunStatus
 from metaharvest.model.jobs import OPEN, JobKind, JobState, Priority
-from metaharvest.reports.context import ReportContext
 from metaharvest.requests import taking
 from metaharvest.sites.registry import read_sites
 from metaharvest.sites.rows import BrokenSite

@@ -17,6 +17,7 @@ from typing import Self, TypeVar
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
+from metaharvest.config.report_context import ReportContext
 from metaharvest.config.settings import Settings
 from metaharvest.database.engine import database_errors, writers
 from metaharvest.database.locks import HeldLock
@@ -45,7 +46,6 @@ from metaharvest.model import (
 )
 from metaharvest.model.actions import Remedy
 from metaharvest.problems import follow
-from metaharvest.reports.context import ReportContext
 from metaharvest.requests import taking
 from metaharvest.sites.clock_checks import REPAIR, is_steady, long_pause
 from metaharvest.sites.rows import BrokenSite

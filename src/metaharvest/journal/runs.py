@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
+from metaharvest.config.report_context import ReportContext
 from metaharvest.database.batches import batches
 from metaharvest.database.models import IS_HARVEST, IS_REAL, HarvestLog, HarvestRun, HarvestSiteRun
 from metaharvest.journal import live, taken_requests, totals
@@ -20,7 +21,6 @@ from metaharvest.journal.outcomes import is_lost
 from metaharvest.journal.site_runs import not_reported, report_queued
 from metaharvest.journal.totals import keep_totals_of_run
 from metaharvest.model import RunStatus, SiteRunKind, SiteRunStatus
-from metaharvest.reports.context import ReportContext
 
 if TYPE_CHECKING:
     from metaharvest.mail.message import Report

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.orm import Session
 
+from metaharvest.config.report_context import ReportContext
 from metaharvest.database.models import Base, HarvestDetailLog, HarvestLog, HarvestRun, HarvestSiteRun
 from metaharvest.database.rows import insert_numbered
 from metaharvest.journal import totals
@@ -36,7 +37,6 @@ from metaharvest.model import (
     SiteRunStatus,
 )
 from metaharvest.problems.follow import EndedSiteRun, update_problems
-from metaharvest.reports.context import ReportContext
 from metaharvest.sites.registry import Harvested, read_sites_of, set_dates
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.text import counted, shown_url

@@ -1,7 +1,7 @@
 """Reports: from the journal to a rendered message; the room `mail` delivers it.
 
     compose.py                    puts the steps together
-    context.py                    the values that all reports share
+    parts.py                      the parts that several modules share
     notify_policy.py              decides if a site run deserves a report
     site_view.py, admin_view.py   the values of a report, read from the journal
     render.py                     templates/email/... -> subject, text, HTML; a plain report if a template fails

@@ -15,6 +15,7 @@ from sqlalchemy import ColumnElement, ScalarSelect, distinct, func, or_, select
 from sqlalchemy.orm import Session
 
 from metaharvest import __version__
+from metaharvest.config.report_context import ReportContext
 from metaharvest.database.batches import batches
 from metaharvest.database.models import (
     IS_HARVEST,
@@ -40,8 +41,8 @@ from metaharvest.model import (
 from metaharvest.model.actions import todo
 from metaharvest.problems.attention import CHANGED_CONTENT, MISSING, SHRANK, VANISHED, is_attention
 from metaharvest.reports import phrasing
-from metaharvest.reports.context import NO_TABLE, ReportContext, TableNote, Total
 from metaharvest.reports.findings import FindingGroup, FindingLine, already_reported, attention, finding_line, title_of
+from metaharvest.reports.parts import NO_TABLE, TableNote, Total
 from metaharvest.reports.phrasing import counts_of, totals_of
 from metaharvest.reports.pipeline_notes import PipelineNote, progress_note
 from metaharvest.reports.problem_history import FailingSite, doubts, failing_sites, number_noted

@@ -13,6 +13,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from metaharvest.config.files import make_folder
+from metaharvest.config.report_context import ReportContext
 from metaharvest.config.settings import Settings
 from metaharvest.database.models import HarvestRun, HarvestSiteRun
 from metaharvest.mail.message import Attachment, Report, build, message_id, safe_file_name
@@ -20,9 +21,9 @@ from metaharvest.model import RunStatus, Site
 from metaharvest.model.actions import todo
 from metaharvest.reports import phrasing
 from metaharvest.reports.admin_view import AdminView, admin_view
-from metaharvest.reports.context import NO_TABLE, ReportContext, TableNote
 from metaharvest.reports.digest_view import DigestView, digest_view
 from metaharvest.reports.notify_policy import is_wanted
+from metaharvest.reports.parts import NO_TABLE, TableNote
 from metaharvest.reports.render import render
 from metaharvest.reports.site_view import SiteView, site_view
 from metaharvest.reports.tables import attachment_of, documents_csv, least_documents_size, least_log_size, log_csv

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from metaharvest.config.settings import Settings
 from metaharvest.database.models import IS_REAL, HarvestRun, HarvestSiteRun, HarvestSiteSchedule
 from metaharvest.model import NOT_HARVESTED, SiteRunKind
-from metaharvest.reports.context import NO_TABLE, TableNote, Total
+from metaharvest.reports.parts import NO_TABLE, TableNote, Total
 from metaharvest.reports.problem_history import FailingSite, failing_sites
 from metaharvest.text import counted, one_line
 

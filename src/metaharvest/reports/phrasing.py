@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from metaharvest.model import ATTENTION_OUTCOMES, ERROR_OUTCOMES, OutcomeKind, SiteRunKind, SiteRunStatus
 from metaharvest.model.actions import Todo, parts
-from metaharvest.reports.context import Total
+from metaharvest.reports.parts import Total
 from metaharvest.text import counted, joined
 
 if TYPE_CHECKING:

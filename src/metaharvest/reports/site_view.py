@@ -13,6 +13,7 @@ from functools import partial
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from metaharvest.config.report_context import ReportContext
 from metaharvest.config.settings import Settings
 from metaharvest.config.target_settings import NamedTarget as NamedTarget
 from metaharvest.config.target_settings import NamedTargets as NamedTargets
@@ -29,9 +30,9 @@ from metaharvest.model import (
 )
 from metaharvest.model.actions import todo
 from metaharvest.reports import phrasing
-from metaharvest.reports.context import NO_TABLE, ReportContext, TableNote, Total
 from metaharvest.reports.document_lists import NamedDocuments, ended_as, repaired, unchanged
 from metaharvest.reports.findings import FindingGroup, already_reported, attention, for_contacts, warnings
+from metaharvest.reports.parts import NO_TABLE, TableNote, Total
 from metaharvest.reports.phrasing import counts_of, totals_of
 from metaharvest.reports.pipeline_notes import PipelineNote, files_note
 from metaharvest.reports.problem_history import (

@@ -27,11 +27,11 @@ from metaharvest.config.settings import ReportsSettings, Settings
 from metaharvest.model import OutcomeKind
 from metaharvest.model.actions import todo
 from metaharvest.reports.admin_view import AdminView, FailedSite, RuleProblem, SiteRow, Undelivered
-from metaharvest.reports.context import NO_TABLE, TableNote, Total
 from metaharvest.reports.digest_view import DigestView, SiteTrend, Week
 from metaharvest.reports.document_lists import NamedDocument, NamedDocuments
 from metaharvest.reports.findings import FindingGroup, FindingLine
 from metaharvest.reports.letters import DoorLetter
+from metaharvest.reports.parts import NO_TABLE, TableNote, Total
 from metaharvest.reports.pipeline_notes import PipelineNote, Reason, StageLine
 from metaharvest.reports.problem_history import FailingSite, RememberedProblems
 from metaharvest.reports.render import ENCODING, PARTS, environment_for, reason_of

@@ -10,6 +10,7 @@ from sqlalchemy import func, select
 
 from metaharvest.accounts.audit import Decision
 from metaharvest.config.field_types import check_email
+from metaharvest.config.report_context import ReportContext
 from metaharvest.database.engine import database_errors, run_lock, writers
 from metaharvest.database.models import SiteProblem
 from metaharvest.errors import MetaharvestError, RequestError
@@ -23,7 +24,6 @@ from metaharvest.queries.problems import documents_of_rule
 from metaharvest.queries.runs import newest_site_run_id
 from metaharvest.rehearsal.dry_run import RehearsalTarget
 from metaharvest.reports import compose
-from metaharvest.reports.context import ReportContext
 from metaharvest.reports.letters import Letter, LetterDocument, rule_letter
 from metaharvest.rules import RULES
 from metaharvest.services.harvester import Harvester

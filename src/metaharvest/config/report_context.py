@@ -1,4 +1,4 @@
-"""The values that all reports share."""
+"""The settings and values that all reports share. The journal has them before the first report is made."""
 
 from __future__ import annotations
 
@@ -27,29 +27,3 @@ class ReportContext:
     def limit(self) -> int:
         """The number of lines that a group shows."""
         return self.settings.reports.lines_per_group
-
-
-@dataclass(frozen=True, slots=True)
-class TableNote:
-    """The note about the table of all documents: a sentence, and a few words for use after `and 9 more`."""
-
-    sentence: str = ""
-    where: str = ""
-
-
-NO_TABLE = TableNote()
-
-
-@dataclass(frozen=True, slots=True)
-class Total:
-    """One number among the totals; `tone` is good, doubtful, bad or plain. `change`: to the last harvest, if known."""
-
-    label: str
-    number: int
-    tone: str
-    change: int = 0
-
-    @property
-    def changed(self) -> str:
-        """The change as people write it: `+3`, `-2`; empty if there is none."""
-        return f"{self.change:+,}" if self.change else ""
