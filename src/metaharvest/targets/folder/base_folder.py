@@ -97,21 +97,21 @@ class BaseFolder:
             return False
 
     def begin(self) -> None:
-        """Make our own files in the folder if it was never used, and remember its"""
+        """Make our own files in the folder if it was never used, and remember its marker."""
         with self.reading() as index:
             is_known = index is not None and self._remembered is not None
         if not is_known:
             self.remember(begin(self.files))
 
     def remember(self, folder_id: str) -> None:
-        """From now on, accept only a folder with this"""
+        """From now on, accept only a folder with this marker."""
         if self._remembered != folder_id:
             _remember(self._engine, self.path, folder_id)
             self._remembered = folder_id
 
 
 def read_marker(files: Files) -> str | None:
-    """The id in the marker of a folder; None if there is no  Raises OSError, TargetError."""
+    """The id in the marker of a folder; None if there is no marker. Raises OSError, TargetError."""
     if (content := files.content(MARKER)) is None:
         return None
     try:
@@ -122,7 +122,7 @@ def read_marker(files: Files) -> str | None:
 
 
 def begin(files: Files, *, repair: bool = False) -> str:
-    """Make our files in a folder, the marker last; its id. Existing files stay; `repair` replaces a damaged"""
+    """Make our files in a folder, the marker last; its id. Existing files stay; `repair` replaces a damaged marker."""
     make_folder(files.base)
     files.make(OURS)
     # Two processes that begin at the same time would make different markers.
