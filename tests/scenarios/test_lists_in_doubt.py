@@ -481,6 +481,26 @@ def test_a_page_that_was_damaged_once_is_asked_for_again(network: Network) -> No
     assert len(network.server.asked("ListRecords")) == 4
 
 
+def test_no_record_of_a_page_that_broke_off_is_missing_if_the_list_ends_in_its_place(network: Network) -> None:
+    is_cut = False
+
+    def tamper(body: bytes, asked: Asked) -> bytes:
+        nonlocal is_cut
+        if not is_list(asked) or b"oai:test:25<" not in body:
+            return body
+        if is_cut:
+            return re.sub(rb"(?s)<ListRecords>.*</ListRecords>", NO_RECORDS_MATCH, body)
+        is_cut = True
+        return body[: body.rindex(b"</record>") + len(b"</record>")]
+
+    network.register()
+    network.harvest()
+    network.server.tamper = tamper
+    assert network.harvest("--full") == {"status": "succeeded", "listed": 25, "unchanged": 25}
+    assert is_cut
+    assert missing(network) == 0
+
+
 def test_a_server_that_refuses_all_but_the_first_page_is_not_asked_hundreds_of_times(network: Network) -> None:
     server = network.server
     network.register()

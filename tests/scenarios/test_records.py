@@ -16,7 +16,7 @@ import pytest
 from metaharvest.errors import TargetError
 from metaharvest.fetch.client import Fetcher
 from metaharvest.harvest.run import RunRequest
-from metaharvest.model import Action, Finding, Site
+from metaharvest.model import Action, Finding, Level, Site
 from metaharvest.targets.base import Target, Upload
 from support.harvester import SETTINGS, Harvester
 from support.mails import words_of
@@ -118,6 +118,25 @@ def test_the_embedded_target_keeps_where_a_record_comes_from(tmp_path: Path) -> 
         '["all"]', '["<rights/>"]',
     )  # fmt: skip
     nights.harvester.close()
+
+
+@pytest.mark.parametrize("way", ["ends_with_records", "without_checkpoint"])
+def test_the_records_at_the_end_of_a_list_are_taken_and_none_of_them_is_missing(nights: Nights, way: str) -> None:
+    nights.repository.records = records(4)
+    nights.harvest()
+    setattr(nights.repository, way, True)
+    nights.repository.records = records(5)
+    assert nights.harvest() == {"status": "succeeded", "listed": 5, "inserted": 1, "unchanged": 4}
+    assert nights.harvest() == {"status": "succeeded", "listed": 5, "unchanged": 5}
+    assert nights.harvester.rows("SELECT DISTINCT state, listing FROM harvest_document") == [("held", 3)]
+
+
+def test_a_finding_about_any_page_of_a_list_is_logged(nights: Nights) -> None:
+    finding = Finding("oai.token", "The first page has an odd token.", "Nothing.", Level.WARNING)
+    nights.repository = Repository(records(5), finding=finding)
+    nights.harvest()
+    message = "SELECT message FROM harvest_log WHERE harvest_operation_code = 'ListRecordsWarning'"
+    assert nights.harvester.rows(message) == [(finding.message,)]
 
 
 @in_a_folder_too

@@ -38,8 +38,9 @@ class Repository:
 
     Pages have `page` records. `is_complete`: the list names everything, not only the `changed` ones. `breaks_after`:
     the list breaks off after this number of pages. `refuses_tokens`: a listing cannot go on, and begins again.
-    `asked`: the requests, one after the other. `between` is called after each page. `also`: named at the end of the
-    list, each a local identifier with metadata and a datestamp of its own.
+    `ends_with_records`: the last page has records. `without_checkpoint`: the page before the end has none.
+    `finding`: of the first page. `asked`: the requests, one after the other. `between` is called after each page.
+    `also`: named at the end of the list, each a local identifier with metadata and a datestamp of its own.
     """
 
     records: dict[str, bytes | None] = field(default_factory=dict)
@@ -49,6 +50,9 @@ class Repository:
     changed: Sequence[str] | None = None
     breaks_after: int | None = None
     refuses_tokens: bool = False
+    ends_with_records: bool = False
+    without_checkpoint: bool = False
+    finding: Finding | None = None
     repeated: Sequence[str] = ()
     also: Sequence[tuple[str, bytes | None, str]] = ()
     asked: list[str] = field(default_factory=list)
@@ -104,7 +108,13 @@ class Source:
             records = listed[begin : begin + size]
             is_last = begin + size >= len(listed)
             checkpoint: dict[str, object] = {"token": None if is_last else begin + size}
-            yield Page(records, checkpoint, announced=len(listed))
+            page = Page(records, checkpoint, announced=len(listed))
+            if number == 0 and self._repository.finding:
+                page = replace(page, findings=(self._repository.finding,))
+            if is_last and self._repository.ends_with_records:
+                yield replace(page, is_last=True)
+                return
+            yield replace(page, checkpoint=None) if is_last and self._repository.without_checkpoint else page
             self._repository.between(number)
         yield Page((), {"token": None}, is_last=True)
 

@@ -102,10 +102,11 @@ async def harvest_sweep(harvest: SiteHarvest, listing: PagedListing) -> Tally:
             async for page in listed:
                 if why := ctx.deadlines.stop_reason() or next(iter(target.health.given_up), None):
                     raise ListIncomplete(why)
+                if page.records or not page.reports_end:
+                    # The progress of the last records is kept with the end of the list.
+                    await sweep.harvest_page(replace(page, checkpoint=None) if page.reports_end else page)
                 if page.reports_end:
                     await sweep.end(page)
-                else:
-                    await sweep.harvest_page(page)
     except (ListIncomplete, FetchError) as error:
         row = oai_notes.broken_off(error.findings, sweep.received, sweep.announced)
         incomplete = SweepIncomplete(row, sweep.tally)
@@ -183,7 +184,7 @@ class _Sweep:
 
         def keep(session: Session) -> Iterable[LogRow]:
             self._keep_page(session, plan)
-            return ()
+            return () if page.reports_end else oai_notes.doubtful(levelled(page.findings, harvest.ctx.policy))
 
         await harvest.write(keep)
         if page.checkpoint is not None:  # the ledger has the ids before it
@@ -268,10 +269,11 @@ class _Sweep:
     async def end(self, end: Page) -> None:
         """Keep the progress of the sweep; note the records that were left out or are missing.
 
-        The page `end` has no records. Raises ListIncomplete if the target does not answer.
+        The records of the page `end` have their outcomes. Raises ListIncomplete if the target does not answer.
         """
-        rechecks = self._progress.rechecks
+        harvest, rechecks = self._harvest, self._progress.rechecks
         self.announced = end.announced if end.announced is not None else self.announced
+        harvest.ctx.progress.documents_listed(harvest.site.name, max(self.received, self.announced or 0))
         # An error may hide the identifiers of some records: then none is known to be missing.
         is_complete = end.is_last and self._listing.is_complete and not any(each.is_error for each in end.findings)
         elsewhere = await in_thread(self._kept_elsewhere) if is_complete else frozenset[str]()
@@ -280,28 +282,32 @@ class _Sweep:
         self._set_progress(end.checkpoint)
 
         def keep(session: Session) -> Iterable[LogRow]:
-            site_run, today = self._harvest.site_run, self._harvest.ctx.journal.today
-            sweeps.keep_progress(session, site_run, self._progress, ())
+            site_run, today = harvest.site_run, harvest.ctx.journal.today
+            if end.checkpoint is not None:
+                sweeps.keep_progress(session, site_run, self._progress, self._ids)
             left_out = self._left_out(session, end)
             if end.repeat is not None and 0 < left_out < inf:
                 repetition = replace(self._progress, checkpoint=end.repeat, rechecks=rechecks)
                 sweeps.keep_progress(session, site_run, repetition, ())
+            doubts = oai_notes.doubtful(levelled(end.findings, harvest.ctx.policy))
             rows = self._left_out_rows(session, end, left_out)
             if not end.is_last:
-                return rows
+                return [*doubts, *rows]
             # The repetition left out as many: the source repository counts something else.
             spared = 0 if end.repeat is None and left_out < inf else left_out
             if is_complete or self._listing.is_empty:
                 rows += self._unnamed_rows(session, spared, elsewhere)
             return [
-                *oai_notes.doubtful(levelled(end.findings, self._harvest.ctx.policy)),
+                *doubts,
                 oai_notes.ended(self.received, self._pages),
                 *rows,
                 *self._fewer_rows(session, end),
                 *splits.sort(session, site_run.site, self._progress.sweep_id, today),
             ]
 
-        await self._harvest.write(keep)
+        await harvest.write(keep)
+        if end.checkpoint is not None:
+            self._ids = NamedIds()
 
     def _left_out(self, session: Session, end: Page) -> float:
         """The number of records that may have been left out of the list; infinite: unknown.
@@ -340,7 +346,7 @@ class _Sweep:
         harvest, target = self._harvest, self._harvest.target
         with harvest.ctx.reading() as session:
             unnamed = records.unnamed(session, harvest.site.site_id, self._progress.sweep_id)
-            ids = [each.document_id for each in unnamed if each.has_copy]
+            ids = [each.document_id for each in unnamed if each.has_copy and each.document_id not in self._ids]
             listed = records.listed_by(session, harvest.site_run.same_origin.enabled, ids)
         found = frozenset({*listed, *other_owners(ids, harvest)})
         if target.health.given_up:
