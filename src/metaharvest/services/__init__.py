@@ -4,8 +4,7 @@
     sites.py           sites are registered, changed, switched on and off, removed; deletions are confirmed
     schedule_files.py  the schedule as a file: exported, imported, taken over from a Metacat Harvester
     runs.py            a run with all that belongs to it: its result, its exit code, the metrics, the monitor
-    requests.py        people ask for a harvest, stop a run or a site, leave a site out of the next run
-    timetable.py       the times of the daemon's runs
+    requests.py        people ask for a harvest, stop a run or a site, leave a site out; the times of the daemon's runs
     documents.py       documents are copied, transferred, withdrawn
     reports.py         reports are read, sent again, dropped, delivered
     targets.py         the holdings of targets, and checks of targets
