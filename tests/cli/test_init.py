@@ -150,7 +150,7 @@ def test_what_a_person_did_wrong_ends_in_a_sentence_and_an_exit_code(
 def test_help_needs_neither_the_database_s_libraries_nor_the_settings_ones(tmp_path: Path) -> None:
     program = (
         "import sys, click.testing; from metaharvest.cli import cli\n"
-        "names = ['init', 'sites', 'log', 'runs', 'reports', 'target', 'doctor', 'daemon']\n"
+        "names = ['init', 'sites', 'log', 'runs', 'reports', 'target', 'doctor', 'daemon', 'list', 'oai']\n"
         "for name in names: assert click.testing.CliRunner().invoke(cli, [name, '--help']).exit_code == 0, name\n"
         "print([name for name in ('sqlalchemy', 'rich', 'jinja2', 'pydantic', 'lxml') if name in sys.modules])"
     )

@@ -29,7 +29,6 @@ from metaharvest.cli.json_lines import print_failure, print_note
 from metaharvest.cli.run import harvest_now
 from metaharvest.cli.signals import handled
 from metaharvest.errors import MetaharvestError
-from metaharvest.services.requests import next_at, next_time
 from metaharvest.text import clean
 
 if TYPE_CHECKING:
@@ -204,8 +203,8 @@ class _Plan:
     def _next(self, start: datetime, began: datetime | None) -> datetime:
         if began is not None:
             # A planned time that passes during a requested run is not missed: that run leaves due sites alone.
-            return next_time(began, self._ended, self._period, self._at, self._zone)
-        return next_at(start, self._at, self._zone) if self._at else start
+            return services.requests.next_time(began, self._ended, self._period, self._at, self._zone)
+        return services.requests.next_at(start, self._at, self._zone) if self._at else start
 
     def _read_again(self) -> None:
         try:

@@ -13,12 +13,10 @@ import click
 from metaharvest.cli.printing import print_line, print_table
 from metaharvest.model import Finding, ListedDocument
 from metaharvest.model.mappings import picked
-from metaharvest.publishing.entries import Change
 from metaharvest.text import one_line, shown_url
 
 if TYPE_CHECKING:
     from metaharvest.publishing.entries import ListChange
-
 
 _MOST_FINDINGS = 50
 """The limit for each rule: a fault of one document is often a fault of many."""
@@ -29,26 +27,26 @@ _MOST_PLACES = 5
 _QUOTED = re.compile(r"(?<!\w)'[^']*'")
 _MOST_CHANGES = 200
 _SHOWN = {
-    Change.ADDED: "new",
-    Change.RAISED: "changed",
-    Change.RAISED_BY_HAND: "raised by hand",
-    Change.MOVED: "other URL or type",
-    Change.HELD: "left as it was",
-    Change.REMOVED: "removed",
-    Change.DUPLICATE: "second entry removed",
+    "added": "new",
+    "raised": "changed",
+    "raised-by-hand": "raised by hand",
+    "moved": "other URL or type",
+    "held": "left as it was",
+    "removed": "removed",
+    "duplicate": "second entry removed",
 }
-"""The changes that are shown individually."""
+"""The changes that are shown individually, by the value of their Change (its module takes half a second to import)."""
 
 _COUNTED = {
-    Change.ADDED: "new",
-    Change.RAISED: "changed",
-    Change.RAISED_BY_HAND: "raised by hand",
-    Change.MOVED: "with another URL or type",
-    Change.HELD: "left as they were",
-    Change.REMOVED: "removed",
-    Change.DUPLICATE: "listed twice",
-    Change.ELSEWHERE: "not of this folder",
-    Change.UNCHANGED: "unchanged",
+    "added": "new",
+    "raised": "changed",
+    "raised-by-hand": "raised by hand",
+    "moved": "with another URL or type",
+    "held": "left as they were",
+    "removed": "removed",
+    "duplicate": "listed twice",
+    "elsewhere": "not of this folder",
+    "unchanged": "unchanged",
 }
 
 
@@ -110,7 +108,7 @@ def _what(change: ListChange) -> str:
 
 def counted_changes(changes: Iterable[ListChange]) -> str:
     """The number of entries of each kind, in words: `1 new, 2 changed, 9 unchanged`."""
-    numbers = Counter(change.change for change in changes)
+    numbers = Counter[str](change.change for change in changes)
     return ", ".join(f"{numbers[kind]:,} {word}" for kind, word in _COUNTED.items() if numbers[kind])
 
 
@@ -133,6 +131,8 @@ def change_mapping(change: ListChange) -> dict[str, Any]:
 
 def changes_mapping(changes: Iterable[ListChange]) -> dict[str, Any]:
     """The changes of a list's entries, for JSON: the number of each kind, and each entry."""
+    from metaharvest.publishing.entries import Change
+
     all_changes = list(changes)
     numbers = Counter(change.change for change in all_changes)
     totals = {kind.value.replace("-", "_"): numbers[kind] for kind in Change}
