@@ -13,6 +13,7 @@ import pytest
 from alembic import command as alembic_command
 from alembic.config import Config
 
+from metaharvest.cli import queries, services
 from metaharvest.config.paths import data_folder
 from metaharvest.config.settings import SECTIONS, Settings, load
 from metaharvest.database.engine import SCHEMA_VERSION, open_database
@@ -145,6 +146,14 @@ def test_what_a_person_did_wrong_ends_in_a_sentence_and_an_exit_code(
     assert done.returncode == code
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_module_that_imports_others_late_lacks_the_names_that_python_asks_for() -> None:
+    from metaharvest.cli.services import runs  # Python asks for __path__ here.
+
+    assert runs is services.runs
+    assert not hasattr(services, "__path__")
+    assert not hasattr(queries, "__path__")
 
 
 def test_help_needs_neither_the_database_s_libraries_nor_the_settings_ones(tmp_path: Path) -> None:

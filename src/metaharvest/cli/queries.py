@@ -28,4 +28,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> ModuleType:
+        if name.startswith("__"):
+            # Python looks for names such as __path__, and goes on after this error alone.
+            raise AttributeError(name)
         return import_module(f"metaharvest.queries.{name}")
