@@ -51,7 +51,10 @@ class _Question:
 
 
 def _asks_repository(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command the common options of these commands, and a _Question. Its other options are passed on."""
+    """Add the options about a source repository to a command, which gets them as a _Question.
+
+    The command gets its other options by name.
+    """
 
     def asking(
         invocation: Invocation,

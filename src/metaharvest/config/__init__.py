@@ -1,1 +1,1 @@
-"""Settings, secret references, trusted certificate authorities, the places of files, and the names of targets."""
+"""Settings, secret references, trusted certificates, the places of files, and the values that all reports share."""

@@ -240,7 +240,7 @@ def _take(session: Session, jobs: Sequence[Row[*tuple[Any, ...]]], worker: str, 
     if jobs:
         its = Job.job_id.in_([job.job_id for job in jobs])
         session.execute(update(Job).where(its).values(taken), execution_options={"synchronize_session": False})
-    # The rows of the jobs are as they were before.
+    # `jobs` has the values from before the update.
     return [record_of(Claim, job, worker=worker, fence=job.fence + 1, attempts=job.attempts + 1) for job in jobs]
 
 

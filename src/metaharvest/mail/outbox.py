@@ -54,7 +54,7 @@ _AFTER_STOP = 60.0
 _SITES_AT_ONCE = 1000
 
 _Key = TypeVar("_Key", int, int | None)
-"""The number of a site run."""
+"""The number of a site run; None for a report that belongs to no site run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,18 @@
     departures.py      documents that are gone; deletions that wait
     problems.py        the open problems by rule, over the nights, by document, by site
     outbox.py          reports and their deliveries; mail that does not leave
+    decisions.py       the audit: the decisions of people
+    requests.py        the requests of people to the harvester
     sites.py           the schedule, as people are shown it, with filters, orders and pages
+    public_sites.py    the sites that are public, and how they stand
+    site_totals.py     the totals of the harvests of each site over some days
     tonight.py         the newest run at a glance, and what waits for a person
-    records.py         findings as they are stored, docids
+    live.py            the run under way, and the next run
+    jobs.py            the jobs of workers
+    pipeline.py        the progress of the pipeline, and the documents that failed there
+    works.py           the outputs that are the same
+    records.py         findings as they are stored, docids; conditions that several modules share
+    json_keys.py       the keys of JSON documents, where they differ from the names here
 
 Every function takes a session, changes nothing, and raises MetaharvestError with a sentence for unknown names. A value
 has the same name in all read models: `site`, `site_id`, `run_id`, `document_id`, `docid`, `url`.

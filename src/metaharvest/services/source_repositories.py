@@ -179,7 +179,8 @@ def register_repositories(harvester: Harvester, base_urls: Sequence[str], contac
 
     Raises ScheduleError.
     """
-    from metaharvest.services.sites import about, values_of  # it takes long, and other questions do not need it
+    # The other requests do without this import, which takes long.
+    from metaharvest.services.sites import about, values_of
 
     found: dict[str, str] = {}
     added: list[Site] = []

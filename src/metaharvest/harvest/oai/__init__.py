@@ -1,1 +1,1 @@
-"""Harvesting a source repository by OAI-PMH: the sweep, the plan of a page, the end of a sweep, deletions."""
+"""Harvesting a source repository by OAI-PMH: the sweep, the plan of a page, deletions."""

@@ -128,6 +128,7 @@ class Counts:
         if not token.text and (sent or token.is_blank):
             self._end_without_token(number, answer)
         self.last, self.most = number or self.last, max(self.most, number)
+        # The token 0 at the end of a list may have been sent before.
         if self.has_ended:
             return None
         # https://github.com/coneda/kor/issues/55, https://github.com/afuetterer/oaipmh-scythe/issues/411
