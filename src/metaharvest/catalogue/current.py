@@ -6,20 +6,27 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Row, bindparam, func, select
+from sqlalchemy import Row, Table, bindparam, func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database import models
 from metaharvest.model import HeldRevision, Holding, OutcomeKind
 
-DOCUMENTS, REVISIONS, ORIGINS, TOMBSTONES, COUNTER, FORMER, SETS, WITHHELD, SITES, _LEDGER = (
-    models.Base.metadata.tables[each.__tablename__]
-    for each in (
-        *(models.CatalogueDocument, models.DocumentRevision, models.DocumentOrigin, models.DocumentTombstone),
-        *(models.CatalogueCounter, models.CatalogueFormerFormat, models.CatalogueSet, models.CatalogueWithheld),
-        *(models.HarvestSiteSchedule, models.HarvestDocument),
-    )
-)
+
+def _table(model: type[models.Base]) -> Table:
+    return models.Base.metadata.tables[model.__tablename__]
+
+
+DOCUMENTS = _table(models.CatalogueDocument)
+REVISIONS = _table(models.DocumentRevision)
+ORIGINS = _table(models.DocumentOrigin)
+TOMBSTONES = _table(models.DocumentTombstone)
+COUNTER = _table(models.CatalogueCounter)
+FORMER = _table(models.CatalogueFormerFormat)
+SETS = _table(models.CatalogueSet)
+WITHHELD = _table(models.CatalogueWithheld)
+SITES = _table(models.HarvestSiteSchedule)
+_LEDGER = _table(models.HarvestDocument)
 
 IS_CURRENT = (REVISIONS.c.document_id == DOCUMENTS.c.document_id) & (REVISIONS.c.revision == DOCUMENTS.c.revision)
 ORIGIN_OF_CURRENT = (ORIGINS.c.document_id == DOCUMENTS.c.document_id) & (ORIGINS.c.revision == DOCUMENTS.c.revision)

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from typing import NamedTuple
 
 from sqlalchemy import and_, case, func, select
 from sqlalchemy.orm import Session
@@ -91,9 +92,9 @@ def digest_view(session: Session, today: date, settings: Settings) -> DigestView
         .where(HarvestRun.harvest_date >= begin, HarvestRun.harvest_date <= today, IS_REAL)
         .group_by(HarvestSiteRun.site_schedule_id, HarvestRun.harvest_date)
     )
-    days = defaultdict[tuple[int, int], list[list[int]]](list)
+    days = defaultdict[tuple[int, int], list[_Day]](list)
     for site_id, day, *numbers in session.execute(query):
-        days[site_id, (day - begin).days // 7].append([int(each or 0) for each in numbers])
+        days[site_id, (day - begin).days // 7].append(_Day(*(int(each or 0) for each in numbers)))
     sites = [
         _trend(one_line(name), begin, [days[site_id, number] for number in range(WEEKS)])
         for site_id, name in names.items()
@@ -122,15 +123,31 @@ def digest_view(session: Session, today: date, settings: Settings) -> DigestView
     )
 
 
-def _trend(name: str, begin: date, days_of_weeks: Sequence[Sequence[Sequence[int]]]) -> SiteTrend:
-    """The trend of a site, from the numbers of the days with a harvest, in the order of the query."""
-    best = max(sum(went_in for _, _, went_in, _ in days) for days in days_of_weeks)
+class _Day(NamedTuple):
+    """The numbers of a site on one day, as Week has them."""
+
+    harvests: int
+    broken: int
+    went_in: int
+    failed: int
+
+
+def _trend(name: str, begin: date, days_of_weeks: Sequence[Sequence[_Day]]) -> SiteTrend:
+    """The trend of a site, from its days with a harvest, week by week."""
+    best = max(sum(day.went_in for day in days) for days in days_of_weeks)
     weeks = []
     for number, days in enumerate(days_of_weeks):
-        harvests, broken, went_in, failed = zip(*days, strict=True) if days else ((), (), (), (0,))
-        height = round(100 * sum(went_in) / best) if best else 0
-        begins = (begin + timedelta(weeks=number)).isoformat()
-        weeks.append(Week(begins, sum(harvests), sum(broken), sum(went_in), max(failed), height))
+        went_in = sum(day.went_in for day in days)
+        weeks.append(
+            Week(
+                (begin + timedelta(weeks=number)).isoformat(),
+                sum(day.harvests for day in days),
+                sum(day.broken for day in days),
+                went_in,
+                max((day.failed for day in days), default=0),
+                round(100 * went_in / best) if best else 0,
+            )
+        )
     return SiteTrend(name, tuple(weeks), "".join(map(_bar, weeks)))
 
 
