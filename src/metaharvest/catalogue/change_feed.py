@@ -33,7 +33,7 @@ from metaharvest.catalogue.current import (
     SITES,
     TOMBSTONES,
 )
-from metaharvest.catalogue.selection import NOTHING, Hidden, is_gone, published
+from metaharvest.catalogue.selection import NOTHING_HIDDEN, Hidden, is_gone, published
 from metaharvest.database.clock import database_now
 from metaharvest.fetch.url import without_login
 from metaharvest.model.mappings import record_of
@@ -124,7 +124,7 @@ def last_change(session: Session) -> int:
     return session.scalar(select(COUNTER.c.change_seq)) or 0
 
 
-def number_of_changes(session: Session, after_seq: int, hidden: Hidden = NOTHING) -> int:
+def number_of_changes(session: Session, after_seq: int, hidden: Hidden = NOTHING_HIDDEN) -> int:
     """The number of documents whose last change has a higher number than `after_seq`."""
     later = (DOCUMENTS.c.change_seq > after_seq, *published(DOCUMENTS, hidden))
     return session.scalar(select(func.count()).select_from(DOCUMENTS).where(*later)) or 0

@@ -23,7 +23,7 @@ from metaharvest.catalogue.current import (
 )
 from metaharvest.catalogue.provenance import PROVENANCE, Provenance, provenance_from
 from metaharvest.catalogue.selection import (
-    NOTHING,
+    NOTHING_HIDDEN,
     CatalogueEntry,
     Hidden,
     Position,
@@ -109,7 +109,7 @@ def published_document(session: Session, entry: CatalogueEntry) -> PublishedDocu
 
 def documents_of_items(session: Session, item_identifiers: Collection[str], hidden: Hidden) -> Sequence[ItemDocument]:
     """The published documents, of any origin, of these items, in the order of their numbers; deleted ones, too."""
-    query = _OF_ITEMS.where(*published(DOCUMENTS, hidden)) if hidden != NOTHING else _OF_ITEMS
+    query = _OF_ITEMS.where(*published(DOCUMENTS, hidden)) if hidden != NOTHING_HIDDEN else _OF_ITEMS
     rows: Sequence[Any] = session.connection().execute(query, {"items": list(item_identifiers)}).all()
     # Compared here too: MariaDB ignores spaces at the end.
     return [
@@ -171,7 +171,7 @@ def document_types(session: Session) -> Sequence[str]:
     return sorted({each for column in types for each in session.scalars(distinct_values(session, column))})
 
 
-def origins(session: Session, hidden: Hidden = NOTHING) -> Sequence[str]:
+def origins(session: Session, hidden: Hidden = NOTHING_HIDDEN) -> Sequence[str]:
     """The origins of all documents that are not hidden, sorted."""
     known = session.scalars(distinct_values(session, DOCUMENTS.c.origin))
     found = sorted(each for each in known if each not in hidden.origins)

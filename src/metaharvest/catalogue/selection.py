@@ -89,7 +89,7 @@ class Hidden(NamedTuple):
     withheld: bool = False
 
 
-NOTHING = Hidden()
+NOTHING_HIDDEN = Hidden()
 Statement = Select[*tuple[Any, ...]]
 LONGEST_SET = 800
 _ANY_TIME = datetime(1970, 1, 1, tzinfo=UTC)
@@ -118,12 +118,12 @@ class Selection:
     until: datetime | None = None
     has_site: bool = False
     has_origin: bool = False
-    hidden: Hidden = NOTHING
+    hidden: Hidden = NOTHING_HIDDEN
     one_of: Literal["item", "format"] | None = None
     preferred: str = ""
 
 
-def entry_of(session: Session, document_id: str, hidden: Hidden = NOTHING) -> CatalogueEntry | None:
+def entry_of(session: Session, document_id: str, hidden: Hidden = NOTHING_HIDDEN) -> CatalogueEntry | None:
     """The document with this id; None if the catalogue never had it, or it is hidden."""
     found = _entries(session, hidden, DOCUMENTS.c.document_id == document_id)
     # Compared here too: MariaDB ignores spaces at the end.
@@ -131,7 +131,7 @@ def entry_of(session: Session, document_id: str, hidden: Hidden = NOTHING) -> Ca
 
 
 def entries_of_item(
-    session: Session, origin: str | None, item_identifier: str, hidden: Hidden = NOTHING
+    session: Session, origin: str | None, item_identifier: str, hidden: Hidden = NOTHING_HIDDEN
 ) -> Sequence[CatalogueEntry]:
     """The documents of a record that are not hidden: one for each format of its source repository."""
     found = _entries(session, hidden, DOCUMENTS.c.origin == origin, DOCUMENTS.c.item_identifier == item_identifier)
@@ -222,7 +222,7 @@ def number_of_entries(session: Session, selection: Selection) -> int:
     An index counts types, sites, origins and times. Sets, hidden documents and items are looked up for each document,
     and for a sample of a long list, so that the number is an estimate.
     """
-    wider = replace(selection, set_spec=None, hidden=NOTHING, one_of=None)
+    wider = replace(selection, set_spec=None, hidden=NOTHING_HIDDEN, one_of=None)
     if selection.set_spec is None or not _has_few(session, selection.set_spec):
         number = _number(session, wider)
         if selection == wider:

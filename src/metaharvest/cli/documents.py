@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metaharvest.cli import queries, services
-from metaharvest.cli.invocation import AS_JSON, ROWS, Form, Invocation, called_alone, json_or_csv, parsed, trimmed
+from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, OutputForm, called_alone, json_or_csv, parsed, trimmed
 from metaharvest.cli.printing import (
     Column,
     layout_options,
@@ -74,7 +74,7 @@ _DOCUMENT_COLUMNS = (
 )
 @layout_options
 @json_or_csv("A table on stdout, a line for each finding.")
-def documents_command(invocation: Invocation, /, limit: int | None, form: Form, **options: Any) -> None:
+def documents_command(invocation: Invocation, /, limit: int | None, form: OutputForm, **options: Any) -> None:
     """Show the state of the listed documents, over all sites: which fail, since when, why.
 
     With --failing, sites that failed as a whole are named as well, since their documents were not checked
@@ -94,9 +94,9 @@ def documents_command(invocation: Invocation, /, limit: int | None, form: Form, 
     today = invocation.harvester.today()
     with invocation.harvester.reading() as session:
         rows = queries.documents.document_rows(session, wanted, today)
-        if form is Form.JSON:
+        if form is OutputForm.JSON:
             print_json_rows(islice(rows, limit))
-        elif form is Form.CSV:
+        elif form is OutputForm.CSV:
             print_csv(services.tables.listed_csv(islice(rows, limit)))
         else:
             unread = _unread(session, wanted, today) if wanted.failing else []
@@ -277,7 +277,7 @@ _RULE_COLUMNS = (
 @layout_options
 @json_or_csv("A table on stdout, a line for each rule.")
 @click.pass_obj
-def problems_command(invocation: Invocation, site: str | None, form: Form) -> None:
+def problems_command(invocation: Invocation, site: str | None, form: OutputForm) -> None:
     """Count the open problems by rule: the number of documents and sites, and the first day.
 
     `documents --rule RULE` lists the documents of a rule.
@@ -289,9 +289,9 @@ def problems_command(invocation: Invocation, site: str | None, form: Form) -> No
     """
     with invocation.harvester.reading() as session:
         found = queries.problems.open_problems(session, site)
-    if form is Form.JSON:
+    if form is OutputForm.JSON:
         print_json([asdict(each) for each in found])
-    elif form is Form.CSV:
+    elif form is OutputForm.CSV:
         print_csv(services.tables.problems_csv(found))
     elif not found:
         click.echo(f"Nothing is wrong at {'any site' if site is None else one_line(site)}.")

@@ -8,7 +8,7 @@ from datetime import date
 import click
 
 from metaharvest.cli import queries, services
-from metaharvest.cli.invocation import Form, Invocation, day, json_or_csv, options_as
+from metaharvest.cli.invocation import Invocation, OutputForm, day, json_or_csv, options_as
 from metaharvest.cli.printing import Column, layout_options, print_csv, print_fields, print_json, print_table
 from metaharvest.text import counted
 
@@ -53,7 +53,7 @@ _period_options = options_as(
 @layout_options
 @json_or_csv("A table on stdout.")
 @click.pass_obj
-def figures_command(invocation: Invocation, period: _Period, per: str | None, form: Form) -> None:
+def figures_command(invocation: Invocation, period: _Period, per: str | None, form: OutputForm) -> None:
     """Show the totals of all sites in a period: documents new, updated, deleted and failing, harvests, bytes, time.
 
     `failing` is the number of documents that failed in the last harvest of each site in that time. Bytes are known as
@@ -69,9 +69,9 @@ def figures_command(invocation: Invocation, period: _Period, per: str | None, fo
     first, last = period.days(invocation.harvester)
     with invocation.harvester.reading() as session:
         found = queries.figures.figures(session, first, last, queries.figures.Per(per) if per else None)
-    if form is Form.JSON:
+    if form is OutputForm.JSON:
         print_json([asdict(each) for each in found])
-    elif form is Form.CSV:
+    elif form is OutputForm.CSV:
         from metaharvest.reports.tables import table_csv
 
         names = [each.name for each in fields(queries.figures.Figures)]
@@ -136,7 +136,7 @@ _RULE_COLUMNS = (Column("rule"), Column("documents", 1), Column("sites", 2), Col
 @layout_options
 @json_or_csv("A table on stdout, a line for each site.")
 @click.pass_obj
-def year_command(invocation: Invocation, period: _Period, form: Form) -> None:
+def year_command(invocation: Invocation, period: _Period, form: OutputForm) -> None:
     """Show how a year, or another period, went: harvests without errors, documents in and deleted, days until a
     problem was fixed, silent sites, the most frequent rules.
 
@@ -150,10 +150,10 @@ def year_command(invocation: Invocation, period: _Period, form: Form) -> None:
     first, last = period.days(invocation.harvester)
     with invocation.harvester.reading() as session:
         found = queries.figures.year_figures(session, first, last)
-    if form is Form.JSON:
+    if form is OutputForm.JSON:
         sites = [{**asdict(each), "share_well": each.share_well} for each in found.sites]
         print_json({**asdict(found), "share_well": found.share_well, "sites": sites})
-    elif form is Form.CSV:
+    elif form is OutputForm.CSV:
         from metaharvest.reports.tables import table_csv
 
         print_csv(

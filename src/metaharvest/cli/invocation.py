@@ -56,7 +56,7 @@ class Invocation:
         return Harvester(load(self.config), engine=self.engine, limits=self.limits, actor=Actor(login()))
 
     def again(self, config: Path | None = None) -> Invocation:
-        """The same, with the present settings of the file."""
+        """The same invocation, which reads the settings file again."""
         return Invocation(config or self.config, self.limits, self.engine)
 
     @property
@@ -182,7 +182,7 @@ AS_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON documen
 
 
 def called_alone(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Call a group as a command, with the Invocation, if no command in the group is called."""
+    """Run this function of a group, with the Invocation, only if no command in the group is called."""
 
     @click.pass_context
     @wraps(command)
@@ -193,7 +193,7 @@ def called_alone(command: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-class Form(Enum):
+class OutputForm(Enum):
     """The form of a command's output."""
 
     TEXT = "text"
@@ -206,14 +206,14 @@ def json_or_csv(about_csv: str) -> Decorator:
     return options_as("form", _form, AS_JSON, click.option("--csv", "as_csv", is_flag=True, help=about_csv))
 
 
-def _form(as_json: bool, as_csv: bool) -> Form:
+def _form(as_json: bool, as_csv: bool) -> OutputForm:
     if as_json and as_csv:
         raise click.UsageError("Use one of --json and --csv.")
-    return Form.JSON if as_json else Form.CSV if as_csv else Form.TEXT
+    return OutputForm.JSON if as_json else OutputForm.CSV if as_csv else OutputForm.TEXT
 
 
 def options_as(name: str, make: Callable[..., object], *options: Decorator) -> Decorator:
-    """Add options to a command, which gets them as one value, `name`. `make` makes it of their values, by name."""
+    """Add options to a command, which gets them as one argument, `name`: `make` makes it from their values, by name."""
     names = list(inspect.signature(make).parameters)
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metaharvest.cli import queries, services
-from metaharvest.cli.invocation import ROWS, Form, Invocation, day, json_or_csv, trimmed
+from metaharvest.cli.invocation import ROWS, Invocation, OutputForm, day, json_or_csv, trimmed
 from metaharvest.cli.printing import print_csv, print_json_rows, print_line, stamp
 from metaharvest.model import LOG_LEVELS
 from metaharvest.text import clean, counted, one_line
@@ -56,7 +56,7 @@ _SHOWN_TO_PEOPLE = 200
 )
 @click.option("--all", "unchanged", is_flag=True, help="With --csv and a site run's documents: unchanged ones too.")
 @click.pass_obj
-def log_command(invocation: Invocation, /, form: Form, unchanged: bool, **options: Any) -> None:
+def log_command(invocation: Invocation, /, form: OutputForm, unchanged: bool, **options: Any) -> None:
     """Read the log: the events, and the findings about each document.
 
     \b
@@ -67,19 +67,19 @@ def log_command(invocation: Invocation, /, form: Form, unchanged: bool, **option
       metaharvest log --document ren-alder.5
     """
     given = queries.log.LogFilter(**options)
-    of_documents = form is Form.CSV and _is_of_documents(given)
+    of_documents = form is OutputForm.CSV and _is_of_documents(given)
     _check_options(given)
     if unchanged and not of_documents:
         raise click.UsageError(
             "--all goes with --csv and --site-run (or --site), without a filter: it lists unchanged documents too."
         )
-    wanted = replace(given, level=given.level or (None if form is Form.CSV else "info"))
+    wanted = replace(given, level=given.level or (None if form is OutputForm.CSV else "info"))
     with invocation.harvester.reading() as session:
         if of_documents:
             _write_documents(session, wanted, unchanged)
-        elif form is Form.CSV:
+        elif form is OutputForm.CSV:
             _write_rows(session, wanted)
-        elif form is Form.JSON:
+        elif form is OutputForm.JSON:
             entries = queries.log.log_entries(session, wanted)
             print_json_rows(entries if wanted.limit is None else list(entries)[-wanted.limit :])
         else:
@@ -175,7 +175,7 @@ def decisions_command(
     since: date | None,
     limit: int | None,
     after: int | None,
-    form: Form,
+    form: OutputForm,
 ) -> None:
     """List who has changed what, and when: before and after, the newest first.
 
@@ -193,11 +193,11 @@ def decisions_command(
             action=action,
             since=None if since is None else datetime.combine(since, time(), zone),
         )
-        shown = limit if form is not Form.TEXT else (limit or _SHOWN_DECISIONS)
+        shown = limit if form is not OutputForm.TEXT else (limit or _SHOWN_DECISIONS)
         found = queries.decisions.decisions(session, wanted, shown, after)
-        if form is Form.JSON:
+        if form is OutputForm.JSON:
             print_json_rows(found)
-        elif form is Form.CSV:
+        elif form is OutputForm.CSV:
             print_csv(services.tables.decisions_csv(found))
         else:
             _print_decisions(list(found), shown)

@@ -16,8 +16,8 @@ from metaharvest.cli import queries, services
 from metaharvest.cli.invocation import (
     AS_JSON,
     ROWS,
-    Form,
     Invocation,
+    OutputForm,
     called_alone,
     json_or_csv,
     require_yes,
@@ -289,7 +289,7 @@ _SHOWN_TO_PEOPLE = 20
 @layout_options
 @json_or_csv("A table on stdout, a line for each document.")
 @click.pass_obj
-def diff_command(invocation: Invocation, first: int, second: int, site: str | None, form: Form) -> None:
+def diff_command(invocation: Invocation, first: int, second: int, site: str | None, form: OutputForm) -> None:
     """Show the changes from one run to a later one: documents that came in or were deleted, new failures, repairs.
 
     A site that was not harvested in one of the runs is shown with its state at that time.
@@ -300,9 +300,9 @@ def diff_command(invocation: Invocation, first: int, second: int, site: str | No
     """
     with invocation.harvester.reading() as session:
         found = queries.changes.changes(session, first, second, site)
-    if form is Form.JSON:
+    if form is OutputForm.JSON:
         print_json(found)
-    elif form is Form.CSV:
+    elif form is OutputForm.CSV:
         print_csv(services.tables.changes_csv(found))
     else:
         _print_changes(found)

@@ -13,7 +13,16 @@ import click
 
 from metaharvest.cli import services
 from metaharvest.cli.installation import print_checks
-from metaharvest.cli.invocation import AS_JSON, Form, Invocation, file_errors, json_or_csv, login, require_yes, trimmed
+from metaharvest.cli.invocation import (
+    AS_JSON,
+    Invocation,
+    OutputForm,
+    file_errors,
+    json_or_csv,
+    login,
+    require_yes,
+    trimmed,
+)
 from metaharvest.cli.printing import (
     Column,
     print_csv,
@@ -77,12 +86,12 @@ def check(invocation: Invocation, name: str | None, site: str | None, as_json: b
 @_of_target
 @json_or_csv("A table on stdout.")
 @click.pass_obj
-def list_documents(invocation: Invocation, name: str, form: Form) -> None:
+def list_documents(invocation: Invocation, name: str, form: OutputForm) -> None:
     """List the documents, each with its highest revision and its title."""
     held = services.targets.held_documents(invocation.harvester, name)
-    if form is Form.CSV:
+    if form is OutputForm.CSV:
         _print_csv(held)
-    elif form is Form.JSON:
+    elif form is OutputForm.JSON:
         print_json_rows(map(_as_mapping, held))
     else:
         print_lines(_COLUMNS, map(_cells, held), "The target holds no document yet.")

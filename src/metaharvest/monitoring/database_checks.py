@@ -40,7 +40,7 @@ from metaharvest.monitoring.settings_checks import check_secret
 from metaharvest.monitoring.target_checks import check_targets
 from metaharvest.monitoring.worker_checks import check_clock, check_workers
 from metaharvest.queries.outbox import outbox_state
-from metaharvest.sites.clock_checks import LONGEST_PAUSE, NAMED, is_too_far, long_pause, wrong_clock
+from metaharvest.sites.clock_checks import LONGEST_PAUSE, MOST_NAMED, is_too_far, long_pause, wrong_clock
 from metaharvest.sites.due import due_since, is_due
 from metaharvest.sites.overdue import Overdue, overdue_sites
 from metaharvest.sites.registry import read_sites, split_sites
@@ -199,7 +199,8 @@ def _full_lists(session: Session, sites: list[Site]) -> Iterator[Check]:
     dates.sort(key=lambda pair: (pair[1].last, pair[0].name))
     if dates:
         named = [f"{site.name} ({one_line(full.last[:10] or 'never', 20)})" for site, full in dates]
-        yield ok("full lists", f"The last full list of each repository, the oldest first: {some_of(named, NAMED)}.")
+        oldest_first = some_of(named, MOST_NAMED)
+        yield ok("full lists", f"The last full list of each repository, the oldest first: {oldest_first}.")
     for site, full in dates:
         if full.is_the_only_way and site.options.oai and site.options.oai.full_every is None:
             yield warning(
@@ -231,7 +232,7 @@ def _clock(session: Session, now: datetime, today: date) -> Iterator[Check]:
     if far and not wrong:
         yield warning(
             "schedule",
-            f"The next harvest is further away than the frequency would have it: {some_of(far, NAMED)}. "
+            f"The next harvest is further away than the frequency would have it: {some_of(far, MOST_NAMED)}. "
             f"If that is not meant: {todo('sites.set_next', date=today.isoformat())}",
         )
 
@@ -268,13 +269,13 @@ def _files_of(site: Site) -> Iterator[Check]:
             try:
                 read(path)
             except TransformError as error:
-                sentences = " ".join(error.sentences[:NAMED])
+                sentences = " ".join(error.sentences[:MOST_NAMED])
                 yield problem("sites", f"{site.name}: {sentences}")
 
 
 def _late(sites: list[Overdue]) -> str:
-    more = f" And {len(sites) - NAMED:,} more." if len(sites) > NAMED else ""
-    sentences = " ".join(site.sentence for site in sites[:NAMED])
+    more = f" And {len(sites) - MOST_NAMED:,} more." if len(sites) > MOST_NAMED else ""
+    sentences = " ".join(site.sentence for site in sites[:MOST_NAMED])
     return f"Overdue: {sentences}{more} {todo('log.of_site')} says why."
 
 

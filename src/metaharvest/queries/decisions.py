@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from metaharvest.database.models import AuditEntry
 from metaharvest.errors import MetaharvestError
 from metaharvest.model.mappings import record_of
-from metaharvest.queries.records import given
+from metaharvest.queries.records import equalities
 from metaharvest.queries.runs import site_number
 from metaharvest.text import one_line
 
@@ -65,7 +65,7 @@ def decisions(
     session: Session, wanted: DecisionFilter, limit: int | None = None, after: int | None = None
 ) -> Iterator[DecisionRecord]:
     """The decisions, the newest first; the next page begins `after` the last decision of this one."""
-    conditions = given(
+    conditions = equalities(
         (AuditEntry.site_schedule_id, wanted.site_id),
         (AuditEntry.actor, wanted.actor),
         (AuditEntry.action, wanted.action),

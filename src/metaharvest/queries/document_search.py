@@ -39,7 +39,7 @@ from metaharvest.queries.documents import (
     last_outcomes,
     searched_sites,
 )
-from metaharvest.queries.records import columns, docid, later, parts_of_docid, rows_with
+from metaharvest.queries.records import columns, docid, is_after, parts_of_docid, rows_with
 from metaharvest.queries.sites import last_names
 from metaharvest.text import one_line
 
@@ -155,7 +155,7 @@ def documents_with_rule(
     if site_ids is not None:
         conditions.append(problem.site_schedule_id.in_(site_ids))
     if after is not None:
-        conditions.append(later((problem.site_schedule_id, after.site_id), (problem.document_id, after.document_id)))
+        conditions.append(is_after((problem.site_schedule_id, after.site_id), (problem.document_id, after.document_id)))
     names = session.execute(select(*place).where(*conditions).distinct().order_by(*place).limit(limit + 1)).all()
     rows: list[LedgerRow] = []
     for site_id in dict.fromkeys(name[0] for name in names[:limit]):

@@ -36,7 +36,7 @@ from metaharvest.queries.records import (
     StoredFinding,
     columns,
     docid,
-    later,
+    is_after,
     shown_revision,
     stored_finding,
 )
@@ -362,7 +362,7 @@ def _following(query: Select[*tuple[Any, ...]], last: DocumentCursor | LedgerRow
     """The rows after this document and revision."""
     if last is None:
         return query
-    return query.where(later((_ledger.document_id, last.document_id), (_ledger.revision, last.revision)))
+    return query.where(is_after((_ledger.document_id, last.document_id), (_ledger.revision, last.revision)))
 
 
 # -- the findings of the last harvest: the reasons for the state of documents

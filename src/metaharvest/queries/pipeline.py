@@ -17,7 +17,7 @@ from metaharvest.database.pipeline_models import PipelineFeed, PipelineStep
 from metaharvest.model import RunStatus
 from metaharvest.model.kinds import StepState
 from metaharvest.model.mappings import record_of
-from metaharvest.queries.records import given
+from metaharvest.queries.records import equalities
 
 _RATE_OVER = timedelta(minutes=10)
 
@@ -136,7 +136,7 @@ def _failed(
 ) -> Sequence[Row[PipelineStep, str, str, str]]:
     """The next failures at a stage, in the order of an index."""
     its = [PipelineStep.stage == stage, PipelineStep.state == StepState.FAILED.value]
-    its += given((PipelineStep.rule, wanted.rule or None), (HarvestSiteSchedule.name, wanted.site or None))
+    its += equalities((PipelineStep.rule, wanted.rule or None), (HarvestSiteSchedule.name, wanted.site or None))
     its += [PipelineStep.catalogue_document_id > after] if after is not None else []
     site = HarvestSiteSchedule.site_schedule_id == CatalogueDocument.site_schedule_id
     query = (

@@ -13,7 +13,7 @@ from metaharvest.database.models import HarvestDetailLog, HarvestDocument, Harve
 from metaharvest.database.statements import number_without_index
 from metaharvest.model.mappings import record_of
 from metaharvest.problems.follow import OPEN
-from metaharvest.queries.records import columns, later
+from metaharvest.queries.records import columns, is_after
 from metaharvest.queries.runs import site_number
 from metaharvest.rules import RULES
 from metaharvest.sites.registry import read_site, read_sites, read_sites_of
@@ -196,7 +196,7 @@ def documents_of_rule(
     if site_id is not None:
         conditions.append(problem.site_schedule_id == site_id)
     if after is not None:
-        conditions.append(later((problem.site_schedule_id, after.site_id), (_number, after.problem_id)))
+        conditions.append(is_after((problem.site_schedule_id, after.site_id), (_number, after.problem_id)))
     query = _PROBLEMS.where(*conditions, problem.site_schedule_id.in_(names))
     rows = session.execute(query.order_by(problem.site_schedule_id, _number).limit(limit))
     return [_problem(row, names[row.site_schedule_id]) for row in rows]
@@ -236,7 +236,7 @@ def site_problems(session: Session, site_id: int, limit: int = 50, after: int | 
         last = session.execute(select(_place, SiteProblem.first_seen).where(_number == after, *conditions)).first()
     if last is not None:
         worst, first_seen = last
-        in_place = later((SiteProblem.first_seen, first_seen), (_number, after))
+        in_place = is_after((SiteProblem.first_seen, first_seen), (_number, after))
         conditions.append(or_(_place > worst, and_(_place == worst, in_place)))
     # The numbers first: a database may look up a title for each row that it sorts.
     numbers = session.scalars(select(_number).where(*conditions).order_by(*order).limit(limit)).all()

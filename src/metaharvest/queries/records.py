@@ -71,8 +71,8 @@ def rows_with(
         yield from session.execute(query.where(column.in_(some)))
 
 
-def given(*wanted: tuple[InstrumentedAttribute[Any], Any]) -> list[ColumnElement[bool]]:
-    """The condition for each column whose wanted value is given: not None."""
+def equalities(*wanted: tuple[InstrumentedAttribute[Any], Any]) -> list[ColumnElement[bool]]:
+    """For each column the condition that it has its wanted value; none if the wanted value is None."""
     return [column == value for column, value in wanted if value is not None]
 
 
@@ -81,8 +81,8 @@ def columns(table: type[Base], names: str) -> list[InstrumentedAttribute[Any]]:
     return [getattr(table, name) for name in names.split()]
 
 
-def later(first: tuple[Any, Any], second: tuple[Any, Any]) -> ColumnElement[bool]:
-    """The condition for rows after a place in the order of two columns, each given with its value at that place."""
+def is_after(first: tuple[Any, Any], second: tuple[Any, Any]) -> ColumnElement[bool]:
+    """The condition for rows after a place in the order of two columns, each with its value at that place."""
     (column, value), (tie, tie_value) = first, second
     is_later = or_(column > value, and_(column == value, tie > tie_value))
     # Repeated, for databases that use an index only for a condition on every row.

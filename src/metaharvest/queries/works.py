@@ -16,7 +16,7 @@ from metaharvest.database.models import Base
 from metaharvest.database.pipeline_models import OutputDecision, OutputPair, OutputRecord, OutputWork
 from metaharvest.errors import MetaharvestError, UnknownDocument
 from metaharvest.model.actions import todo
-from metaharvest.queries.records import later, rows_with
+from metaharvest.queries.records import is_after, rows_with
 from metaharvest.text import one_line
 
 _OUTPUTS = Base.metadata.tables[OutputRecord.__tablename__]
@@ -133,7 +133,7 @@ def has_work(session: Session, document_id: str) -> bool:
 def pairs_to_look_at(session: Session, after: tuple[int, int], limit: int) -> LookPage:
     """The pairs about which a person should decide, and nobody has yet, after these numbers of two documents."""
     first, second = _PAIRS.c.catalogue_document_id, _PAIRS.c.other_id
-    following = later((first, after[0]), (second, after[1]))
+    following = is_after((first, after[0]), (second, after[1]))
     query = select(_PAIRS).where(*_TO_LOOK_AT, following).order_by(first, second).limit(limit)
     rows = {(row[0], row[1]): row for row in session.execute(query)}
     lines = output_lines(session, {each for pair in rows for each in pair})

@@ -185,7 +185,7 @@ class SiteEnd:
     """The end of a site run, for the words about it.
 
     `source`: the content of the site's source. `noted`: the number of deletions that were only recorded.
-    `went_nowhere`: there is no target. `would`: nothing was done, for this reason, or as it is a rehearsal.
+    `went_nowhere`: there is no target. `stores_nothing`: there is no target, or this is a rehearsal.
     """
 
     status: SiteRunStatus
@@ -196,7 +196,7 @@ class SiteEnd:
     doubts: Doubts
     noted: int
     went_nowhere: bool
-    would: bool
+    stores_nothing: bool
 
 
 def site_story(end: SiteEnd) -> str:
@@ -294,7 +294,7 @@ def site_sentence(end: SiteEnd) -> str:
         return trouble or f"Your {source} lists nothing that is new or has changed."
     if not listed:
         return trouble or f"{documents}."
-    return f"{trouble}{documents}: {joined(ends_of(end.counts, end.would, source, end.noted))}."
+    return f"{trouble}{documents}: {joined(ends_of(end.counts, end.stores_nothing, source, end.noted))}."
 
 
 def ends_of(counts: Counts, is_rehearsal: bool, source: str = HARVEST_LIST, noted: int = 0) -> list[str]:

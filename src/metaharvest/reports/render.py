@@ -43,7 +43,7 @@ WIDTH = 78
 _BLANK_IN_COMMAND = "\0"
 ENCODING = "utf-8-sig"
 _OF_EVERY_RUN = ("email/site_report/", "email/admin_report/", "email/shared/")
-PARTS = ("subject.txt", "body.txt", "body.html")
+TEMPLATE_FILES = ("subject.txt", "body.txt", "body.html")
 
 _log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ def render(folder: str, view: SiteView | AdminView | DigestView, settings: Setti
     parts: dict[str, str] = {}
     name = ""
     try:
-        for part in PARTS:
+        for part in TEMPLATE_FILES:
             name = f"email/{folder}/{part}"
             parts[part] = environment.get_template(name).render(report=view)
     except Exception as error:  # noqa: BLE001 - a template is a program, perhaps of another person

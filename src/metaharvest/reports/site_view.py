@@ -15,8 +15,6 @@ from sqlalchemy.orm import Session
 
 from metaharvest.config.report_context import ReportContext
 from metaharvest.config.settings import Settings
-from metaharvest.config.target_settings import NamedTarget as NamedTarget
-from metaharvest.config.target_settings import NamedTargets as NamedTargets
 from metaharvest.database.models import HarvestLog, HarvestRun, HarvestSiteRun
 from metaharvest.model import (
     ATTENTION_OUTCOMES,
@@ -150,7 +148,7 @@ def site_view(
         doubts=doubtful,
         noted=noted,
         went_nowhere=not target.keeps,
-        would=context.is_rehearsal or not target.keeps,
+        stores_nothing=context.is_rehearsal or not target.keeps,
     )
     # The lists of a source repository differ from night to night: everything, or only the changes.
     shown, rehearsal = for_contacts(problems), "" if context.is_rehearsal else _rehearsal(schedule)

@@ -34,7 +34,7 @@ from metaharvest.reports.letters import DoorLetter
 from metaharvest.reports.parts import NO_TABLE, TableNote, Total
 from metaharvest.reports.pipeline_notes import PipelineNote, Reason, StageLine
 from metaharvest.reports.problem_history import FailingSite, RememberedProblems
-from metaharvest.reports.render import ENCODING, PARTS, environment_for, reason_of
+from metaharvest.reports.render import ENCODING, TEMPLATE_FILES, environment_for, reason_of
 from metaharvest.reports.site_view import SiteView
 from metaharvest.reports.start_here import Step
 from metaharvest.text import one_line
@@ -89,7 +89,7 @@ def broken_templates(settings: Settings) -> list[str]:
     if problems:
         return problems
     for folder, views in SAMPLES.items():
-        for part in PARTS:
+        for part in TEMPLATE_FILES:
             name = f"email/{folder}/{part}"
             failures = (_failure(environment, name, view) for view in views)
             problems += [failure for failure in failures if failure][:1]

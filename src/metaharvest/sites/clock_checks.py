@@ -27,7 +27,7 @@ LONGEST_PAUSE = timedelta(days=31)
 
 REPAIR = todo("dates.repair")
 
-NAMED = 5
+MOST_NAMED = 5
 """The most sites, or runs, that one sentence names."""
 
 
@@ -89,10 +89,10 @@ def wrong_clock(session: Session, run_id: int | None, now: datetime, today: date
     sites = read_sites_harvested_after(session, today + _GRACE)
     names = sorted(site.name for site in sites if isinstance(site, Site) and site.enabled and is_too_far(site, today))
     if runs:
-        named = some_of([f"{number} of {day}" for number, day in runs], NAMED)
+        named = some_of([f"{number} of {day}" for number, day in runs], MOST_NAMED)
         yield f"Runs are dated in the future: {named}. Today is {today}."
     if names:
-        named = some_of(names, NAMED)
+        named = some_of(names, MOST_NAMED)
         yield f"The dates of the last and next harvest are in the future: {named}. They are not harvested."
     if runs or names:
         yield (

@@ -217,8 +217,8 @@ class HttpClient:
                 if deadline.passed:
                     return _Failure(_too_slow(url, target.deadline), error)
                 finding = _unanswered(error, url, bool(self._proxies))
-                again = _worth_another_try(error)
-                return _Failure(finding, error, again, sent=not _never_got_there(error))
+                again = _is_worth_another_try(error)
+                return _Failure(finding, error, again, sent=not _was_never_sent(error))
         if deadline.passed:
             # A response of no announced length seems complete after the connection was shut down.
             return _Failure(_too_slow(url, target.deadline))
@@ -308,13 +308,13 @@ def _unanswered(error: Exception, url: str, proxy: bool) -> Finding:
     return Finding("target.away", f"{where} did not answer: {_what(causes)}.", _LATER)
 
 
-def _never_got_there(error: Exception) -> bool:
+def _was_never_sent(error: Exception) -> bool:
     """True if the server can have done nothing: there was no connection for the request."""
     kinds = (NewConnectionError, NameResolutionError, ConnectTimeoutError, ProxyError, ssl.SSLCertVerificationError)
     return any(isinstance(each, kinds) for each in _causes(error))
 
 
-def _worth_another_try(error: Exception) -> bool:
+def _is_worth_another_try(error: Exception) -> bool:
     """True if a failed request may be repeated now: False if it has taken long, or the cause is lasting."""
     lasting = (requests.exceptions.Timeout, requests.exceptions.SSLError, requests.exceptions.InvalidURL, TimeoutError)
     return not any(isinstance(each, (*lasting, NameResolutionError)) for each in _causes(error))
