@@ -93,6 +93,8 @@ def _key(row: ApiKey) -> Key:
     return record_of(Key, row, key_id=row.api_key_id, role=role_of(row.role) or Role.PUBLIC)
 
 
+# -- calls with an Idempotency-Key
+
 _KEPT = timedelta(days=1)
 _LEASE = timedelta(minutes=10)
 """The time for a call that is carried out: a multiple of what the slowest action takes, whose database waits."""

@@ -73,6 +73,9 @@ def close_sessions_of(session: Session, address: str) -> int:
     return session.connection().execute(query).rowcount
 
 
+# -- links
+
+
 @dataclass(frozen=True, slots=True)
 class Link:
     """A link that can be spent, and its address."""

@@ -99,6 +99,9 @@ def _document(row: Row[*tuple[Any, ...]]) -> Document:
     return Document(*[*values, bool(is_gone) or revision_id is None])
 
 
+# -- counts of the stages
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureCount:
     """The number of documents that failed at a stage by a rule, and the earliest time of the next try."""

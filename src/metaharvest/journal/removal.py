@@ -118,6 +118,8 @@ def _deleted(session: Session, condition: ColumnElement[bool], table: type) -> i
     return int(session.execute(delete(table).where(condition)).rowcount)  # type: ignore[attr-defined]
 
 
+# -- rows older than the log period
+
 CHUNK = 10_000
 """The number of log rows deleted in one transaction."""
 

@@ -446,13 +446,13 @@ def _may_go(element: etree._Element) -> bool:
 def _first_later_sibling(child: etree._Element, model: Any) -> str | None:
     """The first sibling before `child` that must come after it by the schema."""
     siblings = [_name(sibling) for sibling in child.itersiblings("*", preceding=True)]
-    return next((name for name in reversed(siblings) if must_precede(model, _name(child), name)), None)
+    return next((name for name in reversed(siblings) if _must_precede(model, _name(child), name)), None)
 
 
 def _allowed(order: list[str], parent: etree._Element, model: Any) -> str:
     if not order:
         return f"{_name(parent)} takes no elements."
-    return f"{_name(parent)} takes{in_which_order(model)}: {some_of(order, _MAX_NAMES)}."
+    return f"{_name(parent)} takes{_in_which_order(model)}: {some_of(order, _MAX_NAMES)}."
 
 
 def _attributes(fault: _Fault) -> ElementFinding:
@@ -577,11 +577,13 @@ def _any_of(names: list[str]) -> str:
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} or {shown[-1]}"
 
 
-# -- the order of child elements, read from the groups of xmlschema: a group is a sequence, a choice or `all`, and has
-# elements and other groups. A repeated group has no order, though each repetition may have one.
+# -- the order of child elements, read from the groups of xmlschema
+
+# A group is a sequence, a choice or `all`. It has elements and other groups. A repeated group has no order, though each
+# repetition may have one.
 
 
-def must_precede(model: Any, first: str, later: str) -> bool:
+def _must_precede(model: Any, first: str, later: str) -> bool:
     """True if by this group of the schema `first` never follows `later`: false if it repeats, or is no sequence."""
     if model.max_occurs != 1:
         return False
@@ -589,7 +591,7 @@ def must_precede(model: Any, first: str, later: str) -> bool:
     if first not in places or later not in places or first == later:
         return False
     if places[first] is places[later]:
-        return must_precede(places[first], first, later)
+        return _must_precede(places[first], first, later)
     parts = list(model)
     return model.model == "sequence" and parts.index(places[first]) < parts.index(places[later])
 
@@ -600,7 +602,7 @@ def _names(part: Any) -> set[str]:
     return {str(element.local_name) for element in elements if element.name}
 
 
-def in_which_order(model: Any) -> str:
+def _in_which_order(model: Any) -> str:
     """The schema's sentence about the order of the elements in a group."""
     kinds = set(_kinds(model))
     if "sequence" in kinds:
