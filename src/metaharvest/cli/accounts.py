@@ -122,6 +122,9 @@ def _print_link(invocation: Invocation, address: str) -> None:
         click.echo("url of [web] is not set: the link is right if `metaharvest serve` runs on this machine.")
 
 
+# -- keys
+
+
 @click.group("keys")
 def keys_command() -> None:
     """Make, list and revoke keys of the API.

@@ -250,13 +250,15 @@ def _check(invocation: Invocation, arguments: Sequence[str], how: CheckOptions, 
     return int(report.has_errors)
 
 
-_SECONDS = 0.5
+# -- --watch
+
+_PAUSE_SECONDS = 0.5
 """The pause between two looks at the files, as long as a look takes almost no time."""
 
-_SHARE = 20
+_LOOKING_SHARE = 20
 """The largest share of the time for looking at files."""
 
-_NAMED = 5
+_MOST_NAMED = 5
 """The number of changed files that are named."""
 
 _Fingerprint = tuple[str, str, str, str, str, int]
@@ -343,15 +345,15 @@ class _Watched:
                 changed = [path for path in (now | self._stamps) if now.get(path) != self._stamps.get(path)]
                 self._stamps = now
                 return changed
-            time.sleep(max(_SECONDS, _SHARE * (time.monotonic() - began)))
+            time.sleep(max(_PAUSE_SECONDS, _LOOKING_SHARE * (time.monotonic() - began)))
         return []
 
     def _print_changes(self, report: CheckReport, before: _Findings, changed: Sequence[Path]) -> None:
         """Print new findings, former findings, and the expected results."""
         printer = _printer_of(report)
         names = [one_line(report.places.name(path.as_uri())) for path in changed]
-        more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-        printer.line(f"{time.strftime('%H:%M:%S')}  {', '.join(names[:_NAMED])}{more}", "bold cyan")
+        more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
+        printer.line(f"{time.strftime('%H:%M:%S')}  {', '.join(names[:_MOST_NAMED])}{more}", "bold cyan")
         for key, (part, document, finding) in self._found.items():
             if key not in before:
                 printer.finding(part, document, finding)

@@ -262,6 +262,8 @@ def _span(values: Sequence[str]) -> str:
     return values[0] if values[0] == values[-1] else f"{values[0]} to {values[-1]}"
 
 
+# -- problems
+
 _RULE_COLUMNS = (
     Column("rule"),
     Column("documents", 1),

@@ -106,6 +106,8 @@ def dataset(invocation: Invocation, /, folder: Path, **options: Any) -> int:
     return ExitCode.DONE
 
 
+# -- changes
+
 _SEQ = click.IntRange(0, 2**63 - 1)
 
 

@@ -118,6 +118,8 @@ def _figures_in_words(each: queries.figures.Figures) -> dict[str, object]:
     }
 
 
+# -- year
+
 _SITE_COLUMNS = (
     Column("site"),
     Column("harvests", 6),

@@ -112,6 +112,9 @@ def _record_name(tried: TriedRecord | NormalizedRecord) -> str:
     return f"{name}, {tried.identifier}" if tried.identifier else name
 
 
+# -- normalize
+
+
 @click.group("normalize")
 def normalize_command() -> None:
     """Try the normalising of a site. No settings and no database are needed.

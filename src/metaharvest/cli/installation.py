@@ -60,8 +60,10 @@ def _say_what_next(invocation: Invocation, path: Path, *, has_workers: bool) -> 
     )
 
 
+# -- doctor
+
 _COLOURS = {"OK": "green", "WARNING": "yellow", "PROBLEM": "red"}
-"""The words by state, the gravest last."""
+"""The colour of each state, the gravest last."""
 
 
 @click.command("doctor")
@@ -104,6 +106,9 @@ def _conclusion(problems: int, warnings: int) -> str:
     if problems:
         return f"{counted(problems, 'problem')}, {counted(warnings, 'warning')}."
     return f"No problem, {counted(warnings, 'warning')}." if warnings else "All is well."
+
+
+# -- database
 
 
 @click.group("database")
@@ -177,6 +182,9 @@ def repair_dates(invocation: Invocation) -> None:
         click.echo("The next run harvests these sites.")
 
 
+# -- contacts
+
+
 @click.group("contacts")
 def contacts_command() -> None:
     """Remove the address of a person.
@@ -216,6 +224,9 @@ def forget(invocation: Invocation, address: str, yes: bool, as_json: bool) -> No
         click.echo(f"  rows of the log and others: {done.rows}")
     for sentence in stays:
         print_line(sentence)
+
+
+# -- completion
 
 
 @click.command("completion")

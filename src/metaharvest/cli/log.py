@@ -152,6 +152,8 @@ def _write_rows(session: Session, wanted: queries.log.LogFilter) -> None:
     print_csv(selected_log_csv(session, selection.rows, selection.findings, selection.transfers))
 
 
+# -- decisions
+
 _SHOWN_DECISIONS = 50
 _LONGEST_VALUE = 300
 

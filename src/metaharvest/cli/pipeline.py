@@ -210,6 +210,8 @@ def _print_failures(found: Sequence[queries.pipeline.FailedDocument]) -> None:
     print_table(headings, rows)
 
 
+# -- works
+
 _OUTPUT_COLUMNS = (Column("document"), Column("year", 2), Column("source", 3), Column("title", 1, wrap=True))
 _PAIR_COLUMNS = (Column("document"), Column("other"), Column("answer", 1), Column("reason", 2, wrap=True))
 
@@ -318,6 +320,8 @@ def _pair_row(pair: queries.works.PairLine) -> list[object]:
 def _decision(pair: queries.works.PairLine) -> str:
     return f"Decided by {pair.decided_by}. {pair.decision_reason or ''}".strip()
 
+
+# -- search
 
 _WIDTH = 80
 _INDENT = 4

@@ -70,6 +70,8 @@ def print_asked(asked: services.requests.Asked, as_json: bool = False) -> None:
 _WISHES = {"harvest": "harvest {}", "stop": "stop {}", "skip": "leave {} out of the next run"}
 
 
+# -- registrations
+
 _NUMBER = click.IntRange(1, 2**53)
 
 

@@ -271,6 +271,8 @@ def print_run(record: queries.runs.RunRecord) -> None:
             print_line(named + site.failure_reason.removeprefix(named))
 
 
+# -- diff
+
 _TITLES = {
     "newly_failing": "Newly failing",
     "still_failing": "Still failing",

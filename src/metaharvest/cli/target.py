@@ -210,6 +210,8 @@ def _as_mapping(held: services.targets.Held) -> dict[str, Any]:
     return {**columns, "docid": each.docid, "site": held.site}
 
 
+# -- transfer and withdraw
+
 _SHOWN = 20
 
 

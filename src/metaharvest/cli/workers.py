@@ -106,6 +106,8 @@ def workers_command(invocation: Invocation, as_json: bool) -> None:
             )
 
 
+# -- jobs
+
 _JOB = click.IntRange(min=1)
 
 

@@ -370,7 +370,7 @@ def accept(
     """
     found = _to_decide(harvester, registration_id, without_proofs=without_proofs)
     _carry_out(harvester, found)
-    return _announced(harvester, registration_id, base_url)
+    return _mail_if_announced(harvester, registration_id, base_url)
 
 
 def refuse(harvester: Harvester, registration_id: int, reason: str) -> Registration:
@@ -381,11 +381,11 @@ def refuse(harvester: Harvester, registration_id: int, reason: str) -> Registrat
     found = _to_decide(harvester, registration_id, without_proofs=True)
     with harvester.writing() as session:
         _decide(harvester, session, found, state=State.REFUSED.value, reason=reason)
-    return _announced(harvester, registration_id)
+    return _mail_if_announced(harvester, registration_id)
 
 
-def _announced(harvester: Harvester, registration_id: int, base_url: str = "") -> Registration:
-    """The request, after its decision was mailed, if decisions of its kind are."""
+def _mail_if_announced(harvester: Harvester, registration_id: int, base_url: str = "") -> Registration:
+    """Mail the decision, if decisions of this kind are mailed; return the request."""
     if _is_announced(find(harvester, registration_id)):
         mail_decision(harvester, registration_id, base_url)
     return find(harvester, registration_id)

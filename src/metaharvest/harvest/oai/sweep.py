@@ -106,7 +106,7 @@ async def harvest_sweep(harvest: SiteHarvest, listing: PagedListing) -> Tally:
                     # The progress of the last records is kept with the end of the list.
                     await sweep.harvest_page(replace(page, checkpoint=None) if page.reports_end else page)
                 if page.reports_end:
-                    await sweep.end(page)
+                    await sweep.end_list(page)
     except (ListIncomplete, FetchError) as error:
         row = oai_notes.broken_off(error.findings, sweep.received, sweep.announced)
         incomplete = SweepIncomplete(row, sweep.tally)
@@ -266,7 +266,7 @@ class _Sweep:
 
     # -- the end of the list
 
-    async def end(self, end: Page) -> None:
+    async def end_list(self, end: Page) -> None:
         """Keep the progress of the sweep; note the records that were left out or are missing.
 
         The records of the page `end` have their outcomes. Raises ListIncomplete if the target does not answer.
