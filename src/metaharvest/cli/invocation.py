@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import date
 from enum import Enum
-from functools import cached_property, reduce, wraps
+from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -229,4 +229,10 @@ def options_as(name: str, make: Callable[..., object], *options: Decorator) -> D
 
 def with_options(*options: Decorator) -> Decorator:
     """Add these options to a command, in this order."""
-    return lambda command: reduce(lambda wrapped, option: option(wrapped), reversed(options), command)
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
