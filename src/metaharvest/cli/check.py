@@ -1,8 +1,8 @@
 """`metaharvest check`: a rehearsal: what would tomorrow's report say?
 
-With `--watch` it checks again after each change of a file, and prints new and repaired findings. Files are looked at
-twice a second: that works on every file system, and for editors that replace a file. Documents on web servers are
-fetched once.
+`metaharvest check --watch` checks again after each change of a file, and prints new and repaired findings. Files are
+looked at twice a second: that works on every file system, and for editors that replace a file. Documents on web servers
+are fetched once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`metaharvest init`, `doctor`, `database`, `contacts` and `completion`: the installation as a whole."""
+"""`metaharvest init`, `doctor`, `database`, `contacts` and `metaharvest completion`: the installation as a whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`metaharvest list`: makes harvest lists, changes, checks and compares them; needs no settings and no database."""
+"""`metaharvest list`: makes harvest lists, and compares them; needs no settings and no database.
+
+`metaharvest list add` and its neighbours change entries; `metaharvest list validate` checks a list.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`metaharvest runs` and `diff`: the runs, their results, and what changed between two of them.
+"""`metaharvest runs` lists runs and their results; `metaharvest diff` says what changed between two of them.
 
 `print_run` is also for other commands that make a run.
 """

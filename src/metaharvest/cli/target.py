@@ -1,4 +1,7 @@
-"""`metaharvest target`: looks into targets, checks and copies them; transfers and withdraws documents."""
+"""`metaharvest target`: looks into targets, checks and copies them, and transfers documents.
+
+`metaharvest target withdraw` deletes a document for good.
+"""
 
 from __future__ import annotations
 
