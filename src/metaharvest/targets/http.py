@@ -53,10 +53,14 @@ _NOT_NOW = frozenset({408, 425, 429})
 _NEVER = frozenset({501, 505})
 """Statuses from 500 on that are lasting: the server does not support such a request."""
 
-_LATER = "Nothing is lost: it is tried again in the next run. If it lasts, the administrator should ask the people who "
-_LATER += "run the repository."
-_CHECK_LOGIN = "The administrator should check the login in the target's settings (token, certificate, or user name "
-_CHECK_LOGIN += "and password), and ask the people who run the repository whether it may write there."
+_LATER = (
+    "Nothing is lost: it is tried again in the next run. If it lasts, the administrator should ask the people who "
+    "run the repository."
+)
+_CHECK_LOGIN = (
+    "The administrator should check the login in the target's settings (token, certificate, or user name "
+    "and password), and ask the people who run the repository whether it may write there."
+)
 _CHECK_URL = "The administrator should check url in the target's settings, and ask the people who run the repository."
 _OURS_REFUSED = {
     "CERTIFICATE_EXPIRED": "it has expired",

@@ -242,7 +242,7 @@ class _Sweep:
                 tasks.create_task(self.documents.bring_in(revisions))
 
     def _set_progress(self, checkpoint: Checkpoint | None, *, moved: int = 0) -> None:
-        """The progress after a page, or the end of the list, with this checkpoint."""
+        """Set the progress after a page, or at the end of the list: the counts, and this checkpoint."""
         self._progress = replace(
             self._progress,
             checkpoint=checkpoint,

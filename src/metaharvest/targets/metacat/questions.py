@@ -19,8 +19,10 @@ LISTING_BYTES = 4_194_304
 """Bytes of a listing of a scope: 100,000 revisions with some 40 bytes each."""
 
 _WILDCARDS = frozenset("_%\\")
-LATER = "Nothing is lost: it is tried again in the next run. If it lasts, the administrator should ask the people who "
-LATER += "run the Metacat."
+LATER = (
+    "Nothing is lost: it is tried again in the next run. If it lasts, the administrator should ask the people who "
+    "run the Metacat."
+)
 
 
 def is_known_name(document_id: str) -> bool:
