@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, date, datetime
 from functools import partial
 from typing import Any
 
 import pytest
 
-from metaharvest.database.engine import writers
+from metaharvest.config.settings import load
+from metaharvest.database.engine import run_lock, writers
+from metaharvest.journal.journal import Journal
+from metaharvest.journal.taken_requests import TakenStops
+from metaharvest.journal.writer import GroupLimits
 from metaharvest.model.requests import Actor, RequestKind
 from metaharvest.requests import asking
 from metaharvest.requests.asking import NewRequest
+from metaharvest.targets.lookup import Targets
 from support.databases import on_one_database
 from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import Asking, HttpServer
@@ -284,6 +291,26 @@ def test_a_site_that_stops_while_its_list_is_read_is_stopped_and_stays_due(
     assert harvester.rows("SELECT status FROM harvest_run") == [("succeeded",)]
     [site] = harvester.run("2026-11-20")["sites"]
     assert (site["status"], site["inserted"]) == ("succeeded", 1)
+
+
+@pytest.mark.parametrize("database", ["postgresql", "mariadb"], indirect=True)
+def test_a_run_stops_before_people_see_that_it_has_taken_the_stop(harvester: Harvester) -> None:
+    settings, engine, today = load(harvester.config), harvester.engine, date(2026, 11, 20)
+    targets, seen = Targets(settings, engine), []
+    with (
+        run_lock(engine) as lock,
+        Journal(engine, settings, targets, lambda: datetime.now(UTC), today, lock, GroupLimits()) as journal,
+    ):
+        with writers(engine).begin() as session:
+            new = NewRequest(kind=RequestKind.STOP, run_id=journal.run_id)
+            asking.ask(session, new, Actor("ann", "command line"), datetime.now(UTC))
+
+        def stop(stops: TakenStops) -> None:
+            seen.append((stops.whole_run, states(harvester)))
+
+        asyncio.run(journal.beat([], stop))
+        assert seen == [(True, [("stop", None, "waiting")])]
+        assert states(harvester) == [("stop", None, "taken")]
 
 
 def is_taken(harvester: Harvester, times: int) -> bool:

@@ -18,6 +18,7 @@ from metaharvest.harvest.context import Progress
 from metaharvest.harvest.deadlines import StopSignal
 from metaharvest.journal.journal import Journal
 from metaharvest.journal.live import SiteNumbers
+from metaharvest.journal.taken_requests import TakenStops
 from metaharvest.model.requests import LivePhase
 
 log = logging.getLogger(__name__)
@@ -155,17 +156,20 @@ class Watch:
             await asyncio.sleep(self.seconds)
             numbers = self.progress.changed()
             try:
-                stops = await self.journal.beat(numbers)
+                await self.journal.beat(numbers, self._stop)
             except (DatabaseError, RunLost):
                 return  # whatever else the run writes raises it, too
             except NotWritten as error:
                 log.warning("The live numbers could not be written: %s", error)
                 continue
             self.progress.written(numbers)
-            for site_id in stops.sites:
-                self.site_stops.of(site_id).set()
-            if stops.whole_run:
-                self.stop.set()
+
+    def _stop(self, stops: TakenStops) -> None:
+        """Set the signals of these stops. To be called in any thread."""
+        for site_id in stops.sites:
+            self.site_stops.of(site_id).set()
+        if stops.whole_run:
+            self.stop.set()
 
 
 def _shown(numbers: SiteNumbers) -> tuple[object, ...]:

@@ -142,16 +142,22 @@ class Journal:
             lambda session: taken_requests.take(session, self._stamp(), enabled, named, leaves_out=leaves_out)
         )
 
-    async def beat(self, progress: Sequence[live.SiteNumbers]) -> TakenStops:
-        """Write the live numbers of sites that have changed; take the stops of people."""
+    async def beat(self, progress: Sequence[live.SiteNumbers], stop: Callable[[TakenStops], None]) -> None:
+        """Write the live numbers of sites that have changed; take the stops of people, and call `stop` with them.
 
-        def write(session: Session) -> TakenStops:
+        `stop` is called in another thread, before the commit: a stop that people see as taken has been called.
+        """
+
+        def write(session: Session) -> None:
             live.write(session, self.run_id, progress, self._clock())
-            return taken_requests.take_stops(session, self._stamp())
+            stops = self._take_stops(session)
+            self._is_stopped_by_person = self._is_stopped_by_person or stops.whole_run
+            stop(stops)
 
-        stops = await self._soon(write)
-        self._is_stopped_by_person = self._is_stopped_by_person or stops.whole_run
-        return stops
+        await self._soon(write)
+
+    def _take_stops(self, session: Session) -> TakenStops:
+        return taken_requests.take_stops(session, self._stamp())
 
     def cut_short(self, why: Finding, not_begun: Sequence[str]) -> str:
         """Note the reason why the run ends early, and the sites that were not begun; return the findings about it."""

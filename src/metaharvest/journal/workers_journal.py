@@ -67,15 +67,10 @@ class WorkersJournal(Journal):
         """Leave the site runs open that the end of the slice cut short, for the next slice."""
         await self._soon(lambda session: runs.interrupt(session, self.run_id, self._clock(), site_ids))
 
-    async def beat(self, progress: Sequence[live.SiteNumbers]) -> TakenStops:
-        """Write the live numbers of sites that have changed; read the stops that people asked for, of all workers."""
-
-        def write(session: Session) -> TakenStops:
-            live.write(session, self.run_id, progress, self._clock())
-            taken_requests.take_stops(session, self._stamp())
-            return taken_requests.taken_stops(session, self.run_id)
-
-        return await self._soon(write)
+    def _take_stops(self, session: Session) -> TakenStops:
+        """Take the stops of people. Returns the stops that all workers have taken."""
+        super()._take_stops(session)
+        return taken_requests.taken_stops(session, self.run_id)
 
     async def record(self, note: OutcomeNote) -> None:
         """Hand over the outcome of a document."""
