@@ -1,4 +1,4 @@
-"""Reads of the catalogue for publication: items, whole records, document types, origins, sets."""
+"""Reads published items with their contents: whole records, document types, origins, sets."""
 
 from __future__ import annotations
 

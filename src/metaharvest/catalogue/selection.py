@@ -1,4 +1,4 @@
-"""Reads of the catalogue for publication: one document, all formats of a record, a list page by page."""
+"""Selects published documents of the catalogue: one document, all formats of a record, a list page by page."""
 
 from __future__ import annotations
 

@@ -47,7 +47,10 @@ class Decision(Enum):
 
 
 def decide(page: Page, visitor: Visitor, site: str | None) -> Decision:
-    """The access of this visitor to this page, which is about `site` if its path names one."""
+    """The access of this visitor to this page, which is about `site` if its path names one.
+
+    A page for contacts that names no site is allowed: it must show only the sites of the visitor.
+    """
     if page.least is Role.PUBLIC:
         return Decision.ALLOWED
     if visitor.role is Role.PUBLIC:
