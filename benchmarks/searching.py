@@ -23,12 +23,12 @@ from benchmarks.repositories import wait_for
 from benchmarks.servers import free_port
 from benchmarks.table import Line
 from metaharvest.model.outputs import Output
-from metaharvest.pipeline.cleaning.json import output_of
 from metaharvest.pipeline.search.contract import Search
 from metaharvest.pipeline.search.entries import entry_of
 from metaharvest.pipeline.search.index_folder import IndexFolder
 from metaharvest.pipeline.search.query_language import read_query
 from metaharvest.pipeline.stage import Document
+from metaharvest.pipeline.stored_outputs import output_of
 
 SIZES = (1_000, 10_000, 100_000)
 SEARCHES = 40

@@ -1,16 +1,33 @@
-"""Reads the outputs that the stage `cleaning` has stored."""
+"""The outputs that the stage `cleaning` has stored, as JSON without a loss. Missing values are left out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 
+from pydantic import TypeAdapter
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.batches import batches
 from metaharvest.database.pipeline_models import OutputRecord
 from metaharvest.model.outputs import Output
-from metaharvest.pipeline.cleaning.json import output_of
+
+
+def json_of(output: Output) -> str:
+    """The output as JSON on one line."""
+    return _adapter().dump_json(output, exclude_defaults=True).decode()
+
+
+def output_of(content: str | bytes) -> Output:
+    """The output of the JSON that `json_of` made. Raises ValueError for any other text."""
+    return _adapter().validate_json(content)
+
+
+@cache
+def _adapter() -> TypeAdapter[Output]:
+    """Made at the first use: it takes some milliseconds."""
+    return TypeAdapter(Output)
 
 
 def read_outputs(session: Session, numbers: Iterable[int]) -> dict[int, Output]:

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from metaharvest.model.outputs import Output
-from metaharvest.pipeline import east_asian
+from metaharvest.pipeline.letters import EAST_ASIAN
 
 UNKNOWN = "und"
 """The code of ISO 639 for a language that is not known."""
@@ -82,7 +82,7 @@ def detected(text: str) -> Language:
     if "/" in sample or "@" in sample:
         sample = _ADDRESS.sub(" ", sample)
     sample = " ".join(sample.split())
-    if not sample.isascii() and (wide := len(east_asian.CHARACTER.findall(sample))):
+    if not sample.isascii() and (wide := len(EAST_ASIAN.findall(sample))):
         letters = len(_LETTER.findall(sample))
         if letters + 2 * wide < _FEWEST_LETTERS:
             return Language(UNKNOWN)

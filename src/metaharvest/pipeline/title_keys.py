@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from metaharvest.pipeline.accents import without_accents
+from metaharvest.pipeline.letters import without_accents
 
 LENGTH = 24
 """Of a key; Chinese, Japanese and Korean characters count for three."""

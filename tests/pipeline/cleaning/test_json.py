@@ -18,7 +18,7 @@ from metaharvest.model.outputs import (
     ResourceType,
     Text,
 )
-from metaharvest.pipeline.cleaning.json import json_of, output_of
+from metaharvest.pipeline.stored_outputs import json_of, output_of
 
 FULL = Output(
     format="oai_dc",

@@ -12,9 +12,9 @@ from sqlalchemy.orm import Session
 from metaharvest.config.settings import load
 from metaharvest.database.models import DocumentRevision
 from metaharvest.database.pipeline_models import OutputRecord
-from metaharvest.pipeline.cleaning.json import output_of
 from metaharvest.pipeline.cleaning.stage import STAGE, cleaned
 from metaharvest.pipeline.stage import Context, Document, StepState
+from metaharvest.pipeline.stored_outputs import output_of
 from support.format_documents import DATACITE, OAI_DC
 from support.harvester import Harvester
 

@@ -20,12 +20,12 @@ from sqlalchemy.orm import Session
 from metaharvest.config.settings import load
 from metaharvest.database.pipeline_models import OutputFile, OutputRecord, OutputText
 from metaharvest.model.outputs import Access, FileLink, FileRole, Identifier, Licence, Output, ResourceType, Text
-from metaharvest.pipeline.cleaning.json import json_of
 from metaharvest.pipeline.extraction.files import stores
 from metaharvest.pipeline.full_text import store
 from metaharvest.pipeline.full_text.stage import STAGE, tidy
 from metaharvest.pipeline.full_text.store import FolderStore
 from metaharvest.pipeline.stage import Context, Document, Result, StepState
+from metaharvest.pipeline.stored_outputs import json_of
 from support.databases import on_one_database
 from support.harvester import Harvester
 from support.http_server import Asking, HttpServer, silent

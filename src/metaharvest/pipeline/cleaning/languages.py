@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from metaharvest.pipeline.accents import without_accents
+from metaharvest.pipeline.letters import without_accents
 
 _TABLE = """
 aa aar Afar | ab abk Abkhazian | af afr Afrikaans | ak aka Akan | am amh Amharic አማርኛ | an arg Aragonese aragonés |

@@ -17,8 +17,8 @@ from metaharvest.database.pipeline_models import OutputRecord, OutputTitle
 from metaharvest.database.rows import insert_rows
 from metaharvest.model.outputs import Output
 from metaharvest.pipeline.cleaning.cleaned import clean
-from metaharvest.pipeline.cleaning.json import json_of
 from metaharvest.pipeline.stage import Context, Document, Failure, Result, Stage, StageName
+from metaharvest.pipeline.stored_outputs import json_of
 from metaharvest.pipeline.text_language import language_of_output
 from metaharvest.pipeline.title_keys import keys_of_title
 from metaharvest.transform.embedding import NotEmbeddable, root_of

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from metaharvest.pipeline.accents import without_accents
+from metaharvest.pipeline.letters import without_accents
 
 LABELS = {
     "c_18cf": "text",

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from metaharvest.pipeline import east_asian
 from metaharvest.pipeline.duplicates.titles import Title, folded, spelt, title_form, word_set, words_of
+from metaharvest.pipeline.letters import EAST_ASIAN_LETTER
 
 _MOST_TITLES = 4
 _MOST_CREATORS = 50
@@ -194,7 +194,7 @@ def _name(name: str, family: str | None, given: str | None, kind: str) -> Name:
         return Name(name, frozenset([" ".join(words_of(name))]) - {""}, "")
     if family is None:
         family, given = _parts(name)
-    if east_asian.LETTER.search(family):
+    if EAST_ASIAN_LETTER.search(family):
         return Name(family, frozenset(["".join(words_of(family + (given or "")))]), "")
     words = frozenset(spelt(word) for word in words_of(family) if len(word) > 1 and word not in _PARTICLES)
     others = frozenset(spelt(word) for word in words_of(given or "") if len(word) > 1)
@@ -209,6 +209,6 @@ def _parts(name: str) -> tuple[str, str]:
     words = name.replace(",", " ").split()
     if len(words) > 2 and words[-1].casefold().strip(".") in _SUFFIXES:
         words.pop()
-    if len(words) > 1 and len(words[-1].rstrip(".")) <= 2 and not east_asian.LETTER.search(name):
+    if len(words) > 1 and len(words[-1].rstrip(".")) <= 2 and not EAST_ASIAN_LETTER.search(name):
         return words[0], words[-1]  # "Rivera J."
     return (words[-1], " ".join(words[:-1])) if words else ("", "")

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from metaharvest.pipeline import east_asian
+from metaharvest.pipeline.letters import EAST_ASIAN_LETTER
 
 _LONGEST = 1000
 """The characters of a title that are read."""
@@ -196,7 +196,7 @@ def title_form(title: str) -> Title:
         derived=derived,
         is_generic=_is_generic(text),
         is_periodical=not _PERIODICAL.isdisjoint(words),
-        is_cjk=east_asian.LETTER.search(text) is not None,
+        is_cjk=EAST_ASIAN_LETTER.search(text) is not None,
     )
 
 
@@ -290,6 +290,6 @@ def _meaning(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(
         word
         for word in words
-        if word not in STOP_WORDS and word not in _ORDINAL and (len(word) > 1 or east_asian.LETTER.match(word))
+        if word not in STOP_WORDS and word not in _ORDINAL and (len(word) > 1 or EAST_ASIAN_LETTER.match(word))
         if not _ORDINAL_NUMBER.fullmatch(word)
     )

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from metaharvest.pipeline import east_asian
 from metaharvest.pipeline.extraction.citation import Reference, years_in
+from metaharvest.pipeline.letters import EAST_ASIAN
 from metaharvest.pipeline.title_keys import plain
 
 LOWEST = 85.0
@@ -93,7 +93,7 @@ class _ReferenceText:
             return 0.0
         if any(number not in self._words for number in _DIGITS.findall(title)):
             return 0.0
-        letters = 3 * len(title) if east_asian.CHARACTER.search(title) else len(title)
+        letters = 3 * len(title) if EAST_ASIAN.search(title) else len(title)
         if letters < _FEW_LETTERS or (" " not in title and letters < 2 * _FEW_LETTERS):
             return float(fuzz.ratio(title, self._title, score_cutoff=_SURE))
         return float(fuzz.partial_ratio(title, self._plain, score_cutoff=LOWEST))
@@ -117,6 +117,6 @@ class _ReferenceText:
         words = plain(name).split()
         if not words:
             return False
-        if east_asian.CHARACTER.search(name):
+        if EAST_ASIAN.search(name):
             return "".join(words) in self._squeezed
         return all(word in self._words for word in words) or (len(words) > 1 and words[-1] in self._words)

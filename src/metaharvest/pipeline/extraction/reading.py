@@ -5,8 +5,10 @@ A process starts with its first file, and serves one file after the other: to st
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -18,7 +20,6 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from metaharvest.pipeline.extraction import plain_text
 from metaharvest.pipeline.extraction.citation import Reference, marked
 from metaharvest.pipeline.extraction.page_lines import Line, lines_of_pages, lines_of_text, text_of
 from metaharvest.pipeline.extraction.reader_process import LENGTH, OUT_OF_MEMORY, send
@@ -39,6 +40,15 @@ _ON_THE_CLOCK = 4
 _LARGEST_ANSWER = 268_435_456
 _FEWEST_LETTERS = 40
 """A PDF with fewer letters has no text layer: only a stamp of the archive or of the scanner."""
+
+_CHARSET = re.compile(r"""charset\s*=\s*["']?([A-Za-z0-9._:-]{1,40})""", re.IGNORECASE)
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +105,7 @@ class FileReader:
         if len(content) > LARGEST[kind]:
             raise Unreadable("extraction.too-large", f"The file has more than {LARGEST[kind] // 1_048_576} MB.")
         if kind == "plain":
-            return of_text(plain_text.decoded(content, media_type))
+            return of_text(_decoded(content, media_type))
         if kind == "pdf":
             return _of_pages(self._answer("pdf", content))
         answer = self._answer("markup", (b"x" if kind == "xml" else b"h") + content)
@@ -246,6 +256,23 @@ def _sentence(error: str, message: str) -> tuple[str, str]:
         return rule, sentence
     reason = one_line(message, 200).rstrip(". ")
     return rule, f"{sentence}: {reason}." if reason else f"{sentence}."
+
+
+def _decoded(content: bytes, media_type: str) -> str:
+    """The text: by its byte order mark, as UTF-8, by the charset of the media type, else as Windows-1252.
+
+    Text that is valid UTF-8 and not ASCII is hardly ever anything else, whatever a server declares.
+    """
+    for mark, encoding in _MARKS:
+        if content.startswith(mark):
+            return content.decode(encoding, "replace")
+    declared = _CHARSET.search(media_type)
+    for encoding in ("utf-8", declared[1] if declared else "", "cp1252"):
+        try:
+            return content.decode(encoding)
+        except (LookupError, UnicodeError):
+            continue
+    return content.decode("latin-1")
 
 
 def of_text(text: str, language: str | None = None, references: Sequence[Reference] = ()) -> Reading:

@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import Any
 
 from metaharvest.model.outputs import Agent, Identifier, Licence, Output, Text
-from metaharvest.pipeline import east_asian
 from metaharvest.pipeline.cleaning.languages import language_of
+from metaharvest.pipeline.letters import EAST_ASIAN_LETTER
 from metaharvest.pipeline.search.contract import Entry
 from metaharvest.pipeline.search.terms import indexed
 from metaharvest.pipeline.stage import Document
@@ -126,7 +126,7 @@ def _names(agent: Agent) -> Sequence[str | None]:
     """The name as given; also with the given name first, so that both are phrases. A name in Han has no blank."""
     if not (agent.family and agent.given):
         return agent.name, agent.orcid, agent.ror
-    if east_asian.LETTER.match(agent.family):
+    if EAST_ASIAN_LETTER.match(agent.family):
         return agent.name, f"{agent.family}{agent.given}", agent.orcid
     return agent.name, f"{agent.given} {agent.family}", agent.orcid
 

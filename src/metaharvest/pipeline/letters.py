@@ -1,8 +1,15 @@
-"""Letters without their accents, for words that are compared."""
+"""Letters, for words that are compared: letters without their accents, and the characters of East Asian scripts."""
 
 from __future__ import annotations
 
+import re
 import unicodedata
+
+EAST_ASIAN_LETTER = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
+"""Kana, Han characters and Hangul: each of them says more than a letter."""
+
+EAST_ASIAN = re.compile("[\u2e80-\ud7af]")
+"""Letters, radicals, punctuation and marks."""
 
 
 def without_accents(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from metaharvest.pipeline.accents import without_accents
+from metaharvest.pipeline.letters import without_accents
 
 CASES = [("Müller", "Muller"), ("thèse", "these"), ("\ufb01r", "fir"), ("oak", "oak"), ("ガ", "ガ"), ("가", "가")]
 
