@@ -11,10 +11,10 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.batches import batches
-from metaharvest.database.engine import database_errors, writers
 from metaharvest.database.models import Base
 from metaharvest.database.pipeline_models import PipelineLeftover
 from metaharvest.database.rows import insert_rows
+from metaharvest.pipeline.full_text.store import UNCONFIRMED_FOR, FileStore
 from metaharvest.pipeline.stage import Context
 
 _TABLE = Base.metadata.tables[PipelineLeftover.__tablename__]
@@ -35,10 +35,17 @@ def note(session: Session, kind: str, digests: Collection[str]) -> None:
             insert_rows(session.connection(), _TABLE, new)
 
 
-def read_used(context: Context, used: Used, digests: Sequence[str]) -> Collection[str]:
-    """The digests, among these, that rows name."""
+def settle(context: Context, store: FileStore, used: Used) -> None:
+    """Confirm the files that rows name. Delete the files that no row names, and whose writer is taken for dead."""
+    ages = dict(store.unconfirmed())
     with context.reading() as session:
-        return {each for some in batches(digests) for each in used(session, some)}
+        known = {each for some in batches(sorted(ages)) for each in used(session, some)}
+    for sha256, age in ages.items():
+        is_abandoned = sha256 not in known and age >= UNCONFIRMED_FOR
+        if is_abandoned:
+            store.delete(sha256)
+        if is_abandoned or sha256 in known:
+            store.confirm(sha256)
 
 
 def delete_unused(context: Context, kind: str, used: Used, remove: Remove) -> None:
@@ -50,5 +57,5 @@ def delete_unused(context: Context, kind: str, used: Used, remove: Remove) -> No
             still_used = used(session, some)
         done = [each for each in some if each in still_used or remove(each)]
         if done:
-            with database_errors(context.engine), writers(context.engine).begin() as session:
+            with context.writing() as session:
                 session.execute(delete(_TABLE).where(_TABLE.c.kind == kind, _TABLE.c.sha256.in_(done)))

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from metaharvest.catalogue.stage_documents import Document, stage_documents
 from metaharvest.database.dialects import is_about_statement, may_be_about_statement
-from metaharvest.database.engine import database_errors, repeated, writers
+from metaharvest.database.engine import database_errors, repeated
 from metaharvest.database.statements import refresh_statistics
 from metaharvest.errors import MetaharvestError
 from metaharvest.model.kinds import StepState
@@ -57,13 +57,12 @@ def run_stages(
 def wake_changed(context: Context, stages: Sequence[Stage]) -> None:
     """Wake the first stage for all documents that changed, and each stage that has a higher version."""
     more = True
-    with database_errors(context.engine):
-        for stage in stages:
-            with writers(context.engine).begin() as session:
-                steps.note_version(session, stage)
-        while stages and more and not context.stops():
-            with writers(context.engine).begin() as session:
-                more = steps.read_feed(session, stages[0], context.now())
+    for stage in stages:
+        with context.writing() as session:
+            steps.note_version(session, stage)
+    while stages and more and not context.stops():
+        with context.writing() as session:
+            more = steps.read_feed(session, stages[0], context.now())
 
 
 def run_stage(context: Context, stage: Stage, report: Report = lambda totals: None) -> StageTotals:
@@ -160,7 +159,7 @@ def _store(
             current = steps.still_ours(session, stage, gone)
         gone = [step for step in gone if step.number in current]
         stage.forget(context, [step.number for step in gone])
-    with database_errors(context.engine), writers(context.engine).begin() as session:
+    with context.writing() as session:
         current = steps.still_ours(session, stage, [*gone, *(step for step, _ in ended)])
         gone = [step for step in gone if step.number in current]
         ended = [(step, result) for step, result in ended if step.number in current]

@@ -21,7 +21,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.stage_documents import Document as Document
 from metaharvest.config.settings import Settings
-from metaharvest.database.engine import database_errors
+from metaharvest.database.engine import database_errors, writers
 from metaharvest.model.kinds import StageName as StageName
 from metaharvest.model.kinds import StepState as StepState
 
@@ -83,6 +83,12 @@ class Context:
     def reading(self) -> Iterator[Session]:
         """A session for reading. Raises DatabaseUnavailable."""
         with database_errors(self.engine), Session(self.engine, expire_on_commit=False) as session:
+            yield session
+
+    @contextmanager
+    def writing(self) -> Iterator[Session]:
+        """A session for a transaction, which is committed at the end. Raises DatabaseUnavailable."""
+        with database_errors(self.engine), writers(self.engine).begin() as session:
             yield session
 
 

@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session
 from metaharvest.config.settings import load
 from metaharvest.database.pipeline_models import OutputFile, OutputRecord, OutputText
 from metaharvest.model.outputs import Access, FileLink, FileRole, Identifier, Licence, Output, ResourceType, Text
-from metaharvest.pipeline.extraction.files import stores
+from metaharvest.pipeline.extraction.rows import stores
 from metaharvest.pipeline.full_text import store
 from metaharvest.pipeline.full_text.stage import STAGE, tidy
 from metaharvest.pipeline.full_text.store import FolderStore

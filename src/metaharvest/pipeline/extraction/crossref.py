@@ -1,4 +1,4 @@
-"""Crossref: the request for a reference, and the works in its answer.
+"""Crossref: the works that references without a document of the catalogue name. Answers are kept for half a year.
 
 The API: https://api.crossref.org/swagger-ui/index.html. The address in `mailto` is asked for by
 https://www.crossref.org/documentation/retrieve-metadata/rest-api/access-and-authentication/.
@@ -6,13 +6,31 @@ https://www.crossref.org/documentation/retrieve-metadata/rest-api/access-and-aut
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from metaharvest.database.batches import batches
+from metaharvest.database.models import Base
+from metaharvest.database.pipeline_models import LookupAnswer
+from metaharvest.database.rows import insert_rows
 from metaharvest.pipeline.cleaning.identifiers import as_doi
-from metaharvest.pipeline.extraction.matching import Work
+from metaharvest.pipeline.extraction.citation import Reference
+from metaharvest.pipeline.extraction.matching import Match, Work, by_title
+from metaharvest.pipeline.extraction.services import ServiceAway, ServiceClient, ServiceRefused
+from metaharvest.pipeline.stage import Context
+
+KEPT = timedelta(days=180)
+"""How long an answer is used: new works come to Crossref."""
+
+MOST = 500
+"""References of one document that Crossref is asked about."""
 
 _LONGEST = 500
 """Characters of a reference that are sent."""
@@ -23,25 +41,96 @@ _ROWS = 3
 _SELECTED = "DOI,title,subtitle,author,editor,published-print,issued,published-online"
 """The parts of a work that are read. The whole work has its own references, too, and may have a megabyte."""
 
+_TABLE = Base.metadata.tables[LookupAnswer.__tablename__]
 
-def request_url(base: str, raw: str, mail: str) -> str:
+
+class Crossref:
+    """Crossref for the documents of a batch. `away` is why it was given up, after the first failure."""
+
+    def __init__(self, context: Context, client: ServiceClient) -> None:
+        self.away = ""
+        self._context = context
+        self._client = client
+        self._new: dict[str, str] = {}
+
+    def matches(self, references: Sequence[Reference]) -> list[Match | None]:
+        """The work of Crossref that each reference names. After a failure, only answers that are kept are used."""
+        settings = self._context.settings.pipeline
+        urls = [_request_url(settings.crossref, each.raw, settings.mail) for each in references[:MOST]]
+        keys = [hashlib.sha256(url.encode()).hexdigest() for url in urls]
+        kept = self._kept(keys)
+        found: list[Match | None] = [None] * len(references)
+        for place, (url, key) in enumerate(zip(urls, keys, strict=True)):
+            answer = kept.get(key) or self._new.get(key) or self._answer(url, key)
+            works = _works_in(answer) if answer else None
+            found[place] = by_title(references[place], works or (), "crossref")
+        return found
+
+    def taken(self) -> Mapping[str, str]:
+        """The new answers since the last call, by the digest of the request."""
+        new, self._new = self._new, {}
+        return new
+
+    def _answer(self, url: str, key: str) -> str | None:
+        """The answer of Crossref; None if it gives none that can be used."""
+        if self.away:
+            return None
+        try:
+            answer = self._client.get(url)
+        except ServiceRefused:
+            return None
+        except ServiceAway as away:
+            self.away = str(away)
+            return None
+        if _works_in(answer) is None:
+            self.away = f"The answer of {self._client.at(url)} is not one of Crossref."
+            return None
+        self._new[key] = answer
+        return answer
+
+    def _kept(self, keys: Sequence[str]) -> Mapping[str, str]:
+        since = self._context.now() - KEPT
+        found: dict[str, str] = {}
+        with self._context.reading() as session:
+            for some in batches(list(dict.fromkeys(keys))):
+                query = select(_TABLE.c.request_sha256, _TABLE.c.answer)
+                rows = session.execute(query.where(_TABLE.c.request_sha256.in_(some), _TABLE.c.answered_at >= since))
+                found.update((key, answer) for key, answer in rows)
+        return found
+
+
+def store(session: Session, answers: Mapping[str, str], now: datetime) -> None:
+    """Keep answers, in the place of older ones."""
+    for some in batches(sorted(answers)):
+        session.execute(delete(_TABLE).where(_TABLE.c.request_sha256.in_(some)))
+        rows = [{"request_sha256": key, "answer": answers[key], "answered_at": now} for key in some]
+        insert_rows(session.connection(), _TABLE, rows)
+
+
+def delete_old(session: Session, now: datetime) -> None:
+    """Delete the answers that are no longer used."""
+    session.execute(delete(_TABLE).where(_TABLE.c.answered_at < now - KEPT))
+
+
+# -- requests and answers
+
+
+def _request_url(base: str, raw: str, mail: str) -> str:
     """The address of the request for a reference. `base` is such as https://api.crossref.org."""
     query = {"query.bibliographic": raw[:_LONGEST], "rows": str(_ROWS), "select": _SELECTED}
     query |= {"mailto": mail} if mail else {}
     return f"{base.rstrip('/')}/works?{urlencode(query)}"
 
 
-def works_in(answer: str) -> Sequence[Work] | None:
+def _works_in(answer: str) -> Sequence[Work] | None:
     """The works in an answer; None if it is no answer of Crossref."""
     try:
         items = json.loads(answer)["message"]["items"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
-    return (
-        [work for each in items if isinstance(each, dict) and (work := _work(each))]
-        if isinstance(items, list)
-        else None
-    )
+    if not isinstance(items, list):
+        return None
+    return [work for each in items if isinstance(each, dict) and (work := _work(each))]
 
 
 def _work(item: Mapping[str, Any]) -> Work | None:
@@ -61,15 +150,11 @@ def _list(value: object) -> Sequence[Any]:
 
 
 def _year(item: Mapping[str, Any]) -> int | None:
+    """The year of the first date that has one, in `{"date-parts": [[2019, 5, 1]]}`."""
     for name in ("published-print", "issued", "published-online"):
-        parts = item.get(name)
-        dates = parts.get("date-parts") if isinstance(parts, dict) else None
-        if (
-            isinstance(dates, list)
-            and dates
-            and isinstance(dates[0], list)
-            and dates[0]
-            and isinstance(dates[0][0], int)
-        ):
-            return int(dates[0][0])
+        date = item.get(name)
+        parts = _list(date.get("date-parts")) if isinstance(date, dict) else ()
+        year = next(iter(_list(next(iter(parts), None))), None)
+        if isinstance(year, int):
+            return year
     return None

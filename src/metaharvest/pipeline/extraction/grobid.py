@@ -12,16 +12,29 @@ from metaharvest.pipeline.extraction.jats import references, root_of
 from metaharvest.pipeline.extraction.services import ServiceAway, ServiceClient, ServiceRefused
 
 
-def references_of(client: ServiceClient, base: str, content: bytes) -> Sequence[Reference] | None:
-    """The references that GROBID finds in a PDF; None if it cannot read the PDF. Raises ServiceAway."""
-    url = f"{base.rstrip('/')}/api/processReferences"
-    try:
-        answer = client.post(url, ("input", content, "application/pdf"), {"includeRawCitations": "1"})
-    except ServiceRefused:
-        return None
-    if not answer.strip():
-        return ()
-    root = root_of(answer.encode())
-    if root is None or not str(root.tag).endswith("TEI"):
-        raise ServiceAway(f"The answer of {client.at(url)} is no TEI.")
-    return [marked(each) for each in references(root)]
+class Grobid:
+    """GROBID for the documents of a batch. `away` is why it was given up, after the first failure."""
+
+    def __init__(self, client: ServiceClient, base: str) -> None:
+        self.away = ""
+        self._client = client
+        self._url = f"{base.rstrip('/')}/api/processReferences"
+
+    def references_of(self, content: bytes) -> Sequence[Reference] | None:
+        """The references in a PDF; None if GROBID cannot read the PDF, or is away."""
+        if self.away:
+            return None
+        try:
+            answer = self._client.post(self._url, ("input", content, "application/pdf"), {"includeRawCitations": "1"})
+        except ServiceRefused:
+            return None
+        except ServiceAway as away:
+            self.away = str(away)
+            return None
+        if not answer.strip():
+            return ()
+        root = root_of(answer.encode())
+        if root is None or not str(root.tag).endswith("TEI"):
+            self.away = f"The answer of {self._client.at(self._url)} is no TEI."
+            return None
+        return [marked(each) for each in references(root)]

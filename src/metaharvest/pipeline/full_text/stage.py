@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from functools import partial
 
 from sqlalchemy.orm import Session
 
@@ -34,7 +33,6 @@ from metaharvest.pipeline.full_text.store import (
     FolderStore,
     delete_settled,
     open_store,
-    settle,
 )
 from metaharvest.pipeline.full_text.walk import Found, Reason, Refusal, Walk
 from metaharvest.pipeline.stage import Context, Document, Result, Stage, StageName
@@ -107,7 +105,7 @@ def remove(session: Session, numbers: Collection[int]) -> None:
 def tidy(context: Context) -> None:
     """Delete the bytes that no row names any more, also if a process was killed before it wrote the row."""
     files = open_store(context.folder, context.settings.pipeline.files, context.now)
-    settle(files, partial(leftovers.read_used, context, rows.used))
+    leftovers.settle(context, files, rows.used)
     leftovers.delete_unused(context, rows.KIND, rows.used, lambda each: delete_settled(files, each, UNCONFIRMED_FOR))
 
 

@@ -12,7 +12,7 @@ import logging
 import os
 import re
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -84,21 +84,6 @@ def delete_settled(files: FileStore, sha256: str, after: timedelta = timedelta.m
         return False
     files.delete(sha256)
     return True
-
-
-def settle(files: FileStore, used: Callable[[Sequence[str]], Collection[str]]) -> None:
-    """Confirm the files that rows name. Delete the files that no row names, and whose writer is taken for dead.
-
-    `used` gives the digests, among some, that rows name.
-    """
-    ages = dict(files.unconfirmed())
-    known = used(sorted(ages))
-    for sha256, age in ages.items():
-        is_abandoned = sha256 not in known and age >= UNCONFIRMED_FOR
-        if is_abandoned:
-            files.delete(sha256)
-        if is_abandoned or sha256 in known:
-            files.confirm(sha256)
 
 
 def place_of(sha256: str) -> str:

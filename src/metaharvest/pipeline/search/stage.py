@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session
 from metaharvest.catalogue.stage_documents import stage_documents
 from metaharvest.config.settings import Settings
 from metaharvest.database.batches import batches
-from metaharvest.database.engine import database_errors, repeated, writers
+from metaharvest.database.engine import repeated
 from metaharvest.database.pipeline_models import OutputFile, OutputRecord, OutputText, OutputWork, PipelineStep
 from metaharvest.errors import IndexUnavailable
 from metaharvest.pipeline import feed, steps
@@ -135,7 +135,7 @@ def _note_removals(context: Context) -> None:
             session, context.settings.pipeline.stage_names()
         ):
             return
-    with database_errors(context.engine), writers(context.engine).begin() as session:
+    with context.writing() as session:
         feed.confirm(session, INDEX_FEED, read, context.now())
 
 
@@ -249,7 +249,7 @@ def _extract_again(context: Context, numbers: Collection[int]) -> None:
     kept = select(OutputFile.catalogue_document_id).where(
         OutputFile.catalogue_document_id.in_(numbers), OutputFile.kept
     )
-    with database_errors(context.engine), writers(context.engine).begin() as session:
+    with context.writing() as session:
         at_hand = set(session.scalars(kept))
         steps.wake_known(session, StageName.FULL_TEXT, sorted(set(numbers) - at_hand))
         steps.wake_known(session, StageName.EXTRACTION, sorted(at_hand))
