@@ -24,7 +24,7 @@ from metaharvest.database.pipeline_models import OutputFile, OutputRecord, Outpu
 from metaharvest.model.kinds import StepState
 from metaharvest.model.outputs import Access, Licence, Output
 from metaharvest.pipeline.cleaning.licences import spdx_of
-from metaharvest.pipeline.full_text.store import FolderStore
+from metaharvest.pipeline.file_store import FolderStore
 from metaharvest.pipeline.stored_outputs import json_of
 from metaharvest.replication.dataset.formats import NAMESPACE, TEXT_NAMES
 from metaharvest.targets.embedded import EmbeddedTarget

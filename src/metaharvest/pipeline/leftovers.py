@@ -14,7 +14,7 @@ from metaharvest.database.batches import batches
 from metaharvest.database.models import Base
 from metaharvest.database.pipeline_models import PipelineLeftover
 from metaharvest.database.rows import insert_rows
-from metaharvest.pipeline.full_text.store import UNCONFIRMED_FOR, FileStore
+from metaharvest.pipeline.file_store import UNCONFIRMED_FOR, FileStore
 from metaharvest.pipeline.stage import Context
 
 _TABLE = Base.metadata.tables[PipelineLeftover.__tablename__]

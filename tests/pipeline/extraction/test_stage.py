@@ -29,7 +29,7 @@ from metaharvest.pipeline import steps
 from metaharvest.pipeline.cleaning import stage as cleaning
 from metaharvest.pipeline.extraction import services
 from metaharvest.pipeline.extraction.stage import STAGE
-from metaharvest.pipeline.full_text.store import FolderStore
+from metaharvest.pipeline.file_store import FolderStore
 from metaharvest.pipeline.stage import Context, Document, Result, StepState
 from support.databases import open_sqlite_file
 from support.http_server import Asking, HttpServer

@@ -20,10 +20,10 @@ from sqlalchemy.orm import Session
 from metaharvest.config.settings import load
 from metaharvest.database.pipeline_models import OutputFile, OutputRecord, OutputText
 from metaharvest.model.outputs import Access, FileLink, FileRole, Identifier, Licence, Output, ResourceType, Text
+from metaharvest.pipeline import file_store as store
 from metaharvest.pipeline.extraction.rows import stores
-from metaharvest.pipeline.full_text import store
+from metaharvest.pipeline.file_store import FolderStore
 from metaharvest.pipeline.full_text.stage import STAGE, tidy
-from metaharvest.pipeline.full_text.store import FolderStore
 from metaharvest.pipeline.stage import Context, Document, Result, StepState
 from metaharvest.pipeline.stored_outputs import json_of
 from support.databases import on_one_database

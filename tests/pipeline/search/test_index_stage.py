@@ -19,7 +19,7 @@ from metaharvest.database.engine import writers
 from metaharvest.database.pipeline_models import OutputFile, OutputRecord, OutputText, OutputWork, PipelineStep
 from metaharvest.errors import IndexUnavailable
 from metaharvest.model.outputs import Output
-from metaharvest.pipeline.full_text.store import FolderStore
+from metaharvest.pipeline.file_store import FolderStore
 from metaharvest.pipeline.running import run_stages
 from metaharvest.pipeline.search import index_folder, stage
 from metaharvest.pipeline.search.contract import Entry, Search

@@ -20,7 +20,7 @@ from metaharvest.pipeline import leftovers, steps
 from metaharvest.pipeline.extraction import crossref
 from metaharvest.pipeline.extraction.citation import Reference
 from metaharvest.pipeline.extraction.matching import Match
-from metaharvest.pipeline.full_text.store import FileStore, FolderStore, delete_settled, open_store
+from metaharvest.pipeline.file_store import FileStore, FolderStore, delete_settled, open_store
 from metaharvest.pipeline.stage import Context, Result, StageName, StepState
 from metaharvest.pipeline.stored_outputs import read_outputs
 from metaharvest.pipeline.text_language import Language

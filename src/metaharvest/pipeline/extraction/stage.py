@@ -35,7 +35,7 @@ from metaharvest.pipeline.extraction.rows import (
     tidy,
 )
 from metaharvest.pipeline.extraction.services import ServiceClient
-from metaharvest.pipeline.full_text.store import DamagedFile
+from metaharvest.pipeline.file_store import DamagedFile
 from metaharvest.pipeline.stage import Context, Document, Failure, Result, Stage, StageName
 from metaharvest.pipeline.text_language import language_of
 

@@ -19,6 +19,13 @@ from metaharvest.fetch.url import BadUrl, parse_url
 from metaharvest.model import FullText, ListVersion, Reach, Site
 from metaharvest.model.outputs import Output
 from metaharvest.pipeline import leftovers
+from metaharvest.pipeline.file_store import (
+    UNCONFIRMED_FOR,
+    FileStore,
+    FolderStore,
+    delete_settled,
+    open_store,
+)
 from metaharvest.pipeline.folder import unusable
 from metaharvest.pipeline.full_text import rows
 from metaharvest.pipeline.full_text.candidates import Candidate, host_of
@@ -27,13 +34,6 @@ from metaharvest.pipeline.full_text.kinds import TEXTS, kind_of
 from metaharvest.pipeline.full_text.links import candidates, is_closed, is_without_text
 from metaharvest.pipeline.full_text.outcome import closed, failure_of, keeps_files
 from metaharvest.pipeline.full_text.rows import StoredFile
-from metaharvest.pipeline.full_text.store import (
-    UNCONFIRMED_FOR,
-    FileStore,
-    FolderStore,
-    delete_settled,
-    open_store,
-)
 from metaharvest.pipeline.full_text.walk import Found, Reason, Refusal, Walk
 from metaharvest.pipeline.stage import Context, Document, Result, Stage, StageName
 from metaharvest.pipeline.stored_outputs import read_outputs

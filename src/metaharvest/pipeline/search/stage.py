@@ -24,7 +24,7 @@ from metaharvest.database.engine import repeated
 from metaharvest.database.pipeline_models import OutputFile, OutputRecord, OutputText, OutputWork, PipelineStep
 from metaharvest.errors import IndexUnavailable
 from metaharvest.pipeline import feed, steps
-from metaharvest.pipeline.full_text.store import DamagedFile, FolderStore, place_of
+from metaharvest.pipeline.file_store import DamagedFile, FolderStore, place_of
 from metaharvest.pipeline.search.contract import INDEX_VERSION, Entry, IndexPlace, IndexWriter
 from metaharvest.pipeline.search.entries import LONGEST_TEXT, FullText, entry_of
 from metaharvest.pipeline.search.index_folder import IndexFolder

@@ -18,7 +18,7 @@ from metaharvest.database.pipeline_models import OutputFile, OutputRecord, Outpu
 from metaharvest.errors import RequestError
 from metaharvest.fetch.url import without_login
 from metaharvest.model.kinds import StageName, StepState
-from metaharvest.pipeline.full_text.store import FolderStore
+from metaharvest.pipeline.file_store import FolderStore
 from metaharvest.pipeline.redistribution import shared_under
 from metaharvest.pipeline.stored_outputs import output_of
 

@@ -15,8 +15,8 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from metaharvest.errors import MetaharvestError, SettingsError
 from metaharvest.monitoring.pipeline_checks import probe
+from metaharvest.pipeline.file_store import FileStore, delete_settled, open_store, place_of
 from metaharvest.pipeline.folder import folder_errors
-from metaharvest.pipeline.full_text.store import FileStore, delete_settled, open_store, place_of
 
 DIGEST = hashlib.sha256(b"one").hexdigest()
 
