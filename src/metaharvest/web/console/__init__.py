@@ -12,6 +12,7 @@ To add a page:
    with context %}` has tables, fields, button forms, badges, dates, pagers. Links are `link("/console/sites", name)`.
    No style or script in the page: the policy of the browser forbids both.
 4. A GET changes nothing. A MetaharvestError becomes a page with its sentence; `visit.not_found("Sentence.")` a 404.
+   After `with visit.mistakes(): ...` the function renders the form again, which shows the mistake with the status 422.
 5. A remedy: `{% import "actions.html" as a with context %}`, `{{ a.remedy(finding.remedy) }}`: its actions are links
    and buttons where the role may carry them out. `visit.may_open(path, *parts, method="POST")` says whether
    a button is shown.

@@ -16,7 +16,7 @@ from starlette.datastructures import Headers, QueryParams
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from metaharvest.errors import DatabaseError, MetaharvestError
+from metaharvest.errors import DatabaseError, MetaharvestError, RequestError, ScheduleError
 from metaharvest.model.actions import Todo
 from metaharvest.model.kinds import Role
 from metaharvest.model.requests import Actor
@@ -40,17 +40,6 @@ _IN_MEMORY, _PART = 1_048_576, 65_536
 
 class NotFound(MetaharvestError):
     """There is nothing at this address; the text says what is missing."""
-
-
-FormError = MetaharvestError | str
-"""The error above a form, for the person who can correct it: an error may name the wrong fields. Empty: none."""
-
-
-def correction(error: MetaharvestError) -> FormError:
-    """The error of a form, for the person who can correct it. Raises it if the database is the cause."""
-    if isinstance(error, DatabaseError):
-        raise error
-    return error
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +76,7 @@ class Visit:
 
     `path` has the parts of the path that the page names in braces, `query` the arguments behind it. `notice` is the
     sentence of the redirect that led here. `client` is the address of the visitor, `peer` the address of the other
-    end of the connection, such as a server in front.
+    end of the connection, such as a server in front. `error` is the mistake of the person: the page shows it.
     """
 
     console: Console
@@ -102,6 +91,7 @@ class Visit:
     form: Form = field(default_factory=Form)
     named_site: NamedSite | None = None
     request_path: str = "/console/"
+    error: MetaharvestError | None = None
 
     @cached_property
     def harvester(self) -> Harvester:
@@ -148,22 +138,30 @@ class Visit:
         """A moment in the time zone of the installation, with its zone."""
         return moment_in(self.harvester.settings.harvester.zone, moment) if moment else "–"
 
-    def render(self, template: str, status: int = 200, **values: Any) -> Response:
-        """The page of this template. A template also has `visit`, `link`, `moment`,
-        `given`, the form that was sent, `error`, which is empty unless it is among the values, and `wrong`: the
-        sentences about the wrong fields of that error, by name.
+    def mistakes(self, *kinds: type[MetaharvestError]) -> _Mistakes:
+        """Keep an error that the person can correct, of these kinds, for the page that comes next.
+
+        Without `kinds`: RequestError and ScheduleError. An error of the database is never one.
         """
-        error: FormError = values.pop("error", "")
+        return _Mistakes(self, kinds or (RequestError, ScheduleError))
+
+    def render(self, template: str, status: int | None = None, **values: Any) -> Response:
+        """The page of this template; its status is 422 if it shows a mistake.
+
+        A template also has `visit`, `link`, `moment`, `given`, the form that was sent, `error`, the text of the
+        mistake, and `wrong`: the sentences about wrong fields, by name.
+        """
+        error = self.error
         shown = {
             "notice": self.cookies.notice(),
             "navigation": self.console.navigation(self.visitor),
             "installation": one_line(self.harvester.settings.harvester.name),
             "given": self.form,
-            "error": error.in_form or "\n".join(error.sentences) if isinstance(error, MetaharvestError) else error,
-            "wrong": error.fields if isinstance(error, MetaharvestError) else {},
+            "error": error.in_form or "\n".join(error.sentences) if error else "",
+            "wrong": error.fields if error else {},
             **values,
         }
-        return self._html(template, status, shown)
+        return self._html(template, status or (422 if error else 200), shown)
 
     def render_fragment(self, template: str, **values: Any) -> Response:
         """A part of a page, for its polling."""
@@ -215,6 +213,23 @@ class Visit:
     def _html(self, template: str, status: int, values: Mapping[str, Any]) -> Response:
         always = {"visit": self, "link": self.link, "moment": self.moment}
         return HTMLResponse(templates().get_template(template).render({**always, **values}), status)
+
+
+class _Mistakes:
+    """The block in which a person's mistake becomes the error of the visit, and ends."""
+
+    def __init__(self, visit: Visit, kinds: tuple[type[MetaharvestError], ...]) -> None:
+        self._visit = visit
+        self._kinds = kinds
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> bool:
+        if not isinstance(error, self._kinds) or isinstance(error, DatabaseError):
+            return False
+        self._visit.error = error
+        return True
 
 
 class _Download(StreamingResponse):

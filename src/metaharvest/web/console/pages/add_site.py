@@ -22,7 +22,7 @@ from metaharvest.web.console.pages.site_form import (
     split_parts,
     value_of,
 )
-from metaharvest.web.console.visit import FormError, Visit, correction
+from metaharvest.web.console.visit import Visit
 
 FILE_BYTES = 10_000_000
 MOST_SHOWN = 1000
@@ -30,24 +30,22 @@ MOST_SHOWN = 1000
 
 def show(visit: Visit) -> Response:
     """The form for an address, and the form for a registry."""
-    return _begin(visit)
+    return visit.render("add_site.html", kinds=KINDS)
 
 
 def ask(visit: Visit) -> Response:
     """Ask the source, and propose its registration."""
     form = visit.form
-    try:
+    with visit.mistakes(MetaharvestError):
         source = source_preview.look_at(visit.harvester, form.text("url"), form.text("kind") or KINDS[0])
-    except MetaharvestError as error:
-        return _begin(visit, 422, correction(error))
-    return _proposal(visit, source, _proposed(visit, source))
+        return _proposal(visit, source, _proposed(visit, source))
+    return show(visit)
 
 
 def add(visit: Visit) -> Response:
     """Register the site."""
     form = visit.form
-    texts = {name: form.text(name) for name in _proposed(visit, SourcePreview("", ""))}
-    try:
+    with visit.mistakes(MetaharvestError):
         done = sites.register(
             visit.harvester,
             _values(visit),
@@ -55,29 +53,27 @@ def add(visit: Visit) -> Response:
             unasked=form.is_set("unasked"),
             allow_duplicate=form.is_set("allow_duplicate"),
         )
-    except MetaharvestError as error:
-        source = SourcePreview(form.text("url"), form.text("kind"), formats=(), sets=())
-        return _proposal(visit, source, texts, 422, correction(error))
-    if len(done.sites) == 1:
-        site = done.sites[0]
-        notice = f"Registered {site.name}. Its next harvest is due {site.next_harvest or 'in the next run'}."
-        return visit.redirect("/console/sites", site.name, notice=notice)
-    return visit.redirect("/console/sites", notice=f"Registered {len(done.sites)} sites, one for each set.")
+        if len(done.sites) == 1:
+            site = done.sites[0]
+            notice = f"Registered {site.name}. Its next harvest is due {site.next_harvest or 'in the next run'}."
+            return visit.redirect("/console/sites", site.name, notice=notice)
+        return visit.redirect("/console/sites", notice=f"Registered {len(done.sites)} sites, one for each set.")
+    texts = {name: form.text(name) for name in _proposed(visit, SourcePreview("", ""))}
+    return _proposal(visit, SourcePreview(form.text("url"), form.text("kind"), formats=(), sets=()), texts)
 
 
 def read_registry(visit: Visit) -> Response:
     """The source repositories that another one names, or that a file names, to be chosen."""
     files = visit.form.files("file")
-    try:
+    with visit.mistakes(MetaharvestError):
         if files:
             named = source_repositories.usable(source_repositories.base_urls_of(files[0].content))
         else:
             named = source_preview.friends_of(visit.harvester, visit.form.text("friends_of"))
-    except MetaharvestError as error:
-        return _begin(visit, 422, correction(error))
-    if not named.base_urls and not named.left_out:
-        return _begin(visit, 422, "No repository is named there.")
-    return _registry(visit, named)
+        if not named.base_urls and not named.left_out:
+            raise RequestError("No repository is named there.")
+        return _registry(visit, named)
+    return show(visit)
 
 
 def add_several(visit: Visit) -> Response:
@@ -85,7 +81,7 @@ def add_several(visit: Visit) -> Response:
     form = visit.form
     named = source_repositories.usable(form.texts("url"))
     contacts = ", ".join(split_parts(form.text("contacts")))
-    try:
+    with visit.mistakes(MetaharvestError):
         if not named.base_urls:
             raise RequestError("No repository is chosen: tick the boxes of some of them.")
         if not contacts:
@@ -93,44 +89,32 @@ def add_several(visit: Visit) -> Response:
         added = source_repositories.register_repositories(
             visit.harvester, named.base_urls, contacts, form.text("prefix") or "oai_dc"
         )
-    except MetaharvestError as error:
-        shown = NamedRepositories(tuple(form.texts("shown")) or named.base_urls, ())
-        return _registry(visit, shown, 422, correction(error))
-    number = counted(len(added), "site is", "sites are")
-    notice = f"{number} registered, switched off. Rehearse them, then switch them on."
-    return visit.redirect("/console/sites", state="off", notice=notice)
+        number = counted(len(added), "site is", "sites are")
+        notice = f"{number} registered, switched off. Rehearse them, then switch them on."
+        return visit.redirect("/console/sites", state="off", notice=notice)
+    return _registry(visit, NamedRepositories(tuple(form.texts("shown")) or named.base_urls, ()))
 
 
-def _begin(visit: Visit, status: int = 200, error: FormError = "") -> Response:
-    return visit.render("add_site.html", status, kinds=KINDS, error=error)
-
-
-def _proposal(
-    visit: Visit, source: SourcePreview, texts: dict[str, str], status: int = 200, error: FormError = ""
-) -> Response:
+def _proposal(visit: Visit, source: SourcePreview, texts: dict[str, str]) -> Response:
     return visit.render(
         "add_proposal.html",
-        status,
         source=source,
         texts=texts,
-        error=error,
         chosen_sets=visit.form.texts("set"),
         units=list(map(str, Unit)),
         occasions=list(map(str, Notify)),
     )
 
 
-def _registry(visit: Visit, named: NamedRepositories, status: int = 200, error: FormError = "") -> Response:
+def _registry(visit: Visit, named: NamedRepositories) -> Response:
     shown = named.base_urls[:MOST_SHOWN]
     return visit.render(
         "add_registry.html",
-        status,
         base_urls=shown,
         number=len(named.base_urls),
         left_out=named.left_out,
         registered=source_repositories.registered_as(visit.harvester, shown),
         chosen=visit.form.texts("url"),
-        error=error,
         address=visit.visitor.address,
     )
 

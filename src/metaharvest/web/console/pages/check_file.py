@@ -6,7 +6,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 
 from starlette.responses import Response
 
-from metaharvest.errors import RequestError, ScheduleError
+from metaharvest.errors import RequestError
 from metaharvest.services import trials
 from metaharvest.services.trials import FileReport
 from metaharvest.web.console.visit import Visit
@@ -19,19 +19,15 @@ _XML = "application/octet-stream"
 
 def show(visit: Visit) -> Response:
     """The form."""
-    return visit.render("check_file.html", result=None, kept="", url=visit.query.get("url", ""))
+    return _page(visit, visit.query.get("url", ""))
 
 
 def check(visit: Visit) -> Response:
     """The report about the file, URL or text that the person gave."""
-    form = visit.form
-    url, pasted = form.text("url"), form.whole("text")
-    try:
-        result = _checked(visit, url, pasted)
-    except (RequestError, ScheduleError) as error:
-        return visit.render("check_file.html", 422, error=error, result=None, kept="", url=url)
-    kept = "" if result.corrected is None else urlsafe_b64encode(result.corrected).decode()
-    return visit.render("check_file.html", result=result, kept=kept, url=url)
+    url, result = visit.form.text("url"), None
+    with visit.mistakes():
+        result = _checked(visit, url, visit.form.whole("text"))
+    return _page(visit, url, result)
 
 
 def download(visit: Visit) -> Response:
@@ -43,6 +39,11 @@ def download(visit: Visit) -> Response:
     if not content:
         return visit.message(422, "There is nothing to download. Check the file again.")
     return visit.download(content, "corrected.xml", _XML)
+
+
+def _page(visit: Visit, url: str, result: FileReport | None = None) -> Response:
+    kept = "" if result is None or result.corrected is None else urlsafe_b64encode(result.corrected).decode()
+    return visit.render("check_file.html", result=result, kept=kept, url=url)
 
 
 def _checked(visit: Visit, url: str, pasted: str) -> FileReport:

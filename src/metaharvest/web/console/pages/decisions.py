@@ -13,7 +13,7 @@ from metaharvest.queries.decisions import DecisionFilter, DecisionRecord, decisi
 from metaharvest.services.tables import decisions_csv
 from metaharvest.text import one_line
 from metaharvest.web.console.forms import day_of
-from metaharvest.web.console.visit import FormError, Visit, correction
+from metaharvest.web.console.visit import Visit
 
 _PATH = "/console/decisions"
 _ROWS = 50
@@ -24,17 +24,11 @@ def show(visit: Visit) -> Response:
     """The decisions, the newest first."""
     chosen = {name: visit.query.get(name, "").strip() for name in _NAMES}
     found: list[DecisionRecord] = []
-    error: FormError = ""
-    try:
-        with visit.harvester.reading() as session:
-            found = list(decisions(session, _filter(visit, chosen), _ROWS + 1, visit.after))
-    except MetaharvestError as problem:
-        error = correction(problem)
+    with visit.mistakes(MetaharvestError), visit.harvester.reading() as session:
+        found = list(decisions(session, _filter(visit, chosen), _ROWS + 1, visit.after))
     given = {name: value for name, value in chosen.items() if value}
     return visit.render(
         "decisions.html",
-        422 if error else 200,
-        error=error,
         decisions=found[:_ROWS],
         chosen=chosen,
         words=words,

@@ -126,9 +126,8 @@ def withdraw(visit: Visit) -> Response:
     form, document_id = visit.form, _name(visit)
     reason, erase = form.text("reason"), form.is_set("erase")
     if not reason:
-        return _withdrawal_page(
-            visit, 422, error="Write a reason: it is kept with the decision, and shown to harvesters."
-        )
+        visit.error = RequestError("Write a reason: it is kept with the decision, and shown to harvesters.")
+        return _withdrawal_page(visit)
     if erase and not form.is_set("confirmed"):
         return _withdrawal_page(visit, reason=reason, asks_again=True)
     request = WithdrawalRequest(document_id, reason, visit.visitor.address, erase)
@@ -145,21 +144,11 @@ def readmit(visit: Visit) -> Response:
     return visit.redirect("/console/documents", done.document_id, notice=notice)
 
 
-def _withdrawal_page(
-    visit: Visit, status: int = 200, *, reason: str = "", asks_again: bool = False, error: str = ""
-) -> Response:
+def _withdrawal_page(visit: Visit, *, reason: str = "", asks_again: bool = False) -> Response:
     with visit.harvester.reading() as session:
         known = _known(visit, session)
         standing = document_standing(session, known)
-    return visit.render(
-        "document_withdraw.html",
-        status,
-        known=known,
-        standing=standing,
-        reason=reason,
-        asks_again=asks_again,
-        error=error,
-    )
+    return visit.render("document_withdraw.html", known=known, standing=standing, reason=reason, asks_again=asks_again)
 
 
 def _withdrawn(done: Withdrawn, erase: bool) -> str:

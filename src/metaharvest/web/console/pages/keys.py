@@ -8,25 +8,29 @@ from metaharvest.errors import RequestError
 from metaharvest.model.kinds import GRANTED
 from metaharvest.services import accounts
 from metaharvest.text import whole_number
-from metaharvest.web.console.visit import FormError, Visit
+from metaharvest.web.console.visit import Visit
 
 
-def show(visit: Visit) -> Response:
+def show(visit: Visit, secret: str = "") -> Response:
     """All keys, and the form for a new one."""
-    return _page(visit)
+    return visit.render(
+        "keys.html",
+        keys=accounts.list_keys(visit.harvester),
+        roles=[role.word for role in GRANTED],
+        secret=secret,
+        now=visit.harvester.now(),
+    )
 
 
 def add(visit: Visit) -> Response:
     """Make a key, and show its secret: this once."""
-    form = visit.form
-    try:
+    form, secret = visit.form, ""
+    with visit.mistakes():
         days = whole_number(form.text("days"))
         if days is None:
             raise RequestError.about("days", "Write the days for which the key is valid as a whole number.")
         secret = accounts.add_key(visit.harvester, form.text("name"), form.text("role"), visit.visitor.address, days)
-    except RequestError as error:
-        return _page(visit, 422, error=error)
-    return _page(visit, secret=secret)
+    return show(visit, secret)
 
 
 def revoke(visit: Visit) -> Response:
@@ -36,15 +40,3 @@ def revoke(visit: Visit) -> Response:
         return visit.not_found("There is no key with this number.")
     accounts.revoke_key(visit.harvester, number)
     return visit.redirect("/console/keys", notice="The key was revoked.")
-
-
-def _page(visit: Visit, status: int = 200, *, secret: str = "", error: FormError = "") -> Response:
-    return visit.render(
-        "keys.html",
-        status,
-        error=error,
-        keys=accounts.list_keys(visit.harvester),
-        roles=[role.word for role in GRANTED],
-        secret=secret,
-        now=visit.harvester.now(),
-    )

@@ -15,7 +15,7 @@ from metaharvest.errors import ListError, RequestError
 from metaharvest.services import list_making
 from metaharvest.services.list_making import COLUMNS, CellProblem, Finding, Row
 from metaharvest.text import counted
-from metaharvest.web.console.visit import FormError, Visit
+from metaharvest.web.console.visit import Visit
 
 MOST_BYTES = list_making.MOST_BYTES + 8 * 1_048_576
 """The files of one upload, and the table beside them."""
@@ -37,7 +37,7 @@ def show(visit: Visit) -> Response:
 def change(visit: Visit) -> Response:
     """What the pressed button does: add files, read a list, add or delete rows, check, download."""
     rows, pressed = _rows(visit), visit.form.text("do", "check")
-    try:
+    with visit.mistakes():
         if pressed == "documents":
             return _with_documents(visit, rows)
         if pressed == "list":
@@ -50,25 +50,21 @@ def change(visit: Visit) -> Response:
         if pressed.startswith("delete "):
             return _without(visit, rows, pressed.removeprefix("delete "))
         return _checked(visit, rows)
-    except ListError as error:
-        findings = [("The old list", each) for each in error.findings]
-        return _page(visit, rows, 422, error="The old list has mistakes: it was not read.", findings=findings)
-    except RequestError as error:
-        return _page(visit, rows, 422, error=error)
+    return _page(visit, rows)
 
 
 def _without(visit: Visit, rows: Sequence[Row], number: str) -> Response:
+    """Raises RequestError."""
     index = int(number) if _NUMBER.fullmatch(number) else 0
     if not 1 <= index <= len(rows):
-        return _page(visit, rows, 422, error="There is no such row.")
+        raise RequestError("There is no such row.")
     return _page(visit, [*rows[: index - 1], *rows[index:]], said=f"Row {index} was deleted.")
 
 
 def _checked(visit: Visit, rows: Sequence[Row]) -> Response:
     """Raises RequestError."""
-    problems = list_making.problems_in(rows)
-    if problems:
-        return _page(visit, rows, 422, problems=problems)
+    if problems := list_making.problems_in(rows):
+        return _page(visit, rows, problems=problems)
     return _page(visit, rows, said="All rows are correct. Download the list, and put it on your web server.")
 
 
@@ -86,21 +82,24 @@ def _with_documents(visit: Visit, rows: Sequence[Row]) -> Response:
 
 
 def _with_list(visit: Visit, rows: Sequence[Row]) -> Response:
-    """Raises ListError, RequestError."""
+    """Raises RequestError."""
     files = visit.form.files("list")
     if not files:
         raise RequestError("Choose the file of the old list first.")
     if any(not row.is_empty for row in rows):
         raise RequestError("The table has rows already. Open this page again to begin with an old list.")
-    read = list_making.rows_of_list(files[0].content)
+    try:
+        read = list_making.rows_of_list(files[0].content)
+    except ListError as error:
+        visit.error = RequestError("The old list has mistakes: it was not read.")
+        return _page(visit, rows, findings=[("The old list", each) for each in error.findings])
     return _page(visit, read, said=f"The old list has {counted(len(read), 'row')}.")
 
 
 def _downloaded(visit: Visit, rows: Sequence[Row]) -> Response:
     """Raises RequestError."""
-    problems = list_making.problems_in(rows)
-    if problems:
-        return _page(visit, rows, 422, problems=problems)
+    if problems := list_making.problems_in(rows):
+        return _page(visit, rows, problems=problems)
     return visit.download(list_making.list_of(rows), "harvest-list.xml", "application/octet-stream")
 
 
@@ -115,9 +114,7 @@ def _rows(visit: Visit) -> list[Row]:
 def _page(
     visit: Visit,
     rows: Sequence[Row],
-    status: int = 200,
     *,
-    error: FormError = "",
     said: str = "",
     problems: Iterable[CellProblem] = (),
     findings: Sequence[tuple[str, Finding]] = (),
@@ -127,8 +124,7 @@ def _page(
         found.setdefault((each.row, each.column), replace(each, remedy=_ELEMENT.sub(r", as in \1", each.remedy)))
     return visit.render(
         "list_form.html",
-        status,
-        error=error,
+        422 if found or visit.error else 200,
         said=said,
         rows=rows or [_EMPTY] * _NEW_ROWS,
         problems=found,

@@ -13,49 +13,41 @@ from metaharvest.queries.runs import newest_run_id
 from metaharvest.services import tables
 from metaharvest.text import whole_number
 from metaharvest.web.console.forms import day_of
-from metaharvest.web.console.visit import FormError, Visit, correction
+from metaharvest.web.console.visit import Visit
 
 _SHOWN = 100
 
 
 def show(visit: Visit) -> Response:
     """The last rows that the filters let through; the next page has earlier ones."""
-    try:
+    given = _given(visit)
+    found: list[LogEntry] = []
+    run: int | str = given["run"]
+    with visit.mistakes(MetaharvestError):
         wanted = _filter(visit)
         with visit.harvester.reading() as session:
             if wanted.run_id is None and not wanted.is_over_runs and wanted.site is None:
                 wanted = replace(wanted, run_id=newest_run_id(session))
             found = list(log_entries(session, replace(wanted, limit=_SHOWN + 1)))[-_SHOWN - 1 :]
-    except MetaharvestError as error:
-        return _page(visit, [], "", correction(error))
+        run = run or wanted.run_id or ""
     shown = found[-_SHOWN:]
     next_page = ""
     if len(found) > _SHOWN and shown[0].log_id is not None:
-        given = {**_given(visit), "run": wanted.run_id or _given(visit)["run"], "after": shown[0].log_id}
-        next_page = visit.link("/console/log", **given)
-    return _page(visit, shown, next_page, run_id=wanted.run_id)
+        next_page = visit.link("/console/log", **{**given, "run": run, "after": shown[0].log_id})
+    return visit.render(
+        "log.html",
+        entries=[(entry, entry.own_message) for entry in shown],
+        filters={**given, "run": run},
+        levels=LOG_LEVELS,
+        next_page=next_page,
+        first_page=visit.link("/console/log", **given) if "after" in visit.query else "",
+    )
 
 
 def send(visit: Visit) -> Response:
     """All rows that the filters let through, as a table."""
     wanted = _filter(visit)
     return visit.stream(tables.log_table(visit.harvester, wanted), "log.csv", "text/csv; charset=utf-8")
-
-
-def _page(
-    visit: Visit, entries: list[LogEntry], next_page: str, error: FormError = "", *, run_id: int | None = None
-) -> Response:
-    given = _given(visit)
-    return visit.render(
-        "log.html",
-        422 if error else 200,
-        entries=[(entry, entry.own_message) for entry in entries],
-        error=error,
-        filters={**given, "run": given["run"] or run_id or ""},
-        levels=LOG_LEVELS,
-        next_page=next_page,
-        first_page=visit.link("/console/log", **given) if "after" in visit.query else "",
-    )
 
 
 _FIELDS = ("run", "site", "level", "rule", "document", "since", "until")

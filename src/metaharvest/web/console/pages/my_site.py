@@ -5,11 +5,11 @@ The link in a report opens the same page for reading only.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 from starlette.responses import Response
 
-from metaharvest.errors import DatabaseError, MetaharvestError, RequestError, ScheduleError
+from metaharvest.errors import DatabaseError, MetaharvestError, RequestError
 from metaharvest.model import Notify, Site, Unit
 from metaharvest.queries.live import live_run, upcoming_run
 from metaharvest.queries.problems import site_problem_numbers, site_problems
@@ -20,7 +20,7 @@ from metaharvest.services import my_site, reports, requests, sites
 from metaharvest.services.my_site import Schedule
 from metaharvest.text import whole_number
 from metaharvest.web.console.defence import path_of
-from metaharvest.web.console.visit import FormError, Visit
+from metaharvest.web.console.visit import Visit
 
 _MOST_EVERY = 99
 _SHOWN = 50
@@ -61,54 +61,50 @@ def change_schedule(visit: Visit) -> Response:
     """Change how often the site is harvested, and when reports come."""
     form = visit.form
     every, unit, notify = whole_number(form.text("every"), _MOST_EVERY), form.text("unit"), form.text("notify")
-    if every is None or unit not in _UNITS or notify not in _NOTIFY:
-        problem = RequestError.about("every", "How often: give a whole number from 1 to 99, of days, weeks or months.")
-        return _page(visit, visit.site.name, 422, error=problem)
-    schedule = Schedule(every, _UNITS[unit], _NOTIFY[notify])
-    return _done(visit, lambda: _edited(my_site.change_schedule(visit.harvester, *_who(visit), schedule)))
+    with visit.mistakes():
+        if every is None or unit not in _UNITS or notify not in _NOTIFY:
+            raise RequestError.about("every", "How often: give a whole number from 1 to 99, of days, weeks or months.")
+        schedule = Schedule(every, _UNITS[unit], _NOTIFY[notify])
+        edited = my_site.change_schedule(visit.harvester, *_who(visit), schedule)
+        changes = [f"{each.name}: {each.after} (before: {each.before})" for each in edited.changes]
+        return _back(visit, f"Changed. {'; '.join(changes)}." if changes else "Nothing was changed.")
+    return show(visit)
 
 
 def change_address(visit: Visit) -> Response:
     """Mail a link to a new address."""
     new = visit.form.text("address")
-
-    def change() -> str:
+    with visit.mistakes():
         my_site.ask_for_address(visit.harvester, *_who(visit), new, visit.console.url)
-        return f"A link was mailed to {new}. The reports go there after the person opens it."
-
-    return _done(visit, change)
+        return _back(visit, f"A link was mailed to {new}. The reports go there after the person opens it.")
+    return show(visit)
 
 
 def move(visit: Visit) -> Response:
     """Change the address of the list, or ask a steward to do it."""
-
-    def change() -> str:
+    with visit.mistakes():
         asked = my_site.move(visit.harvester, *_who(visit), visit.form.text("url"))
         if asked is None:
-            return "The address was changed. The next harvest reads it."
-        return "The new address is on another web server, so a steward decides. Until then the old one is read."
-
-    return _done(visit, change)
+            return _back(visit, "The address was changed. The next harvest reads it.")
+        other = "The new address is on another web server, so a steward decides. Until then the old one is read."
+        return _back(visit, other)
+    return show(visit)
 
 
 def pause(visit: Visit) -> Response:
     """Switch the site off."""
-
-    def change() -> str:
+    with visit.mistakes():
         my_site.pause(visit.harvester, *_who(visit))
-        return "The site is paused: it is not harvested until you resume it. Its documents stay."
-
-    return _done(visit, change)
+        return _back(visit, "The site is paused: it is not harvested until you resume it. Its documents stay.")
+    return show(visit)
 
 
 def resume(visit: Visit) -> Response:
     """Switch the site on again."""
-
-    def change() -> str:
+    with visit.mistakes():
         my_site.resume(visit.harvester, *_who(visit))
-        return "The site is harvested again from the next run on."
-
-    return _done(visit, change)
+        return _back(visit, "The site is harvested again from the next run on.")
+    return show(visit)
 
 
 def ask_to_leave(visit: Visit) -> Response:
@@ -118,12 +114,10 @@ def ask_to_leave(visit: Visit) -> Response:
 
 def leave(visit: Visit) -> Response:
     """Switch the site off, and ask a steward to remove it."""
-
-    def change() -> str:
+    with visit.mistakes():
         my_site.leave(visit.harvester, *_who(visit))
-        return "The site is not harvested any more. A steward removes it."
-
-    return _done(visit, change)
+        return _back(visit, "The site is not harvested any more. A steward removes it.")
+    return show(visit)
 
 
 def show_new_address(visit: Visit) -> Response:
@@ -142,24 +136,11 @@ def _who(visit: Visit) -> tuple[str, str]:
     return visit.site.name, visit.visitor.address
 
 
-def _edited(edited: sites.Edited) -> str:
-    changes = [f"{each.name}: {each.after} (before: {each.before})" for each in edited.changes]
-    return f"Changed. {'; '.join(changes)}." if changes else "Nothing was changed."
-
-
-def _done(visit: Visit, change: Callable[[], str]) -> Response:
-    """Carry out a change, which returns the sentence for the next page; a mistake is shown with the form."""
-    try:
-        return _back(visit, change())
-    except (RequestError, ScheduleError) as error:
-        return _page(visit, visit.site.name, 422, error=error)
-
-
 def _back(visit: Visit, notice: str) -> Response:
     return visit.redirect("/console/my", visit.site.name, notice=notice)
 
 
-def _page(visit: Visit, name: str, status: int = 200, *, by_link: bool = False, error: FormError = "") -> Response:
+def _page(visit: Visit, name: str, *, by_link: bool = False) -> Response:
     harvester = visit.harvester
     site = sites.find(harvester, name)
     with harvester.reading() as session:
@@ -174,8 +155,6 @@ def _page(visit: Visit, name: str, status: int = 200, *, by_link: bool = False, 
         report = None  # it was never harvested
     return visit.render(
         "my_site.html",
-        status,
-        error=error,
         site=site if isinstance(site, Site) else None,
         registered=registered,
         frequency=registered.frequency if registered.is_broken else frequency(registered.every, registered.unit),
@@ -192,7 +171,7 @@ def _page(visit: Visit, name: str, status: int = 200, *, by_link: bool = False, 
     )
 
 
-def _live(visit: Visit, site_id: int) -> dict[str, object]:
+def _live(visit: Visit, site_id: int) -> dict[str, Any]:
     harvester = visit.harvester
     with harvester.reading() as session:
         run = live_run(session, harvester.now())

@@ -23,7 +23,7 @@ from metaharvest.queries.outbox import (
 from metaharvest.services import reports
 from metaharvest.text import counted, whole_number
 from metaharvest.web.console.rendering import delivery_state
-from metaharvest.web.console.visit import FormError, NotFound, Visit, correction
+from metaharvest.web.console.visit import NotFound, Visit
 
 _PATH = "/console/outbox"
 _ROWS = 50
@@ -60,18 +60,14 @@ def show(visit: Visit) -> Response:
         state=state if state and state != "undelivered" else None,
         document=chosen["document"] or None,
     )
-    error: FormError = ""
+    found: Sequence[ReportRecord] = []
     with visit.harvester.reading() as session:
-        try:
+        with visit.mistakes(MetaharvestError):
             found = newest_reports(session, _ROWS + 1, which, visit.after)
-        except MetaharvestError as problem:
-            found, error = [], correction(problem)
         now = outbox_state(session, visit.harvester.now())
     given = {name: value for name, value in chosen.items() if value}
     return visit.render(
         "outbox.html",
-        422 if error else 200,
-        error=error,
         reports=found[:_ROWS],
         waiting=now.failed + now.fresh,
         waiting_since=now.failed_since,

@@ -13,7 +13,7 @@ from metaharvest.services import registrations
 from metaharvest.services.registrations import HARVEST_LIST, Question, Registration
 from metaharvest.services.trials import TrialReport
 from metaharvest.text import whole_number
-from metaharvest.web.console.visit import FormError, Visit
+from metaharvest.web.console.visit import Visit
 
 _MOST_EVERY = 99
 _UNITS = {unit.value: unit for unit in Unit}
@@ -26,13 +26,12 @@ def show(visit: Visit) -> Response:
 
 def ask(visit: Visit) -> Response:
     """Rehearse the site; the report, and the next step if the source could be read."""
-    try:
+    with visit.mistakes(RequestError, ScheduleError, PublishingError):
         asked = registrations.ask(visit.harvester, _question(visit), visit.console.url)
-    except (RequestError, ScheduleError, PublishingError) as error:
-        return _form(visit, 422, error=error)
-    if asked.registration is None:
-        return _form(visit, 422, report=asked.report)
-    return _asked(visit, asked.registration, report=asked.report)
+        if asked.registration is None:
+            return _form(visit, report=asked.report)
+        return _asked(visit, asked.registration, report=asked.report)
+    return _form(visit)
 
 
 def mail_again(visit: Visit) -> Response:
@@ -48,7 +47,15 @@ def mail_again(visit: Visit) -> Response:
 
 def show_state(visit: Visit) -> Response:
     """The state of a request, for the person who has its link, and the next step."""
-    return _state(visit, registrations.of_address(visit.harvester, visit.path["token"]))
+    found = registrations.of_address(visit.harvester, visit.path["token"])
+    return visit.render(
+        "register_state.html",
+        found=found,
+        token=visit.path["token"],
+        comment=registrations.comment(found),
+        frequency=frequency(found.every, found.unit.value),
+        host=urlsplit(found.url).hostname or "",
+    )
 
 
 def prove_address(visit: Visit) -> Response:
@@ -61,21 +68,19 @@ def prove_address(visit: Visit) -> Response:
 def look_for_comment(visit: Visit) -> Response:
     """Look for the comment in the list."""
     token = visit.path["token"]
-    try:
+    with visit.mistakes():
         registrations.look_for_comment(visit.harvester, token)
-    except RequestError as error:
-        return _state(visit, registrations.of_address(visit.harvester, token), 422, error=str(error))
-    return visit.redirect("/console/register/address", token, notice="The comment is in the list.")
+        return visit.redirect("/console/register/address", token, notice="The comment is in the list.")
+    return show_state(visit)
 
 
 def mail_source(visit: Visit) -> Response:
     """Mail a link to an address that the source names."""
     token, contact = visit.path["token"], visit.form.text("contact")
-    try:
+    with visit.mistakes():
         registrations.mail_source(visit.harvester, token, contact, visit.console.url)
-    except RequestError as error:
-        return _state(visit, registrations.of_address(visit.harvester, token), 422, error=str(error))
-    return visit.redirect("/console/register/address", token, notice=f"A link was mailed to {contact}.")
+        return visit.redirect("/console/register/address", token, notice=f"A link was mailed to {contact}.")
+    return show_state(visit)
 
 
 def show_question(visit: Visit) -> Response:
@@ -113,24 +118,12 @@ def _question(visit: Visit) -> Question:
     )
 
 
-def _form(visit: Visit, status: int = 200, *, error: FormError = "", report: TrialReport | None = None) -> Response:
+def _form(visit: Visit, *, report: TrialReport | None = None) -> Response:
+    """The form; with the report about a source that cannot be read."""
     url = visit.form.text("url") or visit.query.get("url", "")
-    return visit.render("register.html", status, error=error, report=report, units=list(_UNITS), url=url)
+    return visit.render("register.html", 422 if report else None, report=report, units=list(_UNITS), url=url)
 
 
 def _asked(visit: Visit, found: Registration, *, report: TrialReport | None = None, said: str = "") -> Response:
     comment = registrations.comment(found)
     return visit.render("register_asked.html", found=found, report=report, said=said, comment=comment)
-
-
-def _state(visit: Visit, found: Registration, status: int = 200, error: str = "") -> Response:
-    return visit.render(
-        "register_state.html",
-        status,
-        error=error,
-        found=found,
-        token=visit.path["token"],
-        comment=registrations.comment(found),
-        frequency=frequency(found.every, found.unit.value),
-        host=urlsplit(found.url).hostname or "",
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from metaharvest.errors import RequestError, ScheduleError
+from metaharvest.errors import RequestError
 from metaharvest.reports.phrasing import frequency
 from metaharvest.services import registrations
 from metaharvest.services.registrations import Kind, Registration, State
@@ -30,11 +30,9 @@ def show(visit: Visit) -> Response:
 
 def rehearse(visit: Visit) -> Response:
     """The rehearsal of the source as it is now."""
-    found = _found(visit)
-    try:
+    found, report = _found(visit), None
+    with visit.mistakes():
         report = registrations.rehearse(visit.harvester, found.registration_id)
-    except (RequestError, ScheduleError) as error:
-        return _page(visit, found, 422, error=str(error))
     return _page(visit, found, report=report)
 
 
@@ -42,7 +40,7 @@ def accept(visit: Visit) -> Response:
     """Carry the request out."""
     found = _found(visit)
     is_complete = found.state is State.WAITING_FOR_DECISION
-    try:
+    with visit.mistakes():
         if not is_complete and not visit.form.is_set("without"):
             raise RequestError(
                 "The proofs are missing. Tick the box if you know the people, and accept it without them."
@@ -50,29 +48,26 @@ def accept(visit: Visit) -> Response:
         decided = registrations.accept(
             visit.harvester, found.registration_id, without_proofs=not is_complete, base_url=visit.console.url
         )
-    except (RequestError, ScheduleError) as error:
-        return _page(visit, registrations.find(visit.harvester, found.registration_id), 422, error=str(error))
-    return _back(visit, decided, f"The request for {found.name} is accepted.")
+        return _back(visit, decided, f"The request for {found.name} is accepted.")
+    return show(visit)
 
 
 def refuse(visit: Visit) -> Response:
     """Refuse the request with a reason."""
     found = _found(visit)
-    try:
+    with visit.mistakes():
         decided = registrations.refuse(visit.harvester, found.registration_id, visit.form.text("reason"))
-    except RequestError as error:
-        return _page(visit, registrations.find(visit.harvester, found.registration_id), 422, error=str(error))
-    return _back(visit, decided, f"The request for {found.name} is refused.")
+        return _back(visit, decided, f"The request for {found.name} is refused.")
+    return show(visit)
 
 
 def mail(visit: Visit) -> Response:
     """Send the last mail to the address of the request again."""
     number = _found(visit).registration_id
-    try:
+    with visit.mistakes():
         found = registrations.mail_last(visit.harvester, number, visit.console.url)
-    except RequestError as error:
-        return _page(visit, registrations.find(visit.harvester, number), 422, error=str(error))
-    return _back(visit, found, "" if found.mail_problem else f"The mail to {found.address} was sent again.")
+        return _back(visit, found, "" if found.mail_problem else f"The mail to {found.address} was sent again.")
+    return show(visit)
 
 
 def _back(visit: Visit, found: Registration, notice: str) -> Response:
@@ -88,15 +83,11 @@ def _found(visit: Visit) -> Registration:
         raise NotFound("There is no registration with this number.") from error
 
 
-def _page(
-    visit: Visit, found: Registration, status: int = 200, *, error: str = "", report: TrialReport | None = None
-) -> Response:
+def _page(visit: Visit, found: Registration, *, report: TrialReport | None = None) -> Response:
     is_complete = found.state is State.WAITING_FOR_DECISION
     is_waiting = is_complete or found.state is State.WAITING_FOR_PROOFS
     return visit.render(
         "registration.html",
-        status,
-        error=error,
         report=report,
         found=found,
         frequency=frequency(found.every, found.unit.value),

@@ -17,7 +17,7 @@ from metaharvest.reports.phrasing import GRAVITY, PHASES, phases, run_story
 from metaharvest.services import tables
 from metaharvest.text import whole_number
 from metaharvest.web.console.pages.jobs import live_values
-from metaharvest.web.console.visit import FormError, NotFound, Visit, correction
+from metaharvest.web.console.visit import NotFound, Visit
 
 _RUNS_SHOWN = 50
 _SITES_SHOWN = 100
@@ -125,20 +125,15 @@ def show_changes(visit: Visit) -> Response:
     run_id = _run_id(visit)
     start = whole_number(visit.query.get("start", "")) or 0
     found, site_ids = None, list[int]()
-    error: FormError = ""
     with visit.harvester.reading() as session:
         _run(session, run_id)
         first, second = _pair(visit, run_id, [each.run_id for each in run_summaries(session, 1, run_id)])
         if first is not None:
-            try:
+            with visit.mistakes(MetaharvestError):
                 found, site_ids = changed_sites(session, first, second, _CHANGES_SHOWN, start)
-            except MetaharvestError as unknown:
-                error = correction(unknown)
     more = start + _CHANGES_SHOWN < len(site_ids)
     return visit.render(
         "changes.html",
-        422 if error else 200,
-        error=error,
         run_id=run_id,
         first=first,
         found=found,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from metaharvest.errors import MetaharvestError, SameSource
+from metaharvest.errors import MetaharvestError, RequestError, SameSource
 from metaharvest.queries.sites import RegisteredSite, registered_site
 from metaharvest.services import sites
 from metaharvest.services.sites import Edited
 from metaharvest.web.console.pages.site_form import changed_texts, fields_of, texts_of, values_from
-from metaharvest.web.console.visit import FormError, Visit, correction
+from metaharvest.web.console.visit import Visit
 
 
 def show(visit: Visit) -> Response:
@@ -26,16 +26,17 @@ def change(visit: Visit) -> Response:
     if not changed:
         if is_confirmed:
             return visit.redirect("/console/sites", visit.site.name, notice="The site has these values already.")
-        return _form(visit, site, texts_of(site), "Nothing was changed: the site has these values already.")
-    try:
+        visit.error = RequestError("Nothing was changed: the site has these values already.")
+        return _form(visit, site, texts_of(site), 200)
+    edited: Edited | None = None
+    with visit.mistakes(MetaharvestError):
         values = values_from(changed, site, visit.harvester.today())
         allow_duplicate = visit.form.is_set("allow_duplicate")
         [edited] = sites.edit(
             visit.harvester, [visit.site.name], values, allow_duplicate=allow_duplicate, dry_run=not is_confirmed
         )
-    except MetaharvestError as error:
-        is_taken = isinstance(error, SameSource)
-        return _form(visit, site, {**texts_of(site), **changed}, correction(error), 422, is_taken=is_taken)
+    if edited is None:
+        return _form(visit, site, {**texts_of(site), **changed})
     if is_confirmed:
         return visit.redirect("/console/sites", edited.site.name, notice=f"{edited.site.name} was changed.")
     return _preview(visit, edited, changed)
@@ -48,20 +49,13 @@ def _preview(visit: Visit, edited: Edited, changed: dict[str, str]) -> Response:
     return visit.render("site_change.html", edited=edited, shown=shown, texts=changed, problems=problems)
 
 
-def _form(
-    visit: Visit,
-    site: RegisteredSite,
-    texts: dict[str, str],
-    error: FormError = "",
-    status: int = 200,
-    *,
-    is_taken: bool = False,
-) -> Response:
-    """The form; `is_taken`: another site has the source, and the person may allow that."""
+def _form(visit: Visit, site: RegisteredSite, texts: dict[str, str], status: int | None = None) -> Response:
+    """The form. If another site has the source, the person may allow that."""
     parts: dict[str, list[object]] = {}
     for field in fields_of(site):
         parts.setdefault(field.part, []).append(field)
-    return visit.render("site_edit.html", status, site=site, parts=parts, texts=texts, error=error, is_taken=is_taken)
+    is_taken = isinstance(visit.error, SameSource)
+    return visit.render("site_edit.html", status, site=site, parts=parts, texts=texts, is_taken=is_taken)
 
 
 def _site(visit: Visit) -> RegisteredSite:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from metaharvest.errors import DatabaseError, MetaharvestError, RequestError
+from metaharvest.errors import DatabaseError, MetaharvestError
 from metaharvest.model.kinds import Role
 from metaharvest.queries.outbox import ReportRecord, report_content, report_record, site_of_report
 from metaharvest.services import reports
@@ -15,30 +15,19 @@ from metaharvest.web.console.visit import NotFound, Visit
 
 def show(visit: Visit) -> Response:
     """The report as it was sent."""
-    return _page(visit)
+    record, content = _report(visit)
+    may_change = visit.visitor.role >= Role.STEWARD
+    return visit.render("site_mail.html", report=record, mail=shown_mail(content), may_change=may_change)
 
 
 def resend(visit: Visit) -> Response:
     """Put the report into the outbox again, for its recipients or for others."""
     record, _ = _report(visit)
-    try:
+    with visit.mistakes():
         done = reports.resend(visit.harvester, record.report_id, split_parts(visit.form.text("to")))
-    except RequestError as error:
-        return _page(visit, 422, str(error))
-    notice = f"The report waits for its delivery to {', '.join(done.recipients)}."
-    return visit.redirect("/console/sites", visit.site.name, "mails", record.report_id, notice=notice)
-
-
-def _page(visit: Visit, status: int = 200, error: str = "") -> Response:
-    record, content = _report(visit)
-    return visit.render(
-        "site_mail.html",
-        status,
-        report=record,
-        mail=shown_mail(content),
-        error=error,
-        may_change=visit.visitor.role >= Role.STEWARD,
-    )
+        notice = f"The report waits for its delivery to {', '.join(done.recipients)}."
+        return visit.redirect("/console/sites", visit.site.name, "mails", record.report_id, notice=notice)
+    return show(visit)
 
 
 def _report(visit: Visit) -> tuple[ReportRecord, bytes]:

@@ -16,7 +16,7 @@ from metaharvest.services import schedule_files, sites
 from metaharvest.services.sites import SiteValues
 from metaharvest.text import counted, shown_url
 from metaharvest.web.console.pages.site_form import choice_of, number_from, parsed_groups, value_of
-from metaharvest.web.console.visit import Visit, correction
+from metaharvest.web.console.visit import Visit
 
 FILE_BYTES = 20_000_000
 """The largest form with a file of sites, which travels once more in the form that confirms it."""
@@ -95,17 +95,16 @@ def import_file(visit: Visit) -> Response:
     """Import a file of sites: first the values before and after, then, confirmed, the import."""
     form = visit.form
     is_confirmed = form.is_set("confirmed")
-    try:
+    with visit.mistakes(MetaharvestError):
         content = _stored(form.text("content")) if is_confirmed else _uploaded(visit)
         done = schedule_files.import_file(visit.harvester, content, dry_run=not is_confirmed)
-    except MetaharvestError as error:
-        return visit.render("sites_import.html", 422, imported=None, content="", error=correction(error))
-    if is_confirmed:
-        added, changed = (sum(each.verdict == verdict for each in done.changes) for verdict in ("added", "changed"))
-        notice = f"Imported: {added:,} new, {changed:,} changed, {len(done.changes) - added - changed:,} unchanged."
-        return visit.redirect("/console/sites", notice=notice)
-    text = base64.b64encode(content).decode()
-    return visit.render("sites_import.html", imported=done, content=text, shown=_shown)
+        if is_confirmed:
+            added, changed = (sum(each.verdict == verdict for each in done.changes) for verdict in ("added", "changed"))
+            notice = f"Imported: {added:,} new, {changed:,} changed, {len(done.changes) - added - changed:,} unchanged."
+            return visit.redirect("/console/sites", notice=notice)
+        text = base64.b64encode(content).decode()
+        return visit.render("sites_import.html", imported=done, content=text, shown=_shown)
+    return show_import(visit)
 
 
 def _selection(given: Mapping[str, str]) -> SiteSelection:

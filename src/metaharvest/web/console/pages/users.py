@@ -4,25 +4,29 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from metaharvest.errors import RequestError
 from metaharvest.model.kinds import GRANTED
 from metaharvest.services import accounts
-from metaharvest.web.console.visit import FormError, Visit
+from metaharvest.web.console.visit import Visit
 
 
-def show(visit: Visit) -> Response:
-    """All users, and the form for a new one."""
-    return _page(visit)
+def show(visit: Visit, link: str = "", address: str = "") -> Response:
+    """All users, and the form for a new one; a new link for the user with this address."""
+    return visit.render(
+        "users.html",
+        users=accounts.list_users(visit.harvester),
+        roles=[role.word for role in GRANTED],
+        new_link=link,
+        new_address=address,
+    )
 
 
 def add(visit: Visit) -> Response:
     """Add a user, and show the link for the first visit."""
     form = visit.form
-    try:
+    with visit.mistakes():
         user = accounts.add_user(visit.harvester, form.text("address"), form.text("role"), form.text("name"))
-    except RequestError as error:
-        return _page(visit, 422, error=error)
-    return _with_link(visit, user.address)
+        return _with_link(visit, user.address)
+    return show(visit)
 
 
 def edit(visit: Visit) -> Response:
@@ -55,18 +59,4 @@ def remove(visit: Visit) -> Response:
 
 def _with_link(visit: Visit, address: str) -> Response:
     token = accounts.new_link(visit.harvester, address)
-    return _page(visit, new_link=f"{visit.console.url}/console/link/{token}", new_address=address)
-
-
-def _page(
-    visit: Visit, status: int = 200, *, new_link: str = "", new_address: str = "", error: FormError = ""
-) -> Response:
-    return visit.render(
-        "users.html",
-        status,
-        error=error,
-        users=accounts.list_users(visit.harvester),
-        roles=[role.word for role in GRANTED],
-        new_link=new_link,
-        new_address=new_address,
-    )
+    return show(visit, f"{visit.console.url}/console/link/{token}", address)

@@ -13,7 +13,7 @@ from metaharvest.queries.figures import YearFigures, YearOfSite, state_of_figure
 from metaharvest.services.export import year_workbook
 from metaharvest.services.harvester import Harvester
 from metaharvest.web.console.forms import day_of
-from metaharvest.web.console.visit import FormError, Visit
+from metaharvest.web.console.visit import Visit
 
 _WORKBOOK = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
@@ -34,19 +34,15 @@ ORDERS: Mapping[str, Callable[[YearOfSite], Any]] = {
 
 def show(visit: Visit) -> Response:
     """The figures of the period; by default, and beside the sentence about a wrong one, from 1 January to today."""
-    error: FormError = ""
-    try:
+    last_day = visit.harvester.today()
+    first_day = _new_year(last_day)
+    with visit.mistakes():
         first_day, last_day = _period(visit)
-    except RequestError as problem:
-        error, last_day = problem, visit.harvester.today()
-        first_day = _new_year(last_day)
     order = visit.query.get("sort", "site")
     order = order if order in ORDERS else "site"
     figures = _figures(visit.harvester, first_day, last_day)
     sites = sorted(figures.sites, key=ORDERS[order])
-    return visit.render(
-        "year.html", 422 if error else 200, figures=figures, sites=sites, order=order, error=error, asked=visit.query
-    )
+    return visit.render("year.html", figures=figures, sites=sites, order=order, asked=visit.query)
 
 
 def show_workbook(visit: Visit) -> Response:
