@@ -14,11 +14,11 @@ from pathlib import Path
 from lxml import etree
 
 from benchmarks.table import Line
-from metaharvest.pipeline.cleaning.cleaned import clean
 from metaharvest.pipeline.cleaning.dates import edtf_of
 from metaharvest.pipeline.cleaning.identifiers import find_dois
 from metaharvest.pipeline.cleaning.licences import spdx_of
 from metaharvest.pipeline.cleaning.names import agents
+from metaharvest.pipeline.cleaning.stage import clean
 from metaharvest.pipeline.cleaning.types import type_of
 from metaharvest.transform.embedding import root_of
 

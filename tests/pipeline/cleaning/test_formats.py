@@ -11,8 +11,8 @@ from lxml import etree
 
 from metaharvest.config.paths import data_folder
 from metaharvest.model.outputs import Access, Output
-from metaharvest.pipeline.cleaning.cleaned import clean
 from metaharvest.pipeline.cleaning.draft import LONGEST, MOST
+from metaharvest.pipeline.cleaning.stage import clean
 from metaharvest.pipeline.stored_outputs import json_of, output_of
 from support import cleaning_records as records
 

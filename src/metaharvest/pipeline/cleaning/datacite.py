@@ -8,7 +8,7 @@ from itertools import islice
 from lxml import etree
 
 from metaharvest.model.outputs import Agent, AgentKind
-from metaharvest.pipeline.cleaning.draft import MOST, XML_LANG, Draft, Row, fill
+from metaharvest.pipeline.cleaning.draft import MOST, XML_LANG, Draft, Row, date, fill, in_language, value
 from metaharvest.pipeline.cleaning.names import Parts, agent
 from metaharvest.transform.crosswalks.datacite import NAMESPACES, resource_of
 from metaharvest.transform.crosswalks.rows import namespace_of, plain
@@ -61,14 +61,6 @@ def _contributor(draft: Draft, element: etree._Element, source: str) -> None:
     draft.contributor(_agents(element, source, element.get("contributorType") or None))
 
 
-def _publisher(draft: Draft, element: etree._Element, source: str) -> None:
-    draft.publisher(plain(element), source, element.get(XML_LANG))
-
-
-def _subject(draft: Draft, element: etree._Element, source: str) -> None:
-    draft.subject(plain(element), source, element.get(XML_LANG))
-
-
 def _abstract(draft: Draft, element: etree._Element, source: str) -> None:
     if element.get("descriptionType", "") in ("Abstract", ""):
         draft.abstract(plain(element), source, element.get(XML_LANG))
@@ -80,10 +72,6 @@ def _other_description(draft: Draft, element: etree._Element, source: str) -> No
         draft.abstract(plain(element), source, element.get(XML_LANG))
 
 
-def _year(draft: Draft, element: etree._Element, source: str) -> None:
-    draft.date(plain(element), "Issued", source)
-
-
 def _date(draft: Draft, element: etree._Element, source: str) -> None:
     draft.date(plain(element), _DATES.get(element.get("dateType", "").lower(), "Other"), source)
 
@@ -91,10 +79,6 @@ def _date(draft: Draft, element: etree._Element, source: str) -> None:
 def _type(draft: Draft, element: etree._Element, source: str) -> None:
     draft.type(plain(element), source)
     draft.type(element.get("resourceTypeGeneral") or "", f"{source}/@resourceTypeGeneral")
-
-
-def _language(draft: Draft, element: etree._Element, source: str) -> None:
-    draft.language(plain(element), source)
 
 
 def _identifier(draft: Draft, element: etree._Element, source: str) -> None:
@@ -116,15 +100,15 @@ ROWS = (
     Row("m:titles/m:title", _other_title),
     Row("m:creators/m:creator", _creator),
     Row("m:contributors/m:contributor", _contributor),
-    Row("m:publisher", _publisher),
-    Row("m:subjects/m:subject", _subject),
+    Row("m:publisher", in_language(Draft.publisher)),
+    Row("m:subjects/m:subject", in_language(Draft.subject)),
     Row("m:descriptions/m:description", _abstract),
     Row("m:descriptions/m:description", _other_description),
-    Row("m:publicationYear", _year),
+    Row("m:publicationYear", date("Issued")),
     Row("m:dates/m:date", _date),
     Row("m:date", _date),
     Row("m:resourceType", _type),
-    Row("m:language", _language),
+    Row("m:language", value(Draft.language)),
     Row("m:identifier", _identifier),
     Row("m:alternateIdentifiers/m:alternateIdentifier", _identifier),
     Row("m:relatedIdentifiers/m:relatedIdentifier", _relation),

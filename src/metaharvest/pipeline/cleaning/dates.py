@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from calendar import monthrange
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -152,15 +153,9 @@ def _date(year: str | int, month: str | int | None = None, day: str | int | None
         return None
     if not month or not 1 <= int(month) <= 12:
         return f"{number:04}"
-    if not day or not 1 <= int(day) <= _days(number, int(month)):
+    if not day or not 1 <= int(day) <= monthrange(number, int(month))[1]:
         return f"{number:04}-{int(month):02}"
     return f"{number:04}-{int(month):02}-{int(day):02}"
-
-
-def _days(year: int, month: int) -> int:
-    if month == 2:
-        return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
-    return 30 if month in (4, 6, 9, 11) else 31
 
 
 def _iso(text: str) -> str | None:

@@ -33,6 +33,7 @@ from metaharvest.pipeline.cleaning.languages import language_of
 from metaharvest.pipeline.cleaning.licences import access_of, embargo_in, spdx_of
 from metaharvest.pipeline.cleaning.types import BROADER, type_of
 from metaharvest.text import only_xml, unescaped
+from metaharvest.transform.crosswalks.rows import plain
 
 MOST = 1_000
 """Values of a list of an output, and elements that are read for one row."""
@@ -325,6 +326,26 @@ class Row(NamedTuple):
 
     path: str
     read: Read
+
+
+def in_language(take: Callable[[Draft, str, str, str | None], None]) -> Read:
+    """Takes the text of an element, with the language of its attribute `xml:lang`: `in_language(Draft.abstract)`."""
+    return lambda draft, element, source: take(draft, plain(element), source, element.get(XML_LANG))
+
+
+def value(take: Callable[[Draft, str, str], None], text: Callable[[etree._Element], str] = plain) -> Read:
+    """Takes the text of an element: `value(Draft.language)`."""
+    return lambda draft, element, source: take(draft, text(element), source)
+
+
+def date(kind: str) -> Read:
+    """Takes the text of an element as a date of this kind."""
+    return lambda draft, element, source: draft.date(plain(element), kind, source)
+
+
+def relation(kind: str, text: Callable[[etree._Element], str] = plain) -> Read:
+    """Takes the text of an element as a relation of this kind."""
+    return lambda draft, element, source: draft.relation(kind, text(element), source)
 
 
 def fill(

@@ -16,7 +16,7 @@ from lxml import etree
 from metaharvest.model.outputs import Access, Agent, FileRole
 from metaharvest.pipeline.cleaning import datacite
 from metaharvest.pipeline.cleaning.dates import edtf_of
-from metaharvest.pipeline.cleaning.draft import MOST, XML_LANG, Draft, Read, fill, media_type_of
+from metaharvest.pipeline.cleaning.draft import MOST, XML_LANG, Draft, Read, fill, in_language, media_type_of, value
 from metaharvest.pipeline.cleaning.licences import access_of
 from metaharvest.pipeline.cleaning.names import agents
 from metaharvest.transform.crosswalks.datacite import KERNEL_4
@@ -32,19 +32,17 @@ _RESOURCE = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}resource"
 _TYPE_OF_VALUE = "{http://www.w3.org/2001/XMLSchema-instance}type"
 
 _DATES = {
-    **dict.fromkeys(("issued", "publication_date", "date"), "Issued"),
     "available": "Available",
     "created": "Created",
     "dateAccepted": "Accepted",
     "dateCopyrighted": "Copyrighted",
     "dateSubmitted": "Submitted",
+    "issued": "Issued",
     "modified": "Updated",
     "valid": "Other",
 }
 
 _RELATIONS = {
-    **dict.fromkeys(("relation",), "relation"),
-    "source": "relation",
     "conformsTo": "References",
     "hasFormat": "IsVariantFormOf",
     "hasPart": "HasPart",
@@ -58,7 +56,6 @@ _RELATIONS = {
     "references": "References",
     "replaces": "Obsoletes",
     "requires": "Requires",
-    "version_of_record": "IsVersionOf",
 }
 """The terms of DCMI, and the relation types of DataCite for them."""
 
@@ -113,8 +110,9 @@ def _elements(root: etree._Element) -> Iterator[etree._Element]:
             yield from (each for each in islice(child.iterchildren("*"), 100 * MOST) if each.tag in _READ)
 
 
-def _title(draft: Draft, element: etree._Element, source: str) -> None:
-    draft.title(plain(element), source, element.get(XML_LANG))
+def _address(element: etree._Element) -> str:
+    """The address in the attributes of an element; "" without one."""
+    return element.get(_RESOURCE) or element.get("uri") or ""
 
 
 def _subject(draft: Draft, element: etree._Element, source: str) -> None:
@@ -123,14 +121,6 @@ def _subject(draft: Draft, element: etree._Element, source: str) -> None:
     parts = text.split(";") if ";" in text and "&" not in text else (text,)
     for part in parts[:MOST]:
         draft.subject(part, source, element.get(XML_LANG))
-
-
-def _description(draft: Draft, element: etree._Element, source: str) -> None:
-    draft.abstract(plain(element), source, element.get(XML_LANG))
-
-
-def _publisher(draft: Draft, element: etree._Element, source: str) -> None:
-    draft.publisher(plain(element), source, element.get(XML_LANG))
 
 
 def _agents(element: etree._Element, source: str) -> Iterator[Agent]:
@@ -155,33 +145,28 @@ def _date(draft: Draft, element: etree._Element, source: str) -> None:
         draft.embargo(found[1])
         draft.allow(draft.access or Access.EMBARGOED)
         return
-    draft.date(text, _DATES[etree.QName(element).localname], source)
+    draft.date(text, _DATES.get(etree.QName(element).localname, "Issued"), source)
 
 
 def _type(draft: Draft, element: etree._Element, source: str) -> None:
-    address = element.get(_RESOURCE) or element.get("uri") or ""
-    draft.type(plain(element), source, address)
-
-
-def _language(draft: Draft, element: etree._Element, source: str) -> None:
-    draft.language(plain(element), source)
+    draft.type(plain(element), source, _address(element))
 
 
 def _identifier(draft: Draft, element: etree._Element, source: str) -> None:
-    text = plain(element) or element.get(_RESOURCE) or element.get("uri") or ""
+    text = plain(element) or _address(element)
     draft.identifier(text, source, element.get("identifierType") or element.get(_TYPE_OF_VALUE) or "")
     if media_type_of(text):
         draft.file(text, source)
 
 
 def _relation(draft: Draft, element: etree._Element, source: str) -> None:
-    text = plain(element) or element.get(_RESOURCE) or element.get("uri") or ""
+    text = plain(element) or _address(element)
     if element.get("rel") is not None:
         _rioxx_relation(draft, element, source)
     elif found := _OTHER_ENTITY.fullmatch(text):
         _entity(draft, found, source)
     elif not _GRANT.match(text):
-        draft.relation(_RELATIONS[etree.QName(element).localname], text, source)
+        draft.relation(_RELATIONS.get(etree.QName(element).localname, "relation"), text, source)
         if _is_file_of_repository(text):
             draft.file(text, source)
 
@@ -207,12 +192,12 @@ def _rights(draft: Draft, element: etree._Element, source: str) -> None:
     if found := _END_OF_EMBARGO.search(text):
         draft.embargo(found[1])
         return
-    url = element.get("rightsURI") or element.get(_RESOURCE) or element.get("uri") or ""
+    url = element.get("rightsURI") or _address(element)
     draft.rights(text, source, url)
 
 
 def _access(draft: Draft, element: etree._Element, source: str) -> None:
-    url = element.get("rightsURI") or element.get(_RESOURCE) or element.get("uri") or ""
+    url = element.get("rightsURI") or _address(element)
     if access := access_of(url) or access_of(plain(element)):
         draft.allow(access)
     else:
@@ -268,34 +253,30 @@ def _rioxx_relation(draft: Draft, element: etree._Element, source: str) -> None:
 
 
 _SIMPLE: dict[str, Read] = {
-    "title": _title,
+    "title": in_language(Draft.title),
     "creator": _creator,
     "subject": _subject,
-    "description": _description,
-    "publisher": _publisher,
+    "description": in_language(Draft.abstract),
+    "publisher": in_language(Draft.publisher),
     "contributor": _contributor,
     "date": _date,
     "type": _type,
     "identifier": _identifier,
     "source": _relation,
-    "language": _language,
+    "language": value(Draft.language),
     "relation": _relation,
     "rights": _rights,
 }
 _TERMS: dict[str, Read] = {
-    "alternative": _title,
-    "abstract": _description,
+    "alternative": in_language(Draft.title),
+    "abstract": in_language(Draft.abstract),
     **dict.fromkeys(_DATES, _date),
     "bibliographicCitation": _identifier,
-    **dict.fromkeys(
-        (name for name in _RELATIONS if name not in ("source", "relation", "version_of_record")),
-        _relation,
-    ),
+    **dict.fromkeys(_RELATIONS, _relation),
     "accessRights": _access,
     "license": _rights,
     "rightsHolder": _rights,
 }
-del _TERMS["publication_date"]
 
 _READ: dict[str, Read] = {
     **{f"{{{namespace}}}{name}": each for namespace in (_DC, _DCTERMS) for name, each in _SIMPLE.items()},

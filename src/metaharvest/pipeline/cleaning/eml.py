@@ -8,7 +8,7 @@ from itertools import islice
 from lxml import etree
 
 from metaharvest.model.outputs import Agent, AgentKind, FileRole
-from metaharvest.pipeline.cleaning.draft import MOST, XML_LANG, Draft, Row, fill
+from metaharvest.pipeline.cleaning.draft import MOST, XML_LANG, Draft, Row, date, fill, in_language, relation, value
 from metaharvest.pipeline.cleaning.identifiers import find_dois
 from metaharvest.pipeline.cleaning.names import Parts, agent
 from metaharvest.transform.crosswalks.eml import NAMESPACES
@@ -95,18 +95,6 @@ def _title(draft: Draft, element: etree._Element, source: str) -> None:
         draft.title(plain(child), f"{source}/value[{number}]", child.get(XML_LANG))
 
 
-def _abstract(draft: Draft, element: etree._Element, source: str) -> None:
-    draft.abstract(plain(element), source, element.get(XML_LANG))
-
-
-def _keyword(draft: Draft, element: etree._Element, source: str) -> None:
-    draft.subject(plain(element), source, element.get(XML_LANG))
-
-
-def _published(draft: Draft, element: etree._Element, source: str) -> None:
-    draft.date(plain(element), "Issued", source)
-
-
 def _collected(draft: Draft, element: etree._Element, source: str) -> None:
     begin, end = (plain(element.find(f"{each}/calendarDate")) for each in ("beginDate", "endDate"))
     if begin and end:
@@ -117,20 +105,8 @@ def _collected_once(draft: Draft, element: etree._Element, source: str) -> None:
     draft.date(plain(element.find("calendarDate")), "Collected", source)
 
 
-def _language(draft: Draft, element: etree._Element, source: str) -> None:
-    draft.language(plain(element), source)
-
-
 def _identifier(draft: Draft, element: etree._Element, source: str) -> None:
     draft.identifier(plain(element), source, element.get("system") or "")
-
-
-def _described_by(draft: Draft, element: etree._Element, source: str) -> None:
-    draft.relation("IsDescribedBy", plain(element), source)
-
-
-def _cited_by(draft: Draft, element: etree._Element, source: str) -> None:
-    draft.relation("IsCitedBy", plain(element), source)
 
 
 def _cited(draft: Draft, element: etree._Element, source: str) -> None:
@@ -141,10 +117,6 @@ def _cited(draft: Draft, element: etree._Element, source: str) -> None:
 def _licence(draft: Draft, element: etree._Element, source: str) -> None:
     name, url = plain(element.find("licenseName")), plain(element.find("url"))
     draft.rights(name, source, url or plain(element.find("identifier")))
-
-
-def _rights(draft: Draft, element: etree._Element, source: str) -> None:
-    draft.rights(plain(element), source)
 
 
 def _page(draft: Draft, element: etree._Element, source: str) -> None:
@@ -162,18 +134,18 @@ def _data(draft: Draft, element: etree._Element, source: str) -> None:
 
 _ROWS = (
     Row("title", _title),
-    Row("abstract", _abstract),
-    Row("keywordSet/keyword", _keyword),
-    Row("pubDate", _published),
+    Row("abstract", in_language(Draft.abstract)),
+    Row("keywordSet/keyword", in_language(Draft.subject)),
+    Row("pubDate", date("Issued")),
     Row("coverage/temporalCoverage/rangeOfDates", _collected),
     Row("coverage/temporalCoverage/singleDateTime", _collected_once),
-    Row("language", _language),
+    Row("language", value(Draft.language)),
     Row("alternateIdentifier", _identifier),
-    Row("referencePublication/DOI", _described_by),
-    Row("usageCitation/DOI", _cited_by),
+    Row("referencePublication/DOI", relation("IsDescribedBy")),
+    Row("usageCitation/DOI", relation("IsCitedBy")),
     Row("literatureCited", _cited),
     Row("licensed", _licence),
-    Row("intellectualRights", _rights),
+    Row("intellectualRights", value(Draft.rights)),
     Row("distribution/online/url", _page),
     Row("*/physical/distribution/online/url", _data),
 )

@@ -8,7 +8,7 @@ from itertools import islice
 from lxml import etree
 
 from metaharvest.model.outputs import Access, Agent, AgentKind, FileRole
-from metaharvest.pipeline.cleaning.draft import MOST, Draft, Row, fill
+from metaharvest.pipeline.cleaning.draft import MOST, Draft, Row, fill, relation, value
 from metaharvest.pipeline.cleaning.names import Parts, agent
 from metaharvest.transform.crosswalks.iso19139 import NAMESPACES, ends
 from metaharvest.transform.crosswalks.rows import plain
@@ -48,6 +48,11 @@ def _href(element: etree._Element | None) -> str:
     return "" if child is None else child.get(_HREF, "")
 
 
+def _address(element: etree._Element) -> str:
+    """The address of an identifier, else its text."""
+    return _href(element) or _text(element)
+
+
 def _code(element: etree._Element | None) -> str:
     if element is None:
         return ""
@@ -84,14 +89,6 @@ def _party(draft: Draft, party: etree._Element, source: str) -> None:
         draft.contributor(_agents(party, source, role or None))
 
 
-def _abstract(draft: Draft, element: etree._Element, source: str) -> None:
-    draft.abstract(_text(element), source)
-
-
-def _subject(draft: Draft, element: etree._Element, source: str) -> None:
-    draft.subject(_text(element), source)
-
-
 def _date(draft: Draft, element: etree._Element, source: str) -> None:
     kind = _DATES.get(_code(element.find(f"{_GMD}dateType/*")), "Other")
     draft.date(_text(element.find(f"{_GMD}date")), kind, source)
@@ -118,10 +115,6 @@ def _language(draft: Draft, element: etree._Element, source: str) -> None:
     draft.language(_code(child), source)
 
 
-def _identifier(draft: Draft, element: etree._Element, source: str) -> None:
-    draft.identifier(_href(element) or _text(element), source)
-
-
 def _online(draft: Draft, resource: etree._Element, source: str) -> None:
     """An online resource: a file to download, a page, or a service."""
     url = plain(resource.find(f"{_GMD}linkage/*"))
@@ -140,14 +133,6 @@ def _rights(draft: Draft, element: etree._Element, source: str) -> None:
         draft.rights(_text(element), source, href)
 
 
-def _part_of(draft: Draft, element: etree._Element, source: str) -> None:
-    draft.relation("IsPartOf", _href(element) or _text(element), source)
-
-
-def _related(draft: Draft, element: etree._Element, source: str) -> None:
-    draft.relation("relation", _href(element) or _text(element), source)
-
-
 _IDENT = "gmd:identificationInfo/*/"
 _CITATION = f"{_IDENT}gmd:citation/*/"
 _ROWS = (
@@ -155,21 +140,21 @@ _ROWS = (
     Row(f"{_CITATION}gmd:alternateTitle", _title),
     Row(f"{_CITATION}gmd:citedResponsibleParty/*", _party),
     Row(f"{_IDENT}gmd:pointOfContact/*", _party),
-    Row(f"{_IDENT}gmd:abstract", _abstract),
-    Row(f"{_IDENT}gmd:descriptiveKeywords/*/gmd:keyword", _subject),
-    Row(f"{_IDENT}gmd:topicCategory", _subject),
+    Row(f"{_IDENT}gmd:abstract", value(Draft.abstract, _text)),
+    Row(f"{_IDENT}gmd:descriptiveKeywords/*/gmd:keyword", value(Draft.subject, _text)),
+    Row(f"{_IDENT}gmd:topicCategory", value(Draft.subject, _text)),
     Row(f"{_CITATION}gmd:date/*", _date),
     Row(f"{_IDENT}{{*}}extent/*/gmd:temporalElement/*/gmd:extent", _collected),
     Row("gmd:hierarchyLevel/*", _type),
     Row(f"{_IDENT}gmd:language", _language),
-    Row(f"{_CITATION}gmd:identifier/*/gmd:code", _identifier),
-    Row("gmd:dataSetURI", _identifier),
-    Row("gmd:fileIdentifier", _identifier),
+    Row(f"{_CITATION}gmd:identifier/*/gmd:code", value(Draft.identifier, _address)),
+    Row("gmd:dataSetURI", value(Draft.identifier, _address)),
+    Row("gmd:fileIdentifier", value(Draft.identifier, _address)),
     Row("gmd:distributionInfo/*/gmd:transferOptions/*/gmd:onLine/*", _online),
     Row(f"{_IDENT}gmd:resourceConstraints/*/gmd:otherConstraints", _rights),
     Row(f"{_IDENT}gmd:resourceConstraints/*/gmd:useLimitation", _rights),
-    Row("gmd:parentIdentifier", _part_of),
-    Row(f"{_IDENT}gmd:aggregationInfo/*/gmd:aggregateDataSetIdentifier/*/gmd:code", _related),
+    Row("gmd:parentIdentifier", relation("IsPartOf", _address)),
+    Row(f"{_IDENT}gmd:aggregationInfo/*/gmd:aggregateDataSetIdentifier/*/gmd:code", relation("relation", _address)),
 )
 
 

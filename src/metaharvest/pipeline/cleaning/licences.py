@@ -243,53 +243,26 @@ def _other(text: str) -> str | None:
 
 # -- access
 
-_ACCESS = {
-    "c_abf2": Access.OPEN,
-    "c_f1cf": Access.EMBARGOED,
-    "c_16ec": Access.RESTRICTED,
-    "c_14cb": Access.METADATA_ONLY,
-    "openaccess": Access.OPEN,
-    "embargoedaccess": Access.EMBARGOED,
-    "restrictedaccess": Access.RESTRICTED,
-    "closedaccess": Access.METADATA_ONLY,
-    "metadataonlyaccess": Access.METADATA_ONLY,
-    "open": Access.OPEN,
-    "oa": Access.OPEN,
-    "freeaccess": Access.OPEN,
-    "freetoread": Access.OPEN,
-    "freelyavailable": Access.OPEN,
-    "publicaccess": Access.OPEN,
-    "unrestricted": Access.OPEN,
-    "unrestrictedaccess": Access.OPEN,
-    "unrestrictedonlineaccess": Access.OPEN,
-    "embargo": Access.EMBARGOED,
-    "embargoed": Access.EMBARGOED,
-    "underembargo": Access.EMBARGOED,
-    "restricted": Access.RESTRICTED,
-    "limitedaccess": Access.RESTRICTED,
-    "campusonly": Access.RESTRICTED,
-    "onlinerestrictedaccess": Access.RESTRICTED,
-    "closed": Access.METADATA_ONLY,
-    "metadataonly": Access.METADATA_ONLY,
-    "accesoabierto": Access.OPEN,
-    "accesorestringido": Access.RESTRICTED,
-    "accesocerrado": Access.METADATA_ONLY,
-    "accesoembargado": Access.EMBARGOED,
-    "acessoaberto": Access.OPEN,
-    "acessoabierto": Access.OPEN,
-    "acessorestrito": Access.RESTRICTED,
-    "acessoembargado": Access.EMBARGOED,
-    "accèsouvert": Access.OPEN,
-    "accèslibre": Access.OPEN,
-    "accèsrestreint": Access.RESTRICTED,
-    "freierzugang": Access.OPEN,
-    "freizugänglich": Access.OPEN,
-    "eingeschränkterzugang": Access.RESTRICTED,
-    "accessoaperto": Access.OPEN,
-    "opentoegang": Access.OPEN,
-    "fritttilgjengelig": Access.OPEN,
-    "açıkerişim": Access.OPEN,
+_ACCESS_WORDS = {
+    Access.OPEN: """
+    c_abf2 openaccess open oa freeaccess freetoread freelyavailable publicaccess unrestricted unrestrictedaccess
+    unrestrictedonlineaccess accesoabierto acessoaberto acessoabierto accèsouvert accèslibre freierzugang
+    freizugänglich accessoaperto opentoegang fritttilgjengelig açıkerişim
+    """,
+    Access.EMBARGOED: """
+    c_f1cf embargoedaccess embargo embargoed underembargo accesoembargado acessoembargado
+    """,
+    Access.RESTRICTED: """
+    c_16ec restrictedaccess restricted limitedaccess campusonly onlinerestrictedaccess accesorestringido acessorestrito
+    accèsrestreint eingeschränkterzugang
+    """,
+    Access.METADATA_ONLY: """
+    c_14cb closedaccess metadataonlyaccess closed metadataonly accesocerrado
+    """,
 }
+"""The terms of COAR and info:eu-repo, and words in other languages, for each kind of access."""
+
+_ACCESS = {word: access for access, words in _ACCESS_WORDS.items() for word in words.split()}
 _NOT_LETTERS = re.compile(r"[^\w]|_(?!\w)")
 _LAST_PART = re.compile(r"[/#]")
 

@@ -9,7 +9,7 @@ from lxml import etree
 
 from metaharvest.model.outputs import Agent, AgentKind
 from metaharvest.pipeline.cleaning import dublin_core
-from metaharvest.pipeline.cleaning.draft import MOST, XML_LANG, Draft, Row, fill, one_line
+from metaharvest.pipeline.cleaning.draft import MOST, XML_LANG, Draft, Row, fill, one_line, value
 from metaharvest.pipeline.cleaning.names import Parts, agent
 from metaharvest.transform.crosswalks.mods import NAMESPACE
 from metaharvest.transform.crosswalks.rows import namespace_of, plain
@@ -115,10 +115,6 @@ def _date_of(kind: str) -> Row:
     return Row(f"m:originInfo/m:{_DATES[kind]}", read)
 
 
-def _language(draft: Draft, element: etree._Element, source: str) -> None:
-    draft.language(plain(element), source)
-
-
 def _identifier(draft: Draft, element: etree._Element, source: str) -> None:
     if element.get("invalid") != "yes":
         draft.identifier(plain(element), source, element.get("type") or "")
@@ -157,7 +153,7 @@ _ROWS = (
     Row("m:genre", _type),
     Row("m:typeOfResource", _type),
     *map(_date_of, _DATES),
-    Row("m:language/m:languageTerm", _language),
+    Row("m:language/m:languageTerm", value(Draft.language)),
     Row("m:identifier", _identifier),
     Row("m:location/m:url", _location),
     Row("m:relatedItem", _related),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from lxml import etree
 from sqlalchemy import delete
 from sqlalchemy.orm import Session
 
@@ -16,7 +17,8 @@ from metaharvest.database.models import Base
 from metaharvest.database.pipeline_models import OutputRecord, OutputTitle
 from metaharvest.database.rows import insert_rows
 from metaharvest.model.outputs import Output
-from metaharvest.pipeline.cleaning.cleaned import clean
+from metaharvest.pipeline.cleaning import datacite, dublin_core, eml, iso19139, marcxml, mods, ore
+from metaharvest.pipeline.cleaning.draft import Draft
 from metaharvest.pipeline.stage import Context, Document, Failure, Result, Stage, StageName
 from metaharvest.pipeline.stored_outputs import json_of
 from metaharvest.pipeline.text_language import language_of_output
@@ -30,6 +32,18 @@ _OUTPUTS = Base.metadata.tables[OutputRecord.__tablename__]
 _TITLES = Base.metadata.tables[OutputTitle.__tablename__]
 _AT_ONCE = 20
 """Documents whose bytes are in memory at a time: one may have megabytes."""
+
+_FORMATS: dict[str, Callable[[etree._Element, Draft], None]] = {
+    **dict.fromkeys(eml.NAMESPACES, eml.read),
+    **dict.fromkeys(datacite.NAMESPACES, datacite.read),
+    **dict.fromkeys(iso19139.NAMESPACES, iso19139.read),
+    mods.NAMESPACE: mods.read,
+    mods.METS: mods.read_mets,
+    marcxml.NAMESPACE: marcxml.read,
+    ore.ATOM: ore.read_atom,
+    ore.RDF: ore.read_rdf,
+}
+"""How a document is read, by the namespace of its root element."""
 
 
 def perform(context: Context, documents: Sequence[Document]) -> Iterator[Result]:
@@ -58,6 +72,19 @@ def cleaned(document: Document, content: bytes) -> Result:
         message = f"{document.document_id} ({document.document_type}) has no title and no identifier."
         return Result(document, failure=Failure("cleaning.nothing-known", message))
     return Result(document, replace(output, likely_language=language_of_output(output)))
+
+
+def clean(root: etree._Element, document_type: str) -> Output:
+    """The output of the document with this root element. `document_type` is the format by the catalogue.
+
+    The namespace of the root element decides how it is read; if it is unknown, `document_type` does. Any other
+    document is read as Dublin Core: it has values if there is Dublin Core one or two levels below its root.
+    """
+    draft = Draft(document_type)
+    namespace = etree.QName(root).namespace or ""
+    read = _FORMATS.get(namespace) or _FORMATS.get(document_type) or dublin_core.read
+    read(root, draft)
+    return draft.output()
 
 
 def store(session: Session, results: Sequence[Result], _now: datetime) -> None:
