@@ -15,7 +15,7 @@ from metaharvest.pipeline.duplicates.related import ranked
 from metaharvest.pipeline.duplicates.vectors import LEAST_SIMILARITY, encoded
 from metaharvest.pipeline.search.contract import Hiding
 from metaharvest.pipeline.search.entries import entry_of
-from metaharvest.pipeline.search.index_folder import IndexFolder
+from metaharvest.pipeline.search.index_places import IndexFolder
 from metaharvest.pipeline.search.recommending import telling_terms
 from metaharvest.pipeline.stage import Document
 

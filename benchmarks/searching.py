@@ -25,7 +25,7 @@ from benchmarks.table import Line
 from metaharvest.model.outputs import Output
 from metaharvest.pipeline.search.contract import Search
 from metaharvest.pipeline.search.entries import entry_of
-from metaharvest.pipeline.search.index_folder import IndexFolder
+from metaharvest.pipeline.search.index_places import IndexFolder
 from metaharvest.pipeline.search.query_language import read_query
 from metaharvest.pipeline.stage import Document
 from metaharvest.pipeline.stored_outputs import output_of

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from metaharvest.model.outputs import Agent, AgentKind, Identifier, Licence, Output, ResourceType, Text
 from metaharvest.pipeline.search.contract import Entry
 from metaharvest.pipeline.search.entries import FullText, entry_of
-from metaharvest.pipeline.search.index_folder import IndexFolder
+from metaharvest.pipeline.search.index_places import IndexFolder
 from metaharvest.pipeline.stage import Document
 from support.harvester import Harvester
 

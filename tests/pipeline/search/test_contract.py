@@ -10,20 +10,18 @@ from pathlib import Path
 import pytest
 
 from metaharvest.errors import IndexUnavailable, MetaharvestError, NoIndex
-from metaharvest.pipeline.search import index_folder, index_server
+from metaharvest.pipeline.search import index_places
 from metaharvest.pipeline.search.contract import (
     INDEX_VERSION,
     Entry,
     Filters,
     Found,
     Hiding,
-    IndexPlace,
     Place,
     Search,
     Sort,
 )
-from metaharvest.pipeline.search.index_folder import IndexFolder
-from metaharvest.pipeline.search.index_server import IndexServer
+from metaharvest.pipeline.search.index_places import IndexFolder, IndexPlace, IndexServer
 from metaharvest.pipeline.search.query_language import read_query
 from support.outputs import entry, output
 from support.ports import free_port
@@ -345,9 +343,8 @@ def test_an_index_of_another_version_answers_until_the_new_one_is_complete(
     make_place: Callable[[], IndexPlace], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def know(version: int, oldest: int = 1) -> None:
-        for module in (index_folder, index_server):
-            monkeypatch.setattr(module, "INDEX_VERSION", version)
-            monkeypatch.setattr(module, "OLDEST_READABLE", oldest)
+        monkeypatch.setattr(index_places, "INDEX_VERSION", version)
+        monkeypatch.setattr(index_places, "OLDEST_READABLE", oldest)
 
     place = make_place()
     rebuild(place, [entry(1, output("beech"))])

@@ -21,7 +21,7 @@ from metaharvest.errors import IndexUnavailable
 from metaharvest.model.outputs import Output
 from metaharvest.pipeline.file_store import FolderStore
 from metaharvest.pipeline.running import run_stages
-from metaharvest.pipeline.search import index_folder, stage
+from metaharvest.pipeline.search import index_places, stage
 from metaharvest.pipeline.search.contract import Entry, Search
 from metaharvest.pipeline.search.embedded_index import EmbeddedWriter
 from metaharvest.pipeline.search.entries import entry_of
@@ -206,7 +206,7 @@ def test_another_version_is_made_beside_the_old_one(
     store(installation.harvester, *uploads("alder", "beech", "elm", "fir"))  # type: ignore[arg-type]
     installation.run()
     reader = index_place(installation.context.folder, "").reader()
-    for module in (stage, index_folder):
+    for module in (stage, index_places):
         monkeypatch.setattr(module, "INDEX_VERSION", 2)
     monkeypatch.setattr(stage, "_AT_ONCE", 2)
     store(installation.harvester, *uploads("oak"))  # type: ignore[arg-type]
@@ -229,7 +229,7 @@ def test_a_new_version_is_made_once_and_the_old_one_answers_until_then(
     harvester = installation.harvester
     store(harvester, *uploads("alder", "beech", "elm", "fir"))  # type: ignore[arg-type]
     installation.run()
-    for module in (stage, index_folder):
+    for module in (stage, index_places):
         monkeypatch.setattr(module, "INDEX_VERSION", 2)
     put: list[int] = []
     real_put = EmbeddedWriter.put
@@ -254,7 +254,7 @@ def test_a_new_version_that_was_lost_half_made_is_made_with_all_documents(
 ) -> None:
     store(installation.harvester, *uploads("alder", "beech", "elm", "fir"))  # type: ignore[arg-type]
     installation.run()
-    for module in (stage, index_folder):
+    for module in (stage, index_places):
         monkeypatch.setattr(module, "INDEX_VERSION", 2)
     higher = replace(STAGE, version=2, batch=2)
     looks = iter([False, False, False, True])

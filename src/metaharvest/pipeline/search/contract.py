@@ -6,7 +6,6 @@ There are two indexes: `embedded_index` and `opensearch_index`. The same tests h
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
@@ -175,28 +174,6 @@ class IndexWriter(Protocol):
 
     def commit(self) -> None:
         """Show the written entries to readers. A process that ends loses the entries that it has not committed."""
-
-
-class IndexPlace(Protocol):
-    """Where the index is: the current one, which readers see, and the next one, as long as it is made."""
-
-    def reader(self) -> SearchIndex:
-        """The current index, as it is at each call: readers are not opened again."""
-
-    def version(self) -> int | None:
-        """The version of the current index; None if there is none."""
-
-    def current(self) -> AbstractContextManager[IndexWriter] | None:
-        """The writer of the current index; None if there is none of INDEX_VERSION."""
-
-    def next(self) -> AbstractContextManager[IndexWriter] | None:
-        """The writer of the index that was begun; None if there is none."""
-
-    def begin(self) -> AbstractContextManager[IndexWriter]:
-        """The writer of a new index."""
-
-    def swap(self) -> None:
-        """Make the next index the current one, at once for all readers, and delete the old one."""
 
 
 _RANK_OF_YEAR = 2**38

@@ -25,10 +25,9 @@ from metaharvest.database.pipeline_models import OutputFile, OutputRecord, Outpu
 from metaharvest.errors import IndexUnavailable
 from metaharvest.pipeline import feed, steps
 from metaharvest.pipeline.file_store import DamagedFile, FolderStore, place_of
-from metaharvest.pipeline.search.contract import INDEX_VERSION, Entry, IndexPlace, IndexWriter
+from metaharvest.pipeline.search.contract import INDEX_VERSION, Entry, IndexWriter
 from metaharvest.pipeline.search.entries import LONGEST_TEXT, FullText, entry_of
-from metaharvest.pipeline.search.index_folder import IndexFolder
-from metaharvest.pipeline.search.index_server import IndexServer
+from metaharvest.pipeline.search.index_places import IndexFolder, IndexPlace, IndexServer
 from metaharvest.pipeline.search.removals import INDEX_FEED
 from metaharvest.pipeline.stage import Context, Document, Failure, Result, Stage, StageName, StepState
 from metaharvest.pipeline.steps import FEED
