@@ -8,18 +8,7 @@ from metaharvest.errors import FetchError
 from metaharvest.pipeline.full_text.walk import Reason, Refusal
 from metaharvest.pipeline.stage import Failure
 
-RULES = {
-    Reason.UNREACHABLE: "full-text.unreachable",
-    Reason.BLOCKED: "full-text.blocked",
-    Reason.LOGIN: "full-text.login",
-    Reason.LICENCE: "full-text.licence",
-    Reason.TOO_LARGE: "full-text.too-large",
-    Reason.WRONG_TYPE: "full-text.wrong-type",
-    Reason.TOO_MANY_HOPS: "full-text.too-many-hops",
-    Reason.LOOP: "full-text.loop",
-    Reason.MISSING: "full-text.missing",
-    Reason.NO_LINK: "full-text.no-link",
-}
+RULES = {reason: f"full-text.{reason}" for reason in Reason}
 
 _RETRY = {
     Reason.UNREACHABLE: timedelta(days=2),
