@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, partial
@@ -40,6 +40,17 @@ _IN_MEMORY, _PART = 1_048_576, 65_536
 
 class NotFound(MetaharvestError):
     """There is nothing at this address; the text says what is missing."""
+
+
+@contextmanager
+def known(missing: str) -> Iterator[None]:
+    """A block that reads one thing: if it is not known, it raises NotFound with this sentence."""
+    try:
+        yield
+    except DatabaseError:
+        raise
+    except MetaharvestError as error:
+        raise NotFound(missing) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +134,13 @@ class Visit:
         """The number of the last row of the page before; None for the first page."""
         return whole_number(self.query.get("after", ""))
 
+    def number(self, name: str, missing: str) -> int:
+        """The number in the path, in the place of this name. Raises NotFound with this sentence."""
+        number = whole_number(self.path[name])
+        if number is None:
+            raise NotFound(missing)
+        return number
+
     @cached_property
     def csrf(self) -> str:
         """The token for the forms of this page; a visitor without a session gets a cookie for it."""
@@ -198,8 +216,8 @@ class Visit:
             content, media_type=media_type, headers={"Content-Disposition": f'attachment; filename="{name}"'}
         )
 
-    def stream(self, chunks: Generator[str, None, None], name: str, media_type: str) -> Response:
-        """A large file to keep. All of it is read before it is sent: a slow client holds no session of the database."""
+    def send_table(self, chunks: Generator[str, None, None], name: str) -> Response:
+        """A table in CSV to keep. All of it is read before it is sent: a slow client holds no database session."""
         with ExitStack() as stack:
             file = stack.enter_context(SpooledTemporaryFile(_IN_MEMORY, prefix="metaharvest-"))
             stack.enter_context(closing(chunks))
@@ -208,7 +226,7 @@ class Visit:
             headers = {"Content-Disposition": f'attachment; filename="{name}"', "Content-Length": str(file.tell())}
             file.seek(0)
             stack.pop_all()
-        return _Download(file, headers, media_type)
+        return _Download(file, headers)
 
     def _html(self, template: str, status: int, values: Mapping[str, Any]) -> Response:
         always = {"visit": self, "link": self.link, "moment": self.moment}
@@ -235,8 +253,8 @@ class _Mistakes:
 class _Download(StreamingResponse):
     """The content of a temporary file, which is closed when it was sent, and when the client has gone."""
 
-    def __init__(self, file: SpooledTemporaryFile[bytes], headers: Mapping[str, str], media_type: str) -> None:
-        super().__init__(iter(partial(file.read, _PART), b""), headers=headers, media_type=media_type)
+    def __init__(self, file: SpooledTemporaryFile[bytes], headers: Mapping[str, str]) -> None:
+        super().__init__(iter(partial(file.read, _PART), b""), headers=headers, media_type="text/csv; charset=utf-8")
         self._file = file
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

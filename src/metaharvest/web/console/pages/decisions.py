@@ -44,8 +44,7 @@ def table(visit: Visit) -> Response:
     """The decisions of the filter as CSV."""
     chosen = {name: visit.query.get(name, "").strip() for name in _NAMES}
     with visit.harvester.reading() as session:
-        content = "".join(decisions_csv(decisions(session, _filter(visit, chosen))))
-    return visit.download(content.encode("utf-8", "replace"), "decisions.csv", "text/csv; charset=utf-8")
+        return visit.send_table(decisions_csv(decisions(session, _filter(visit, chosen))), "decisions.csv")
 
 
 _LABELS = {

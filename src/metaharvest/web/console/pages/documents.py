@@ -119,7 +119,7 @@ def send(visit: Visit) -> Response:
     with visit.harvester.reading() as session:
         wanted = _filter(visit, _sites(visit, session), is_search=False)
     chunks = listed_documents_table(visit.harvester, wanted)
-    return visit.stream(chunks, "documents.csv", "text/csv; charset=utf-8")
+    return visit.send_table(chunks, "documents.csv")
 
 
 def _sites(visit: Visit, session: Session) -> dict[int, str]:

@@ -35,8 +35,5 @@ def add(visit: Visit) -> Response:
 
 def revoke(visit: Visit) -> Response:
     """Revoke a key."""
-    number = whole_number(visit.path["key"])
-    if number is None:
-        return visit.not_found("There is no key with this number.")
-    accounts.revoke_key(visit.harvester, number)
+    accounts.revoke_key(visit.harvester, visit.number("key", "There is no key with this number."))
     return visit.redirect("/console/keys", notice="The key was revoked.")

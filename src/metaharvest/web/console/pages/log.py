@@ -46,8 +46,7 @@ def show(visit: Visit) -> Response:
 
 def send(visit: Visit) -> Response:
     """All rows that the filters let through, as a table."""
-    wanted = _filter(visit)
-    return visit.stream(tables.log_table(visit.harvester, wanted), "log.csv", "text/csv; charset=utf-8")
+    return visit.send_table(tables.log_table(visit.harvester, _filter(visit)), "log.csv")
 
 
 _FIELDS = ("run", "site", "level", "rule", "document", "since", "until")

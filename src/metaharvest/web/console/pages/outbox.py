@@ -11,7 +11,7 @@ from typing import Any
 
 from starlette.responses import HTMLResponse, Response
 
-from metaharvest.errors import DatabaseError, MetaharvestError
+from metaharvest.errors import MetaharvestError
 from metaharvest.queries.outbox import (
     ReportFilter,
     ReportRecord,
@@ -21,9 +21,9 @@ from metaharvest.queries.outbox import (
     report_record,
 )
 from metaharvest.services import reports
-from metaharvest.text import counted, whole_number
+from metaharvest.text import counted
 from metaharvest.web.console.rendering import delivery_state
-from metaharvest.web.console.visit import NotFound, Visit
+from metaharvest.web.console.visit import Visit, known
 
 _PATH = "/console/outbox"
 _ROWS = 50
@@ -85,8 +85,16 @@ def show(visit: Visit) -> Response:
 def show_report(visit: Visit) -> Response:
     """A mail: its deliveries, its text, and what can be done with it."""
     report, mail = _read(visit)
-    now, nobody = reports.recipients_now(visit.harvester, report.report_id)
-    return _page(visit, report, mail, now, nobody)
+    recipients, nobody = reports.recipients_now(visit.harvester, report.report_id)
+    return visit.render(
+        "outbox_report.html",
+        report=report,
+        mail=mail,
+        recipients=recipients,
+        nobody=nobody,
+        kind_words=_KINDS,
+        is_open=any(delivery_state(each)[0] in ("waiting", "refused") for each in report.deliveries),
+    )
 
 
 def show_html(visit: Visit) -> Response:
@@ -166,18 +174,6 @@ def shown_mail(content: bytes) -> ShownMail:
     return ShownMail(str(message["From"] or ""), _part(message, "plain"), _part(message, "html"), names)
 
 
-def _page(visit: Visit, report: ReportRecord, mail: ShownMail, recipients: Sequence[str], nobody: str) -> Response:
-    return visit.render(
-        "outbox_report.html",
-        report=report,
-        mail=mail,
-        recipients=recipients,
-        nobody=nobody,
-        kind_words=_KINDS,
-        is_open=any(delivery_state(each)[0] in ("waiting", "refused") for each in report.deliveries),
-    )
-
-
 def _read(visit: Visit) -> tuple[ReportRecord, ShownMail]:
     report = _report(visit)
     with visit.harvester.reading() as session:
@@ -185,16 +181,9 @@ def _read(visit: Visit) -> tuple[ReportRecord, ShownMail]:
 
 
 def _report(visit: Visit) -> ReportRecord:
-    number = whole_number(visit.path["report"])
-    with visit.harvester.reading() as session:
-        try:
-            if number is not None:
-                return report_record(session, number)
-        except DatabaseError:
-            raise
-        except MetaharvestError as error:
-            raise NotFound(f"There is no mail with the number {number}.") from error
-    raise NotFound("There is no mail with this number.")
+    number = visit.number("report", "There is no mail with this number.")
+    with visit.harvester.reading() as session, known(f"There is no mail with the number {number}."):
+        return report_record(session, number)
 
 
 def _part(message: EmailMessage, kind: str) -> str:

@@ -55,8 +55,7 @@ def show_csv(visit: Visit) -> Response:
     """The table of `metaharvest problems --csv`."""
     with visit.harvester.reading() as session:
         found = open_problems(session)
-    text = "".join(problems_csv(found))
-    return visit.download(text, "problems.csv", "text/csv; charset=utf-8")
+    return visit.send_table(problems_csv(found), "problems.csv")
 
 
 def show_rule(visit: Visit) -> Response:
@@ -93,8 +92,7 @@ def show_documents_csv(visit: Visit) -> Response:
     with visit.harvester.reading() as session:
         site_id = None if site is None else site_number(session, site)
         found = documents_of_rule(session, rule, site_id=site_id, limit=_IN_A_TABLE)
-    text = "".join(rule_csv(found))
-    return visit.download(text, f"{rule}.csv", "text/csv; charset=utf-8")
+    return visit.send_table(rule_csv(found), f"{rule}.csv")
 
 
 def show_letters(visit: Visit) -> Response:

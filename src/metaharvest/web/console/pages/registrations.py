@@ -9,8 +9,7 @@ from metaharvest.reports.phrasing import frequency
 from metaharvest.services import registrations
 from metaharvest.services.registrations import Kind, Registration, State
 from metaharvest.services.trials import TrialReport
-from metaharvest.text import whole_number
-from metaharvest.web.console.visit import NotFound, Visit
+from metaharvest.web.console.visit import Visit, known
 
 _PAGE = 50
 
@@ -76,11 +75,9 @@ def _back(visit: Visit, found: Registration, notice: str) -> Response:
 
 
 def _found(visit: Visit) -> Registration:
-    number = whole_number(visit.path["registration"])
-    try:
-        return registrations.find(visit.harvester, number or 0)
-    except RequestError as error:
-        raise NotFound("There is no registration with this number.") from error
+    missing = "There is no registration with this number."
+    with known(missing):
+        return registrations.find(visit.harvester, visit.number("registration", missing))
 
 
 def _page(visit: Visit, found: Registration, *, report: TrialReport | None = None) -> Response:

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from metaharvest.errors import DatabaseError, MetaharvestError
+from metaharvest.errors import MetaharvestError
 from metaharvest.model import OutcomeKind, RunStatus, SiteRunStatus
 from metaharvest.queries.changes import changed_sites
 from metaharvest.queries.runs import RunRecord, SiteRunRecord, run_record, run_summaries
@@ -17,13 +17,12 @@ from metaharvest.reports.phrasing import GRAVITY, PHASES, phases, run_story
 from metaharvest.services import tables
 from metaharvest.text import whole_number
 from metaharvest.web.console.pages.jobs import live_values
-from metaharvest.web.console.visit import NotFound, Visit
+from metaharvest.web.console.visit import NotFound, Visit, known
 
 _RUNS_SHOWN = 50
 _SITES_SHOWN = 100
 _CHANGES_SHOWN = 10
 _DOCUMENTS_SHOWN = 20
-_CSV = "text/csv; charset=utf-8"
 
 
 def show_all(visit: Visit) -> Response:
@@ -37,7 +36,7 @@ def show_all(visit: Visit) -> Response:
 
 def send_all(visit: Visit) -> Response:
     """All runs as a table."""
-    return visit.stream(tables.runs_table(visit.harvester), "runs.csv", _CSV)
+    return visit.send_table(tables.runs_table(visit.harvester), "runs.csv")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +110,13 @@ def show(visit: Visit) -> Response:
 def send_sites(visit: Visit) -> Response:
     """The sites of a run as a table."""
     run_id = _run_id(visit)
-    return visit.stream(tables.sites_table(visit.harvester, run_id), f"run-{run_id}-sites.csv", _CSV)
+    return visit.send_table(tables.sites_table(visit.harvester, run_id), f"run-{run_id}-sites.csv")
 
 
 def send_documents(visit: Visit) -> Response:
     """The documents of a site in a run as a table."""
     number = _number(visit.query.get("site_run", ""))
-    return visit.stream(tables.documents_table(visit.harvester, number), f"site-run-{number}.csv", _CSV)
+    return visit.send_table(tables.documents_table(visit.harvester, number), f"site-run-{number}.csv")
 
 
 def show_changes(visit: Visit) -> Response:
@@ -152,8 +151,7 @@ def send_changes(visit: Visit) -> Response:
     first, second = _pair(visit, run_id, [])
     if first is None:
         return visit.not_found("There is no run before this one.")
-    name = f"changes-{first}-{second}.csv"
-    return visit.stream(tables.changes_table(visit.harvester, first, second), name, _CSV)
+    return visit.send_table(tables.changes_table(visit.harvester, first, second), f"changes-{first}-{second}.csv")
 
 
 def _pair(visit: Visit, run_id: int, before: Sequence[int]) -> tuple[int | None, int]:
@@ -172,12 +170,8 @@ def _story(run: RunRecord) -> str:
 
 
 def _run(session: Session, run_id: int) -> RunRecord:
-    try:
+    with known(f"There is no run {run_id}."):
         return run_record(session, run_id)
-    except DatabaseError:
-        raise
-    except MetaharvestError as error:
-        raise NotFound(f"There is no run {run_id}.") from error
 
 
 def _run_id(visit: Visit) -> int:

@@ -1,8 +1,12 @@
-"""One site: everything about it, its problems, runs, year, mails, missing records and history; what can be done."""
+"""One site: everything about it, its problems, runs, year, mails, missing records and history; what can be done.
+
+A site can be rehearsed, too: the rehearsal is started, watched, and has a report.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
@@ -17,23 +21,35 @@ from metaharvest.queries.decisions import DecisionFilter, decisions, value_in_wo
 from metaharvest.queries.departures import missing_records, waiting_deletions
 from metaharvest.queries.figures import site_year
 from metaharvest.queries.live import live_run, upcoming_run
-from metaharvest.queries.outbox import ReportFilter, newest_reports
+from metaharvest.queries.outbox import (
+    ReportFilter,
+    ReportRecord,
+    newest_reports,
+    report_content,
+    report_record,
+    site_of_report,
+)
 from metaharvest.queries.problems import site_problem_numbers, site_problems
 from metaharvest.queries.requests import open_requests
 from metaharvest.queries.sites import RegisteredSite, registered_site, registered_values
 from metaharvest.queries.trends import harvests
 from metaharvest.reports.phrasing import frequency
+from metaharvest.services import reports, sites
 from metaharvest.services import requests as asking
-from metaharvest.services import sites
+from metaharvest.services.rehearsals import Rehearsal
 from metaharvest.services.requests import HarvestScope
 from metaharvest.text import whole_number
-from metaharvest.web.console.charts import chart
 from metaharvest.web.console.pages.decisions import words
-from metaharvest.web.console.visit import Visit
+from metaharvest.web.console.pages.outbox import shown_mail
+from metaharvest.web.console.pages.site_form import split_parts
+from metaharvest.web.console.visit import NotFound, Visit, known
 
 PAGE = 50
 _YEAR = timedelta(days=363)
 _FEW = 8
+_WIDTH, _HEIGHT, _TOP, _LOWEST = 520, 110, 6, 1.5
+"""The units of a chart: its width, its height, the room above the bars, the height of the lowest bar."""
+
 _OPERATORS = ("ldapdn", "ldappwd", "ca_file", "filters", "normalize", "allow_networks")
 """Values that say something about the machine of the harvester: contacts do not see them."""
 
@@ -112,8 +128,8 @@ def show_year(visit: Visit) -> Response:
     with visit.harvester.reading() as session:
         weeks = site_year(session, visit.site.site_id, last - _YEAR, last)
 
-    def drawn(title: str, name: str, unit: str) -> object:
-        return chart(title, [(str(week.first_day), getattr(week, name)) for week in weeks], unit)
+    def drawn(title: str, name: str, unit: str) -> Chart:
+        return _chart(title, [(str(week.first_day), getattr(week, name)) for week in weeks], unit)
 
     charts = [
         (drawn("Documents in the list", "listed", "documents"), "good"),
@@ -124,11 +140,75 @@ def show_year(visit: Visit) -> Response:
     return visit.render("site_year.html", weeks=weeks, charts=charts, has_any=any(week.harvests for week in weeks))
 
 
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A bar of a chart, in units of the drawing; `label` is its text for people who point at it."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A drawing of bars. `most` is the largest value; `begin` and `end` are the texts at the ends of the axis."""
+
+    title: str
+    bars: Sequence[Bar]
+    most: float
+    begin: str
+    end: str
+
+
+def _chart(title: str, values: Sequence[tuple[str, float | None]], unit: str) -> Chart:
+    """The chart of these values with their labels. A value that is None has no bar."""
+    most = max((value for _, value in values if value is not None), default=0)
+    step = _WIDTH / max(1, len(values))
+    bars = []
+    for place, (label, value) in enumerate(values):
+        if value is None:
+            continue
+        height = max((_HEIGHT - _TOP) * value / most, _LOWEST) if value else 0.0
+        shown = f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
+        left, width = round(place * step + step * 0.12, 2), round(step * 0.76, 2)
+        bars.append(Bar(left, round(_HEIGHT - height, 2), width, round(height, 2), f"{label}: {shown} {unit}"))
+    return Chart(title, bars, most, values[0][0] if values else "", values[-1][0] if values else "")
+
+
 def show_mails(visit: Visit) -> Response:
     """The reports about the site and their deliveries."""
     with visit.harvester.reading() as session:
         found = newest_reports(session, PAGE + 1, ReportFilter(site=visit.site.name), visit.after)
     return _page(visit, "site_mails.html", "mails", found, "report_id")
+
+
+def show_mail(visit: Visit) -> Response:
+    """A report about the site, as it was sent."""
+    report, content = _report(visit)
+    may_change = visit.visitor.role >= Role.STEWARD
+    return visit.render("site_mail.html", report=report, mail=shown_mail(content), may_change=may_change)
+
+
+def resend_mail(visit: Visit) -> Response:
+    """Put a report into the outbox again, for its recipients or for others."""
+    report, _ = _report(visit)
+    with visit.mistakes():
+        done = reports.resend(visit.harvester, report.report_id, split_parts(visit.form.text("to")))
+        notice = f"The report waits for its delivery to {', '.join(done.recipients)}."
+        return visit.redirect("/console/sites", visit.site.name, "mails", report.report_id, notice=notice)
+    return show_mail(visit)
+
+
+def _report(visit: Visit) -> tuple[ReportRecord, bytes]:
+    """The report of the path, if it is about this site. Raises NotFound."""
+    missing = "There is no such report about this site."
+    number = visit.number("report", missing)
+    with visit.harvester.reading() as session, known(missing):
+        if site_of_report(session, number) != visit.site.site_id:
+            raise NotFound(missing)
+        return report_record(session, number), report_content(session, number)
 
 
 def show_missing(visit: Visit) -> Response:
@@ -180,6 +260,34 @@ def switch(visit: Visit) -> Response:
     sites.switch(visit.harvester, visit.site.name, enabled)
     sentence = "is harvested again from its next date on" if enabled else "is paused: nothing of it is harvested"
     return _back(visit, f"{visit.site.name} {sentence}.")
+
+
+def rehearse(visit: Visit) -> Response:
+    """Start a rehearsal, and show it."""
+    started = visit.console.rehearsals.start(visit.harvester, visit.site.name)
+    return visit.redirect("/console/sites", visit.site.name, "rehearsals", started.number)
+
+
+def show_rehearsal(visit: Visit) -> Response:
+    """A rehearsal: live numbers, then the report."""
+    return visit.render("rehearsal.html", rehearsal=_rehearsal(visit))
+
+
+def show_live_rehearsal(visit: Visit) -> Response:
+    """The live numbers of a rehearsal; at the end the browser opens the page with the report."""
+    rehearsal = _rehearsal(visit)
+    response = visit.render_fragment("rehearsal_live.html", rehearsal=rehearsal)
+    if rehearsal.has_ended:
+        response.headers["HX-Refresh"] = "true"
+    return response
+
+
+def _rehearsal(visit: Visit) -> Rehearsal:
+    missing = "This rehearsal is not kept any more. Start another one on the page of the site."
+    found = visit.console.rehearsals.find(visit.number("number", missing), visit.site.site_id)
+    if found is None:
+        raise NotFound(missing)
+    return found
 
 
 def show_removal(visit: Visit) -> Response:
