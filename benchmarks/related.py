@@ -11,12 +11,11 @@ from pathlib import Path
 
 from benchmarks.table import Line
 from metaharvest.model.outputs import Output, Text
-from metaharvest.pipeline.duplicates.related import ranked
 from metaharvest.pipeline.duplicates.vectors import LEAST_SIMILARITY, encoded
 from metaharvest.pipeline.search.contract import Hiding
 from metaharvest.pipeline.search.entries import entry_of
 from metaharvest.pipeline.search.index_places import IndexFolder
-from metaharvest.pipeline.search.recommending import telling_terms
+from metaharvest.pipeline.search.related import ranked, telling_terms
 from metaharvest.pipeline.stage import Document
 
 TITLES = Path(__file__).with_name("data") / "related_titles.txt"

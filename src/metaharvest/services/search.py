@@ -19,12 +19,11 @@ from metaharvest.errors import QueryError, UnknownDocument
 from metaharvest.model.outputs import Access
 from metaharvest.pipeline.cleaning.languages import language_of
 from metaharvest.pipeline.cleaning.licences import spdx_of
-from metaharvest.pipeline.duplicates.related import RELATED, ranked, reason_of
 from metaharvest.pipeline.duplicates.vectors import nearest
 from metaharvest.pipeline.search.contract import FACETS, Filters, Hiding, Hit, Place, Record, Search, SearchIndex, Sort
 from metaharvest.pipeline.search.highlights import LOOKED_AT, marker
 from metaharvest.pipeline.search.query_language import Query, read_query, read_years, words_of
-from metaharvest.pipeline.search.recommending import shared_terms, telling_terms
+from metaharvest.pipeline.search.related import RELATED, ranked, reason_of, shared_terms, telling_terms
 from metaharvest.pipeline.search.removals import Removals
 from metaharvest.pipeline.search.stage import place_by, read_text
 from metaharvest.pipeline.search.stage import rebuild as make_again

@@ -10,7 +10,7 @@ import pytest
 from metaharvest.database.engine import writers
 from metaharvest.database.pipeline_models import OutputDecision
 from metaharvest.pipeline.duplicates import vectors
-from metaharvest.pipeline.duplicates.related import RELATED, UNRELATED, ranked, reason_of
+from metaharvest.pipeline.search.related import RELATED, UNRELATED, ranked, reason_of
 from metaharvest.services.search import OutputSearch
 from support.compared_outputs import NOW, an_output, put
 from support.databases import on_one_database

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from metaharvest.pipeline.search.recommending import shared_terms, telling_terms
+from metaharvest.pipeline.search.related import shared_terms, telling_terms
 
 FIRST = {"title": "Shelters of larvae during floods", "abstract": "Mayflies and them under 12 stones."}
 SECOND = {"title": "Larvae during drift", "abstract": "Mayflies and them."}
