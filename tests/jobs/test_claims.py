@@ -18,7 +18,7 @@ from metaharvest.jobs.claims import Claim, HeldClaims, Used
 from metaharvest.jobs.making import NewJob
 from metaharvest.jobs.workers import WorkerProcess
 from metaharvest.model.jobs import JobState, Step
-from metaharvest.pipeline.folder import unusable
+from metaharvest.pipeline.file_store import unusable
 from metaharvest.services import job_kinds
 from metaharvest.services.job_kinds import JobContext, Kind
 from metaharvest.services.worker_loop import Performed, give_back, live

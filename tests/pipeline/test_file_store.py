@@ -15,8 +15,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from metaharvest.errors import MetaharvestError, SettingsError
 from metaharvest.monitoring.pipeline_checks import probe
-from metaharvest.pipeline.file_store import FileStore, delete_settled, open_store, place_of
-from metaharvest.pipeline.folder import folder_errors
+from metaharvest.pipeline.file_store import FileStore, delete_settled, folder_errors, open_store, place_of
 
 DIGEST = hashlib.sha256(b"one").hexdigest()
 

@@ -18,8 +18,7 @@ from metaharvest.errors import IndexUnavailable, MetaharvestError
 from metaharvest.model.actions import todo
 from metaharvest.monitoring import Check, ok, problem, warning
 from metaharvest.pipeline.extraction.services import ServiceAway, ServiceClient
-from metaharvest.pipeline.file_store import FileStore, open_store
-from metaharvest.pipeline.folder import unusable
+from metaharvest.pipeline.file_store import FileStore, open_store, unusable
 from metaharvest.pipeline.search.contract import INDEX_VERSION
 from metaharvest.pipeline.search.stage import place_by
 from metaharvest.queries.pipeline import PipelineRecord, failure_at_last_run, pipeline_record

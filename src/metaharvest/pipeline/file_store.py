@@ -18,8 +18,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
-from metaharvest.errors import SettingsError
-from metaharvest.pipeline.folder import StoreError
+from metaharvest.errors import SettingsError, StoreUnavailable
 from metaharvest.text import one_line, shown_url
 
 _LOG = logging.getLogger(__name__)
@@ -31,6 +30,22 @@ _WITH_BUCKETS = frozenset(("s3", "s3a", "gs", "gcs", "az", "abfs", "adl", "oci")
 
 UNCONFIRMED_FOR = timedelta(hours=1)
 """The time after which the writer of a file that no row names, or of a part of a file, is taken for dead."""
+
+_OF_THE_FOLDER = frozenset(
+    (
+        *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ESTALE),
+        *(errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST, errno.EMFILE, errno.ENFILE),
+    )
+)
+"""The numbers of errors of a folder, or of its disk."""
+
+
+class StoreError(OSError):
+    """An object store at a URL does not do what it should."""
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(errno.EIO, reason)
+        self.place = place
 
 
 class DamagedFile(FileNotFoundError):
@@ -97,12 +112,8 @@ class FolderStore:
     """Files in a folder of this machine, or of a file server that all workers share, whose clock dates the notes."""
 
     def __init__(self, folder: Path) -> None:
+        self.place = str(folder)
         self._folder = folder
-
-    @property
-    def place(self) -> str:
-        """See FileStore."""
-        return str(self._folder)
 
     def path(self, sha256: str) -> Path:
         """The path of a file."""
@@ -287,3 +298,32 @@ def _store_errors(place: str, *, may_be_missing: bool = False) -> Iterator[None]
         if isinstance(error, FileNotFoundError) and may_be_missing:
             raise
         raise StoreError(place, f"the store says: {one_line(str(error), 300)}") from error
+
+
+# -- errors, as sentences: a full disk is no fault of a document
+
+
+@contextmanager
+def folder_errors(folder: Path) -> Iterator[None]:
+    """Raises StoreUnavailable for an OSError of this folder, or of its disk. Other errors stay as they are."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _OF_THE_FOLDER:
+            raise
+        raise unusable(folder, error) from error
+
+
+def unusable(folder: Path | str, error: OSError) -> StoreUnavailable:
+    """The error that says that the folder, or the store of files at a URL, cannot be used."""
+    reason = one_line(error.strerror or str(error), 300)
+    if isinstance(error, StoreError):
+        return StoreUnavailable(
+            f"The pipeline cannot use {shown_url(error.place)} ([pipeline] files): {reason}. Check the server, the "
+            "bucket, and that the key may read and write there. Nothing is lost: the next run goes on."
+        )
+    place = f" ({one_line(str(error.filename), 300)})" if error.filename else ""
+    return StoreUnavailable(
+        f"The pipeline cannot use {folder}: {reason}{place}. Check that there is room, and that this user may write "
+        "there; [pipeline] folder and files name other places. Nothing is lost: the next run goes on."
+    )

@@ -15,7 +15,7 @@ from metaharvest.database.statements import refresh_statistics
 from metaharvest.errors import MetaharvestError
 from metaharvest.model.kinds import StepState
 from metaharvest.pipeline import steps
-from metaharvest.pipeline.folder import folder_errors
+from metaharvest.pipeline.file_store import folder_errors
 from metaharvest.pipeline.stage import Context, Failure, Result, Stage
 from metaharvest.pipeline.steps import Step
 from metaharvest.text import one_line

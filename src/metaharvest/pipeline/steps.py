@@ -7,7 +7,7 @@ the same step: the older results of a step that another process has ended are no
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -160,18 +160,11 @@ def still_ours(session: Session, stage: Stage, taken: Collection[Step]) -> set[i
     return found
 
 
-def end(session: Session, stage: Stage, ended: Iterable[tuple[Step, Result]], now: datetime) -> Sequence[int]:
+def end(session: Session, stage: Stage, ended: Collection[tuple[Step, Result]], now: datetime) -> Sequence[int]:
     """Note the results of steps; returns the numbers of the documents with a result that differs from the last one."""
-    rows, changed = [], []
-    for step, result in ended:
-        failure = result.failure
-        rows.append(_ended_row(stage, step, result, now))
-        is_same = failure is not None and step.state is StepState.FAILED and failure.rule == step.rule
-        if not is_same:
-            changed.append(step.number)
-    if rows:
-        session.connection().execute(_END, rows)
-    return changed
+    if ended:
+        session.connection().execute(_END, [_ended_row(stage, step, result, now) for step, result in ended])
+    return [step.number for step, result in ended if not _failed_again(step, result)]
 
 
 def end_gone(session: Session, stage: Stage, steps: Collection[Step], now: datetime) -> None:
@@ -193,6 +186,11 @@ def wake_site(session: Session, stage: str, site_id: int) -> None:
     """Let the documents of a site wait at a stage, if they have come to it before and are not gone there."""
     of_site = select(DOCUMENTS.c.catalogue_document_id).where(DOCUMENTS.c.site_schedule_id == site_id)
     session.execute(_woken(_at(stage), _OF.catalogue_document_id.in_(of_site), ~_in(StepState.GONE)))
+
+
+def _failed_again(step: Step, result: Result) -> bool:
+    """True if the step has failed by the same rule as the last time."""
+    return result.failure is not None and step.state is StepState.FAILED and result.failure.rule == step.rule
 
 
 def _ended_row(stage: Stage, step: Step, result: Result, now: datetime) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from metaharvest.model.jobs import JobKind, Priority
 from metaharvest.model.kinds import StageName
 from metaharvest.monitoring.pipeline_checks import missing_libraries
 from metaharvest.pipeline import steps
-from metaharvest.pipeline.folder import folder_errors
+from metaharvest.pipeline.file_store import folder_errors
 from metaharvest.pipeline.lookup import stages
 from metaharvest.pipeline.running import Report, StageTotals, run_stage, run_stages, wake_changed
 from metaharvest.pipeline.stage import Context

@@ -5,7 +5,7 @@ Identifiers decide first, titles with years and creators after them. Two outputs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from functools import cache
@@ -301,7 +301,7 @@ def _compared(first: Title, second: Title) -> _Titles:
 
 def _score(first: str, second: str) -> float:
     """The agreement of two texts, 0 to 100; 0 for all below _UNLIKE_SCORE."""
-    fuzz = _rapidfuzz()
+    fuzz = _rapidfuzz().fuzz
     score: float = fuzz.ratio(first, second, score_cutoff=_UNLIKE_SCORE)
     if score >= LEAST_SCORE or 2 * min(len(first), len(second)) < (len(first) + len(second)) * LEAST_SCORE / 100:
         return score
@@ -312,9 +312,7 @@ def _score(first: str, second: str) -> float:
 def _match(first: Title, second: Title, score: float) -> tuple[_Match, float]:
     if first.text == second.text:
         return _Match.EQUAL, score
-    if _differ(first.letters, second.letters):
-        return _Match.NONE, score
-    if _differ(first.numbers, second.numbers):
+    if _differ(first.letters, second.letters) or _differ(first.numbers, second.numbers):
         return _Match.NONE, score
     has_subtitle = _lacks_subtitle(first, second) or _lacks_subtitle(second, first)
     if score < LEAST_SCORE:
@@ -333,9 +331,10 @@ def _match(first: Title, second: Title, score: float) -> tuple[_Match, float]:
 
 def _match_cjk(first: Title, second: Title) -> _Match:
     """Each character is a word, or a part of one: another character is another title."""
-    from rapidfuzz.distance import Levenshtein
-
-    changes = {each.tag for each in Levenshtein.opcodes(first.text.replace(" ", ""), second.text.replace(" ", ""))}
+    changes = {
+        each.tag
+        for each in _rapidfuzz().distance.Levenshtein.opcodes(first.text.replace(" ", ""), second.text.replace(" ", ""))
+    }
     if "replace" in changes or {"insert", "delete"} <= changes:
         return _Match.NONE
     return _Match.EQUAL if changes <= {"equal"} else _Match.LONGER
@@ -398,7 +397,7 @@ def _is_misspelt(word: str, other: str) -> bool:
     ):
         return False
     most = 1 if len(short) < _LONG_WORD else 2
-    return len(long) - len(short) <= most and _distance()(word, other, score_cutoff=most) <= most
+    return len(long) - len(short) <= most and _rapidfuzz().distance.OSA.distance(word, other, score_cutoff=most) <= most
 
 
 def _without(words: Sequence[str], others: Sequence[str]) -> list[str]:
@@ -431,7 +430,7 @@ def _is_same(first: Name, second: Name) -> bool:
 def _surnames_agree(first: Name, second: Name) -> bool:
     if not first.words.isdisjoint(second.words):
         return True
-    ratio = _rapidfuzz().ratio
+    ratio = _rapidfuzz().fuzz.ratio
     return any(
         len(one) > 4 and len(other) > 4 and ratio(one, other) >= _SAME_NAME
         for one in first.words
@@ -440,15 +439,8 @@ def _surnames_agree(first: Name, second: Name) -> bool:
 
 
 @cache
-def _distance() -> Callable[..., int]:
-    from rapidfuzz.distance import OSA
-
-    return OSA.distance
-
-
-@cache
 def _rapidfuzz() -> ModuleType:
     """The library, at its first use: other commands start without it."""
-    from rapidfuzz import fuzz
+    import rapidfuzz
 
-    return fuzz
+    return rapidfuzz

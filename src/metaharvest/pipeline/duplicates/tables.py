@@ -71,7 +71,7 @@ def replace(session: Session, outputs: Mapping[int, Facts], gone: Collection[int
     numbers = outputs.keys() | set(gone)
     _delete_works(session, gone)
     without = numbers - set(gone) - _works(session, numbers).keys()
-    decided = {each for pair in _decided(session, numbers, Answer.SAME) for each in pair}
+    decided = {each for pair, answer in _decisions(session, numbers).items() if answer == Answer.SAME for each in pair}
     return arrange(session, (touched | without | (decided if gone or without else set())) - set(gone), outputs)
 
 
@@ -201,7 +201,7 @@ class _Pairs:
         candidates: set[Pair] = set()
         for members in full.used.values():
             for number in members & self._facts.keys():
-                candidates.update(_ordered(number, other) for other in members if other != number)
+                candidates.update((min(number, other), max(number, other)) for other in members if other != number)
         self._compare(candidates)
 
     def leave_blocks(self, blocks: Mapping[str, set[int]]) -> None:
@@ -255,10 +255,6 @@ class _Pairs:
                 comparison = compare(facts[first], facts[second])
                 if comparison.answer is not Answer.DIFFERENT:
                     self._wanted[first, second] = comparison
-
-
-def _ordered(first: int, second: int) -> Pair:
-    return (first, second) if first < second else (second, first)
 
 
 def _pair_row(pair: Pair, found: Comparison) -> dict[str, Any]:
@@ -332,10 +328,6 @@ def _decisions(session: Session, numbers: Collection[int]) -> dict[Pair, str]:
     for column in (_DECISIONS.c.catalogue_document_id, _DECISIONS.c.other_id):
         found |= {(first, second): answer for first, second, answer in _rows(session, query, column, numbers)}
     return found
-
-
-def _decided(session: Session, numbers: Collection[int], answer: Answer) -> list[Pair]:
-    return [pair for pair, given in _decisions(session, numbers).items() if given == answer]
 
 
 def _works(session: Session, numbers: Collection[int]) -> dict[int, int]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import codecs
 import json
 import os
-import re
 import selectors
 import signal
 import subprocess
@@ -23,6 +22,8 @@ from typing import Any, Self
 from metaharvest.pipeline.extraction.citation import Reference, marked
 from metaharvest.pipeline.extraction.page_lines import Line, lines_of_pages, lines_of_text, text_of
 from metaharvest.pipeline.extraction.reader_process import LENGTH, OUT_OF_MEMORY, send
+from metaharvest.pipeline.full_text import kinds
+from metaharvest.pipeline.full_text.kinds import Kind
 from metaharvest.text import one_line
 
 LARGEST = {"pdf": 104_857_600, "xml": 52_428_800, "html": 20_971_520, "plain": 20_971_520}
@@ -41,7 +42,6 @@ _LARGEST_ANSWER = 268_435_456
 _FEWEST_LETTERS = 40
 """A PDF with fewer letters has no text layer: only a stamp of the archive or of the scanner."""
 
-_CHARSET = re.compile(r"""charset\s*=\s*["']?([A-Za-z0-9._:-]{1,40})""", re.IGNORECASE)
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -73,22 +73,16 @@ class Unreadable(Exception):
         self.rule = rule
 
 
+_KINDS = {Kind.PDF: "pdf", Kind.HTML: "html", Kind.JATS: "xml", Kind.XML: "xml"}
+
+
 def kind_of(media_type: str, content: bytes) -> str:
     """pdf, html, xml or plain. The bytes count more than the media type. Raises Unreadable for anything else."""
-    head = content[:1024]
-    if b"%PDF-" in head:
-        return "pdf"
-    start = head.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
-    media_type = media_type.partition(";")[0].strip().lower()
-    if start.startswith((b"<!doctype html", b"<html")) or b"<html" in head.lower():
-        return "html"
-    if start.startswith(b"<?xml") or (start.startswith(b"<") and "xml" in media_type):
-        return "xml"
-    if media_type in ("text/html", "application/xhtml+xml"):
-        return "html"
-    if media_type.startswith("text/") and b"\0\0\0" not in head:
+    if kind := _KINDS.get(kinds.kind_of(content, media_type)):
+        return kind
+    if media_type.strip().lower().startswith("text/") and b"\0\0\0" not in content[:1024]:
         return "plain"
-    shown = one_line(media_type, 80) or "of unknown type"
+    shown = one_line(media_type.partition(";")[0].lower(), 80) or "of unknown type"
     raise Unreadable("extraction.unknown-type", f"The file ({shown}) is neither PDF nor HTML, XML or plain text.")
 
 
@@ -266,8 +260,7 @@ def _decoded(content: bytes, media_type: str) -> str:
     for mark, encoding in _MARKS:
         if content.startswith(mark):
             return content.decode(encoding, "replace")
-    declared = _CHARSET.search(media_type)
-    for encoding in ("utf-8", declared[1] if declared else "", "cp1252"):
+    for encoding in ("utf-8", kinds.charset_of(media_type) or "", "cp1252"):
         try:
             return content.decode(encoding)
         except (LookupError, UnicodeError):

@@ -25,8 +25,8 @@ from metaharvest.pipeline.file_store import (
     FolderStore,
     delete_settled,
     open_store,
+    unusable,
 )
-from metaharvest.pipeline.folder import unusable
 from metaharvest.pipeline.full_text import rows
 from metaharvest.pipeline.full_text.candidates import Candidate, host_of
 from metaharvest.pipeline.full_text.crawling import Crawler, Servers, Unmodified, fetcher_for

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from pydantic_core import to_json
@@ -39,6 +40,9 @@ _HEAP = 64_000_000
 
 _MOST_TIED = 20_000
 """Hits of one score whose order by number is kept from page to page."""
+
+STATE = "meta.json"
+"""tantivy replaces this file with each commit."""
 
 _NUMBERS = ("number", "rank", "site_id", "work")
 _EXACT = ("document_id", "origin")
@@ -169,11 +173,37 @@ def _values(entry: Entry) -> dict[str, Any]:
 
 
 class EmbeddedIndex:
-    """An index in a folder, to read, for several threads. `searcher` gives its present state."""
+    """An index in a folder, to read, for several threads. `name` gives its present name; it raises NoIndex."""
 
-    def __init__(self, folder: Path, searcher: Callable[[], Any]) -> None:
+    def __init__(self, folder: Path, name: Callable[[], str]) -> None:
         self._folder = folder
-        self._searcher = searcher
+        self._current_name = name
+        self._lock = Lock()
+        self._name: str | None = None
+        self._state: tuple[int, int] | None = None
+        self._index: Any = None
+
+    def _searcher(self) -> Any:
+        """The present state of the index. Raises NoIndex, and the errors of tantivy."""
+        with self._lock:
+            try:
+                return self._present()
+            except (FileNotFoundError, ValueError):
+                # The index was replaced after the look at its name: now there is another one.
+                self._index = None
+                return self._present()
+
+    def _present(self) -> Any:
+        name = self._current_name()
+        status = (self._folder / name / STATE).stat()
+        state = (status.st_mtime_ns, status.st_ino)
+        if self._index is None or name != self._name:
+            self._index = library().Index.open(str(self._folder / name))
+            self._index.config_reader("manual")
+        elif state != self._state:
+            self._index.reload()
+        self._name, self._state = name, state
+        return self._index.searcher()
 
     def search(self, search: Search) -> Found:
         """Answer a search. Raises IndexUnavailable."""

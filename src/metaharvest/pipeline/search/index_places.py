@@ -14,18 +14,17 @@ from __future__ import annotations
 import re
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
-from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
 from metaharvest.config.files import replace_file
 from metaharvest.errors import NoIndex
 from metaharvest.pipeline.search.contract import INDEX_VERSION, NO_INDEX, OLDEST_READABLE, IndexWriter, SearchIndex
-from metaharvest.pipeline.search.embedded_index import EmbeddedIndex, EmbeddedWriter, library
+from metaharvest.pipeline.search.embedded_index import STATE, EmbeddedIndex, EmbeddedWriter
 from metaharvest.pipeline.search.opensearch_index import (
     MAPPING,
     OpenSearchIndex,
@@ -38,9 +37,6 @@ if TYPE_CHECKING:
     from opensearchpy import OpenSearch
 
 _POINTER = "current"
-_STATE = "meta.json"
-"""tantivy replaces this file with each commit."""
-
 _ALIAS = "metaharvest"
 """The alias, unless the URL has another one as its path."""
 
@@ -137,7 +133,7 @@ class IndexFolder(IndexPlace):
     def __init__(self, folder: Path) -> None:
         super().__init__()
         self._folder = folder
-        self._reader = EmbeddedIndex(folder, _Searchers(folder, self._readable_name))
+        self._reader = EmbeddedIndex(folder, self._readable_name)
 
     def reader(self) -> EmbeddedIndex:
         """See IndexPlace."""
@@ -146,7 +142,7 @@ class IndexFolder(IndexPlace):
     def version(self) -> int | None:
         """See IndexPlace. A folder without the state of its index has none."""
         name = self._current_name()
-        return super().version() if name is not None and (self._folder / name / _STATE).is_file() else None
+        return super().version() if name is not None and (self._folder / name / STATE).is_file() else None
 
     def _current_name(self) -> str | None:
         try:
@@ -171,40 +167,6 @@ class IndexFolder(IndexPlace):
 
     def _delete(self, name: str) -> None:
         shutil.rmtree(self._folder / name, ignore_errors=True)
-
-
-class _Searchers:
-    """The state of the current index, as it is at each call, for several threads. `name` gives its present name."""
-
-    def __init__(self, folder: Path, name: Callable[[], str]) -> None:
-        self._folder = folder
-        self._current_name = name
-        self._lock = Lock()
-        self._name: str | None = None
-        self._state: tuple[int, int] | None = None
-        self._index: Any = None
-
-    def __call__(self) -> Any:
-        """The present state. Raises NoIndex, and the errors of tantivy."""
-        with self._lock:
-            try:
-                return self._present()
-            except (FileNotFoundError, ValueError):
-                # The index was replaced after the look at its name: now there is another one.
-                self._index = None
-                return self._present()
-
-    def _present(self) -> Any:
-        name = self._current_name()
-        status = (self._folder / name / _STATE).stat()
-        state = (status.st_mtime_ns, status.st_ino)
-        if self._index is None or name != self._name:
-            self._index = library().Index.open(str(self._folder / name))
-            self._index.config_reader("manual")
-        elif state != self._state:
-            self._index.reload()
-        self._name, self._state = name, state
-        return self._index.searcher()
 
 
 class IndexServer(IndexPlace):
