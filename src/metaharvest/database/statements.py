@@ -1,14 +1,16 @@
-"""Parts of statements: the order of documents, the distinct values of a column, and hints for the planners."""
+"""Statements for many values, and parts of statements: the order of documents, distinct values, hints for planners."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Engine, Select, Text, bindparam, func, select, text
+from sqlalchemy import Column, ColumnElement, Engine, Row, Select, Text, bindparam, delete, func, select, text
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import InstrumentedAttribute, Session
 from sqlalchemy.sql.functions import FunctionElement
 
+from metaharvest.database.batches import batches
 from metaharvest.database.models import Base
 
 _DIGITS = "0123456789"
@@ -63,6 +65,23 @@ def distinct_values(session: Session, column: Column[Any]) -> Select[Any]:
     larger = select(func.min(following)).where(following > found.c.value).correlate(found).scalar_subquery()
     found = found.union_all(select(larger).where(found.c.value.is_not(None)))
     return select(found.c.value).where(found.c.value.is_not(None))
+
+
+def rows_with(
+    session: Session,
+    query: Select[*tuple[Any, ...]],
+    column: ColumnElement[Any] | InstrumentedAttribute[Any],
+    values: Iterable[Any],
+) -> Iterator[Row[*tuple[Any, ...]]]:
+    """The rows of a query whose column has one of these values: a statement for each batch of values."""
+    for some in batches(values):
+        yield from session.execute(query.where(column.in_(some)))
+
+
+def delete_with(session: Session, column: Column[Any], values: Iterable[Any]) -> None:
+    """Delete the rows whose column has one of these values: a statement for each batch of values, in their order."""
+    for some in batches(sorted(values)):
+        session.execute(delete(column.table).where(column.in_(some)))
 
 
 def without_index(column: InstrumentedAttribute[str] | ColumnElement[Any]) -> ColumnElement[str]:

@@ -9,8 +9,8 @@ from pydantic import TypeAdapter
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.batches import batches
 from metaharvest.database.pipeline_models import OutputRecord
+from metaharvest.database.statements import rows_with
 from metaharvest.model.outputs import Output
 
 
@@ -32,9 +32,6 @@ def _adapter() -> TypeAdapter[Output]:
 
 def read_outputs(session: Session, numbers: Iterable[int]) -> dict[int, Output]:
     """The outputs of these documents by their numbers; a document without an output is left out."""
-    query = select(OutputRecord.catalogue_document_id, OutputRecord.content)
-    return {
-        number: output_of(content)
-        for some in batches(sorted(numbers))
-        for number, content in session.execute(query.where(OutputRecord.catalogue_document_id.in_(some)))
-    }
+    number = OutputRecord.catalogue_document_id
+    rows = rows_with(session, select(number, OutputRecord.content), number, sorted(numbers))
+    return {number: output_of(content) for number, content in rows}

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.batches import batches
 from metaharvest.database.models import HarvestLog, HarvestRun, HarvestSiteRun
-from metaharvest.database.statements import place_of
+from metaharvest.database.statements import place_of, rows_with
 from metaharvest.errors import MetaharvestError
 from metaharvest.model import OutcomeKind, SiteRunKind, SiteRunStatus
 from metaharvest.model.actions import todo
@@ -28,7 +28,6 @@ from metaharvest.queries.records import (
     docid,
     failing,
     findings_under,
-    rows_with,
     would_be,
 )
 from metaharvest.queries.runs import no_such_run, site_number

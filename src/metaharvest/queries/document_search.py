@@ -20,6 +20,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from metaharvest.database.batches import batches
 from metaharvest.database.models import CatalogueDocument, HarvestDocument, SiteProblem
+from metaharvest.database.statements import rows_with
 from metaharvest.problems.follow import OPEN
 from metaharvest.queries.documents import (
     GOOD,
@@ -39,7 +40,7 @@ from metaharvest.queries.documents import (
     last_outcomes,
     searched_sites,
 )
-from metaharvest.queries.records import columns, docid, is_after, parts_of_docid, rows_with
+from metaharvest.queries.records import columns, docid, is_after, parts_of_docid
 from metaharvest.queries.sites import last_names
 from metaharvest.text import one_line
 

@@ -18,9 +18,10 @@ from metaharvest.database.models import (
     ReportDelivery,
     ReportOutbox,
 )
+from metaharvest.database.statements import rows_with
 from metaharvest.errors import MetaharvestError
 from metaharvest.model.actions import todo
-from metaharvest.queries.records import columns, is_named, rows_with
+from metaharvest.queries.records import columns, is_named
 from metaharvest.queries.runs import site_number
 from metaharvest.text import LARGEST_ID
 

@@ -14,8 +14,8 @@ from metaharvest.catalogue import publication
 from metaharvest.catalogue.current import DOCUMENTS
 from metaharvest.catalogue.selection import Hidden, is_gone, published
 from metaharvest.database.models import IS_REAL, CatalogueDocument, HarvestRun, HarvestSiteRun, HarvestSiteSchedule
+from metaharvest.database.statements import rows_with
 from metaharvest.model import HARVESTED, NOT_HARVESTED, Site, SiteRunKind
-from metaharvest.queries.records import rows_with
 from metaharvest.queries.trends import harvested_sites
 from metaharvest.sites.registry import read_sites, read_sites_of
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, and_, or_, select
+from sqlalchemy import ColumnElement, and_, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from metaharvest.database.batches import batches
 from metaharvest.database.models import Base, HarvestDetailLog, HarvestLog
+from metaharvest.database.statements import rows_with
 from metaharvest.model import ERROR_OUTCOMES, WOULD_BE, OutcomeKind
 from metaharvest.text import whole_number
 
@@ -58,17 +58,6 @@ def findings_under(session: Session, log_ids: Sequence[int]) -> dict[int, list[S
     for log_id, *values in rows_with(session, query, HarvestDetailLog.harvest_log_id, log_ids):
         found[log_id].append(stored_finding(values))
     return found
-
-
-def rows_with(
-    session: Session,
-    query: Select[*tuple[Any, ...]],
-    column: ColumnElement[Any] | InstrumentedAttribute[Any],
-    values: Iterable[Any],
-) -> Iterator[Row[*tuple[Any, ...]]]:
-    """The rows of a query whose column has one of these values: a statement for each batch of values."""
-    for some in batches(values):
-        yield from session.execute(query.where(column.in_(some)))
 
 
 def equalities(*wanted: tuple[InstrumentedAttribute[Any], Any]) -> list[ColumnElement[bool]]:

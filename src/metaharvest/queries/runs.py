@@ -13,10 +13,11 @@ from sqlalchemy import ColumnElement, Select, case, func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestRun, HarvestSiteRun
+from metaharvest.database.statements import rows_with
 from metaharvest.errors import MetaharvestError
 from metaharvest.model import ATTENTION_OUTCOMES, ERROR_OUTCOMES, NOT_HARVESTED, OutcomeKind, RunStatus, SiteRunStatus
 from metaharvest.model.actions import todo
-from metaharvest.queries.records import FINDING, StoredFinding, columns, failing, rows_with
+from metaharvest.queries.records import FINDING, StoredFinding, columns, failing
 from metaharvest.queries.sites import site_names
 from metaharvest.queries.trends import FailedSite, Harvest, failed_site_runs, seconds_between, trends
 from metaharvest.text import LARGEST_ID, some_of

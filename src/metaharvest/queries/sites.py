@@ -21,11 +21,11 @@ from sqlalchemy.orm import Session
 
 from metaharvest.config.secret_references import NOT_SHOWN, is_reference
 from metaharvest.database.models import HarvestSiteRun
+from metaharvest.database.statements import rows_with
 from metaharvest.ledger.retries import numbers_failing
 from metaharvest.ledger.sweeps import full_lists
 from metaharvest.model import NOT_HARVESTED, OaiOptions, Site
 from metaharvest.model.mappings import picked, record_of
-from metaharvest.queries.records import rows_with
 from metaharvest.queries.trends import (
     HARVESTS,
     FailedSite,

@@ -12,11 +12,11 @@ from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.batches import batches
 from metaharvest.database.models import IS_REAL, Base, HarvestRun, HarvestSiteRun, HarvestSiteSchedule
-from metaharvest.database.statements import distinct_values
+from metaharvest.database.statements import distinct_values, rows_with
 from metaharvest.ledger.entries import nights
 from metaharvest.model import HARVESTED, NOT_HARVESTED, SiteRunKind, SiteRunStatus
 from metaharvest.model.mappings import record_of
-from metaharvest.queries.records import columns, failing, rows_with
+from metaharvest.queries.records import columns, failing
 from metaharvest.sites.registry import read_sites
 from metaharvest.text import counted
 

@@ -14,9 +14,10 @@ from sqlalchemy.orm import Session
 from metaharvest.catalogue.current import DOCUMENTS
 from metaharvest.database.models import Base
 from metaharvest.database.pipeline_models import OutputDecision, OutputPair, OutputRecord, OutputWork
+from metaharvest.database.statements import rows_with
 from metaharvest.errors import MetaharvestError, UnknownDocument
 from metaharvest.model.actions import todo
-from metaharvest.queries.records import is_after, rows_with
+from metaharvest.queries.records import is_after
 from metaharvest.text import one_line
 
 _OUTPUTS = Base.metadata.tables[OutputRecord.__tablename__]

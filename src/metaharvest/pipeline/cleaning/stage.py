@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any
 
 from lxml import etree
-from sqlalchemy import delete
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.current import contents_of
@@ -16,6 +15,7 @@ from metaharvest.database.batches import batches
 from metaharvest.database.models import Base
 from metaharvest.database.pipeline_models import OutputRecord, OutputTitle
 from metaharvest.database.rows import insert_rows
+from metaharvest.database.statements import delete_with
 from metaharvest.model.outputs import Output
 from metaharvest.pipeline.cleaning import datacite, dublin_core, eml, iso19139, marcxml, mods, ore
 from metaharvest.pipeline.cleaning.draft import Draft
@@ -116,9 +116,8 @@ def _keys(document: Document, output: Output) -> list[dict[str, Any]]:
 
 def remove(session: Session, numbers: Collection[int]) -> None:
     """Delete the outputs of the documents with these numbers."""
-    for batch in batches(list(numbers)):
-        session.execute(delete(OutputRecord).where(OutputRecord.catalogue_document_id.in_(batch)))
-        session.execute(delete(OutputTitle).where(OutputTitle.catalogue_document_id.in_(batch)))
+    delete_with(session, _OUTPUTS.c.catalogue_document_id, numbers)
+    delete_with(session, _TITLES.c.catalogue_document_id, numbers)
 
 
 STAGE = Stage(

@@ -11,19 +11,19 @@ All of it is a function of the outputs and of the decisions of people. A change 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
-from sqlalchemy import ColumnElement, ScalarSelect, Select, bindparam, delete, select, update
+from sqlalchemy import ScalarSelect, bindparam, delete, select, update
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.current import DOCUMENTS
-from metaharvest.database.batches import batches
 from metaharvest.database.models import Base
 from metaharvest.database.pipeline_models import OutputBlock, OutputDecision, OutputPair, OutputRecord, OutputWork
 from metaharvest.database.rows import insert_rows
+from metaharvest.database.statements import delete_with, rows_with
 from metaharvest.pipeline.duplicates import keys
 from metaharvest.pipeline.duplicates.clusters import Links, Pair, works_of
 from metaharvest.pipeline.duplicates.comparison import Answer, Comparison, Method, compare
@@ -32,7 +32,6 @@ from metaharvest.pipeline.duplicates.facts import Facts, facts_of, item_of
 DUPLICATE, RELATED = "duplicate", "related"
 """The kinds of decisions: about two outputs that may be the same, or that may be related."""
 
-_AT_ONCE = 500
 _BLOCKS = Base.metadata.tables[OutputBlock.__tablename__]
 _PAIRS = Base.metadata.tables[OutputPair.__tablename__]
 _WORKS = Base.metadata.tables[OutputWork.__tablename__]
@@ -51,7 +50,7 @@ def read_facts(session: Session, numbers: Collection[int]) -> dict[int, Facts]:
     query = select(
         *_OUTPUTS.c["catalogue_document_id", "content"], *DOCUMENTS.c["origin", "item_identifier"]
     ).join_from(_OUTPUTS, DOCUMENTS, DOCUMENTS.c.catalogue_document_id == _OUTPUTS.c.catalogue_document_id)
-    for number, content, origin, item in _rows(session, query, _OUTPUTS.c.catalogue_document_id, numbers):
+    for number, content, origin, item in rows_with(session, query, _OUTPUTS.c.catalogue_document_id, numbers):
         found[number] = facts_of(number, item_of(origin, item), content)
     return found
 
@@ -69,7 +68,7 @@ def replace(session: Session, outputs: Mapping[int, Facts], gone: Collection[int
     pairs.enter_blocks(full.now_used)
     touched = pairs.write()
     numbers = outputs.keys() | set(gone)
-    _delete_works(session, gone)
+    delete_with(session, _WORKS.c.catalogue_document_id, gone)
     without = numbers - set(gone) - _works(session, numbers).keys()
     decided = {each for pair, answer in _decisions(session, numbers).items() if answer == Answer.SAME for each in pair}
     return arrange(session, (touched | without | (decided if gone or without else set())) - set(gone), outputs)
@@ -109,7 +108,7 @@ def _replace_blocks(session: Session, outputs: Mapping[int, Facts], gone: Collec
     wanted = {number: keys.blocks_of(facts) for number, facts in outputs.items()}
     stored: defaultdict[int, set[str]] = defaultdict(set)
     query = select(_MEMBER, _BLOCK)
-    for number, block in _rows(session, query, _MEMBER, outputs.keys() | set(gone)):
+    for number, block in rows_with(session, query, _MEMBER, outputs.keys() | set(gone)):
         stored[number].add(block)
     change = _BlockChange(wanted)
     rows: list[dict[str, Any]] = []
@@ -164,7 +163,7 @@ def _sizes_above(session: Session, numbers: Collection[int], most: int, more: in
         return rows.order_by(each.c.catalogue_document_id).offset(number).limit(1).scalar_subquery()
 
     query = select(_BLOCK, beyond(most), beyond(more)).distinct()
-    found = _rows(session, query, _MEMBER, numbers)
+    found = rows_with(session, query, _MEMBER, numbers)
     big = [(block, beyond_more) for block, beyond_most, beyond_more in found if beyond_most is not None]
     return {
         block: more + 1 if beyond_more is not None else _count(session, block, more) for block, beyond_more in set(big)
@@ -178,7 +177,7 @@ def _count(session: Session, block: str, most: int) -> int:
 
 def _members(session: Session, blocks: Collection[str]) -> Mapping[str, set[int]]:
     found: defaultdict[str, set[int]] = defaultdict(set)
-    for block, number in _rows(session, select(_BLOCK, _MEMBER), _BLOCK, blocks):
+    for block, number in rows_with(session, select(_BLOCK, _MEMBER), _BLOCK, blocks):
         found[block].add(number)
     return found
 
@@ -214,7 +213,7 @@ class _Pairs:
         ]
         numbers = {each for pair in doubtful for each in pair}
         own: defaultdict[int, set[str]] = defaultdict(set)
-        for number, block in _rows(self._session, select(_MEMBER, _BLOCK), _MEMBER, numbers):
+        for number, block in rows_with(self._session, select(_MEMBER, _BLOCK), _MEMBER, numbers):
             own[number].add(block)
         full = _sizes_above(self._session, numbers, keys.MOST_IN_BLOCK, keys.MOST_IN_BLOCK)
         for first, second in doubtful:
@@ -271,7 +270,7 @@ def _pair_row(pair: Pair, found: Comparison) -> dict[str, Any]:
 def _stored_pairs(session: Session, numbers: Collection[int]) -> dict[Pair, dict[str, Any]]:
     found: dict[Pair, dict[str, Any]] = {}
     for column in (_PAIRS.c.catalogue_document_id, _PAIRS.c.other_id):
-        for row in _rows(session, select(_PAIRS), column, numbers):
+        for row in rows_with(session, select(_PAIRS), column, numbers):
             found[row[0], row[1]] = dict(row._mapping)
     return found
 
@@ -326,21 +325,10 @@ def _decisions(session: Session, numbers: Collection[int]) -> dict[Pair, str]:
     found: dict[Pair, str] = {}
     query = select(*_DECISIONS.c["catalogue_document_id", "other_id", "answer"]).where(_DECISIONS.c.kind == DUPLICATE)
     for column in (_DECISIONS.c.catalogue_document_id, _DECISIONS.c.other_id):
-        found |= {(first, second): answer for first, second, answer in _rows(session, query, column, numbers)}
+        found |= {(first, second): answer for first, second, answer in rows_with(session, query, column, numbers)}
     return found
 
 
 def _works(session: Session, numbers: Collection[int]) -> dict[int, int]:
     query = select(_WORKS.c.catalogue_document_id, _WORKS.c.work_id)
-    return dict(tuple(row) for row in _rows(session, query, _WORKS.c.catalogue_document_id, numbers))
-
-
-def _delete_works(session: Session, numbers: Collection[int]) -> None:
-    for some in batches(sorted(numbers), _AT_ONCE):
-        session.execute(delete(_WORKS).where(_WORKS.c.catalogue_document_id.in_(some)))
-
-
-def _rows(session: Session, query: Select[Any], column: ColumnElement[Any], values: Iterable[Any]) -> Iterator[Any]:
-    """The rows of a query in which the column has one of these values."""
-    for some in batches(sorted(values), _AT_ONCE):
-        yield from session.connection().execute(query.where(column.in_(some)))
+    return dict(tuple(row) for row in rows_with(session, query, _WORKS.c.catalogue_document_id, numbers))

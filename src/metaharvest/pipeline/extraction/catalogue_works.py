@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.batches import batches
 from metaharvest.database.pipeline_models import OutputRecord, OutputTitle
+from metaharvest.database.statements import rows_with
 from metaharvest.model.outputs import Output
 from metaharvest.pipeline.extraction.citation import Reference
 from metaharvest.pipeline.extraction.matching import Match, Work, by_title
@@ -39,14 +39,10 @@ def matches(session: Session, references: Sequence[Reference], own: int) -> list
 def with_dois(session: Session, dois: Collection[str | None], own: int) -> Mapping[str | None, Work]:
     """The works with these DOIs; of several outputs with one DOI, the first."""
     found: dict[str | None, Work] = {}
-    for some in batches(sorted(each for each in dois if each)):
-        rows = session.execute(
-            select(OutputRecord.doi, OutputRecord.catalogue_document_id)
-            .where(OutputRecord.doi.in_(some), OutputRecord.catalogue_document_id != own)
-            .order_by(OutputRecord.catalogue_document_id)
-        )
-        for doi, number in rows:
-            found.setdefault(doi, Work((), doi=doi, number=number))
+    number = OutputRecord.catalogue_document_id
+    query = select(OutputRecord.doi, number).where(number != own).order_by(number)
+    for doi, first in rows_with(session, query, OutputRecord.doi, sorted(each for each in dois if each)):
+        found.setdefault(doi, Work((), doi=doi, number=first))
     return found
 
 
@@ -69,14 +65,11 @@ def _candidates(session: Session, references: Sequence[Reference], own: int) -> 
 
 def _numbers(session: Session, keys: Iterable[str], own: int) -> Mapping[str, Sequence[int]]:
     """The outputs with each of these keys; a key of too many outputs is left out."""
-    known: list[str] = []
-    for some in batches(sorted(keys)):
-        counted = select(OutputTitle.title_key).where(OutputTitle.title_key.in_(some)).group_by(OutputTitle.title_key)
-        known += session.scalars(counted.having(func.count() <= _MOST_WITH_KEY))
+    title_key = OutputTitle.title_key
+    counted = select(title_key).group_by(title_key).having(func.count() <= _MOST_WITH_KEY)
+    known = [row[0] for row in rows_with(session, counted, title_key, sorted(keys))]
     found: defaultdict[str, list[int]] = defaultdict(list)
-    for some in batches(known):
-        query = select(OutputTitle.title_key, OutputTitle.catalogue_document_id)
-        for key, number in session.execute(query.where(OutputTitle.title_key.in_(some))):
-            if number != own:
-                found[key].append(number)
+    for key, number in rows_with(session, select(title_key, OutputTitle.catalogue_document_id), title_key, known):
+        if number != own:
+            found[key].append(number)
     return found

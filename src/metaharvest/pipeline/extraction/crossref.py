@@ -16,10 +16,10 @@ from urllib.parse import urlencode
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.batches import batches
 from metaharvest.database.models import Base
 from metaharvest.database.pipeline_models import LookupAnswer
 from metaharvest.database.rows import insert_rows
+from metaharvest.database.statements import delete_with, rows_with
 from metaharvest.pipeline.cleaning.identifiers import as_doi
 from metaharvest.pipeline.extraction.citation import Reference
 from metaharvest.pipeline.extraction.matching import Match, Work, by_title
@@ -42,6 +42,7 @@ _SELECTED = "DOI,title,subtitle,author,editor,published-print,issued,published-o
 """The parts of a work that are read. The whole work has its own references, too, and may have a megabyte."""
 
 _TABLE = Base.metadata.tables[LookupAnswer.__tablename__]
+_KEY = _TABLE.c.request_sha256
 
 
 class Crossref:
@@ -89,22 +90,16 @@ class Crossref:
         return answer
 
     def _kept(self, keys: Sequence[str]) -> Mapping[str, str]:
-        since = self._context.now() - KEPT
-        found: dict[str, str] = {}
+        query = select(_KEY, _TABLE.c.answer).where(_TABLE.c.answered_at >= self._context.now() - KEPT)
         with self._context.reading() as session:
-            for some in batches(list(dict.fromkeys(keys))):
-                query = select(_TABLE.c.request_sha256, _TABLE.c.answer)
-                rows = session.execute(query.where(_TABLE.c.request_sha256.in_(some), _TABLE.c.answered_at >= since))
-                found.update((key, answer) for key, answer in rows)
-        return found
+            return {row[0]: row[1] for row in rows_with(session, query, _KEY, dict.fromkeys(keys))}
 
 
 def store(session: Session, answers: Mapping[str, str], now: datetime) -> None:
     """Keep answers, in the place of older ones."""
-    for some in batches(sorted(answers)):
-        session.execute(delete(_TABLE).where(_TABLE.c.request_sha256.in_(some)))
-        rows = [{"request_sha256": key, "answer": answers[key], "answered_at": now} for key in some]
-        insert_rows(session.connection(), _TABLE, rows)
+    delete_with(session, _KEY, answers)
+    if rows := [{"request_sha256": key, "answer": answer} for key, answer in sorted(answers.items())]:
+        insert_rows(session.connection(), _TABLE, rows, {"answered_at": now})
 
 
 def delete_old(session: Session, now: datetime) -> None:

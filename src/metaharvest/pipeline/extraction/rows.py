@@ -7,13 +7,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from sqlalchemy import and_, delete, or_, select, update
+from sqlalchemy import and_, or_, select, update
 from sqlalchemy.orm import Session
 
 from metaharvest.database.batches import batches
 from metaharvest.database.models import Base
 from metaharvest.database.pipeline_models import OutputFile, OutputReference, OutputText, PipelineStep
 from metaharvest.database.rows import insert_rows
+from metaharvest.database.statements import delete_with, rows_with
 from metaharvest.model.mappings import picked
 from metaharvest.model.outputs import Output
 from metaharvest.pipeline import leftovers, steps
@@ -157,11 +158,11 @@ def remove(session: Session, numbers: Collection[int]) -> None:
 
 
 def _delete(session: Session, numbers: Collection[int]) -> None:
-    for some in batches(sorted(numbers)):
-        digests = session.scalars(select(_TEXTS.c.text_sha256).where(_TEXTS.c.catalogue_document_id.in_(some)))
-        leftovers.note(session, TEXT, set(digests))
-        session.execute(delete(_TEXTS).where(_TEXTS.c.catalogue_document_id.in_(some)))
-        session.execute(delete(_REFERENCES).where(_REFERENCES.c.catalogue_document_id.in_(some)))
+    number = _TEXTS.c.catalogue_document_id
+    texts = rows_with(session, select(_TEXTS.c.text_sha256), number, sorted(numbers))
+    leftovers.note(session, TEXT, {row[0] for row in texts})
+    delete_with(session, number, numbers)
+    delete_with(session, _REFERENCES.c.catalogue_document_id, numbers)
 
 
 # -- files and texts

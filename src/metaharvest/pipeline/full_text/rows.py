@@ -6,11 +6,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 
-from sqlalchemy import delete, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.batches import batches
+from metaharvest.database.models import Base
 from metaharvest.database.pipeline_models import OutputFile, OutputText
+from metaharvest.database.statements import delete_with, rows_with
 from metaharvest.pipeline import leftovers
 
 KIND = "file"
@@ -33,6 +34,7 @@ class StoredFile:
     last_modified: str | None
 
 
+_FILES = Base.metadata.tables[OutputFile.__tablename__]
 _COLUMNS = [getattr(OutputFile, each.name) for each in fields(StoredFile)]
 
 
@@ -52,10 +54,7 @@ def read_texts(session: Session, digests: Collection[str]) -> Sequence[tuple[str
 
 def used(session: Session, digests: Sequence[str]) -> Collection[str]:
     """The files, among these, that a row names."""
-    found: set[str] = set()
-    for some in batches(digests):
-        found.update(session.scalars(select(OutputFile.sha256).where(OutputFile.sha256.in_(some))))
-    return found
+    return {row[0] for row in rows_with(session, select(_FILES.c.sha256), _FILES.c.sha256, digests)}
 
 
 def replace_files(session: Session, files: Mapping[int, StoredFile | None], now: datetime) -> None:
@@ -79,13 +78,9 @@ def remove_files(session: Session, numbers: Iterable[int], except_for: Mapping[i
     """Delete the files of these documents, except for these digests; the bytes are deleted afterwards, by `tidy`."""
     stays = except_for or {}
     old = [row for row in _rows(session, numbers) if stays.get(row.catalogue_document_id) != row.sha256]
-    for some in batches([row.output_file_id for row in old]):
-        session.execute(delete(OutputFile).where(OutputFile.output_file_id.in_(some)))
+    delete_with(session, _FILES.c.output_file_id, [row.output_file_id for row in old])
     leftovers.note(session, KIND, {row.sha256 for row in old})
 
 
 def _rows(session: Session, numbers: Iterable[int]) -> list[OutputFile]:
-    found: list[OutputFile] = []
-    for some in batches(list(numbers)):
-        found += session.scalars(select(OutputFile).where(OutputFile.catalogue_document_id.in_(some)))
-    return found
+    return [row[0] for row in rows_with(session, select(OutputFile), OutputFile.catalogue_document_id, numbers)]
