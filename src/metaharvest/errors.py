@@ -222,8 +222,8 @@ class ListIncomplete(HarvestError):
     `has_ended`: all other windows of datestamps were listed, and the holes cannot be. False: the list broke off.
     """
 
-    def __init__(self, *findings: Finding, transient: bool = False, has_ended: bool = False) -> None:
-        super().__init__(*findings, transient=transient)
+    def __init__(self, *findings: Finding, has_ended: bool = False) -> None:
+        super().__init__(*findings)
         self.has_ended = has_ended
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from metaharvest.journal.list_notes import is_much
 from metaharvest.journal.log_rows import LogRow
+from metaharvest.ledger.records import NewlyMissing
 from metaharvest.model import MAX_FINDINGS, Finding, Level, Site
 from metaharvest.model.actions import Remedy, todo
 from metaharvest.problems.attention import EMPTY, FEWER, MANY_DELETIONS, MISSING, REPOSITORY_CHANGED, SHRANK
@@ -59,15 +61,13 @@ def broken_off(findings: Sequence[Finding], listed: int, announced: int | None) 
     return LogRow("ListRecordsError", message, (replace(findings[0], message=message), *findings[1:]))
 
 
-def missing(document_ids: Sequence[str], number: int, known: int, is_shrunk: bool) -> LogRow:
-    """The row about records that a complete list did not name: `number`, of the `known`; the first of them by name.
-
-    `is_shrunk`: the list lost many records of the one before.
-    """
+def missing(document_ids: Sequence[str], marked: NewlyMissing) -> LogRow:
+    """The row about records that a complete list did not name; the first of them by name."""
+    number = len(document_ids)
     were = counted(number, "record that was", "records that were")
-    message = f"The complete list does not name {were} there before; {known:,} are known. Nothing was deleted."
+    message = f"The complete list does not name {were} there before; {marked.copies:,} are known. Nothing was deleted."
     named = [_missing(each) for each in document_ids[:MAX_FINDINGS]]
-    if is_shrunk:
+    if is_much(marked.number, marked.named):
         return LogRow("DocMissing", message, (Finding(SHRANK, message, _FOUND_OUT, Level.WARNING), *named))
     total = [] if number <= len(named) else [Finding(MISSING, message, _FOUND_OUT, Level.WARNING)]
     return LogRow("DocMissing", message, (*total, *named))

@@ -10,18 +10,16 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
-from itertools import islice
 
 from sqlalchemy.orm import Session
 
 from metaharvest.journal import oai_notes
-from metaharvest.journal.list_notes import is_much
 from metaharvest.journal.log_rows import LogRow
 from metaharvest.ledger import records
 from metaharvest.ledger.records import Unnamed
 from metaharvest.ledger.rows import delete_entries
 from metaharvest.ledger.sweeps import full_lists
-from metaharvest.model import MAX_FINDINGS, Finding, Level, Site
+from metaharvest.model import Finding, Level, Site
 from metaharvest.problems.attention import SPLIT
 from metaharvest.sites.registry import has_broken_split, read_sites
 from metaharvest.text import one_line
@@ -72,11 +70,8 @@ def sort(session: Session, site: Site, sweep_id: int, today: date) -> list[LogRo
     records.end_split(session, site.site_id, max(sweep_id - 1, 1))
     if not sorting.missing:
         return []
-    new = [each.entry_id for each in sorting.missing if each.missing_since is None]
-    records.mark_missing(session, new, today)
-    copies, named = records.number_of_copies(session, site.site_id), records.number_named(session, site.site_id)
-    ids_missing = [each.document_id for each in islice(sorting.missing, MAX_FINDINGS)]
-    return [oai_notes.missing(ids_missing, len(sorting.missing), copies, is_much(len(new), named))]
+    marked = records.mark_missing(session, site.site_id, sorting.missing, today)
+    return [oai_notes.missing([each.document_id for each in sorting.missing], marked)]
 
 
 @dataclass(frozen=True, slots=True)

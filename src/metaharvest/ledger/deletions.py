@@ -53,13 +53,14 @@ def waiting_deletions(session: Session, site: Site, site_run_id: int) -> list[Le
     )
     here = (_LEDGER.c.site_schedule_id == site.site_id, _WAITS, _LEDGER.c.document_id.not_in(refused))
     query = select(*ENTRY).where(*here)
-    if site.options.split_from not in (None, site.name):
-        query = query.where(_LEDGER.c.document_id.not_in(_waiting_before_split(site.options.split_from)))
+    first = site.options.split_from
+    if first is not None and first != site.name:
+        query = query.where(_LEDGER.c.document_id.not_in(_waiting_before_split(first)))
     # Sorted here: SQLite would read all records of the site in their order.
     return sorted((LedgerEntry(*row) for row in session.connection().execute(query)), key=attrgetter("document_id"))
 
 
-def _waiting_before_split(first: str | None) -> Select[str]:
+def _waiting_before_split(first: str) -> Select[str]:
     """The documents whose deletions wait at the site that was split, since before that."""
     other = aliased(HarvestDocument)
     its_site = HarvestSiteSchedule.site_schedule_id == other.site_schedule_id

@@ -48,7 +48,7 @@ GONE = frozenset({DELETED, REAPPEARED})
 """The source repository deleted the record, and no deletion waits."""
 
 LISTED = frozenset({HELD, FAILED, DEFERRED, PENDING, PENDING_OLDER, OLDER})
-"""The site lists the document live, and it is or may come into the target."""
+"""The site lists the document live, and the target has it, or may get it."""
 
 MAY_BE_MISSING = frozenset({HELD, LEFT_OUT, FAILED, DEFERRED, OLDER, MISSING})
 """If a full list does not name such a record: with a copy it becomes missing, without one its row is deleted."""

@@ -29,14 +29,16 @@ _RECORD = _LEDGER.c["digest", "datestamp", "listing", "sha256"]
 _KNOWN = select(*ENTRY, *_RECORD).where(
     _LEDGER.c.site_schedule_id == bindparam("site"), _LEDGER.c.document_id.in_(bindparam("documents", expanding=True))
 )
-_IS_MISSING = _LEDGER.c.state == DocumentState.MISSING.value
+IS_MISSING = _LEDGER.c.state == DocumentState.MISSING.value
+"""True if full lists do not name the record of a row."""
+
 HAS_COPY = or_(
     _LEDGER.c.state.in_(DELETION_WAITS),
     and_(_LEDGER.c.target_revision.is_not(None), _LEDGER.c.sha256.is_not(None), _LEDGER.c.state.not_in(GONE)),
 )
 """True if the target has the document of a row from this site, as far as the ledger knows: the row has a copy."""
 
-MISSING_SINCE = case((_IS_MISSING, _LEDGER.c.missing_since)).label("missing_since")
+MISSING_SINCE = case((IS_MISSING, _LEDGER.c.missing_since)).label("missing_since")
 """The day since which full lists do not name the record of a document that the site has; NULL: it is not missing."""
 
 _IS_LISTED = (_LEDGER.c.listing > 0, _LEDGER.c.state.in_(LISTED))  # see BEFORE_SPLIT
@@ -92,7 +94,7 @@ def listed_by(session: Session, site_ids: Collection[int], document_ids: Sequenc
 
 def missing_at(session: Session, site_ids: Collection[int], document_ids: Sequence[str]) -> list[str]:
     """The records among these that are missing at one of these sites."""
-    return list(_sites_with(session, site_ids, document_ids, _IS_MISSING))
+    return list(_sites_with(session, site_ids, document_ids, IS_MISSING))
 
 
 def known_at(session: Session, site_ids: Collection[int], document_ids: Sequence[str]) -> Collection[str]:
@@ -152,8 +154,8 @@ def number_of_copies(session: Session, site_id: int) -> int:
 
 
 def number_named(session: Session, site_id: int) -> int:
-    """The number of these documents that the lists still name: the others are missing."""
-    return _number(session, site_id, HAS_COPY, _LEDGER.c.listing > 0, ~_IS_MISSING)
+    """The number of the site's documents that the target has, and that the lists still name."""
+    return _number(session, site_id, HAS_COPY, _LEDGER.c.listing > 0, ~IS_MISSING)
 
 
 def number_listed(session: Session, site_id: int, sweep_id: int) -> int:
@@ -162,7 +164,7 @@ def number_listed(session: Session, site_id: int, sweep_id: int) -> int:
 
 
 def number_live(session: Session, site_id: int) -> int:
-    """The number of records in the ledger that are neither deleted nor missing."""
+    """The number of records that the site lists live. Records that its filters leave out do not count."""
     return _number(session, site_id, *_IS_LISTED)
 
 
@@ -201,12 +203,24 @@ def _rows(session: Session, *conditions: ColumnElement[bool]) -> Iterator[Unname
         yield Unnamed(row[0], row[1], bool(row[2]), row[3])
 
 
-def mark_missing(session: Session, entry_ids: Sequence[int], today: date) -> None:
+@dataclass(frozen=True, slots=True)
+class NewlyMissing:
+    """The number of records that are newly missing; before, the lists `named` this number of the site's `copies`."""
+
+    number: int
+    named: int
+    copies: int
+
+
+def mark_missing(session: Session, site_id: int, missing: Sequence[Unnamed], today: date) -> NewlyMissing:
     """Note since when no list names these records. Records among them that failed are not tried again."""
+    new = [each.entry_id for each in missing if each.missing_since is None]
+    marked = NewlyMissing(len(new), number_named(session, site_id), number_of_copies(session, site_id))
     statement = update(_LEDGER).where(_LEDGER.c.harvest_document_id == bindparam("this"))
     statement = statement.values(missing_since=today, next_attempt=None, state=DocumentState.MISSING.value)
-    if entry_ids:
-        session.connection().execute(statement, [{"this": entry_id} for entry_id in entry_ids])
+    if new:
+        session.connection().execute(statement, [{"this": entry_id} for entry_id in new])
+    return marked
 
 
 def note_other_request(session: Session, site_id: int) -> None:

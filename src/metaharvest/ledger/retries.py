@@ -74,9 +74,9 @@ def _waiting(today: date) -> tuple[ColumnElement[bool], ...]:
 def failing(session: Session, site_id: int, site_run_id: int) -> Iterator[ListedDocument]:
     """The records that are not in the target as they should be, and have no outcome in this site run.
 
-    These are all records that were put off, that failed transiently, or of which a list showed older versions. Records
-    that failed permanently may have been corrected without a new datestamp: a few of them are included, the least often
-    tried first. Missing records are left out.
+    These are all records that were put off, that failed transiently, whose upload has no known result, or of which a
+    list showed older versions. Records that failed permanently may have been corrected without a new datestamp: a few
+    of them are included, the least often tried first. Missing records are left out.
     """
     columns = _LEDGER.c["document_id", "revision", "document_type", "document_url"]
     ended = select(HarvestLog.document_id).where(
@@ -85,7 +85,7 @@ def failing(session: Session, site_id: int, site_run_id: int) -> Iterator[Listed
     is_asked_for = _LEDGER.c.listing.is_not(None)
     here = (_LEDGER.c.site_schedule_id == site_id, is_asked_for, _LEDGER.c.document_id.not_in(ended))
     has_failed, has_date = _LEDGER.c.state == DocumentState.FAILED.value, _LEDGER.c.next_attempt.is_not(None)
-    # Not sorted, and without OR between states: SQLite would then read all records of the site.
+    # Not sorted, and the states in one IN: otherwise SQLite reads all records of the site.
     owed = (_LEDGER.c.state.in_([*OWED, DocumentState.FAILED]), or_(~has_failed, has_date))
     for row in session.connection().execute(select(*columns).where(*here, *owed)):
         yield ListedDocument(*row)

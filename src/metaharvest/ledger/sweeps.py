@@ -15,7 +15,7 @@ from metaharvest.database.batches import batches
 from metaharvest.database.models import Base, HarvestDocument, SiteCheckpoint
 from metaharvest.errors import NotWritten
 from metaharvest.ledger.entries import DELETION_WAITS, LedgerEntry, after_listing, after_older
-from metaharvest.ledger.records import KnownRecord, listed_by, missing_at
+from metaharvest.ledger.records import IS_MISSING, KnownRecord, listed_by, missing_at
 from metaharvest.ledger.rows import becoming, forget_missing, ledger_key
 from metaharvest.model import Checkpoint, DocumentState, ListedDocument, OutcomeKind, SiteRun
 from metaharvest.model.lengths import CHECKPOINT
@@ -35,9 +35,8 @@ _THESE = update(_LEDGER).where(
 _NAMED = _THESE.values(listing=bindparam("sweep_id"), missing_since=None)
 """Without the state: SQLite writes the entry in an index again for each column that is set, changed or not."""
 
-_IS_MISSING = _LEDGER.c.state == DocumentState.MISSING.value
-_FOUND = _THESE.where(_IS_MISSING).values(state=becoming(after_listing))
-_ANY_MISSING = select(_LEDGER.c.state).where(_LEDGER.c.site_schedule_id == bindparam("site"), _IS_MISSING).limit(1)
+_FOUND = _THESE.where(IS_MISSING).values(state=becoming(after_listing))
+_ANY_MISSING = select(_LEDGER.c.state).where(_LEDGER.c.site_schedule_id == bindparam("site"), IS_MISSING).limit(1)
 
 _BY_ID = update(_LEDGER).where(_LEDGER.c.harvest_document_id == bindparam("this"))
 
@@ -176,8 +175,8 @@ def note_versions(
 def keep_progress(session: Session, site_run: SiteRun, progress: Progress, document_ids: Iterable[str]) -> None:
     """Keep the progress after the pages that named these documents. Raises NotWritten.
 
-    Their outcomes are in the same transaction, or in one before it. The documents are missing at no other site of the
-    origin any more: these forget them.
+    Their outcomes are in the same transaction, or in one before it. If the documents are missing at other sites of the
+    origin, these delete their rows.
     """
     site_id, connection = site_run.site.site_id, session.connection()
     some_missing = connection.execute(_ANY_MISSING, {"site": site_id}).first() is not None

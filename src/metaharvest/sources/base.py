@@ -53,11 +53,14 @@ class Page:
     announced: int | None = None
     """The number of records that the source repository announces for the list; None: it announces none."""
     is_last: bool = False
-    """True if the list has come to its end: the harvest notes the records that it did not name."""
+    """True if the list has come to its end without holes: the harvest notes the records that it did not name."""
     left_out: float = 0
     """The number of records that the list may have left out; infinite: unknown."""
     repeat: Checkpoint | None = None
-    """The checkpoint from which the next harvest repeats the list; None: it was repeated already."""
+    """The checkpoint from which the next harvest repeats the list, if it may have left out a known number of records.
+
+    None: the list is a repetition already, or has not ended.
+    """
     in_all: int | None = None
     """The number of all records, if the source repository was asked for it after a list of changes."""
     in_all_before: int = 0

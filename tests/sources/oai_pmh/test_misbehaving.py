@@ -608,6 +608,26 @@ def test_a_page_in_whose_place_something_else_comes_costs_no_record(sent: bytes)
         assert found.rules == ["oai.page-failed"]
 
 
+@pytest.mark.slow
+def test_pages_that_are_each_cut_off_once_are_each_asked_for_twice() -> None:
+    with OaiServer(60) as repository:
+        asked: set[str] = set()
+
+        def cut_off_once(body: bytes, request: Asked) -> bytes:
+            token = request.arguments.get("resumptionToken", "")
+            if request.verb != "ListRecords" or token in asked:
+                return body
+            asked.add(token)
+            return body[: len(body) // 2]
+
+        repository.tamper = cut_off_once
+        found = harvest(repository.base_url)
+        assert found.broken is None
+        assert len({*found.good}) == 60
+        assert len(repository.asked("ListRecords")) == 12
+        assert found.rules == ["oai.ill-formed"]
+
+
 def test_a_repository_that_has_nothing_but_pages_for_people_from_now_on_is_not_asked_for_ever() -> None:
     with OaiServer(30) as repository:
         repository.tamper = lambda body, asked: (

@@ -69,7 +69,7 @@ class Fate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DeletionPlan:
-    """The fate of each deletion. This number stays `confirmed`; `too_many`: the number that is put off."""
+    """The fate of each deletion. `confirmed`: the number that stays so; `too_many`: the number that is put off."""
 
     fates: Sequence[tuple[LedgerEntry, Fate]]
     confirmed: int
@@ -99,12 +99,12 @@ def plan_deletions(waiting: Waiting, options: SiteOptions) -> DeletionPlan:
         return Fate.PUT_OFF if are_too_many else Fate.DELETE
 
     fates = [(each, fate_of(each.document_id)) for each in waiting.entries]
-    # A person confirms a number: later deletions must not use it up for records that are listed again.
+    # More wait than a person has confirmed: the confirmation ends, or it would hold for other deletions later.
     return DeletionPlan(fates, 0, len(lost)) if are_too_many else DeletionPlan(fates, confirmed, 0)
 
 
 async def carry_out_deletions(harvest: SiteHarvest) -> int:
-    """Delete documents in the target, as planned. Returns the number of deletions.
+    """Delete documents in the target, as planned. Returns the number of deletions that waited.
 
     All of them wait if the target is away, or the time is up. They also wait if the list of another site of the origin
     did not come to its end: the records may have moved there.
@@ -174,6 +174,7 @@ def _waiting(harvest: SiteHarvest) -> Waiting:
         ids = [each.document_id for each in entries]
         deletes = site.options.deletions is not Deletions.KEEP
         listed_by = records.listed_by(session, site_run.same_origin.enabled, ids) if deletes else {}
+    # The numbers of sites are negative in a rehearsal.
     listed = {document_id: ctx.site_names[abs(min(sites))] for document_id, sites in listed_by.items()}
     owners = other_owners(ids, harvest) if deletes else {}
     return Waiting(entries, listed, owners, copies, confirmed)

@@ -14,6 +14,7 @@ from metaharvest.harvest.decide import other_site_owns
 from metaharvest.harvest.documents import Todo
 from metaharvest.ledger.entries import LedgerEntry, after_deletion
 from metaharvest.ledger.records import Brought, KnownRecord
+from metaharvest.ledger.rows import Settled
 from metaharvest.model import (
     Action,
     Deletions,
@@ -32,9 +33,6 @@ from metaharvest.targets.withdrawals import withdrawn
 
 _BEGINS_WITH_YEAR = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
-OutcomeAndEntry = tuple[Outcome, LedgerEntry | None]
-"""An outcome, and the document's row in the ledger."""
-
 
 @dataclass(frozen=True, slots=True)
 class AccountedFor:
@@ -43,7 +41,10 @@ class AccountedFor:
     sweep_id: int
     """The sweep under way."""
     first_sweep: int
-    """The first sweep that began in this site run; the sweeps from this one until `sweep_id` broke off."""
+    """The sweep that was under way when this site run was interrupted, or `sweep_id`.
+
+    All sweeps from this one to the one before `sweep_id` broke off.
+    """
     rechecks: bool = False
     """True if unchanged records are checked as well."""
     before: Container[str] = ()
@@ -89,9 +90,9 @@ class PagePlan:
     accounted for then: the source repository may have been restored from a backup.
     """
 
-    settled: list[OutcomeAndEntry] = field(default_factory=list)
+    settled: list[Settled] = field(default_factory=list)
     """Outcomes that go into the ledger alone."""
-    ended: list[OutcomeAndEntry] = field(default_factory=list)
+    ended: list[Settled] = field(default_factory=list)
     """Outcomes that go into the ledger and the log."""
     chains: list[list[Todo]] = field(default_factory=list)
     """The documents that are brought in, with their content in `in_hand`."""
@@ -197,7 +198,7 @@ def _plan_record(case: _Case, page: PageContext, plan: PagePlan) -> None:
     elif not record.deleted and not _is_as_received(record, known) and _is_older(record, known.datestamp):
         plan.outdated.append(known)
     else:
-        # Of a record in doubt, the older version came earlier in this sweep.
+        # If a record must be fetched, its older version came earlier in this sweep.
         plan.duplicate += was_listed and known.entry.needs_refetch
         plan.moved += was_listed and known.datestamp not in (None, _datestamp(record))
         _decide(case, page, plan)
@@ -212,7 +213,7 @@ def _is_accounted_for(record: ListedRecord, known: KnownRecord, seen: AccountedF
 def _adds_nothing(record: ListedRecord, known: KnownRecord) -> bool:
     """True if the list has shown this version of the record, or a newer one."""
     needs_refetch = known.entry.needs_refetch
-    # The known datestamp of a record in doubt may be that of a deletion that waited.
+    # If a record must be fetched, its known datestamp may be the one of a deletion that waited.
     is_live = not (known.is_said_to_be_deleted or needs_refetch)
     is_same = _is_as_received(record, known) and not needs_refetch
     return is_same or _is_outdated(record, known.datestamp, is_live=is_live)
@@ -226,7 +227,7 @@ def _is_as_received(record: ListedRecord, known: KnownRecord) -> bool:
 
 
 def _is_outdated(record: ListedRecord, datestamp: str | None, *, is_live: bool) -> bool:
-    """True if the version with this datestamp counts, and this one does not.
+    """True if the record does not count, because the known version, which has this datestamp, does.
 
     Some source repositories report a record as deleted that has moved from one of their sets to another: then the same
     list has it live, with the very same datestamp.
@@ -284,7 +285,7 @@ def _decide_deletion(case: _Case, page: PageContext, plan: PagePlan) -> None:
     document = case.record.document.as_revision((entry.revision if entry else case.last_revision) or 0)
     is_left = case.holding is not None and case.owner is None and not is_elsewhere
     if known and known.entry.is_deleted and not (deletes and is_left):
-        # The deletion is known. If a document of this origin is left in the target, it is deleted now.
+        # The deletion is known. If a document of this origin is left in the target, its deletion is planned again.
         plan.noted += 1
         plan.deleted_again += [known] if known.entry.needs_refetch else []
         return
@@ -307,7 +308,7 @@ def _waiting_entry(record: ListedRecord, known: KnownRecord) -> LedgerEntry:
     if state == entry.state:
         return entry
     if state is DocumentState.TO_CONFIRM:
-        # It was put off before the list had another version.
+        # This deletion waited for a confirmation before a list showed an older version: it does so again.
         return replace(entry, state=state, outcome=OutcomeKind.DEFERRED)
     return replace(entry, state=state, next_attempt=None)
 
@@ -364,8 +365,7 @@ def _bring_in(case: _Case, page: PageContext, plan: PagePlan) -> None:
 def _next_version(case: _Case, page: PageContext) -> tuple[ListedDocument, LedgerEntry | None]:
     """The document with its next revision, and its row. A pending upload of the same content keeps its revision."""
     revision, entry = _next_revision(case, page), case.entry
-    if case.known and case.known.entry.pending_sha256 is not None:
-        entry = case.known.entry
+    if case.known and entry is not None and case.is_pending:
         if case.known.digest == _digest(case.record):
             revision = entry.revision
         else:

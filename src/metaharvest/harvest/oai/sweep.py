@@ -24,7 +24,6 @@ from contextlib import aclosing
 from dataclasses import replace
 from datetime import date
 from functools import partial
-from itertools import islice
 from math import inf
 
 from sqlalchemy.orm import Session
@@ -39,7 +38,6 @@ from metaharvest.harvest.oai.deletions import carry_out_deletions, other_owners
 from metaharvest.harvest.oai.plan import AccountedFor, Elsewhere, PageContext, PagePlan, plan_page
 from metaharvest.harvest.tasks import in_thread, side_by_side
 from metaharvest.journal import log_rows, oai_notes, splits
-from metaharvest.journal.list_notes import is_much
 from metaharvest.journal.log_rows import LogRow
 from metaharvest.ledger import records, retries, sweeps
 from metaharvest.ledger.entries import GOOD
@@ -47,7 +45,6 @@ from metaharvest.ledger.records import KnownRecord, Unnamed
 from metaharvest.ledger.rows import delete_entries, write_settled
 from metaharvest.ledger.sweeps import Progress
 from metaharvest.model import (
-    MAX_FINDINGS,
     Checkpoint,
     FetchedDocument,
     Holding,
@@ -90,8 +87,8 @@ async def harvest_sweep(harvest: SiteHarvest, listing: PagedListing) -> Tally:
     """Bring the records of a list to their outcomes. Returns the numbers for the totals.
 
     Raises SweepIncomplete if the list breaks off, or has ended with holes. The next harvest goes on from the last
-    checkpoint, or tries the holes. Reported deletions are carried out in any case, unless the time is up or the target
-    is away.
+    checkpoint, or tries the holes. Reported deletions are carried out even if the list broke off. They wait if the time
+    is up, or the target is away.
     """
     ctx, target = harvest.ctx, harvest.target
     sweep = await _Sweep.begin(harvest, listing)
@@ -127,7 +124,7 @@ async def harvest_sweep(harvest: SiteHarvest, listing: PagedListing) -> Tally:
 class _Sweep:
     """A sweep in this site run: brings its pages to their outcomes, and keeps its progress.
 
-    All sweeps of the site run from `first_sweep` until the present one broke off. `tally` counts the documents of the
+    `first_sweep`: see AccountedFor. `tally` counts the documents of the
     site run, `received` the records of the sweep. `announced`: the number of records that the source repository
     announced; None: unknown.
     """
@@ -293,7 +290,7 @@ class _Sweep:
             rows = self._left_out_rows(session, end, left_out)
             if not end.is_last:
                 return [*doubts, *rows]
-            # The repetition left out as many: the source repository counts something else.
+            # This list is the repetition, and the number is known: records are missing, whatever it left out.
             spared = 0 if end.repeat is None and left_out < inf else left_out
             if is_complete or self._listing.is_empty:
                 rows += self._unnamed_rows(session, spared, elsewhere)
@@ -316,7 +313,7 @@ class _Sweep:
         """
         if not self._listing.goes_on:
             return end.left_out
-        named, announced = self._number_named(session), self.announced or 0
+        named, announced = self._number_listed(session), self.announced or 0
         is_known = announced > named and not any(finding.is_error for finding in end.findings)
         return max(end.left_out, announced - named if is_known else self._progress.moved)
 
@@ -324,11 +321,11 @@ class _Sweep:
         """The row about the records that were left out; none if the list itself says so."""
         if not 0 < left_out < inf or any(finding.rule == oai_notes.LIST_SIZE for finding in end.findings):
             return []
-        is_announced = self.announced == self._number_named(session) + left_out
+        is_announced = self.announced == self._number_listed(session) + left_out
         announced, asks_again = self.announced if is_announced else None, end.repeat is not None
         return [oai_notes.left_out(int(left_out), announced, self._harvest.site.name, asks_again=asks_again)]
 
-    def _number_named(self, session: Session) -> int:
+    def _number_listed(self, session: Session) -> int:
         return records.number_listed(session, self._harvest.site.site_id, self._progress.sweep_id)
 
     def _fewer_rows(self, session: Session, end: Page) -> list[LogRow]:
@@ -362,7 +359,7 @@ class _Sweep:
         """
         site, today = self._harvest.site, self._harvest.ctx.journal.today
         unnamed = list(records.unnamed(session, site.site_id, self._progress.sweep_id))
-        if self._listing.is_empty or not self._number_named(session):
+        if self._listing.is_empty or not self._number_listed(session):
             return oai_notes.empty(site, sum(each.has_copy and each.missing_since is None for each in unnamed))
         return _note_unnamed(session, site.site_id, _certain(unnamed, left_out), elsewhere, today)
 
@@ -463,17 +460,14 @@ def _note_unnamed(
 ) -> list[LogRow]:
     """Mark the copies of these records as missing, and delete the other rows. Returns the row about the copies, if any.
 
-    A record that is `elsewhere` has no copy of this site.
+    A document in `elsewhere` belongs to another site: only the row goes.
     """
     missing = [each for each in unnamed if each.has_copy and each.document_id not in elsewhere]
     delete_entries(session, sorted({each.entry_id for each in unnamed} - {each.entry_id for each in missing}))
     if not missing:
         return []
-    new = [each.entry_id for each in missing if each.missing_since is None]
-    copies, named = records.number_of_copies(session, site_id), records.number_named(session, site_id)
-    records.mark_missing(session, new, today)
-    ids = [each.document_id for each in islice(missing, MAX_FINDINGS)]
-    return [oai_notes.missing(ids, len(missing), copies, is_much(len(new), named))]
+    marked = records.mark_missing(session, site_id, missing, today)
+    return [oai_notes.missing([each.document_id for each in missing], marked)]
 
 
 async def _retry_failing(harvest: SiteHarvest, tally: Tally) -> None:
@@ -490,6 +484,7 @@ async def _retry_failing(harvest: SiteHarvest, tally: Tally) -> None:
         await harvest.read(stage)
         if not staged.count:
             return
+        # These records have no outcome in this site run.
         again = replace(harvest, site_run=replace(site_run, resumed=False))
         retried = await harvest_documents(harvest, retry_batches(again, staged))
     tally.listed += retried.listed

@@ -55,8 +55,8 @@ class Counts:
     """The number of whole answers."""
     fresh: int = 0
     """The number of received records that had not come in this harvest before."""
-    broken: int = 0
-    """The number of failed answers."""
+    has_failed: bool = False
+    """True if an answer has failed: its records come a second time."""
     used: set[int] = field(default_factory=set)
     """Hashes of the tokens that were sent."""
     on_page: set[int] = field(default_factory=set)

@@ -32,11 +32,11 @@ _TURNS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class _Request:
-    """A prefetch: its task returns the date of the answer, as Repository.ask_list does."""
+class _Prefetch:
+    """A request for the next answer: its task returns the date of the answer, as Repository.ask_list does."""
 
     arguments: Mapping[str, str]
-    date: asyncio.Task[str]
+    task: asyncio.Task[str]
 
 
 class Prefetcher:
@@ -52,7 +52,7 @@ class Prefetcher:
         self._patience = patience
         self.is_on = False
         self._has_failed = False
-        self._request: _Request | None = None
+        self._next: _Prefetch | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="metaharvest-oai")
         self._reader = ResponseReader()
 
@@ -64,7 +64,7 @@ class Prefetcher:
 
     async def __aexit__(self, *_: object) -> None:
         try:
-            await self._cancel_request()
+            await self._cancel()
         finally:
             self._reader.close()
             self._thread.shutdown(wait=False)
@@ -87,17 +87,17 @@ class Prefetcher:
     async def note_failure(self) -> None:
         """Stop prefetching after a failed page."""
         self._has_failed = True
-        await self._cancel_request()
+        await self._cancel()
 
     async def _fetch(self, verb: str, arguments: Mapping[str, str]) -> str:
         """Put the answer into the spool. Returns its date. Raises FetchError."""
-        request = self._request
-        if request is not None and request.arguments == arguments:
-            self._request = None
+        prefetch = self._next
+        if prefetch is not None and prefetch.arguments == arguments:
+            self._next = None
             self._spool, self._other = self._other, self._spool
-            date = await request.date
+            date = await prefetch.task
         else:
-            await self._cancel_request()
+            await self._cancel()
             date = await self._repository.ask_list(verb, arguments, self._spool, self._patience)
         if self.is_on and verb == "ListRecords" and not (self._has_failed or self._patience.stop_reason()):
             await self._prefetch(verb, arguments)
@@ -111,16 +111,16 @@ class Prefetcher:
         before = arguments if "resumptionToken" in arguments else {}
         following = {**before, "resumptionToken": token}
         asking = self._repository.ask_list(verb, following, self._other, self._patience)
-        self._request = _Request(following, asyncio.create_task(asking))
+        self._next = _Prefetch(following, asyncio.create_task(asking))
         for _ in range(_TURNS):
             await asyncio.sleep(0)
 
-    async def _cancel_request(self) -> None:
+    async def _cancel(self) -> None:
         """Cancel the prefetch, if there is one."""
-        if self._request is not None:
-            request, self._request = self._request, None
-            request.date.cancel()
-            await asyncio.gather(request.date, return_exceptions=True)
+        if self._next is not None:
+            prefetch, self._next = self._next, None
+            prefetch.task.cancel()
+            await asyncio.gather(prefetch.task, return_exceptions=True)
 
     async def _in_thread(self, call: Callable[[], Result]) -> Result:
         """Run `call` in the thread. A cancelled caller ends the reader's process, and waits for the thread.

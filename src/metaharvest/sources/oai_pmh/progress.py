@@ -1,7 +1,8 @@
 """The progress of a sweep, the start of the next one, and the state kept of a source repository. Pure.
 
 A sweep is a queue of windows. A full sweep lists everything; a sweep of changes begins at the watermark. The watermark
-is the first responseDate of the last sweep that ended, with or without holes. The journal keeps a `State` as JSON.
+is the first responseDate of the last sweep that ended, with or without holes. `ledger/sweeps.py` keeps a `State`: five
+fields of the sweep in columns, the others as JSON.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Sweep:
     announced: int | None = None
     """The number of records of the whole list (completeListSize)."""
     divided: bool = False
-    """True if the list was divided into windows."""
+    """True if the list was divided into windows, or began with holes of the sweep before."""
     moved: int = 0
     """The received records that came a second time, with another datestamp or in another answer."""
     left_out: int | None = 0
@@ -104,13 +105,13 @@ class State:
     identity: Mapping[str, object] = field(default_factory=dict)
     """What the source repository said of itself."""
     watermark: str = ""
-    """The moment at which the next list of changes begins; empty: a full sweep is next."""
+    """The next list of changes begins at this moment minus an overlap (see from_watermark); empty: a full one."""
     full_at: str = ""
     """The watermark of the last full sweep."""
     in_days: bool = False
     """True if Identify names seconds, and requests with seconds are refused."""
     short: int | None = None
-    """The number of records that the last list lacked (0: unknown): it is repeated. None: it is not."""
+    """The last list may lack this number of records (0: unknown), and is repeated. None: it is not repeated."""
     usual: int = 0
     """The number of records that each list lacks; a list that lacks no more is complete."""
     size: int | None = None
@@ -136,7 +137,10 @@ class State:
         return {**own, "sweep": asdict(self.sweep) if self.sweep else None}
 
     def is_second(self, sweep: Sweep) -> bool:
-        """True if this sweep repeats the last one, whose list lacked records."""
+        """True if this sweep repeats the last one, whose list lacked records.
+
+        A full sweep beside a watermark is a new one: to_repeat() empties the watermark if a full sweep is repeated.
+        """
         return self.short is not None and not (sweep.full and self.watermark)
 
     def to_repeat(self, sweep: Sweep, short: int) -> State:
@@ -163,8 +167,8 @@ def next_sweep(state: State, options: OaiOptions, identity: Identity, *, full: b
 def state_after(state: State, sweep: Sweep, probed: Probed, before: str, *, is_empty: bool) -> State:
     """The state after a sweep has ended. `before` is a moment before it began.
 
-    `is_empty`: no record with an identifier came. The watermark moves. It stays if the sweep is repeated, and after a
-    full list without a record.
+    `is_empty`: no record with an identifier came. The watermark moves. It stays if a sweep of changes is repeated. It
+    becomes empty if a full sweep is repeated, or brought no record.
     """
     if sweep.full and is_empty:
         return replace(state, watermark="", short=None, sweep=None)

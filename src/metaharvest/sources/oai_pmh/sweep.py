@@ -46,7 +46,7 @@ from metaharvest.sources.oai_pmh.windows import Failure, Step, Window, next_step
 from metaharvest.text import counted, one_line
 
 ENDLESS = 100_000
-"""A list may have this many records more than ten times the last full list.
+"""A list of changes may have this many records more than ten times the last full list.
 
 Lists without an end: https://github.com/OpenSKOS/OpenSKOS/issues/8
 """
@@ -55,7 +55,7 @@ MOST_ONE_BY_ONE = 30
 """A window with at most this many records is not divided: they are fetched individually."""
 
 MOST_FAILED = 33
-"""The list breaks off after this many failed windows without a record.
+"""The list breaks off after more failed windows than this without a record.
 
 Halving 37 years down to two seconds takes 31. The smallest windows count once; the holes of the last harvest do not
 count.
@@ -218,18 +218,22 @@ class Sweeper:
         is_whole = not (sweep.divided or self._seen)
         counts = Counts(self._seen if is_whole else Versions(), sweep.received, moved=sweep.moved)
         counts.announced = None if sweep.divided else sweep.announced
+        # More than one page has come: the announced number is not the size of a page.
         counts.pages = 2 if sweep.received else 0
         if sweep.todo[0].is_empty:
             self.sweep = sweep.without_first(0)
             return
+        failures = 0
         while not counts.has_ended:
             try:
                 async with aclosing(self._answer(counts)) as pages:
                     async for page in pages:
                         yield page
+                failures = 0
             except PageFailed as failed:
                 await self._prefetcher.note_failure()
-                if not await self._wait_to_try_again(counts, failed):
+                failures, counts.has_failed = failures + 1, True
+                if not await self._wait_to_try_again(failures, failed):
                     await self._replace_window(counts, failed)
                     return
 
@@ -360,13 +364,12 @@ class Sweeper:
 
     # -- pages that fail
 
-    async def _wait_to_try_again(self, counts: Counts, failed: PageFailed) -> bool:
-        """Count a failed page. Returns True, after a pause, if the page must be requested again."""
-        counts.broken += 1
+    async def _wait_to_try_again(self, failures: int, failed: PageFailed) -> bool:
+        """Return True, after a pause, if the page must be requested again. `failures`: how often it failed in a row."""
         rules = {"oai.cut-off"} if self.sweep.divided else {"oai.cut-off", "http.encoding", *_NOTHING_RULES}
-        if failed.token_refused or failed.finding.rule not in rules or counts.broken > self._http.retries:
+        if failed.token_refused or failed.finding.rule not in rules or failures > self._http.retries:
             return False
-        await self._patience.sleep(back_off(counts.broken, self._http))
+        await self._patience.sleep(back_off(failures, self._http))
         return True
 
     async def _replace_window(self, counts: Counts, failed: PageFailed) -> None:
@@ -393,7 +396,7 @@ class Sweeper:
             may_repeat_smallest=is_first_refusal or (is_one_by_one and bool(counts.fresh)),
         )
         self._take(next_step(failure), halves or (), failed.finding)
-        if not self._yielded:
+        if not self._yielded:  # nothing came in this harvest: the list may still begin again
             self.is_resumed, self._came_earlier = self.sweep.is_resumed, self.sweep.came
 
     def _take(self, step: Step, halves: Sequence[Window], why: Finding) -> None:
@@ -465,7 +468,7 @@ class Sweeper:
     ) -> ListIncomplete | PageFailed:
         """The exception after a failed request: PageFailed if smaller windows may help.
 
-        If the server refused the first request, a short one finds out whether it refuses all.
+        If the server refused a request of an undivided list, a short one finds out whether it refuses all.
         """
         cause = error.error if isinstance(error, Stopped) else error
         why = cause.finding if isinstance(cause, NotOaiResponse) else cause.findings[0]
@@ -476,12 +479,10 @@ class Sweeper:
         if not is_stopped:
             is_part = sweep.divided or window.one_by_one
             is_refused = isinstance(cause, FetchError) and _is_refusal(cause)
-            if is_refused and not is_part:
-                is_part = await self._has_at_most(0) is not None
-            if _may_be_of_page(cause, is_first=not (is_part or sweep.token)) or (is_refused and is_part):
+            others_answer = is_part or (is_refused and await self._has_at_most(0) is not None)
+            if _may_be_of_page(cause, is_first=not (others_answer or sweep.token)) or (is_refused and others_answer):
                 return PageFailed(why)
-        transient = isinstance(cause, FetchError) and cause.transient
-        return self._incomplete(stopped or why, transient=transient)
+        return self._incomplete(stopped or why)
 
     def _react_to_errors(self, answer: Response, counts: Counts, *, token_was_old: bool) -> None:
         """End the list after errors of the protocol, or change the request of the window, which is then sent again.
@@ -589,7 +590,7 @@ class Sweeper:
             if is_new:
                 new += 1
                 self._note_newest(record)
-            elif not counts.broken:
+            elif not counts.has_failed:
                 self._records.odd.note("twice")
                 counts.moved += is_other or not counts.is_on_page(key)
             if not counts.is_first:
@@ -631,7 +632,7 @@ class Sweeper:
             return _too_many_records(self._most_records, self._http.max_list_records)
         return _too_many_bytes(self._bytes) if self._bytes > self._http.max_run_bytes else None
 
-    def _incomplete(self, why: Finding, *, transient: bool = False, has_ended: bool = False) -> ListIncomplete:
+    def _incomplete(self, why: Finding, *, has_ended: bool = False) -> ListIncomplete:
         """The error of a list after the records of all its pages: it breaks off, or `has_ended` with holes."""
         set_spec = self._options.set_spec or ""
         of_set = f" of the set {one_line(set_spec, 60)}" if set_spec else ""
@@ -642,7 +643,7 @@ class Sweeper:
             message = f"The list{of_set} has ended with {came}. {why.message}"
         finding = Finding("oai.broken-off", message, why.remedy or IN_THE_LOG)
         findings = (finding, *self._findings(), *self._records.odd.findings(is_whole=False))
-        return ListIncomplete(*findings, transient=transient, has_ended=has_ended)
+        return ListIncomplete(*findings, has_ended=has_ended)
 
 
 def _lacks_prefix(answer: Response) -> bool:

@@ -72,7 +72,8 @@ class Window:
 
         The second one begins with the day or second that the first one ends with: some source repositories take the
         end of a window for its first moment (https://github.com/ilri/DSpace/issues/63). A window without a limit is
-        divided as if it had the limits `earliest` and `latest`; its halves are open as well.
+        divided as if it had the limits `earliest` and `latest`. The first half begins as the window does, and the
+        second one ends as it does.
         """
         seconds = seconds and not self.has_days
         unit = timedelta(seconds=1) if seconds else timedelta(days=1)
@@ -133,7 +134,7 @@ class Failure:
     is_one_by_one: bool
     """True if the records of the window are fetched individually."""
     has_halves: bool
-    """True if the window is not the smallest one."""
+    """True if the window can be divided: it is not the smallest, and the source repository respects windows."""
     has_few: bool
     """True if the window has few records."""
     may_repeat_smallest: bool
