@@ -186,7 +186,7 @@ class FolderStore:
 
 
 class _ObjectStore:
-    """Files in an object store. The content of a note is its time: not all stores report times."""
+    """A FileStore in an object store. The content of a note is its time: not all stores report times."""
 
     def __init__(self, url: str, now: Callable[[], datetime]) -> None:
         self.place = url
@@ -207,13 +207,12 @@ class _ObjectStore:
             raise SettingsError(f"[pipeline] files is {url}, which is no URL of fsspec: {error}.") from error
 
     def put(self, sha256: str, content: bytes) -> None:
-        """See FileStore. Object stores write a file whole or not at all."""
+        """Object stores write a file whole or not at all."""
         with _store_errors(self.place):
             self._write(f"{_NEW}/{sha256}", self._now().isoformat().encode())
             self._write(place_of(sha256), content)
 
     def read(self, sha256: str) -> bytes:
-        """See FileStore."""
         try:
             with _store_errors(self.place, may_be_missing=True):
                 content = bytes(self._system.cat_file(self._path(place_of(sha256))))
@@ -223,7 +222,6 @@ class _ObjectStore:
         return _whole(self, sha256, content)
 
     def has(self, sha256: str) -> bool:
-        """See FileStore."""
         with _store_errors(self.place):
             if self._system.exists(self._path(place_of(sha256))):
                 return True
@@ -231,12 +229,10 @@ class _ObjectStore:
         return False
 
     def delete(self, sha256: str) -> None:
-        """See FileStore."""
         with suppress(FileNotFoundError), _store_errors(self.place, may_be_missing=True):
             self._system.rm_file(self._path(place_of(sha256)))
 
     def unconfirmed(self) -> Iterator[tuple[str, timedelta]]:
-        """See FileStore."""
         found: list[Any] = []
         with suppress(FileNotFoundError), _store_errors(self.place, may_be_missing=True):
             # Other processes write, too: an older listing is of no use.
@@ -249,7 +245,6 @@ class _ObjectStore:
                     yield name, age
 
     def unconfirmed_for(self, sha256: str) -> timedelta | None:
-        """See FileStore."""
         place_of(sha256)
         noted = None
         with suppress(FileNotFoundError), _store_errors(self.place, may_be_missing=True):
@@ -257,7 +252,6 @@ class _ObjectStore:
         return None if noted is None else self._now() - datetime.fromisoformat(noted.decode())
 
     def confirm(self, sha256: str) -> None:
-        """See FileStore."""
         with suppress(FileNotFoundError), _store_errors(self.place, may_be_missing=True):
             self._system.rm_file(self._path(f"{_NEW}/{sha256}"))
 

@@ -278,21 +278,32 @@ _TERMS: dict[str, Read] = {
     "rightsHolder": _rights,
 }
 
-_READ: dict[str, Read] = {
-    **{f"{{{namespace}}}{name}": each for namespace in (_DC, _DCTERMS) for name, each in _SIMPLE.items()},
-    **{f"{{{_DCTERMS}}}{name}": each for name, each in _TERMS.items()},
-    **{f"{{{each}}}{name}": _creator for each in _RIOXX for name in ("author", "creator")},
-    **{f"{{{each}}}contributor": _contributor for each in _RIOXX},
-    **{f"{{{each}}}publication_date": _date for each in _RIOXX},
-    **{f"{{{each}}}type": _type for each in _RIOXX},
-    **{f"{{{each}}}version_of_record": _version for each in _RIOXX},
-    **{f"{{{each}}}ext_relation": _rioxx_relation for each in _RIOXX},
-    **{f"{{{each}}}license_ref": _licence_reference for each in _ALI},
-    **{f"{{{each}}}free_to_read": _free_to_read for each in _ALI},
-    f"{{{_OPENAIRE}}}resourceType": _type,
-    f"{{{_OPENAIRE}}}licenseCondition": _rights,
-    f"{{{_OPENAIRE}}}file": _openaire_file,
+_OF_RIOXX: dict[str, Read] = {
+    "author": _creator,
+    "creator": _creator,
+    "contributor": _contributor,
+    "publication_date": _date,
+    "type": _type,
+    "version_of_record": _version,
+    "ext_relation": _rioxx_relation,
 }
+_OF_ALI: dict[str, Read] = {"license_ref": _licence_reference, "free_to_read": _free_to_read}
+_OF_OPENAIRE: dict[str, Read] = {"resourceType": _type, "licenseCondition": _rights, "file": _openaire_file}
+
+_READ = {
+    f"{{{namespace}}}{name}": read
+    for namespaces, table in (
+        ((_DC, _DCTERMS), _SIMPLE),
+        ((_DCTERMS,), _TERMS),
+        (_RIOXX, _OF_RIOXX),
+        (_ALI, _OF_ALI),
+        ((_OPENAIRE,), _OF_OPENAIRE),
+    )
+    for namespace in namespaces
+    for name, read in table.items()
+}
+"""How each element is read, by its tag."""
+
 _PREFIXES = {
     _DC: "dc",
     _DCTERMS: "dcterms",

@@ -41,22 +41,13 @@ _AFTER = re.compile(
 _GLUED = ("PubMed", "CrossRef", "Crossref", "CAS", "Google", "Medline", "Scopus", "ISI", "View", "Article")
 """The words of links that a page shows behind a DOI."""
 
-_PAGES = (
-    *(
-        "/full",
-        "/fulltext",
-        "/full.pdf",
-        "/full/html",
-        "/html",
-        "/pdf",
-        "/pdfft",
-        "/epdf",
-        "/abstract",
-        "/abs",
-        "/meta",
-    ),
-    *("/summary", "/references", "/citations", "/download", "/asset", "/tables", "/figures", "/epub", "/xml"),
-    *(".full.pdf", ".full", ".abstract", ".pdf", ".html", ".xml", ".epub"),
+_PAGES = tuple(
+    str.split(
+        """
+    /full /fulltext /full.pdf /full/html /html /pdf /pdfft /epdf /abstract /abs /meta /summary /references /citations
+    /download /asset /tables /figures /epub /xml .full.pdf .full .abstract .pdf .html .xml .epub
+    """
+    )
 )
 """The ends of addresses of pages about a DOI."""
 

@@ -44,16 +44,7 @@ _PDF_META = (
 
 _OTHER_META = {"citation_xml_url": Expects.FILE, "citation_fulltext_html_url": Expects.HTML_TEXT}
 _IDENTIFIER_META = ("dc.identifier", "dcterms.identifier", "dc.identifier.uri", "dc.identifier.fulltext")
-_JSON_KEYS = (
-    "encoding",
-    "associatedMedia",
-    "distribution",
-    "workExample",
-    "encodings",
-    "hasPart",
-    "mainEntity",
-    "@graph",
-)
+_JSON_KEYS = str.split("encoding associatedMedia distribution workExample encodings hasPart mainEntity @graph")
 _LINK_VALUE = re.compile(r"<([^<>]*)>([^<]*)")
 _PARAMETER = re.compile(r";\s*([a-z*]+)\s*=\s*(?:\"([^\"]*)\"|([^\s;,\"]+))", re.IGNORECASE)
 _LOGIN_PATH = re.compile(

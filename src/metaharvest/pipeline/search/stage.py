@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from pathlib import Path
 
-from sqlalchemy import BindParameter, bindparam, func, select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.stage_documents import stage_documents
@@ -22,6 +22,7 @@ from metaharvest.config.settings import Settings
 from metaharvest.database.batches import batches
 from metaharvest.database.engine import repeated
 from metaharvest.database.pipeline_models import OutputFile, OutputRecord, OutputText, OutputWork, PipelineStep
+from metaharvest.database.statements import rows_with
 from metaharvest.errors import IndexUnavailable
 from metaharvest.pipeline import feed, steps
 from metaharvest.pipeline.file_store import DamagedFile, FolderStore, place_of
@@ -32,6 +33,7 @@ from metaharvest.pipeline.search.removals import INDEX_FEED
 from metaharvest.pipeline.stage import Context, Document, Failure, Result, Stage, StageName, StepState
 from metaharvest.pipeline.steps import FEED
 from metaharvest.pipeline.stored_outputs import read_outputs
+from metaharvest.pipeline.text_language import UNKNOWN
 
 _AT_ONCE = 100
 """Documents whose full texts are in memory at a time."""
@@ -42,14 +44,7 @@ _A_COMMIT = 5_000
 _WAIT_SECONDS = 60
 _AFTER_A_REFUSAL = timedelta(days=7)
 _LOG = logging.getLogger(__name__)
-_UNKNOWN_LANGUAGE = "und"
-_NUMBERS: BindParameter[Sequence[int]] = bindparam("numbers", expanding=True)
-_WORKS = select(OutputWork.catalogue_document_id, OutputWork.work_id).where(
-    OutputWork.catalogue_document_id.in_(_NUMBERS)
-)
-_TEXTS = select(OutputText.catalogue_document_id, OutputText.text_sha256, OutputText.language).where(
-    OutputText.catalogue_document_id.in_(_NUMBERS)
-)
+_WORK, _TEXT = OutputWork.catalogue_document_id, OutputText.catalogue_document_id
 
 
 def index_place(folder: Path, url: str) -> IndexPlace:
@@ -217,8 +212,9 @@ def _entries(context: Context, documents: Sequence[Document]) -> Sequence[Entry]
     numbers = [each.number for each in documents]
     with context.reading() as session:
         outputs = read_outputs(session, numbers)
-        works = {row[0]: row[1] for row in session.execute(_WORKS, {"numbers": numbers})}
-        rows = session.execute(_TEXTS, {"numbers": numbers}).all()
+        works = {row[0]: row[1] for row in rows_with(session, select(_WORK, OutputWork.work_id), _WORK, numbers)}
+        texts_of = select(_TEXT, OutputText.text_sha256, OutputText.language)
+        rows = list(rows_with(session, texts_of, _TEXT, numbers))
     store, texts, damaged = FolderStore(context.folder / "texts"), {}, []
     for number, digest, language in rows:
         try:
@@ -228,16 +224,11 @@ def _entries(context: Context, documents: Sequence[Document]) -> Sequence[Entry]
         except OSError:
             continue
         else:
-            texts[number] = FullText(digest, text, None if language == _UNKNOWN_LANGUAGE else language)
+            texts[number] = FullText(digest, text, None if language == UNKNOWN else language)
     if damaged:
         repeated(lambda: _extract_again(context, damaged))
     return [
-        entry_of(
-            each,
-            outputs[each.number],
-            works.get(each.number, each.number),
-            texts.get(each.number),
-        )
+        entry_of(each, outputs[each.number], works.get(each.number, each.number), texts.get(each.number))
         for each in documents
         if each.number in outputs
     ]
