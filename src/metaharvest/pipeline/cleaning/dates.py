@@ -201,9 +201,7 @@ def _day_first(text: str) -> str | None:
 
 
 def _east_asian(text: str) -> str | None:
-    if found := _EAST_ASIAN.fullmatch(text if text.endswith(("月", "日", "월", "일", "号")) else text + "年"):
-        return _date(*found.groups())
-    if found := _EAST_ASIAN.fullmatch(text):
+    if found := _EAST_ASIAN.fullmatch(text) or _EAST_ASIAN.fullmatch(text + "年"):
         return _date(*found.groups())
     found = _ERA.fullmatch(text) or _ERA.fullmatch(text + "年")
     if found is None:

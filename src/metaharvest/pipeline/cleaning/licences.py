@@ -10,8 +10,6 @@ from metaharvest.model.outputs import Access
 _LONGEST = 4_000
 """Characters of a statement that are read."""
 
-_KINDS = ("by", "by-sa", "by-nc", "by-nd", "by-nc-sa", "by-nc-nd")
-
 _CC_URL = re.compile(
     r"creativecommons\.org/licen[cs]es/(by(?:-nc)?(?:-(?:nd|sa))?|by-(?:nd|sa)-nc|nc(?:-(?:nd|sa))?|nd|sa)"
     r"(?:/(\d\.\d))?(?:/([a-z]{2,3}|igo|scotland)(?=[/\s.,;)\"'>#]|$))?",
@@ -168,9 +166,7 @@ def _canonical(spdx: str) -> str:
 def _creative_commons(parts: set[str], version: str | None, port: str = "") -> str | None:
     """The identifier of a licence with these parts."""
     kind = "-".join(each for each in ("by", "nc", "nd", "sa") if each in parts)
-    if kind == "by-nd-sa" or (kind not in _KINDS and not kind.startswith("by")):
-        return None
-    if version is None:
+    if version is None or kind == "by-nd-sa" or not kind.startswith("by"):
         return None
     version = f"{version}.0" if len(version) == 1 else version
     if version not in ("1.0", "2.0", "2.1", "2.5", "3.0", "4.0"):

@@ -158,9 +158,7 @@ def _quoted(text: str) -> tuple[int, str] | None:
         if character not in _QUOTES:
             continue
         ends = [end for mark in _QUOTES[character] if (end := text.find(mark, place + 1)) > 0]
-        if ends and min(ends) - place > 12:
-            return place, _tidy(text[place + 1 : min(ends)])
-        if ends and text[place] in "《「『" and min(ends) - place > 4:
+        if ends and min(ends) - place > (4 if character in "《「『" else 12):
             return place, _tidy(text[place + 1 : min(ends)])
     return None
 

@@ -125,16 +125,12 @@ class FileReader:
             raise Unreadable(*_sentence(str(error), str(answer.get("message", ""))))
         return answer
 
-    def close(self) -> None:
-        """End the processes."""
-        for process in self._processes.values():
-            process.kill()
-
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, _type: type[BaseException] | None, _error: object, _trace: TracebackType | None) -> None:
-        self.close()
+        for process in self._processes.values():
+            process.kill()
 
 
 class _Ended(Exception):

@@ -42,12 +42,18 @@ class ServiceClient:
     """
 
     def __init__(self, name: str, http: HttpSettings, *, pace: float, seconds: float) -> None:
+        import requests
+
         self._name = name
-        self._http = http
         self._pace = pace
         self._seconds = seconds
         self._next = 0.0
-        self._session: requests.Session | None = None
+        self._session = requests.Session()
+        self._session.trust_env = False
+        self._session.verify = str(system_trust())
+        self._session.headers["User-Agent"] = f"metaharvest/{__version__}"
+        if http.proxy:
+            self._session.proxies = {"http": http.proxy, "https": http.proxy}
 
     def get(self, url: str) -> str:
         """The answer to a request for this address. Raises ServiceAway."""
@@ -68,7 +74,7 @@ class ServiceClient:
         for _ in range(_TRIES):
             self._wait()
             try:
-                with self._requests().request(method, url, timeout=limits, stream=True, **body) as answer:
+                with self._session.request(method, url, timeout=limits, stream=True, **body) as answer:
                     if answer.status_code not in _BUSY:
                         return self._whole(answer, url)
                     if not self._pause(answer.headers):
@@ -111,24 +117,11 @@ class ServiceClient:
         self._next = time.monotonic() + seconds
         return True
 
-    def _requests(self) -> requests.Session:
-        if self._session is None:
-            import requests
-
-            self._session = requests.Session()
-            self._session.trust_env = False
-            self._session.verify = str(system_trust())
-            self._session.headers["User-Agent"] = f"metaharvest/{__version__}"
-            if self._http.proxy:
-                self._session.proxies = {"http": self._http.proxy, "https": self._http.proxy}
-        return self._session
-
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, _type: type[BaseException] | None, _error: object, _trace: TracebackType | None) -> None:
-        if self._session is not None:
-            self._session.close()
+        self._session.close()
 
 
 def _is_refused(answer: requests.Response) -> bool:

@@ -85,12 +85,10 @@ def read_page(content: bytes, url: str, *, link: str = "", charset: str | None =
     """The links of the page at `url` whose header `Link` is `link`; `title` is the title of the output, if known."""
     root = _parsed(content, charset)
     linked = list(link_values(link))
-    licence = next((target for target, values in linked if "license" in values.get("rel", "").split()), None)
     if root is None:
-        return Page(_few(list(_signposted(linked, url)), url), licence=licence)
+        return Page(_few(list(_signposted(linked, url)), url), licence=_licence(linked))
     elements = _Elements(root, url)
     linked += elements.links
-    licence = licence or next((target for target, each in linked if "license" in each.get("rel", "").split()), None)
     software = _software(elements)
     links = links_of(elements.anchors, elements.base)
     others = {known[1] if (known := file_of(each.address)) else each.address for each in links if is_other(each, title)}
@@ -107,7 +105,11 @@ def read_page(content: bytes, url: str, *, link: str = "", charset: str | None =
         *_framed_pages(elements),
     ]
     candidates = _few(found, url)
-    return Page(candidates, software, licence, _asks_login(elements, url, candidates), elements.letters)
+    return Page(candidates, software, _licence(linked), _asks_login(elements, url, candidates), elements.letters)
+
+
+def _licence(linked: Sequence[tuple[str, Mapping[str, str]]]) -> str | None:
+    return next((target for target, values in linked if "license" in values.get("rel", "").split()), None)
 
 
 def link_values(header: str) -> Iterator[tuple[str, Mapping[str, str]]]:
