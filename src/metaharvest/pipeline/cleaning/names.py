@@ -445,21 +445,13 @@ def _by_capitals(words: Sequence[str]) -> tuple[str, str] | None:
         (len(word) > 2 and word.isupper() and not _is_dotted(word)) or (word.isupper() and word.lower() in PARTICLES)
         for word in words
     ]
-    if (
-        all(capitals)
-        or not any(capitals)
-        or not any(each and len(word) > 2 for each, word in zip(capitals, words, strict=True))
-    ):
+    if all(capitals) or not any(each and len(word) > 2 for each, word in zip(capitals, words, strict=True)):
         return None
     start, end = capitals.index(True), len(words) - capitals[::-1].index(True)
     while start and words[start - 1] in PARTICLES:
         start -= 1
-    if (start and end < len(words)) or (
-        not all(capitals[start:end])
-        and not all(
-            word in PARTICLES for word, each in zip(words[start:end], capitals[start:end], strict=True) if not each
-        )
-    ):
+    small = [word for word, each in zip(words[start:end], capitals[start:end], strict=True) if not each]
+    if (start and end < len(words)) or not PARTICLES.issuperset(small):
         return None
     return " ".join(words[start:end]), " ".join((*words[:start], *words[end:]))
 

@@ -143,47 +143,39 @@ class _Elements:
     """The elements of a page that are of use, each kind in its order."""
 
     def __init__(self, root: Any, url: str) -> None:
+        every = [(each.tag, each) for each in islice(root.iter(etree.Element), _MOST_ELEMENTS)]
         self.base = url
-        self.metas: list[tuple[str, str]] = []
-        self.links: list[tuple[str, Mapping[str, str]]] = []
-        self.anchors: list[Any] = []
-        self.frames: list[str] = []
-        self.pages: list[str] = []
-        self.scripts: list[str] = []
-        self.title = ""
-        self.has_password = False
-        self.letters = 0
-        for number, each in enumerate(root.iter(etree.Element)):
-            if number >= _MOST_ELEMENTS:
-                break
-            self._take(each)
+        for tag, each in every:
+            if tag == "base" and each.get("href"):
+                self.base = web_address(each.get("href"), self.base) or self.base
+        self.metas = [_meta(each) for tag, each in every if tag == "meta"]
+        self.links = [_link(each) for tag, each in every if tag == "link"]
+        self.anchors = [each for tag, each in every if tag in ("a", "area", "button")]
+        self.pages = [each.get("src") or "" for tag, each in every if tag == "frame"]
+        self.frames = [each.get(_FRAMES[tag]) or "" for tag, each in every if tag in _FRAMES]
+        scripts = (each for tag, each in every if tag == "script" and "ld+json" in (each.get("type") or ""))
+        self.scripts = [each.text or "" for each in scripts]
+        titles = (" ".join((each.text or "").split())[:300] for tag, each in every if tag == "title")
+        self.title = next(filter(None, titles), "")
+        self.has_password = any(
+            tag == "input" and (each.get("type") or "").lower() == "password" for tag, each in every
+        )
+        texts = (text for tag, each in every if tag not in ("script", "style") for text in (each.text, each.tail))
+        self.letters = sum(len(text.strip()) for text in texts if text)
 
-    def _take(self, each: Any) -> None:
-        tag = each.tag
-        if tag not in ("script", "style"):
-            self.letters += len((each.text or "").strip()) + len((each.tail or "").strip())
-        if tag == "a" or tag == "area" or tag == "button":
-            self.anchors.append(each)
-        elif tag == "meta":
-            name = (each.get("name") or each.get("property") or each.get("http-equiv") or "").strip().lower()
-            self.metas.append((name, (each.get("content") or "").strip()))
-        elif tag == "link":
-            values = {key: each.get(key) or "" for key in ("rel", "type", "title")}
-            self.links.append(((each.get("href") or "").strip(), {**values, "rel": values["rel"].lower()}))
-        elif tag == "base" and each.get("href"):
-            self.base = web_address(each.get("href"), self.base) or self.base
-        elif tag in ("iframe", "frame", "embed"):
-            self.frames.append(each.get("src") or "")
-            if tag == "frame":
-                self.pages.append(each.get("src") or "")
-        elif tag == "object":
-            self.frames.append(each.get("data") or "")
-        elif tag == "script" and "ld+json" in (each.get("type") or ""):
-            self.scripts.append(each.text or "")
-        elif tag == "title" and not self.title:
-            self.title = " ".join((each.text or "").split())[:300]
-        elif tag == "input" and (each.get("type") or "").lower() == "password":
-            self.has_password = True
+
+_FRAMES = {"iframe": "src", "frame": "src", "embed": "src", "object": "data"}
+"""The elements that show another file, and the attributes with its address."""
+
+
+def _meta(element: Any) -> tuple[str, str]:
+    name = element.get("name") or element.get("property") or element.get("http-equiv") or ""
+    return name.strip().lower(), (element.get("content") or "").strip()
+
+
+def _link(element: Any) -> tuple[str, Mapping[str, str]]:
+    values = {key: element.get(key) or "" for key in ("rel", "type", "title")}
+    return (element.get("href") or "").strip(), {**values, "rel": values["rel"].lower()}
 
 
 def _few(found: Sequence[Candidate], url: str) -> tuple[Candidate, ...]:

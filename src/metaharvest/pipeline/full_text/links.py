@@ -122,11 +122,8 @@ def _of_file(link: FileLink, *, has_text: bool) -> Iterator[tuple[int, Candidate
         if has_text:
             yield _OWN, Candidate(url, "landing page of the record", licence=link.licence)
         return
-    if link.role is FileRole.DATA and not is_text:
-        return
-    if link.role is FileRole.UNKNOWN and kind and not is_text:
-        return
-    if not has_text and not (is_text or link.role is FileRole.FULL_TEXT):
+    may_be_text = link.role is FileRole.FULL_TEXT or (link.role is FileRole.UNKNOWN and has_text and not kind)
+    if not is_text and not may_be_text:
         return
     expects = Expects.HTML_TEXT if "html" in kind else Expects.FILE
     place = _FILE if link.role is FileRole.FULL_TEXT and expects is not Expects.HTML_TEXT else _SURE

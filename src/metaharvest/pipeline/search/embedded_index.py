@@ -219,17 +219,15 @@ class EmbeddedIndex:
 
     def more_like_this(self, terms: Mapping[str, float], limit: int, hiding: Hiding) -> Sequence[Hit]:
         """The outputs that have most of these terms. Raises IndexUnavailable."""
-        tantivy = library()
         parts = [
-            (tantivy.Occur.Should, _boosted(_term(field, term), weight * of_field))
+            _boosted(_term(field, term), weight * of_field)
             for term, weight in terms.items()
             for field, of_field in RELATED_FIELDS.items()
         ]
         if not parts:
             return []
         with _index_errors(self._folder):
-            query, searcher = tantivy.Query.boolean_query(parts), self._searcher()
-            query = _restricted(query, Filters(), hiding)
+            searcher, query = self._searcher(), _restricted(_any_of(parts), Filters(), hiding)
             found = _by_score(searcher, query, Search(limit=limit))
             return [Hit(place.number, place.value, place, _record(searcher, at)) for place, at in found]
 
@@ -237,7 +235,8 @@ class EmbeddedIndex:
         """The number of outputs with each term, and of all as "". Raises IndexUnavailable."""
         with _index_errors(self._folder):
             searcher = self._searcher()
-            found = {each: searcher.search(_any_field(each), 1).count for each in terms}
+            queries = {each: _any_of([_term(field, each) for field in RELATED_FIELDS]) for each in terms}
+            found = {each: searcher.search(query, 1).count for each, query in queries.items()}
             return {**found, "": searcher.num_docs}
 
     def size(self) -> int:
@@ -251,7 +250,7 @@ def _by_year(searcher: Any, query: _Native, search: Search) -> Sequence[tuple[Pl
     seen = 0
     if search.after is not None:
         rank, seen = int(search.after.value), search.after.seen
-        query = _with(query, _range("rank", library().FieldType.Unsigned, None, max(rank - 1, 0)))
+        query = _all_of([query, _constant(_range("rank", library().FieldType.Unsigned, None, max(rank - 1, 0)))])
     hits = searcher.search(query, search.limit, count=False, order_by_field="rank").hits
     numbers = searcher.fast_field_values("number", [at for _rank, at in hits])
     return [
@@ -314,15 +313,11 @@ def _translated(query: Query) -> _Native:
         case Years(first, last):
             return _constant(_range("year_number", tantivy.FieldType.Integer, first, last))
         case AnyOf(parts):
-            return tantivy.Query.boolean_query([(tantivy.Occur.Should, _translated(part)) for part in parts])
+            return _any_of([_translated(part) for part in parts])
         case Without(part):
-            return _constant(
-                tantivy.Query.boolean_query(
-                    [(tantivy.Occur.Must, tantivy.Query.all_query()), (tantivy.Occur.MustNot, _translated(part))]
-                )
-            )
+            return _constant(_all_of([tantivy.Query.all_query()], [_translated(part)]))
         case All(parts) if parts:
-            return tantivy.Query.boolean_query([(tantivy.Occur.Must, _translated(part)) for part in parts])
+            return _all_of([_translated(part) for part in parts])
         case _:
             return _constant(tantivy.Query.all_query())
 
@@ -344,13 +339,19 @@ def _restricted(query: _Native, filters: Filters, hiding: Hiding) -> _Native:
         hidden.append(tantivy.Query.term_set_query(_schema(), "number", list(hiding.numbers)))
     if not needed and not hidden:
         return query
-    parts = [(tantivy.Occur.Must, query), *((tantivy.Occur.Must, _constant(each)) for each in needed)]
-    return tantivy.Query.boolean_query([*parts, *((tantivy.Occur.MustNot, each) for each in hidden)])
+    return _all_of([query, *map(_constant, needed)], hidden)
 
 
-def _with(query: _Native, other: _Native) -> _Native:
-    tantivy = library()
-    return tantivy.Query.boolean_query([(tantivy.Occur.Must, query), (tantivy.Occur.Must, _constant(other))])
+def _all_of(parts: Sequence[_Native], without: Sequence[_Native] = ()) -> _Native:
+    """Documents that all parts find, without others."""
+    occur = library().Occur
+    needed, refused = [(occur.Must, each) for each in parts], [(occur.MustNot, each) for each in without]
+    return library().Query.boolean_query([*needed, *refused])
+
+
+def _any_of(parts: Sequence[_Native]) -> _Native:
+    """Documents that one of the parts finds."""
+    return library().Query.boolean_query([(library().Occur.Should, each) for each in parts])
 
 
 def _constant(query: _Native) -> _Native:
@@ -371,11 +372,6 @@ def _phrase(field: str, terms: Sequence[str]) -> _Native:
     if len(terms) == 1:
         return _term(field, terms[0])
     return library().Query.phrase_query(_schema(), field, list(terms))
-
-
-def _any_field(term: str) -> _Native:
-    tantivy = library()
-    return tantivy.Query.boolean_query([(tantivy.Occur.Should, _term(field, term)) for field in RELATED_FIELDS])
 
 
 def _range(field: str, kind: Any, first: int | None, last: int | None) -> _Native:
