@@ -69,10 +69,8 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True)
-class NoFile:
-    """The value of a document without a file. `keeps`: its file of the last time stays."""
-
-    keeps: bool
+class FileStays:
+    """The value of a document without a new file, whose file of the last time stays."""
 
 
 def perform(context: Context, documents: Sequence[Document]) -> Iterator[Result]:
@@ -89,17 +87,8 @@ def perform(context: Context, documents: Sequence[Document]) -> Iterator[Result]
 
 def store(session: Session, results: Sequence[Result], now: datetime) -> None:
     """Replace the files of these documents. A file stays while its server does not answer, or answers 404."""
-    files = {
-        each.document.number: each.value if isinstance(each.value, StoredFile) else None
-        for each in results
-        if not (isinstance(each.value, NoFile) and each.value.keeps)
-    }
-    rows.replace_files(session, files, now)
-
-
-def remove(session: Session, numbers: Collection[int]) -> None:
-    """Delete the files of the documents with these numbers."""
-    rows.remove_files(session, numbers)
+    changed = [each for each in results if not isinstance(each.value, FileStays)]
+    rows.replace_files(session, {each.document.number: each.value for each in changed}, now)
 
 
 def tidy(context: Context) -> None:
@@ -242,8 +231,8 @@ def _without(search: Search, refusal: Refusal) -> Result:
     is_away = refusal.reason is Reason.UNREACHABLE
     if is_without_text(search.output) and not (search.is_lost and is_away):
         stays = keeps and (search.known is not None or search.has_text_only)
-        return Result(search.document, NoFile(keeps=True) if stays else None)
-    return Result(search.document, NoFile(keeps), failure_of(refusal))
+        return Result(search.document, FileStays() if stays else None)
+    return Result(search.document, FileStays() if keeps else None, failure_of(refusal))
 
 
 async def _again(search: Search, starts: Sequence[Candidate], crawler: Crawler, files: FileStore) -> StoredFile | None:
@@ -287,7 +276,7 @@ STAGE = Stage(
     VERSION,
     perform,
     store,
-    remove,
+    rows.remove_files,
     tidy=tidy,
     wakes=(StageName.EXTRACTION,),
     batch=48,

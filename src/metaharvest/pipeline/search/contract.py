@@ -180,7 +180,22 @@ _RANK_OF_YEAR = 2**38
 """Documents have lower numbers; a rank is less than 2**53, which JSON holds."""
 
 
-def rank_of(year: int | None, number: int) -> int:
+def field_values(entry: Entry) -> dict[str, Any]:
+    """The values of an entry by field of the index, without the record."""
+    return {
+        "number": entry.number,
+        "rank": _rank_of(entry.year, entry.number),
+        "site_id": entry.site_id,
+        "work": entry.work,
+        "year_number": entry.year,
+        "document_id": entry.document_id,
+        "origin": entry.origin,
+        **entry.words,
+        **entry.facets,
+    }
+
+
+def _rank_of(year: int | None, number: int) -> int:
     """The place of an output in the order of years: the higher, the newer. Each output has a rank of its own."""
     return min(max(year or 0, 0), 9999) * _RANK_OF_YEAR + min(number, _RANK_OF_YEAR - 1)
 

@@ -29,8 +29,8 @@ from metaharvest.pipeline.search.contract import (
     Place,
     Search,
     Sort,
+    field_values,
     ordered_counts,
-    rank_of,
 )
 from metaharvest.pipeline.search.query_language import All, AnyOf, Query, Without, Words, Years
 from metaharvest.text import one_line
@@ -117,8 +117,9 @@ class EmbeddedWriter:
             self._delete([entry.number for entry in entries if entry.number <= self._highest])
             self._highest = max(self._highest, *(entry.number for entry in entries), 0)
             for entry in entries:
+                known = {name: value for name, value in field_values(entry).items() if value is not None}
                 try:
-                    document = self._tantivy.Document.from_dict(_values(entry), schema)
+                    document = self._tantivy.Document.from_dict({**known, "record": to_json(entry.record)}, schema)
                 except (ValueError, TypeError, OverflowError) as error:
                     refused[entry.number] = one_line(str(error), 300)
                 else:
@@ -154,22 +155,6 @@ class EmbeddedWriter:
         """Show the written entries to readers. Raises IndexUnavailable."""
         with _index_errors(self._folder):
             self._writer.commit()
-
-
-def _values(entry: Entry) -> dict[str, Any]:
-    """An entry as tantivy takes it."""
-    return {
-        "number": entry.number,
-        "rank": rank_of(entry.year, entry.number),
-        "work": entry.work,
-        "document_id": entry.document_id,
-        **({"site_id": entry.site_id} if entry.site_id is not None else {}),
-        **({"origin": entry.origin} if entry.origin is not None else {}),
-        **({"year_number": entry.year} if entry.year is not None else {}),
-        **entry.words,
-        **entry.facets,
-        "record": to_json(entry.record),
-    }
 
 
 class EmbeddedIndex:

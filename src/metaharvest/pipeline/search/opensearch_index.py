@@ -28,8 +28,8 @@ from metaharvest.pipeline.search.contract import (
     Place,
     Search,
     Sort,
+    field_values,
     ordered_counts,
-    rank_of,
 )
 from metaharvest.pipeline.search.query_language import All, AnyOf, Query, Without, Words, Years
 from metaharvest.text import one_line, without_credentials
@@ -117,7 +117,7 @@ class OpenSearchWriter:
                 "version": entry.change_seq,
                 # A full text that comes later has the same number of the change.
                 "version_type": "external_gte",
-                "_source": _values(entry),
+                "_source": {**field_values(entry), "record": entry.record},
             }
             for entry in entries
         )
@@ -170,22 +170,6 @@ class OpenSearchWriter:
 def _reason(error: object) -> str:
     """The sentence of the server about an action."""
     return one_line(str(error.get("reason", error) if isinstance(error, Mapping) else error), 300)
-
-
-def _values(entry: Entry) -> dict[str, Any]:
-    """An entry as the server takes it."""
-    return {
-        "number": entry.number,
-        "rank": rank_of(entry.year, entry.number),
-        "site_id": entry.site_id,
-        "work": entry.work,
-        "year_number": entry.year,
-        "document_id": entry.document_id,
-        "origin": entry.origin,
-        **entry.words,
-        **entry.facets,
-        "record": entry.record,
-    }
 
 
 class OpenSearchIndex:

@@ -1,8 +1,12 @@
-"""The full texts that a dataset may have: their licence allows it, and they are of the current revision."""
+"""The full texts that a dataset may have: their licence allows it, and they are of the current revision.
+
+A text that was taken from a PDF is no unchanged copy. Licences without derivatives (ND) therefore do not allow it.
+"""
 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -18,8 +22,10 @@ from metaharvest.database.pipeline_models import OutputFile, OutputRecord, Outpu
 from metaharvest.errors import RequestError
 from metaharvest.fetch.url import without_login
 from metaharvest.model.kinds import StageName, StepState
+from metaharvest.model.outputs import Output
+from metaharvest.pipeline.cleaning.licences import spdx_of
 from metaharvest.pipeline.file_store import FolderStore
-from metaharvest.pipeline.redistribution import shared_under
+from metaharvest.pipeline.full_text.links import is_closed
 from metaharvest.pipeline.stored_outputs import output_of
 
 log = logging.getLogger(__name__)
@@ -56,6 +62,19 @@ _FOUND: Select[*tuple[Any, ...]] = (
     .where(_RECORDS.c.revision == DOCUMENTS.c.revision, _STEPS.c.revision == DOCUMENTS.c.revision)
     .where(_STEPS.c.state != StepState.FAILED.value)
 )
+
+LICENCES = (
+    *("CC0-1.0", "CC-PDDC", "CC-PDM-1.0", "PDDL-1.0", "Unlicense"),
+    *("ODC-By-1.0", "OGL-UK-1.0", "OGL-UK-2.0", "OGL-UK-3.0", "etalab-2.0", "NLOD-2.0"),
+    *("DL-DE-BY-2.0", "DL-DE-ZERO-2.0", "GFDL-1.3-only", "GFDL-1.3-or-later"),
+)
+"""Identifiers of SPDX, beside the licences of Creative Commons."""
+
+CREATIVE_COMMONS = ("CC-BY", "CC-BY-SA", "CC-BY-NC", "CC-BY-NC-SA")
+"""Licences of Creative Commons, of all versions and ports. All versions allow redistribution."""
+
+_VERSION = re.compile(r"-\d\.\d(?:-[A-Z]{2,3})?")
+_ANY_VERSION = "4.0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +123,35 @@ class Texts:
         except FileNotFoundError:
             log.warning("The text of %s is not in the folder %s, and is left out", document_id, self._store.place)
             return None
+
+
+# -- licences
+
+
+def shared_under(output: Output, of_file: str | None, today: date) -> str | None:
+    """The licence that allows to give the text of an output away: of its file, else of its record. None: none does.
+
+    `of_file` is the licence of the file: an identifier of SPDX, a URL or words. A licence of Creative Commons without
+    a version has the name `CC-BY` or the like. None also if the record names a licence that does not allow it, or says
+    that its file is closed.
+    """
+    if is_closed(output, today.isoformat()):
+        return None
+    given = [of_file or "", *(each.spdx or each.url or each.text for each in output.licences)]
+    named = list(dict.fromkeys(name for text in given if (name := _name(text))))
+    return named[0] if named and all(map(_is_open, named)) else None
+
+
+def _name(text: str) -> str | None:
+    """The identifier of SPDX of a licence; only its kind if it is of Creative Commons and has no version."""
+    if text in LICENCES:
+        return text
+    if known := spdx_of(text):
+        return known
+    # The kind of a licence does not depend on its version.
+    some = spdx_of(f"{text} {_ANY_VERSION}")
+    return _VERSION.sub("", some) if some and some.startswith("CC-BY") else None
+
+
+def _is_open(name: str) -> bool:
+    return name in LICENCES or _VERSION.sub("", name) in CREATIVE_COMMONS

@@ -8,7 +8,7 @@ import pytest
 
 from metaharvest.model.outputs import Access, Licence, Output
 from metaharvest.pipeline.cleaning.licences import spdx_of
-from metaharvest.pipeline.redistribution import LICENCES, shared_under
+from metaharvest.replication.dataset.texts import LICENCES, shared_under
 
 TODAY = date(2026, 11, 28)
 
