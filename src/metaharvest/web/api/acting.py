@@ -14,9 +14,16 @@ from metaharvest.services.json_documents import registration_document, site_docu
 from metaharvest.services.requests import Asked
 from metaharvest.services.sites import AnySite, SiteValues
 from metaharvest.web.api.call import ROOT, Answer, Call
-from metaharvest.web.api.etags import etag_of, etag_of_site
 from metaharvest.web.api.problems import Problem
-from metaharvest.web.api.reading import asked_document, find_request, mail, registration, require_site
+from metaharvest.web.api.reading import (
+    asked_document,
+    etag_of,
+    etag_of_site,
+    find_request,
+    mail,
+    registration,
+    require_site,
+)
 
 
 def harvest(call: Call) -> Answer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
+from typing import Any
 
 from metaharvest.web.api.problems import Problem
 
@@ -17,7 +18,7 @@ def cursor_of(*values: str | int | None) -> str:
     return urlsafe_b64encode(json.dumps(values).encode()).decode().rstrip("=")
 
 
-def values_of(cursor: str, *types: type) -> Sequence[str | int | None]:
+def values_of(cursor: str, *types: type) -> Sequence[Any]:
     """The values of a cursor, which have these types, or are None. Raises Problem for any other text."""
     try:
         if len(cursor) > _LONGEST:
@@ -38,5 +39,5 @@ def number_of(cursor: str | None) -> int | None:
     """The number in a cursor that holds one number; None without a cursor. Raises Problem."""
     if cursor is None:
         return None
-    [number] = values_of(cursor, int)
-    return number if isinstance(number, int) else None
+    number: int | None = values_of(cursor, int)[0]
+    return number

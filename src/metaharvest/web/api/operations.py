@@ -24,32 +24,23 @@ def _with(base: Mapping[str, Any], **properties: Mapping[str, Any]) -> Mapping[s
     return {"allOf": [base], "type": "object", "properties": properties, "required": list(properties)}
 
 
-_ITEM = {"$ref": "requests.json#/items"}
-_REQUEST = {
-    "allOf": [_ITEM],
-    "type": "object",
-    "properties": {
-        "waits_for": {"type": "string", "description": "A sentence: what it waits for, or how it ended."},
-        "url": {"type": "string", "description": "The address of the request."},
-    },
-    "required": ["waits_for", "url"],
-}
+_REQUEST = _with(
+    {"$ref": "requests.json#/items"},
+    waits_for={"type": "string", "description": "A sentence: what it waits for, or how it ended."},
+    url={"type": "string", "description": "The address of the request."},
+)
 _MAIL = {"$ref": "reports.json#/items"}
 _ME = _object(key=_TEXT, role={"enum": ["viewer", "steward", "operator"]}, made_at=_TIME, expires_at=_TIME)
 _CONFIRMED = _object(site=_TEXT, deletions={"type": "integer"})
 
 _URL = {"url": {"type": "string", "description": "The address of its page."}}
 _FOUND = _with({"$ref": "search.json#/properties/outputs/items"}, **_URL)
-_SEARCH = {
-    "type": "object",
-    "properties": {
-        "total": {"$ref": "search.json#/properties/total"},
-        "outputs": {"type": "array", "items": _FOUND},
-        "facets": {"$ref": "search.json#/properties/facets"},
-        "advice": {"$ref": "search.json#/properties/advice"},
-    },
-    "required": ["total", "outputs", "facets", "advice"],
-}
+_SEARCH = _object(
+    total={"$ref": "search.json#/properties/total"},
+    outputs={"type": "array", "items": _FOUND},
+    facets={"$ref": "search.json#/properties/facets"},
+    advice={"$ref": "search.json#/properties/advice"},
+)
 _SUMMARY = _with({"$ref": "output-summary.json"}, **_URL)
 _OUTPUT = _with({"$ref": "output.json"}, **_URL)
 _WORK = _object(work={"type": "integer", "minimum": 1}, outputs={"type": "array", "items": _SUMMARY})

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from http import HTTPStatus
 
 from starlette.responses import Response
+
+from metaharvest.errors import DatabaseError, MetaharvestError
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -43,3 +46,14 @@ class Problem(Exception):
             body["errors"] = self.errors
         text = json.dumps(body, ensure_ascii=False)
         return Response(text.encode("utf-8", "replace"), self.status, media_type=MEDIA_TYPE, headers=self.headers)
+
+
+@contextmanager
+def known(missing: str = "") -> Iterator[None]:
+    """A block that reads one thing: if it is not known, it raises Problem with this sentence, or with its own one."""
+    try:
+        yield
+    except DatabaseError:
+        raise
+    except MetaharvestError as error:
+        raise Problem(404, missing or str(error)) from error

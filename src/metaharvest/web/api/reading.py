@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, time, timedelta
-from typing import Any
+from typing import TypeVar
 
 from sqlalchemy.orm import Session
 
-from metaharvest.errors import MetaharvestError, RequestError
 from metaharvest.model.jobs import OPEN, JobState
 from metaharvest.queries import decisions as audit
 from metaharvest.queries.documents import DocumentCursor, DocumentFilter, document_page
@@ -27,11 +28,14 @@ from metaharvest.queries.sites import SiteSelection, registered_site, registered
 from metaharvest.services import jobs as worker_jobs
 from metaharvest.services import registrations as registered
 from metaharvest.services import requests as asked
+from metaharvest.services import sites as registry
+from metaharvest.services.harvester import Harvester
 from metaharvest.services.json_documents import registration_document, run_document, run_row, site_document
 from metaharvest.web.api.call import ROOT, Answer, Call
 from metaharvest.web.api.cursors import cursor_of, number_of, values_of
-from metaharvest.web.api.etags import etag_of_site
-from metaharvest.web.api.problems import Problem
+from metaharvest.web.api.problems import Problem, known
+
+_Row = TypeVar("_Row")
 
 
 def me(call: Call) -> Answer:
@@ -48,7 +52,7 @@ def sites(call: Call) -> Answer:
         state=query.state, kind=query.kind, group=query.group, overdue=query.overdue, failing=query.failing,
         text=query.text or "",
     )  # fmt: skip
-    after = str(values_of(query.cursor, str)[0]) if query.cursor is not None else None
+    after = values_of(query.cursor, str)[0] if query.cursor is not None else None
     with call.harvester.reading() as session:
         page = site_page(session, chosen, today, limit=query.limit, after=after)
         found = registered_sites_of(session, [each.site_id for each in page.sites], today)
@@ -70,17 +74,15 @@ def runs(call: Call) -> Answer:
     limit = call.query.limit
     with call.harvester.reading() as session:
         found = run_summaries(session, limit + 1, number_of(call.query.cursor))
-    return _page([run_row(each) for each in found[:limit]], found, limit, "run_id")
+    return _page(found, limit, "run_id", run_row)
 
 
 def run(call: Call) -> Answer:
     """A run, with its sites."""
     number = call.number("run", "run")
     with call.harvester.reading() as session:
-        try:
+        with known(f"There is no run {number}."):
             found = run_record(session, number)
-        except MetaharvestError as error:
-            raise Problem(404, f"There is no run {number}.") from error
         return Answer(run_document(session, found))
 
 
@@ -96,14 +98,9 @@ def log(call: Call) -> Answer:
     with call.harvester.reading() as session:
         if query.cursor is not None:
             after, run_id, site_run_id = values_of(query.cursor, int, int, int)
-            of_site_run = isinstance(site_run_id, int)
-            wanted = replace(
-                wanted,
-                after=_whole(after),
-                run_id=None if of_site_run else _whole(run_id),
-                site_run_id=_whole(site_run_id),
-                site=None if of_site_run else wanted.site,
-            )
+            wanted = replace(wanted, after=after, run_id=run_id, site_run_id=site_run_id)
+            if site_run_id is not None:
+                wanted = replace(wanted, run_id=None, site=None)
         else:
             wanted = _of_one_run(session, wanted)
         rows = list(log_entries(session, wanted)) if not _is_of_nothing(wanted) else []
@@ -111,10 +108,6 @@ def log(call: Call) -> Answer:
     is_full = len(with_number) >= query.limit
     next_cursor = cursor_of(with_number[0].log_id, wanted.run_id, wanted.site_run_id) if is_full else None
     return Answer(rows, next_cursor)
-
-
-def _whole(value: str | int | None) -> int | None:
-    return value if isinstance(value, int) else None
 
 
 def _of_one_run(session: Session, wanted: LogFilter) -> LogFilter:
@@ -140,7 +133,7 @@ def documents(call: Call) -> Answer:
     wanted = DocumentFilter(query.site, query.failing, query.nights, query.rule, query.outcome, query.missing)
     after = None
     if query.cursor is not None:
-        values: Any = values_of(query.cursor, str, int, str, int)
+        values = values_of(query.cursor, str, int, str, int)
         if None in values:
             raise Problem(400, "The cursor belongs to another list. Leave it out to begin with the first page.")
         after = DocumentCursor(*values)
@@ -152,11 +145,8 @@ def documents(call: Call) -> Answer:
 
 def document(call: Call) -> Answer:
     """The history of a document."""
-    with call.harvester.reading() as session:
-        try:
-            return Answer(document_history(session, call.path["document"], call.harvester.today()))
-        except MetaharvestError as error:
-            raise Problem(404, str(error)) from error
+    with call.harvester.reading() as session, known():
+        return Answer(document_history(session, call.path["document"], call.harvester.today()))
 
 
 def problems(call: Call) -> Answer:
@@ -180,22 +170,17 @@ def outbox(call: Call) -> Answer:
     """The mails, the newest first."""
     query = call.query
     state = query.state if query.state != "undelivered" else None
-    which = ReportFilter(
-        query.state == "undelivered", query.site, query.kind, query.recipient, state, query.document
-    )  # fmt: skip
+    which = ReportFilter(query.state == "undelivered", query.site, query.kind, query.recipient, state, query.document)
     with call.harvester.reading() as session:
         found = newest_reports(session, query.limit + 1, which, number_of(query.cursor))
-    return _page(found[: query.limit], found, query.limit, "report_id")
+    return _page(found, query.limit, "report_id")
 
 
 def mail(call: Call) -> Answer:
     """A mail without its content."""
     number = call.number("report", "mail")
-    with call.harvester.reading() as session:
-        try:
-            return Answer(report_record(session, number))
-        except MetaharvestError as error:
-            raise Problem(404, f"There is no mail with the number {number}.") from error
+    with call.harvester.reading() as session, known(f"There is no mail with the number {number}."):
+        return Answer(report_record(session, number))
 
 
 def requests(call: Call) -> Answer:
@@ -203,7 +188,7 @@ def requests(call: Call) -> Answer:
     query = call.query
     states = (query.state,) if query.state else ()
     found = asked.listed(call.harvester, RequestFilter(states=states), query.limit + 1, number_of(query.cursor))
-    return _page(found[: query.limit], found, query.limit, "request_id")
+    return _page(found, query.limit, "request_id")
 
 
 def request(call: Call) -> Answer:
@@ -214,10 +199,8 @@ def request(call: Call) -> Answer:
 def find_request(call: Call) -> asked.Asked:
     """The request of the path. Raises Problem."""
     number = call.number("request", "request")
-    try:
+    with known(f"There is no request {number}."):
         return asked.find(call.harvester, number)
-    except MetaharvestError as error:
-        raise Problem(404, f"There is no request {number}.") from error
 
 
 def asked_document(found: asked.Asked) -> dict[str, object]:
@@ -232,16 +215,14 @@ def jobs(call: Call) -> Answer:
     states = [query.state] if query.state else [JobState(each) for each in OPEN] if query.open else []
     wanted = worker_jobs.JobFilter(states, run_id=query.run)
     found = worker_jobs.listed(call.harvester, wanted, query.limit + 1, number_of(query.cursor))
-    return _page(found[: query.limit], found, query.limit, "job_id")
+    return _page(found, query.limit, "job_id")
 
 
 def job(call: Call) -> Answer:
     """A job, with the steps of its life."""
     number = call.number("job", "job")
-    try:
+    with known(f"There is no job {number}."):
         found, events = worker_jobs.shown(call.harvester, number)
-    except MetaharvestError as error:
-        raise Problem(404, f"There is no job {number}.") from error
     return Answer({**as_mapping(found), "events": [as_mapping(each) for each in events]})
 
 
@@ -255,17 +236,14 @@ def registrations(call: Call) -> Answer:
     query = call.query
     after = number_of(query.cursor) or 0
     found = registered.waiting(call.harvester, everything=query.everything, after=after, limit=query.limit + 1)
-    shown = [registration_document(each) for each in found[: query.limit]]
-    return _page(shown, found, query.limit, "registration_id")
+    return _page(found, query.limit, "registration_id", registration_document)
 
 
 def registration(call: Call) -> Answer:
     """A registration."""
     number = call.number("registration", "registration")
-    try:
+    with known(f"There is no registration {number}."):
         return Answer(registration_document(registered.find(call.harvester, number)))
-    except RequestError as error:
-        raise Problem(404, f"There is no registration {number}.") from error
 
 
 def decisions(call: Call) -> Answer:
@@ -280,7 +258,7 @@ def decisions(call: Call) -> Answer:
             until=datetime.combine(query.until + timedelta(days=1), time(), zone) if query.until else None,
         )
         found = list(audit.decisions(session, wanted, query.limit + 1, number_of(query.cursor)))
-    return _page(found[: query.limit], found, query.limit, "decision_id")
+    return _page(found, query.limit, "decision_id")
 
 
 def require_site(session: Session, name: str) -> int:
@@ -291,7 +269,20 @@ def require_site(session: Session, name: str) -> int:
     return number
 
 
-def _page(shown: Sequence[object], found: Sequence[object], limit: int, key: str) -> Answer:
-    """A page of rows with numbers: there is a next one if one more row was found than is shown."""
-    is_more = len(found) > limit
-    return Answer(shown, cursor_of(getattr(found[limit - 1], key)) if is_more else None)
+def etag_of_site(harvester: Harvester, name: str) -> str:
+    """The ETag of the site of this name. Raises ScheduleError."""
+    return etag_of(registry.find(harvester, name))
+
+
+def etag_of(site: registry.AnySite) -> str:
+    """The ETag of a site: it names the registered values, whatever the harvests of the site were."""
+    values = {**registry.values_of(site), "next_harvest": None, "last_harvest": None}
+    text = json.dumps([site.site_id, site.name, values], sort_keys=True, default=str)
+    return f'"{hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]}"'
+
+
+def _page(found: Sequence[_Row], limit: int, key: str, document: Callable[[_Row], object] | None = None) -> Answer:
+    """A page of rows with numbers; `document` makes the JSON of a row. If one more row was found, a page follows."""
+    rows = found[:limit]
+    shown = rows if document is None else [document(each) for each in rows]
+    return Answer(shown, cursor_of(getattr(rows[-1], key)) if len(found) > limit else None)
