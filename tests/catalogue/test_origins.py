@@ -5,7 +5,7 @@ from __future__ import annotations
 from metaharvest.catalogue.publication import document_types, has_several_formats, origins
 from metaharvest.catalogue.selection import Selection
 from metaharvest.database.engine import readers
-from metaharvest.web.provider.list_sizes import ListSizes
+from metaharvest.web.provider.view import ListSizes
 from support.databases import on_one_database
 from support.harvester import Harvester
 from support.provider import DATACITE, OAI_DC, dc, document, record, store

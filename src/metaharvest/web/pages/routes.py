@@ -258,10 +258,10 @@ class Pages:
         return _xml_response(request, self._files.get(str(after), made))
 
     def _source_description(self, request: Request) -> Response:
-        return _xml_response(request, _in_gzip(resource_sync.source_description(self._root_url)))
+        return _xml_response(request, resource_sync.source_description(self._root_url))
 
     def _capability_list(self, request: Request) -> Response:
-        return _xml_response(request, _in_gzip(resource_sync.capability_list(self._root_url)))
+        return _xml_response(request, resource_sync.capability_list(self._root_url))
 
     def _resource_list(self, request: Request) -> Response:
         """The whole list; or, if it is long, the index of its parts."""
@@ -272,8 +272,8 @@ class Pages:
             ranges = resources.resource_ranges(session, hidden)
             found = resources.resources_in(session, max(ranges, default=0), hidden) if len(ranges) < 2 else None
         if found is None:
-            return _xml_response(request, _in_gzip(resource_sync.resource_list_index(ranges, self._root_url, at)))
-        return _xml_response(request, _in_gzip(resource_sync.resource_list(found, self._root_url, at)))
+            return _xml_response(request, resource_sync.resource_list_index(ranges, self._root_url, at))
+        return _xml_response(request, resource_sync.resource_list(found, self._root_url, at))
 
     def _part_of_resource_list(self, request: Request) -> Response:
         at = self._time_of_lists()
@@ -282,7 +282,7 @@ class Pages:
             if index is None:
                 return self._missing(request, None)
             found = resources.resources_in(session, index, hidden_of(session, self._public))
-        return _xml_response(request, _in_gzip(resource_sync.resource_list(found, self._root_url, at, is_part=True)))
+        return _xml_response(request, resource_sync.resource_list(found, self._root_url, at, is_part=True))
 
     def _change_list(self, request: Request) -> Response:
         """The whole list; or, if it is long, the index of its parts."""
@@ -293,8 +293,8 @@ class Pages:
             last = max((each.index for each in ranges), default=0)
             found = resources.changes_in(session, last, hidden, at) if len(ranges) < 2 else None
         if found is None:
-            return _xml_response(request, _in_gzip(resource_sync.change_list_index(ranges, self._root_url)))
-        return _xml_response(request, _in_gzip(resource_sync.change_list(found, self._root_url)))
+            return _xml_response(request, resource_sync.change_list_index(ranges, self._root_url))
+        return _xml_response(request, resource_sync.change_list(found, self._root_url))
 
     def _part_of_change_list(self, request: Request) -> Response:
         at = self._time_of_lists()
@@ -303,7 +303,7 @@ class Pages:
             if index is None:
                 return self._missing(request, None)
             found = resources.changes_in(session, index, hidden_of(session, self._public), at)
-        return _xml_response(request, _in_gzip(resource_sync.change_list(found, self._root_url, is_part=True)))
+        return _xml_response(request, resource_sync.change_list(found, self._root_url, is_part=True))
 
     def _time_of_lists(self) -> datetime:
         """The time until which every change is committed: see docs/provider.md."""
@@ -353,11 +353,9 @@ def _index_of(request: Request, session: Session) -> int | None:
     return index if index is not None and index * resources.RANGE <= last_change(session) else None
 
 
-def _in_gzip(text: str) -> bytes:
-    return gzip.compress(text.encode(), 5)
-
-
-def _xml_response(request: Request, in_gzip: bytes) -> Response:
+def _xml_response(request: Request, content: str | bytes) -> Response:
+    """An answer in XML: its text, or its text in gzip."""
+    in_gzip = gzip.compress(content.encode(), 5) if isinstance(content, str) else content
     headers = {**HEADERS, "Vary": "Accept-Encoding"}
     if accepts_gzip(request.headers.get("accept-encoding", "")):
         return Response(in_gzip, media_type="application/xml", headers={**headers, "Content-Encoding": "gzip"})

@@ -6,18 +6,19 @@ the answer is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
+from xml.sax.saxutils import quoteattr
 
 from metaharvest.catalogue import publication
 from metaharvest.catalogue.selection import CatalogueEntry, Selection, former_formats, list_entries
-from metaharvest.model.namespaces import OAI_DC
+from metaharvest.model.namespaces import OAI_DC, XSI
 from metaharvest.queries.public_sites import names_of, public_sites
 from metaharvest.services.harvester import Harvester
 from metaharvest.text import one_line
-from metaharvest.web.provider import answers, descriptions, sets
+from metaharvest.web.provider import answers, sets
 from metaharvest.web.provider.answers import element, stamp
 from metaharvest.web.provider.arguments import ProtocolError, Refused, Request, read_request
 from metaharvest.web.provider.formats import DUBLIN_CORE, Format
@@ -95,10 +96,44 @@ def _identify(view: View, now: datetime) -> bytes:
             element("deletedRecord", "persistent"),
             element("granularity", "YYYY-MM-DDThh:mm:ssZ"),
             element("compression", "gzip"),
-            *descriptions.all_of(public, [each.identifier for each in headers]),
+            *_descriptions(public, [each.identifier for each in headers]),
             "</Identify>",
         )
     ).encode()
+
+
+def _descriptions(public: Public, identifiers: Iterable[str]) -> Iterator[str]:
+    """The description elements: the form of identifiers, rights, friends, branding.
+
+    The first of these identifiers that has the domain of this provider is the sample.
+    """
+    domain = public.domain
+    sample = next((each for each in identifiers if each.startswith(f"oai:{domain}:")), f"oai:{domain}:alder-creek.1")
+    yield _description(
+        "oai-identifier",
+        "oai-identifier",
+        element("scheme", "oai")
+        + element("repositoryIdentifier", domain)
+        + element("delimiter", ":")
+        + element("sampleIdentifier", sample),
+    )
+    if public.rights:
+        reference = f"<rights><rightsReference ref={quoteattr(public.rights)}/></rights>"
+        yield _description("rightsManifest", "rights/", reference, f' appliesTo="{answers.OAI}entity#metadata"')
+    if public.friends:
+        yield _description("friends", "friends/", "".join(element("baseURL", each) for each in public.friends))
+    if public.branding:
+        icon = f"<collectionIcon>{element('url', public.branding)}</collectionIcon>"
+        yield _description("branding", "branding/", icon)
+
+
+def _description(name: str, namespace: str, inner: str, attributes: str = "") -> str:
+    """A description element, whose namespace and schema are below those of OAI-PMH."""
+    namespace, schema = answers.OAI + namespace, f"{answers.OAI}{name}.xsd"
+    return (
+        f'<description><{name} xmlns="{namespace}" xmlns:xsi="{XSI}" xsi:schemaLocation="{namespace} {schema}"'
+        f"{attributes}>{inner}</{name}></description>"
+    )
 
 
 def _list_metadata_formats(view: View, identifier: str) -> bytes:

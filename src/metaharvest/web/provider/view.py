@@ -3,22 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cache, cached_property
 
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue import publication
+from metaharvest.catalogue.change_feed import last_change
 from metaharvest.catalogue.publication import PublishedDocument, documents_of_items
-from metaharvest.catalogue.selection import CatalogueEntry, Hidden, Selection, entries_of_item, list_entries
+from metaharvest.catalogue.selection import (
+    CatalogueEntry,
+    Hidden,
+    Selection,
+    entries_of_item,
+    list_entries,
+    number_of_entries,
+)
 from metaharvest.queries import public_sites
 from metaharvest.queries.public_sites import names_of
 from metaharvest.web.provider import sets
 from metaharvest.web.provider.answers import Header
 from metaharvest.web.provider.formats import DUBLIN_CORE, Format, format_of_type
 from metaharvest.web.provider.identifiers import Item, possible_items, public_identifiers
-from metaharvest.web.provider.list_sizes import ListSizes
+
+_MOST_SIZES = 100
+"""Sizes of lists that are kept."""
+
+
+class ListSizes:
+    """The numbers of records of lists, kept until the catalogue changes, for several threads.
+
+    To count takes longer than to make a page.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[Selection, int], int] = {}
+
+    def size(self, session: Session, selection: Selection) -> int:
+        """The number of records of a list."""
+        key = selection, last_change(session)
+        if (kept := self._kept.get(key)) is not None:
+            return kept
+        counted = selection if publication.has_several_formats(session) else replace(selection, one_of=None)
+        found = number_of_entries(session, counted)
+        if selection.has_site:
+            # A site can be removed while the catalogue stays the same.
+            return found
+        if len(self._kept) >= _MOST_SIZES:
+            self._kept = {}
+        self._kept[key] = found
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
