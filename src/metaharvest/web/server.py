@@ -127,7 +127,8 @@ def listen(host: str, port: int) -> socket.socket:
     asyncio disables Nagle's algorithm only for sockets that name their protocol, and this one has protocol 0. With the
     algorithm the body of each answer waits 40 ms: the client delays its acknowledgement of the head.
     """
-    listening = socket.create_server((host, port), family=_family(host), backlog=2048)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.create_server((host, port), family=family, backlog=2048)
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # connections inherit it
     return listening
 
@@ -213,7 +214,3 @@ def _key(settings: Settings) -> tuple[bytes, list[str]]:
         f'begin it again. A key for it: token_key = "{secrets.token_urlsafe(32)}"'
     )
     return secrets.token_bytes(32), [note]
-
-
-def _family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET

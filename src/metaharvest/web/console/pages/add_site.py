@@ -13,15 +13,7 @@ from metaharvest.services.sites import SiteValues
 from metaharvest.services.source_preview import KINDS, OAI, SourcePreview
 from metaharvest.services.source_repositories import NamedRepositories
 from metaharvest.text import counted
-from metaharvest.web.console.pages.site_form import (
-    addresses_in,
-    choice_of,
-    day_in,
-    number_from,
-    parsed_groups,
-    split_parts,
-    value_of,
-)
+from metaharvest.web.console.pages.site_form import day_in, split_parts, value_of
 from metaharvest.web.console.visit import Visit
 
 FILE_BYTES = 10_000_000
@@ -143,20 +135,19 @@ def _values(visit: Visit) -> SiteValues:
     values: dict[str, object] = {
         "name": form.text("name"),
         "base_url" if is_repository else "list_url": url,
-        "every": value_of("every", "Harvest every", number_from(1, 99), form.text("every") or "1"),
-        "unit": value_of("unit", "Unit", choice_of(Unit), form.text("unit")),
-        "notify": value_of("notify", "Contacts get a report", choice_of(Notify), form.text("notify")),
+        "every": value_of("every", form.text("every") or "1"),
+        "unit": value_of("unit", form.text("unit")),
+        "notify": value_of("notify", form.text("notify")),
         "enabled": form.text("enabled") != "no",
+        "contacts": value_of("contacts", form.text("contacts")),
     }
-    values["contacts"] = value_of("contacts", "Contacts", addresses_in, form.text("contacts"))
     if groups := form.text("groups"):
-        values["add_groups"] = value_of("groups", "Groups", parsed_groups, groups)
+        values["add_groups"] = value_of("groups", groups)
     if day := form.text("next_harvest"):
-        values["next_harvest"] = value_of(
-            "next_harvest", "First harvest", partial(day_in, today=visit.harvester.today()), day
-        )
+        today_or_later = partial(day_in, today=visit.harvester.today())
+        values["next_harvest"] = value_of("next_harvest", day, "First harvest", today_or_later)
     if is_repository:
         values["prefix"] = form.text("prefix") or None
         if full := form.text("full_every"):
-            values["full_every"] = value_of("full_every", "Full list every", number_from(1, 9999), full)
+            values["full_every"] = value_of("full_every", full, "Full list every")
     return SiteValues(**values)  # type: ignore[arg-type]

@@ -38,7 +38,8 @@ def show(visit: Visit) -> Response:
             refusal += f" {waiting.confirmed_sentence}" if waiting.confirmed else ""
     effect: Sequence[str] = ()
     if not refusal:
-        effect = EFFECTS[action.id](visit.harvester, action.values) if action.id in EFFECTS else [f"{action.label}."]
+        found = EFFECTS.get(action.id, f"{action.label}.")
+        effect = [found] if isinstance(found, str) else found(visit.harvester, action.values)
     return visit.render(
         "confirmation.html",
         action=action,
@@ -81,22 +82,6 @@ def _harvest(harvester: Harvester, values: Values) -> str:
     return _asked(requests.ask_harvest(harvester, values["name"], scopes.get(values["scope"], HarvestScope.DUE)))
 
 
-def _harvest_everything(harvester: Harvester, values: Values) -> str:
-    return _asked(requests.ask_harvest(harvester, values["name"], HarvestScope.EVERYTHING))
-
-
-def _skip(harvester: Harvester, values: Values) -> str:
-    return _asked(requests.skip_tonight(harvester, values["name"]))
-
-
-def _stop(harvester: Harvester, values: Values) -> str:
-    return _asked(requests.ask_stop(harvester))
-
-
-def _stop_site(harvester: Harvester, values: Values) -> str:
-    return _asked(requests.ask_stop(harvester, values["name"]))
-
-
 def _cancel(harvester: Harvester, values: Values) -> str:
     cancelled = requests.cancel(harvester, _number(values["request_id"]))
     return f"Request {cancelled.request_id} is taken back."
@@ -116,14 +101,9 @@ def _confirm(harvester: Harvester, values: Values) -> str:
     return f"Confirmed: the next harvest of the site {name} deletes {counted(number, 'document')}."
 
 
-def _enable(harvester: Harvester, values: Values) -> str:
-    sites.switch(harvester, values["name"], True)
-    return f"The site {values['name']} is switched on."
-
-
-def _disable(harvester: Harvester, values: Values) -> str:
-    sites.switch(harvester, values["name"], False)
-    return f"The site {values['name']} is switched off."
+def _switch(harvester: Harvester, name: str, enabled: bool) -> str:
+    sites.switch(harvester, name, enabled)
+    return f"The site {name} is switched {'on' if enabled else 'off'}."
 
 
 def _transfer(harvester: Harvester, values: Values) -> str:
@@ -148,15 +128,15 @@ HANDLERS: Mapping[str, Callable[[Harvester, Values], str]] = {
     "documents.transfer": _transfer,
     "reports.resend_refused": _resend_refused,
     "requests.cancel": _cancel,
-    "runs.full": _harvest_everything,
+    "runs.full": lambda harvester, values: _harvest(harvester, {**values, "scope": HarvestScope.EVERYTHING}),
     "runs.remove": _remove_run,
-    "runs.stop": _stop,
-    "runs.stop_site": _stop_site,
+    "runs.stop": lambda harvester, _: _asked(requests.ask_stop(harvester)),
+    "runs.stop_site": lambda harvester, values: _asked(requests.ask_stop(harvester, values["name"])),
     "sites.confirm": _confirm,
-    "sites.disable": _disable,
-    "sites.enable": _enable,
+    "sites.disable": lambda harvester, values: _switch(harvester, values["name"], False),
+    "sites.enable": lambda harvester, values: _switch(harvester, values["name"], True),
     "sites.harvest": _harvest,
-    "sites.skip": _skip,
+    "sites.skip": lambda harvester, values: _asked(requests.skip_tonight(harvester, values["name"])),
 }
 """The same actions as in actions.py."""
 
@@ -198,14 +178,6 @@ def _effect_of_remove(harvester: Harvester, values: Values) -> Sequence[str]:
     ]
 
 
-def _effect_of_stop(harvester: Harvester, values: Values) -> Sequence[str]:
-    return ["Documents under way are finished. The rest is left to the next run."]
-
-
-def _effect_of_disable(harvester: Harvester, values: Values) -> Sequence[str]:
-    return ["The site is not harvested until somebody switches it on. Its documents stay."]
-
-
 def _effect_of_transfer(harvester: Harvester, values: Values) -> Sequence[str]:
     with_whom = TransferRequest((values["document"],), values["name"], rehearse=True)
     [planned] = documents.transfer(harvester, with_whom)
@@ -217,18 +189,17 @@ def _effect_of_transfer(harvester: Harvester, values: Values) -> Sequence[str]:
     ]
 
 
-def _effect_of_resending(harvester: Harvester, values: Values) -> Sequence[str]:
-    return ["All refused mails go into the outbox again, to the present addresses. The next delivery sends them."]
+_STOPS = "Documents under way are finished. The rest is left to the next run."
 
-
-EFFECTS: Mapping[str, Callable[[Harvester, Values], Sequence[str]]] = {
+EFFECTS: Mapping[str, str | Callable[[Harvester, Values], Sequence[str]]] = {
     "documents.transfer": _effect_of_transfer,
-    "reports.resend_refused": _effect_of_resending,
+    "reports.resend_refused": "All refused mails go into the outbox again, to the present addresses. The next delivery "
+    "sends them.",
     "runs.remove": _effect_of_remove,
-    "runs.stop": _effect_of_stop,
-    "runs.stop_site": _effect_of_stop,
+    "runs.stop": _STOPS,
+    "runs.stop_site": _STOPS,
     "sites.confirm": _effect_of_confirm,
-    "sites.disable": _effect_of_disable,
+    "sites.disable": "The site is not harvested until somebody switches it on. Its documents stay.",
 }
 
 

@@ -30,13 +30,8 @@ def live_values(visit: Visit) -> dict[str, Any]:
         "number_under_way": len(under_way),
         "number_waiting": live.number(LivePhase.WAITING) if live else 0,
         "number_ended": live.number(LivePhase.ENDED) if live else 0,
-        "may_decide": may_decide(visit),
+        "may_decide": visit.may_open("/console/actions", "sites.harvest", method="POST"),
     }
-
-
-def may_decide(visit: Visit) -> bool:
-    """True if the visitor may start and stop harvests."""
-    return visit.may_open("/console/actions", "sites.harvest", method="POST")
 
 
 def show(visit: Visit) -> Response:

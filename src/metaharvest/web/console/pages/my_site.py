@@ -24,8 +24,6 @@ from metaharvest.web.console.visit import Visit
 
 _MOST_EVERY = 99
 _SHOWN = 50
-_UNITS = {unit.value: unit for unit in Unit}
-_NOTIFY = {each.value: each for each in Notify}
 
 
 def show_mine(visit: Visit) -> Response:
@@ -62,9 +60,9 @@ def change_schedule(visit: Visit) -> Response:
     form = visit.form
     every, unit, notify = whole_number(form.text("every"), _MOST_EVERY), form.text("unit"), form.text("notify")
     with visit.mistakes():
-        if every is None or unit not in _UNITS or notify not in _NOTIFY:
+        if every is None or unit not in list(Unit) or notify not in list(Notify):
             raise RequestError.about("every", "How often: give a whole number from 1 to 99, of days, weeks or months.")
-        schedule = Schedule(every, _UNITS[unit], _NOTIFY[notify])
+        schedule = Schedule(every, Unit(unit), Notify(notify))
         edited = my_site.change_schedule(visit.harvester, *_who(visit), schedule)
         changes = [f"{each.name}: {each.after} (before: {each.before})" for each in edited.changes]
         return _back(visit, f"Changed. {'; '.join(changes)}." if changes else "Nothing was changed.")
@@ -162,8 +160,8 @@ def _page(visit: Visit, name: str, *, by_link: bool = False) -> Response:
         more_problems=numbers.attention + numbers.doubtful - len(problems),
         report=report,
         waiting=my_site.waiting(harvester, name),
-        units=list(_UNITS),
-        notify=list(_NOTIFY),
+        units=list(map(str, Unit)),
+        notify=list(map(str, Notify)),
         is_mine=not by_link and visit.visitor.owns(name),
         by_link=by_link,
         own_path=path_of("/console/my", name),

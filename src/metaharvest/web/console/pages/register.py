@@ -16,7 +16,6 @@ from metaharvest.text import whole_number
 from metaharvest.web.console.visit import Visit
 
 _MOST_EVERY = 99
-_UNITS = {unit.value: unit for unit in Unit}
 
 
 def show(visit: Visit) -> Response:
@@ -103,8 +102,8 @@ def prove_source(visit: Visit) -> Response:
 def _question(visit: Visit) -> Question:
     """Raises RequestError."""
     form = visit.form
-    every = whole_number(form.text("every", "1"), _MOST_EVERY)
-    if every is None or form.text("unit", "days") not in _UNITS:
+    every, unit = whole_number(form.text("every", "1"), _MOST_EVERY), form.text("unit", "days")
+    if every is None or unit not in list(Unit):
         raise RequestError.about("every", "How often: give a whole number from 1 to 99, of days, weeks or months.")
     return Question(
         name=form.text("name"),
@@ -112,7 +111,7 @@ def _question(visit: Visit) -> Question:
         address=form.text("address"),
         source_kind=form.text("kind", HARVEST_LIST),
         every=every,
-        unit=_UNITS[form.text("unit", "days")],
+        unit=Unit(unit),
         prefix=form.text("prefix"),
         set_spec=form.text("set"),
     )
@@ -121,7 +120,7 @@ def _question(visit: Visit) -> Question:
 def _form(visit: Visit, *, report: TrialReport | None = None) -> Response:
     """The form; with the report about a source that cannot be read."""
     url = visit.form.text("url") or visit.query.get("url", "")
-    return visit.render("register.html", 422 if report else None, report=report, units=list(_UNITS), url=url)
+    return visit.render("register.html", 422 if report else None, report=report, units=list(map(str, Unit)), url=url)
 
 
 def _asked(visit: Visit, found: Registration, *, report: TrialReport | None = None, said: str = "") -> Response:

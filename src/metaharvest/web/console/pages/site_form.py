@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 from pathlib import Path
-from typing import TypeVar
 
 from metaharvest.config.field_types import check_email, check_network
 from metaharvest.errors import RequestError
@@ -18,9 +17,6 @@ from metaharvest.model.mappings import picked
 from metaharvest.queries.sites import RegisteredSite
 from metaharvest.services.sites import SiteValues, check_group
 from metaharvest.web.console.forms import Form
-
-_Value = TypeVar("_Value")
-_Choice = TypeVar("_Choice", bound=StrEnum)
 
 YES_NO = ("yes", "no")
 
@@ -70,6 +66,7 @@ FIELDS = (
     Field("ldap_name", "Login at the target", "Network and login"),
     Field("ldap_password", "Place of its password", "Network and login", hint="A reference, such as env:NAME."),
 )
+_LABELS = {field.name: field.label for field in FIELDS}
 _SAME = (
     "name=site list_url every unit next_harvest notify enabled public ca_file validation filters normalize deletions "
     "max_loss ldap_name=ldapdn ldap_password=ldappwd"
@@ -112,10 +109,9 @@ def values_from(texts: Mapping[str, str], site: RegisteredSite, today: date) -> 
         try:
             values |= _value(name, text, site, today)
         except (ValueError, RequestError) as error:
-            label = next(field.label for field in FIELDS if field.name == name)
-            sentence = f"{str(error).rstrip('.')}."
-            problems.append(f"{label}: {sentence}")
-            wrong[name] = _capital(sentence)
+            mistake = _mistake(name, _LABELS[name], error)
+            problems.append(str(mistake))
+            wrong |= mistake.fields
     if problems:
         raise RequestError("\n".join(problems), wrong)
     return SiteValues(**values)  # type: ignore[arg-type]
@@ -132,8 +128,6 @@ def parsed_groups(text: str) -> tuple[str, ...]:
 def _value(name: str, text: str, site: RegisteredSite, today: date) -> dict[str, object]:
     if name == "list_url":
         return {"base_url" if site.oai is not None else "list_url": _needed(text, "give an address")}
-    if name == "contacts":
-        return {name: addresses_in(text)}
     if name == "groups":
         wanted, there = parsed_groups(text), site.groups
         return {
@@ -147,7 +141,7 @@ def _value(name: str, text: str, site: RegisteredSite, today: date) -> dict[str,
     return {name: text or None}
 
 
-def addresses_in(text: str) -> tuple[str, ...]:
+def _addresses(text: str) -> tuple[str, ...]:
     """The email addresses in a text, one at least. Raises RequestError, or ValueError for a wrong address."""
     addresses = split_parts(text)
     if not addresses:
@@ -166,7 +160,7 @@ def day_in(text: str, today: date) -> date:
     return day
 
 
-def number_from(least: int, most: int) -> Callable[[str], int]:
+def _number_from(least: int, most: int) -> Callable[[str], int]:
     """A parser of numbers from the least to the most."""
 
     def number(text: str) -> int:
@@ -183,10 +177,10 @@ def _yes(text: str) -> bool:
     return text == "yes"
 
 
-def choice_of(kind: type[_Choice]) -> Callable[[str], _Choice]:
+def _choice_of(kind: type[StrEnum]) -> Callable[[str], StrEnum]:
     """A parser of the values of this kind."""
 
-    def choice(text: str) -> _Choice:
+    def choice(text: str) -> StrEnum:
         try:
             return kind(text)
         except ValueError:
@@ -197,15 +191,17 @@ def choice_of(kind: type[_Choice]) -> Callable[[str], _Choice]:
 
 _PARSERS: Mapping[str, Callable[[str], object]] = {
     "name": lambda text: _needed(text, "give a name"),
-    "every": number_from(1, 99),
-    "unit": choice_of(Unit),
-    "notify": choice_of(Notify),
-    "method": choice_of(ListMethod),
+    "contacts": _addresses,
+    "groups": parsed_groups,
+    "every": _number_from(1, 99),
+    "unit": _choice_of(Unit),
+    "notify": _choice_of(Notify),
+    "method": _choice_of(ListMethod),
     "enabled": _yes,
     "public": _yes,
     "post": _yes,
-    "max_loss": number_from(0, 100),
-    "full_every": lambda text: number_from(1, 9999)(text) if text else None,
+    "max_loss": _number_from(0, 100),
+    "full_every": lambda text: _number_from(1, 9999)(text) if text else None,
     "validation": lambda text: ValidationLevel(text) if text else None,
     "deletions": lambda text: Deletions(text) if text else Deletions.DELETE,
     "full_text": lambda text: None if text in ("", AS_SETTINGS) else FullText(text),
@@ -217,17 +213,21 @@ _PARSERS: Mapping[str, Callable[[str], object]] = {
 }
 
 
-def value_of(name: str, label: str, parse: Callable[[str], _Value], text: str) -> _Value:
-    """The value in the text of the field with this name and label. Raises RequestError about the field."""
+def value_of(name: str, text: str, label: str = "", parse: Callable[[str], object] | None = None) -> object:
+    """The value in the text of the field with this name. Raises RequestError about the field.
+
+    `label` and `parse` are those of a form in which they differ.
+    """
     try:
-        return parse(text)
+        return (parse or _PARSERS[name])(text)
     except (ValueError, RequestError) as error:
-        sentence = f"{str(error).rstrip('.')}."
-        raise RequestError(f"{label}: {sentence}", {name: _capital(sentence)}) from None
+        raise _mistake(name, label or _LABELS[name], error) from None
 
 
-def _capital(sentence: str) -> str:
-    return sentence[:1].upper() + sentence[1:]
+def _mistake(name: str, label: str, error: Exception) -> RequestError:
+    """The error about the field with this name, from the error of its parser."""
+    sentence = f"{str(error).rstrip('.')}."
+    return RequestError(f"{label}: {sentence}", {name: sentence[:1].upper() + sentence[1:]})
 
 
 def _needed(text: str, sentence: str) -> str:

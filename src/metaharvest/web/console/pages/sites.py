@@ -15,7 +15,7 @@ from metaharvest.queries.sites import SiteOrder, SiteSelection, chosen_sites, si
 from metaharvest.services import schedule_files, sites
 from metaharvest.services.sites import SiteValues
 from metaharvest.text import counted, shown_url
-from metaharvest.web.console.pages.site_form import choice_of, number_from, parsed_groups, value_of
+from metaharvest.web.console.pages.site_form import parsed_groups, value_of
 from metaharvest.web.console.visit import Visit
 
 FILE_BYTES = 20_000_000
@@ -138,10 +138,10 @@ def _several_values(given: dict[str, str]) -> SiteValues:
         if given[name]:
             values[name] = parsed_groups(given[name])
     if given["every"]:
-        values["every"] = value_of("every", "Every", number_from(1, 99), given["every"])
-        values["unit"] = value_of("unit", "Unit", choice_of(Unit), given["unit"])
+        values["every"] = value_of("every", given["every"], "Every")
+        values["unit"] = value_of("unit", given["unit"])
     if given["notify"]:
-        values["notify"] = value_of("notify", "Contacts get a report", choice_of(Notify), given["notify"])
+        values["notify"] = value_of("notify", given["notify"])
     if given["enabled"]:
         values["enabled"] = given["enabled"] == "on"
     return SiteValues(**values)  # type: ignore[arg-type]
