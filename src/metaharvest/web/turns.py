@@ -1,14 +1,15 @@
-"""The turns of requests that read lists or documents: a bounded number at a time, and of one address at most half."""
+"""How much may be asked at a time, and by one client: the turns of requests, and the limits of their rates."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 from threading import Event, Lock
+from time import monotonic
 
 from starlette.requests import Request
 
@@ -17,6 +18,9 @@ _HOST_BITS = 64
 
 _MOST_WAITING = 100
 """Requests that wait at a time, of one address at most half; others are refused at once."""
+
+_MOST_CLIENTS = 10_000
+"""The clients whose rates are counted."""
 
 
 class Busy(Exception):
@@ -30,7 +34,10 @@ class _Waiting:
 
 
 class Turns:
-    """The turns of all requests of a process, for several threads. Requests wait in the order in which they came."""
+    """The turns of all requests of a process that read lists or documents, for several threads.
+
+    A bounded number has a turn at a time, of one address at most half. Requests wait in the order in which they came.
+    """
 
     def __init__(self, at_once: int) -> None:
         self._at_once = at_once
@@ -103,6 +110,39 @@ class Turns:
     def _has_room(self, client: str) -> bool:
         has_own = not client or self._under_way[client] < self._of_one
         return has_own and self._under_way.total() < self._at_once
+
+
+class RateLimit:
+    """At most `most` requests of a client within `seconds`; used by several threads."""
+
+    def __init__(self, most: int, seconds: float, clock: Callable[[], float] = monotonic) -> None:
+        self._most = most
+        self._seconds = seconds
+        self._clock = clock
+        self._lock = Lock()
+        self._times: dict[str, deque[float]] = {}
+
+    def seconds_to_wait(self, client: str, most: int | None = None) -> int:
+        """Count a request: 0 if it may go on, or the seconds after which the client may come again.
+
+        `most` is another number for this kind of client.
+        """
+        with self._lock:
+            now = self._clock()
+            times = self._times.setdefault(client, deque())
+            while times and times[0] <= now - self._seconds:
+                times.popleft()
+            if len(times) >= (self._most if most is None else most):
+                return int(times[0] + self._seconds - now) + 1
+            times.append(now)
+            if len(self._times) > _MOST_CLIENTS:
+                self._forget(now)
+            return 0
+
+    def _forget(self, now: float) -> None:
+        """Forget the clients without a request in the period; if all have one, the first half."""
+        kept = {key: times for key, times in self._times.items() if times and times[-1] > now - self._seconds}
+        self._times = dict(list(kept.items())[-_MOST_CLIENTS // 2 :])
 
 
 def address_of(request: Request) -> str:

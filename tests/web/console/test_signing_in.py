@@ -19,8 +19,8 @@ from metaharvest.errors import RequestError
 from metaharvest.model.kinds import Role
 from metaharvest.services import accounts
 from metaharvest.web.console.defence import is_own_origin, local_path
-from metaharvest.web.console.limits import RateLimit
 from metaharvest.web.console.openid import started_from
+from metaharvest.web.turns import RateLimit
 from support.console import Page, Served, served_console
 from support.databases import on_one_database
 from support.harvester import Harvester

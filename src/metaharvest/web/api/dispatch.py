@@ -31,9 +31,8 @@ from metaharvest.text import counted, one_line
 from metaharvest.web.api.call import ROOT, Answer, Call, Operation
 from metaharvest.web.api.operations import OPERATIONS
 from metaharvest.web.api.problems import Problem
-from metaharvest.web.console.limits import RateLimit
 from metaharvest.web.readers import Readers
-from metaharvest.web.turns import address_of, client_of
+from metaharvest.web.turns import RateLimit, address_of, client_of
 
 log = logging.getLogger(__name__)
 

@@ -35,12 +35,11 @@ from metaharvest.text import counted
 from metaharvest.web.console.access import NAVIGATION, OF_PIPELINE, PAGES
 from metaharvest.web.console.cookies import Cookies
 from metaharvest.web.console.defence import CSRF_FIELD, HEADERS, is_own_origin, is_token_right, local_path, part_of
-from metaharvest.web.console.forms import Busy, Form, NotReadable, TooLarge, read_form
-from metaharvest.web.console.limits import RateLimit
+from metaharvest.web.console.forms import Form, RefusedForm, read_form
 from metaharvest.web.console.openid import OpenIdProvider, is_safe
 from metaharvest.web.console.rights import FORM_BYTES, Decision, Page, decide
 from metaharvest.web.console.visit import Console, NamedSite, NotFound, Visit
-from metaharvest.web.turns import address_of, client_of
+from metaharvest.web.turns import RateLimit, address_of, client_of
 
 log = logging.getLogger(__name__)
 
@@ -152,25 +151,18 @@ async def _answer(console: Console, request: Request) -> Response:
         peer=_peer(request),
         request_path=path + (f"?{request.url.query}" if request.url.query else ""),
     )
-    form: Form | str = Form()
-    status = 200
+    form: Form | RefusedForm = Form()
     if request.method == "POST":
         try:
             form = await read_form(request, page.most_bytes if page else FORM_BYTES)
-        except TooLarge as error:
-            kib = error.most_bytes // 1024
-            most = f"{kib:,} KiB" if kib < 1024 else f"{kib // 1024:,} MiB"
-            status, form = 413, f"This is too large: this page takes {most} at most. Send a smaller file, or fewer."
-        except Busy:
-            status, form = 503, "Others are sending large files at this moment. Please try again in a minute."
-        except NotReadable:
-            status, form = 400, "What was sent cannot be read as a form."
-    response = await run_in_threadpool(_in_thread, visit, page, methods, form, status)
+        except RefusedForm as refused:
+            form = refused
+    response = await run_in_threadpool(_in_thread, visit, page, methods, form)
     cookies.write_to(response)
     return response
 
 
-def _in_thread(visit: Visit, page: Page | None, methods: Sequence[str], form: Form | str, status: int) -> Response:
+def _in_thread(visit: Visit, page: Page | None, methods: Sequence[str], form: Form | RefusedForm) -> Response:
     """The answer to a visit; each error becomes a page with a sentence."""
     try:
         visit.visitor = _visitor(visit)
@@ -182,8 +174,8 @@ def _in_thread(visit: Visit, page: Page | None, methods: Sequence[str], form: Fo
             return response
         if page is None:
             return visit.not_found(_NOTHING)
-        if isinstance(form, str):
-            return visit.message(status, form)
+        if isinstance(form, RefusedForm):
+            return visit.message(form.status, form.sentence)
         if any("\0" in text for text in (*visit.path.values(), *visit.query.keys(), *visit.query.values())):
             return visit.not_found(_NOTHING)
         visit.form = form

@@ -46,20 +46,36 @@ def day_of(text: str, field: str) -> date | None:
     return day
 
 
-class TooLarge(Exception):
+class RefusedForm(Exception):
+    """The form of a request is not read: the status of the answer, and its sentence."""
+
+    status = 400
+    sentence = ""
+
+
+class TooLarge(RefusedForm):
     """The body of a request is larger than its page, or a form of its kind, may be."""
+
+    status = 413
 
     def __init__(self, most_bytes: int) -> None:
         super().__init__(most_bytes)
-        self.most_bytes = most_bytes
+        kib = most_bytes // 1024
+        most = f"{kib:,} KiB" if kib < 1024 else f"{kib // 1024:,} MiB"
+        self.sentence = f"This is too large: this page takes {most} at most. Send a smaller file, or fewer."
 
 
-class Busy(Exception):
+class Busy(RefusedForm):
     """Others send large forms at this moment."""
 
+    status = 503
+    sentence = "Others are sending large files at this moment. Please try again in a minute."
 
-class NotReadable(Exception):
+
+class NotReadable(RefusedForm):
     """The body of a request is no form."""
+
+    sentence = "What was sent cannot be read as a form."
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,10 +29,10 @@ from metaharvest.web.console.actions import Offer, offer, offers
 from metaharvest.web.console.cookies import Cookies
 from metaharvest.web.console.defence import csrf_token, local_path, path_of
 from metaharvest.web.console.forms import Form
-from metaharvest.web.console.limits import RateLimit
 from metaharvest.web.console.openid import OpenIdProvider
 from metaharvest.web.console.rendering import moment_in, templates
 from metaharvest.web.console.rights import Page
+from metaharvest.web.turns import RateLimit
 
 _IN_MEMORY, _PART = 1_048_576, 65_536
 """Bytes of a download: the most without a file on a disk, and the bytes that are sent at a time."""
