@@ -9,14 +9,15 @@ from functools import cache
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from metaharvest.model import OutcomeKind, SiteRunStatus
 from metaharvest.queries.outbox import Delivery
 from metaharvest.reports.phrasing import LABELS, STATUSES, duration, rate
 from metaharvest.rules import RULES
-from metaharvest.text import clean, counted
+from metaharvest.text import counted
+from metaharvest.web.templates import environment
 
 _FOLDER = Path(__file__).parent / "templates"
 _BEGIN = re.compile(r"<(tr|th|td)(?=[\s>])([^<>]*)")
@@ -26,15 +27,8 @@ _NO_LABEL = ("Choose", "Compare", "Action", "Actions")
 
 @cache
 def templates() -> Environment:
-    """The templates: every value is escaped, an undefined one is an error, and texts have no control characters."""
-    made = Environment(
-        loader=FileSystemLoader(_FOLDER),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_cleaned,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    """The templates, with filters for numbers, days, states and tables."""
+    made = environment(_FOLDER)
     made.filters["number"] = _number
     made.filters["counted"] = counted
     made.filters["day"] = _day
@@ -61,10 +55,6 @@ def delivery_state(delivery: Delivery) -> tuple[str, str]:
     if delivery.status == "queued":
         return ("waiting", "doubtful") if delivery.attempts else ("waiting", "quiet")
     return ("refused", "bad") if delivery.last_attempt_at else ("dropped", "quiet")
-
-
-def _cleaned(value: object) -> object:
-    return clean(value) if type(value) is str else value
 
 
 def _number(value: float) -> str:

@@ -30,7 +30,7 @@ _URI = ("http://", "https://", "urn:", "eml://")
 def source_description(root_url: str) -> str:
     """The document that names the capability list of the installation."""
     head = [_link(f"{root_url}/", "describedby"), _metadata(capability="description")]
-    entry = _entry("url", f"{root_url}/{CAPABILITY_LIST}", None, _metadata(capability="capabilitylist"))
+    entry = url_element("url", f"{root_url}/{CAPABILITY_LIST}", None, _metadata(capability="capabilitylist"))
     return _file("urlset", head, [entry])
 
 
@@ -39,7 +39,8 @@ def capability_list(root_url: str) -> str:
     head = [_up(f"{root_url}/{SOURCE_DESCRIPTION}"), _metadata(capability="capabilitylist")]
     capabilities = {"resourcelist": RESOURCE_LIST, "changelist": CHANGE_LIST}
     entries = [
-        _entry("url", f"{root_url}/{path}", None, _metadata(capability=name)) for name, path in capabilities.items()
+        url_element("url", f"{root_url}/{path}", None, _metadata(capability=name))
+        for name, path in capabilities.items()
     ]
     return _file("urlset", head, entries)
 
@@ -48,7 +49,9 @@ def resource_list_index(ranges: Iterable[int], root_url: str, at: datetime) -> s
     """The addresses of the parts of the resource list, which has all resources as they are at this time, or later."""
     head = [_up(f"{root_url}/{CAPABILITY_LIST}"), _metadata(capability="resourcelist", at=_stamp(at))]
     return _file(
-        "sitemapindex", head, (_entry("sitemap", _part_url(root_url, PART_OF_RESOURCE_LIST, each)) for each in ranges)
+        "sitemapindex",
+        head,
+        (url_element("sitemap", _part_url(root_url, PART_OF_RESOURCE_LIST, each)) for each in ranges),
     )
 
 
@@ -65,7 +68,7 @@ def change_list_index(ranges: Iterable[ChangeRange], root_url: str) -> str:
     """The addresses of the parts of the change list in the order of time, with the time that each of them covers."""
     of_all = _metadata(capability="changelist", **{"from": _stamp(_BEGINNING)})
     entries = (
-        _entry("sitemap", _part_url(root_url, PART_OF_CHANGE_LIST, each.index), None, _metadata(**_period(each)))
+        url_element("sitemap", _part_url(root_url, PART_OF_CHANGE_LIST, each.index), None, _metadata(**_period(each)))
         for each in ranges
     )
     return _file("sitemapindex", [_up(f"{root_url}/{CAPABILITY_LIST}"), of_all], entries)
@@ -84,16 +87,16 @@ def _head_of_list(root_url: str, path: str, is_part: bool, metadata: str) -> Seq
 
 def _resource(resource: Resource, root_url: str, at: datetime) -> str:
     facts = _metadata(**_content(resource))
-    return _entry("url", _url(resource, root_url), at, facts, *_links(resource, root_url))
+    return url_element("url", _url(resource, root_url), at, facts, *_links(resource, root_url))
 
 
 def _change(resource: Resource, root_url: str) -> str:
     at = resource.changed_at
     if resource.deleted:
-        return _entry("url", _url(resource, root_url), None, _metadata(change="deleted", datetime=_stamp(at)))
+        return url_element("url", _url(resource, root_url), None, _metadata(change="deleted", datetime=_stamp(at)))
     kind = "created" if resource.is_new else "updated"
     facts = _metadata(change=kind, datetime=_stamp(at), **_content(resource))
-    return _entry("url", _url(resource, root_url), at, facts, *_links(resource, root_url))
+    return url_element("url", _url(resource, root_url), at, facts, *_links(resource, root_url))
 
 
 def _content(resource: Resource) -> dict[str, str]:
@@ -132,10 +135,6 @@ def _link(url: str, relation: str) -> str:
 
 def _metadata(**values: str) -> str:
     return "<rs:md" + "".join(f" {name}={quoteattr(value)}" for name, value in values.items()) + "/>"
-
-
-def _entry(element: str, url: str, at: datetime | None = None, *facts: str) -> str:
-    return url_element(element, url, at, "".join(facts))
 
 
 def _stamp(at: datetime) -> str:

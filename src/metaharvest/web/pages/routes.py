@@ -10,7 +10,6 @@ from datetime import datetime
 from pathlib import Path
 from time import monotonic
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from sqlalchemy.orm import Session
 from starlette.requests import Request
@@ -23,7 +22,7 @@ from metaharvest.catalogue.selection import CatalogueEntry
 from metaharvest.errors import DatabaseError, IndexUnavailable, NoIndex, QueryError
 from metaharvest.queries.public_sites import documents_by_site, public_log
 from metaharvest.services.harvester import Harvester
-from metaharvest.text import clean, counted, one_line, whole_number
+from metaharvest.text import counted, one_line, whole_number
 from metaharvest.web.compression import accepts_gzip
 from metaharvest.web.pages import addresses, resource_sync, schema_org, search_page, signposting, sitemap
 from metaharvest.web.pages.description import Description, describe, is_url
@@ -33,6 +32,7 @@ from metaharvest.web.provider.dublin_core import described_root
 from metaharvest.web.provider.provider import Provider
 from metaharvest.web.provider.view import hidden_of
 from metaharvest.web.readers import Readers
+from metaharvest.web.templates import environment
 from metaharvest.web.turns import Busy, address_of
 
 log = logging.getLogger(__name__)
@@ -90,14 +90,7 @@ class Pages:
         # The numbers of documents by site, and until when they are kept. They need no turn: /status must answer while
         # all turns are taken.
         self._numbers: tuple[float, Mapping[int, int]] = 0.0, {}
-        self._templates = Environment(
-            loader=FileSystemLoader(_FOLDER),
-            autoescape=True,
-            undefined=StrictUndefined,
-            finalize=_cleaned,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
+        self._templates = environment(_FOLDER)
         self._templates.filters["counted"] = counted
         self._templates.tests["url"] = is_url
         self._style = (_FOLDER / "pages.css").read_text(encoding="utf-8")
@@ -340,11 +333,6 @@ class Pages:
         shared = {"name": one_line(self._public.name), "up": up, "has_search": self._readers.searching.is_there}
         content = self._templates.get_template(template).render(**shared, **values)
         return Response(content, status, {**HEADERS, **(headers or {})}, "text/html")
-
-
-def _cleaned(value: object) -> object:
-    """A value as a template shows it: texts from outside without control characters."""
-    return clean(value) if type(value) is str else value
 
 
 def _index_of(request: Request, session: Session) -> int | None:

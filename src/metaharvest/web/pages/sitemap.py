@@ -24,10 +24,10 @@ def part(documents: Iterable[tuple[str, datetime]], root_url: str) -> str:
     return _file("urlset", "url", ((f"{root_url}/{page_path(each)}", at) for each, at in documents))
 
 
-def url_element(element: str, url: str, at: datetime | None, more: str = "") -> str:
+def url_element(element: str, url: str, at: datetime | None = None, *more: str) -> str:
     """An element with an address, the time of its last change, and other elements."""
     changed = f"<lastmod>{at:%Y-%m-%dT%H:%M:%SZ}</lastmod>" if at is not None else ""
-    return f"<{element}><loc>{escape(url)}</loc>{changed}{more}</{element}>\n"
+    return f"<{element}><loc>{escape(url)}</loc>{changed}{''.join(more)}</{element}>\n"
 
 
 def _file(root: str, element: str, entries: Iterable[tuple[str, datetime]]) -> str:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 
 from metaharvest.catalogue import publication
 from metaharvest.catalogue.change_feed import last_stamp
-from metaharvest.catalogue.publication import PublishedDocument, StoredRevision
+from metaharvest.catalogue.publication import PublishedDocument
 from metaharvest.catalogue.selection import CatalogueEntry, Position, Selection
 from metaharvest.model.namespaces import OAI_DC
 from metaharvest.queries.public_sites import numbers_of
@@ -182,28 +182,21 @@ def _records(view: View, listed: Sequence[PublishedDocument], of: Format) -> Ite
             yield answers.record(header, b"", b"")
         # A document without content is being erased at this moment.
         elif revision is not None and revision.number in contents:
+            is_made = of == DUBLIN_CORE and entry.document_type != OAI_DC
+            content = contents[revision.number]
             try:
-                yield _live_record(view, entry, header, revision, contents[revision.number], of)
+                metadata = _dublin_core(view, entry, header, content) if is_made else embedded_document(content)
+                yield answers.record(header, metadata, about_containers(revision.provenance, altered=is_made))
             except NotEmbeddable as error:
                 name, why = one_line(entry.document_id), one_line(str(error))
                 log.warning("The document %s, revision %d, is not published: %s.", name, entry.revision, why)
 
 
-def _live_record(
-    view: View, entry: CatalogueEntry, header: Header, stored: StoredRevision, content: bytes, of: Format
-) -> bytes:
-    is_made = of == DUBLIN_CORE and entry.document_type != OAI_DC
-    if is_made:
-        metadata = dublin_core_of(
-            described_root(content),
-            entry.document_type,
-            entry.title,
-            header.identifier,
-            view.public.page_url(entry.document_id),
-        )
-    else:
-        metadata = embedded_document(content)
-    return answers.record(header, metadata, about_containers(stored.provenance, altered=is_made))
+def _dublin_core(view: View, entry: CatalogueEntry, header: Header, content: bytes) -> bytes:
+    """The Dublin Core of a document in another format."""
+    page_url = view.public.page_url(entry.document_id)
+    root = described_root(content)
+    return dublin_core_of(root, entry.document_type, entry.title, header.identifier, page_url)
 
 
 def _token(view: View, list_: Token, page: _Page, now: datetime) -> bytes:

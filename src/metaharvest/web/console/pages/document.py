@@ -116,9 +116,12 @@ def show_record(visit: Visit) -> Response:
     )
 
 
-def ask_withdrawal(visit: Visit) -> Response:
-    """What a withdrawal changes, and the form for its reason."""
-    return _withdrawal_page(visit)
+def ask_withdrawal(visit: Visit, *, reason: str = "", asks_again: bool = False) -> Response:
+    """What a withdrawal changes, and the form for its reason; or the question if the content is to be erased."""
+    with visit.harvester.reading() as session:
+        known = _known(visit, session)
+        standing = document_standing(session, known)
+    return visit.render("document_withdraw.html", known=known, standing=standing, reason=reason, asks_again=asks_again)
 
 
 def withdraw(visit: Visit) -> Response:
@@ -127,9 +130,9 @@ def withdraw(visit: Visit) -> Response:
     reason, erase = form.text("reason"), form.is_set("erase")
     if not reason:
         visit.error = RequestError("Write a reason: it is kept with the decision, and shown to harvesters.")
-        return _withdrawal_page(visit)
+        return ask_withdrawal(visit)
     if erase and not form.is_set("confirmed"):
-        return _withdrawal_page(visit, reason=reason, asks_again=True)
+        return ask_withdrawal(visit, reason=reason, asks_again=True)
     request = WithdrawalRequest(document_id, reason, visit.visitor.address, erase)
     done = documents.withdraw(visit.harvester, request)
     return visit.redirect("/console/documents", done.document_id, notice=_withdrawn(done, erase))
@@ -142,13 +145,6 @@ def readmit(visit: Visit) -> Response:
     again = f" The next harvest of {sites} may bring it in again." if done.sites else ""
     notice = f"The withdrawal of {done.document_id} was taken back.{again}"
     return visit.redirect("/console/documents", done.document_id, notice=notice)
-
-
-def _withdrawal_page(visit: Visit, *, reason: str = "", asks_again: bool = False) -> Response:
-    with visit.harvester.reading() as session:
-        known = _known(visit, session)
-        standing = document_standing(session, known)
-    return visit.render("document_withdraw.html", known=known, standing=standing, reason=reason, asks_again=asks_again)
 
 
 def _withdrawn(done: Withdrawn, erase: bool) -> str:

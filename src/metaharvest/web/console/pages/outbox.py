@@ -84,7 +84,7 @@ def show(visit: Visit) -> Response:
 
 def show_report(visit: Visit) -> Response:
     """A mail: its deliveries, its text, and what can be done with it."""
-    report, mail = _read(visit)
+    report, mail = read_mail(visit)
     recipients, nobody = reports.recipients_now(visit.harvester, report.report_id)
     return visit.render(
         "outbox_report.html",
@@ -99,7 +99,7 @@ def show_report(visit: Visit) -> Response:
 
 def show_html(visit: Visit) -> Response:
     """The HTML of a mail, as a mail program shows it: without scripts, and without loading anything."""
-    _, mail = _read(visit)
+    _, mail = read_mail(visit)
     headers = {"Content-Security-Policy": _SANDBOX, "Referrer-Policy": "no-referrer"}
     return HTMLResponse(mail.html or "<p>This mail has no HTML.</p>", headers=headers)
 
@@ -167,17 +167,17 @@ class ShownMail:
     attachments: tuple[str, ...]
 
 
-def shown_mail(content: bytes) -> ShownMail:
-    """The parts of this mail."""
+def _shown_mail(content: bytes) -> ShownMail:
     message = message_from_bytes(content, policy=default)
     names = tuple(part.get_filename() or "without a name" for part in message.iter_attachments())
     return ShownMail(str(message["From"] or ""), _part(message, "plain"), _part(message, "html"), names)
 
 
-def _read(visit: Visit) -> tuple[ReportRecord, ShownMail]:
+def read_mail(visit: Visit) -> tuple[ReportRecord, ShownMail]:
+    """The mail that the path names. Raises NotFound."""
     report = _report(visit)
     with visit.harvester.reading() as session:
-        return report, shown_mail(report_content(session, report.report_id))
+        return report, _shown_mail(report_content(session, report.report_id))
 
 
 def _report(visit: Visit) -> ReportRecord:

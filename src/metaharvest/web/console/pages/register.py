@@ -18,9 +18,10 @@ from metaharvest.web.console.visit import Visit
 _MOST_EVERY = 99
 
 
-def show(visit: Visit) -> Response:
-    """The form."""
-    return _form(visit)
+def show(visit: Visit, report: TrialReport | None = None) -> Response:
+    """The form; with the report about a source that cannot be read."""
+    url = visit.form.text("url") or visit.query.get("url", "")
+    return visit.render("register.html", 422 if report else None, report=report, units=list(map(str, Unit)), url=url)
 
 
 def ask(visit: Visit) -> Response:
@@ -28,9 +29,9 @@ def ask(visit: Visit) -> Response:
     with visit.mistakes(RequestError, ScheduleError, PublishingError):
         asked = registrations.ask(visit.harvester, _question(visit), visit.console.url)
         if asked.registration is None:
-            return _form(visit, report=asked.report)
+            return show(visit, asked.report)
         return _asked(visit, asked.registration, report=asked.report)
-    return _form(visit)
+    return show(visit)
 
 
 def mail_again(visit: Visit) -> Response:
@@ -115,12 +116,6 @@ def _question(visit: Visit) -> Question:
         prefix=form.text("prefix"),
         set_spec=form.text("set"),
     )
-
-
-def _form(visit: Visit, *, report: TrialReport | None = None) -> Response:
-    """The form; with the report about a source that cannot be read."""
-    url = visit.form.text("url") or visit.query.get("url", "")
-    return visit.render("register.html", 422 if report else None, report=report, units=list(map(str, Unit)), url=url)
 
 
 def _asked(visit: Visit, found: Registration, *, report: TrialReport | None = None, said: str = "") -> Response:

@@ -22,17 +22,29 @@ def show_all(visit: Visit) -> Response:
     return visit.render("registrations.html", found=found[:_PAGE], everything=everything, more=more)
 
 
-def show(visit: Visit) -> Response:
-    """One request, its proofs, and the forms of the decision."""
-    return _page(visit, _found(visit))
+def show(visit: Visit, report: TrialReport | None = None) -> Response:
+    """One request, its proofs, and the forms of the decision; with the report of a rehearsal."""
+    found = _found(visit)
+    is_complete = found.state is State.WAITING_FOR_DECISION
+    is_waiting = is_complete or found.state is State.WAITING_FOR_PROOFS
+    return visit.render(
+        "registration.html",
+        report=report,
+        found=found,
+        frequency=frequency(found.every, found.unit.value),
+        is_open=is_waiting and found.kind is not Kind.ADDRESS,
+        is_complete=is_complete,
+        effect=registrations.effect(visit.harvester, found),
+        can_mail=registrations.can_mail(found),
+    )
 
 
 def rehearse(visit: Visit) -> Response:
     """The rehearsal of the source as it is now."""
-    found, report = _found(visit), None
+    report = None
     with visit.mistakes():
-        report = registrations.rehearse(visit.harvester, found.registration_id)
-    return _page(visit, found, report=report)
+        report = registrations.rehearse(visit.harvester, _found(visit).registration_id)
+    return show(visit, report)
 
 
 def accept(visit: Visit) -> Response:
@@ -78,18 +90,3 @@ def _found(visit: Visit) -> Registration:
     missing = "There is no registration with this number."
     with known(missing):
         return registrations.find(visit.harvester, visit.number("registration", missing))
-
-
-def _page(visit: Visit, found: Registration, *, report: TrialReport | None = None) -> Response:
-    is_complete = found.state is State.WAITING_FOR_DECISION
-    is_waiting = is_complete or found.state is State.WAITING_FOR_PROOFS
-    return visit.render(
-        "registration.html",
-        report=report,
-        found=found,
-        frequency=frequency(found.every, found.unit.value),
-        is_open=is_waiting and found.kind is not Kind.ADDRESS,
-        is_complete=is_complete,
-        effect=registrations.effect(visit.harvester, found),
-        can_mail=registrations.can_mail(found),
-    )

@@ -21,14 +21,7 @@ from metaharvest.queries.decisions import DecisionFilter, decisions, value_in_wo
 from metaharvest.queries.departures import missing_records, waiting_deletions
 from metaharvest.queries.figures import site_year
 from metaharvest.queries.live import live_run, upcoming_run
-from metaharvest.queries.outbox import (
-    ReportFilter,
-    ReportRecord,
-    newest_reports,
-    report_content,
-    report_record,
-    site_of_report,
-)
+from metaharvest.queries.outbox import ReportFilter, newest_reports, site_of_report
 from metaharvest.queries.problems import site_problem_numbers, site_problems
 from metaharvest.queries.requests import open_requests
 from metaharvest.queries.sites import RegisteredSite, registered_site, registered_values
@@ -40,9 +33,9 @@ from metaharvest.services.rehearsals import Rehearsal
 from metaharvest.services.requests import HarvestScope
 from metaharvest.text import whole_number
 from metaharvest.web.console.pages.decisions import words
-from metaharvest.web.console.pages.outbox import shown_mail
+from metaharvest.web.console.pages.outbox import read_mail
 from metaharvest.web.console.pages.site_form import split_parts
-from metaharvest.web.console.visit import NotFound, Visit, known
+from metaharvest.web.console.visit import NotFound, Visit
 
 PAGE = 50
 _YEAR = timedelta(days=363)
@@ -186,29 +179,29 @@ def show_mails(visit: Visit) -> Response:
 
 def show_mail(visit: Visit) -> Response:
     """A report about the site, as it was sent."""
-    report, content = _report(visit)
-    may_change = visit.visitor.role >= Role.STEWARD
-    return visit.render("site_mail.html", report=report, mail=shown_mail(content), may_change=may_change)
+    _number_of_report(visit)
+    report, mail = read_mail(visit)
+    return visit.render("site_mail.html", report=report, mail=mail, may_change=visit.visitor.role >= Role.STEWARD)
 
 
 def resend_mail(visit: Visit) -> Response:
     """Put a report into the outbox again, for its recipients or for others."""
-    report, _ = _report(visit)
+    number = _number_of_report(visit)
     with visit.mistakes():
-        done = reports.resend(visit.harvester, report.report_id, split_parts(visit.form.text("to")))
+        done = reports.resend(visit.harvester, number, split_parts(visit.form.text("to")))
         notice = f"The report waits for its delivery to {', '.join(done.recipients)}."
-        return visit.redirect("/console/sites", visit.site.name, "mails", report.report_id, notice=notice)
+        return visit.redirect("/console/sites", visit.site.name, "mails", number, notice=notice)
     return show_mail(visit)
 
 
-def _report(visit: Visit) -> tuple[ReportRecord, bytes]:
-    """The report of the path, if it is about this site. Raises NotFound."""
+def _number_of_report(visit: Visit) -> int:
+    """The number in the path of a report about this site. Raises NotFound."""
     missing = "There is no such report about this site."
     number = visit.number("report", missing)
-    with visit.harvester.reading() as session, known(missing):
+    with visit.harvester.reading() as session:
         if site_of_report(session, number) != visit.site.site_id:
             raise NotFound(missing)
-        return report_record(session, number), report_content(session, number)
+    return number
 
 
 def show_missing(visit: Visit) -> Response:
