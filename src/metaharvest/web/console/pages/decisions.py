@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
 
+from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from metaharvest.errors import MetaharvestError
@@ -25,7 +26,7 @@ def show(visit: Visit) -> Response:
     chosen = {name: visit.query.get(name, "").strip() for name in _NAMES}
     found: list[DecisionRecord] = []
     with visit.mistakes(MetaharvestError), visit.harvester.reading() as session:
-        found = list(decisions(session, _filter(visit, chosen), _ROWS + 1, visit.after))
+        found = list(decisions(session, _filter(visit, session, chosen), _ROWS + 1, visit.after))
     given = {name: value for name, value in chosen.items() if value}
     return visit.render(
         "decisions.html",
@@ -44,7 +45,7 @@ def table(visit: Visit) -> Response:
     """The decisions of the filter as CSV."""
     chosen = {name: visit.query.get(name, "").strip() for name in _NAMES}
     with visit.harvester.reading() as session:
-        return visit.send_table(decisions_csv(decisions(session, _filter(visit, chosen))), "decisions.csv")
+        return visit.send_table(decisions_csv(decisions(session, _filter(visit, session, chosen))), "decisions.csv")
 
 
 _LABELS = {
@@ -77,14 +78,10 @@ def words(decision: DecisionRecord) -> str:
     return f"{label or decision.action}: {subject}"
 
 
-def _filter(visit: Visit, chosen: Mapping[str, str]) -> DecisionFilter:
-    site, until = chosen["site"], day_of(chosen["until"], "until")
-    number = None
-    if site:
-        with visit.harvester.reading() as session:
-            number = number_of_site(session, site)
+def _filter(visit: Visit, session: Session, chosen: Mapping[str, str]) -> DecisionFilter:
+    until = day_of(chosen["until"], "until")
     return DecisionFilter(
-        site_id=number,
+        site_id=number_of_site(session, chosen["site"]) if chosen["site"] else None,
         actor=chosen["actor"] or None,
         action=chosen["action"] or None,
         since=_midnight(visit, day_of(chosen["since"], "since")),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import timedelta
 from typing import Any
 
 from starlette.responses import Response
@@ -34,7 +34,7 @@ from metaharvest.services.requests import HarvestScope
 from metaharvest.text import whole_number
 from metaharvest.web.console.pages.decisions import words
 from metaharvest.web.console.pages.outbox import read_mail
-from metaharvest.web.console.pages.site_form import split_parts
+from metaharvest.web.console.pages.site_form import shown_value, split_parts
 from metaharvest.web.console.visit import NotFound, Visit
 
 PAGE = 50
@@ -313,14 +313,9 @@ def _registration(visit: Visit, site: RegisteredSite) -> list[tuple[str, str]]:
     for name, value in registered_values(site).items():
         if name in ("name", "state", "last_harvest", "next_harvest", "enabled", "every", "unit", *hidden):
             continue
-        if name == "frequency":
-            value = _frequency(site)
-        if isinstance(value, bool):
-            value = "yes" if value else "no"
-        if isinstance(value, tuple):
-            value = ", ".join(map(str, value))
-        if value not in (None, ""):
-            shown.append((name.replace("_", " "), value.isoformat() if isinstance(value, date) else str(value)))
+        text = _frequency(site) if name == "frequency" else shown_value(value)
+        if text:
+            shown.append((name.replace("_", " "), text))
     return shown
 
 

@@ -69,7 +69,7 @@ FIELDS = (
 _LABELS = {field.name: field.label for field in FIELDS}
 _SAME = (
     "name=site list_url every unit next_harvest notify enabled public ca_file validation filters normalize deletions "
-    "max_loss ldap_name=ldapdn ldap_password=ldappwd"
+    "max_loss ldap_name=ldapdn ldap_password=ldappwd contacts groups"
 )
 _OAI = ("prefix", "set_spec", "begin", "until", "method", "full_every", "post", "origin")
 
@@ -82,16 +82,14 @@ def fields_of(site: RegisteredSite) -> tuple[Field, ...]:
 def texts_of(site: RegisteredSite) -> dict[str, str]:
     """The values of a site as the texts of its form."""
     texts = picked(site, _SAME) | {
-        "contacts": ", ".join(site.contacts),
-        "groups": ", ".join(site.groups),
         "package_id_mismatch": site.package_id_mismatch or AS_SETTINGS,
-        "allow_networks": ", ".join(site.allow_networks),
+        "allow_networks": site.allow_networks,
         "full_text": site.full_text or AS_SETTINGS,
     }
     if (oai := site.oai) is not None:
         texts |= picked(oai, "prefix begin until method full_every post origin")
         texts["set_spec"] = next(iter(oai.sets), None)
-    return {name: _text(value) for name, value in texts.items()}
+    return {name: shown_value(value) for name, value in texts.items()}
 
 
 def changed_texts(form: Form, site: RegisteredSite) -> dict[str, str]:
@@ -241,7 +239,12 @@ def split_parts(text: str) -> list[str]:
     return [part.strip() for part in re.split("[,;\n]", text) if part.strip()]
 
 
-def _text(value: object) -> str:
+def shown_value(value: object) -> str:
+    """A value of a site as text; empty if there is none."""
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    if isinstance(value, date):
+        return value.isoformat()
     return "" if value is None else str(value)

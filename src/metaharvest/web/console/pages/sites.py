@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from datetime import date
 
 from starlette.responses import Response
 
@@ -15,7 +14,7 @@ from metaharvest.queries.sites import SiteOrder, SiteSelection, chosen_sites, si
 from metaharvest.services import schedule_files, sites
 from metaharvest.services.sites import SiteValues
 from metaharvest.text import counted, shown_url
-from metaharvest.web.console.pages.site_form import parsed_groups, value_of
+from metaharvest.web.console.pages.site_form import parsed_groups, shown_value, value_of
 from metaharvest.web.console.visit import Visit
 
 FILE_BYTES = 20_000_000
@@ -165,14 +164,8 @@ def _shown(name: str, value: object) -> str:
     """A value of a file for people, without logins."""
     if name == "list_url" and value:
         return shown_url(str(value))
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list | tuple):
-        return ", ".join(map(str, value)) or "none"
     if isinstance(value, dict):
         return ", ".join(
             f"{key}: {_shown(key, each)}" for key, each in value.items() if each not in (None, "", [], False)
         )
-    if isinstance(value, date):
-        return value.isoformat()
-    return "none" if value in (None, "") else str(value)
+    return shown_value(value) or "none"
