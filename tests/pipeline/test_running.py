@@ -16,7 +16,7 @@ from metaharvest.config.settings import load
 from metaharvest.database.pipeline_models import PipelineStage
 from metaharvest.errors import MetaharvestError
 from metaharvest.model.kinds import StepState
-from metaharvest.pipeline.full_text.outcome import closed, failure_of
+from metaharvest.pipeline.full_text.walk import closed, failure_of
 from metaharvest.pipeline.lookup import with_followers, with_removal
 from metaharvest.pipeline.running import StageTotals, run_stages
 from metaharvest.pipeline.stage import Context, Document, Failure, Result, Stage

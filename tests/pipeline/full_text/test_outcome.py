@@ -6,8 +6,7 @@ import pytest
 
 from metaharvest.errors import FetchError, NotAsked
 from metaharvest.model import Finding
-from metaharvest.pipeline.full_text.outcome import RULES, closed, failure_of, keeps_files, refusal_of
-from metaharvest.pipeline.full_text.walk import Reason, Refusal
+from metaharvest.pipeline.full_text.walk import RULES, Reason, Refusal, closed, failure_of, keeps_files, refusal_of
 from metaharvest.rules import RULES as ALL_RULES
 
 

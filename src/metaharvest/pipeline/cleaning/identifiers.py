@@ -370,13 +370,10 @@ def identifiers_in(value: str, scheme: str = "") -> Iterator[tuple[str, str]]:
             yield from identifiers_in(each, scheme)
         return
     name, plain = identified(value, scheme)
-    if name == "doi" and (_PUBLISHER_PAGE.match(value) or _PARAMETER.match(value)) and not _RESOLVER.match(value):
-        yield name, plain
-        if _URL.fullmatch(value.strip()):
-            yield "url", value.strip()
-        return
     yield name, plain
-    if name == "handle" and _URL.fullmatch(value.strip()) and "hdl.handle.net" not in value.lower():
+    is_page = (_PUBLISHER_PAGE.match(value) or _PARAMETER.match(value)) and not _RESOLVER.match(value)
+    is_landing_page = (name == "doi" and is_page) or (name == "handle" and "hdl.handle.net" not in value.lower())
+    if is_landing_page and _URL.fullmatch(value.strip()):
         yield "url", value.strip()
     elif name == "other" and len(value) > 40 and len(dois := find_dois(value)) == 1:
         yield "doi", dois[0]

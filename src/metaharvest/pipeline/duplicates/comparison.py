@@ -251,7 +251,7 @@ def _judged_equal(first: Facts, evidence: _Evidence) -> tuple[Answer, str]:
 
 def _said(answer: Answer, evidence: _Evidence, because: str) -> Comparison:
     """The comparison with its reason in words."""
-    parts = [f"the titles agree at {evidence.titles.score:.0f} of 100"]
+    parts = [f"The titles agree at {evidence.titles.score:.0f} of 100"]
     years = {
         _Years.EQUAL: "the years are the same",
         _Years.NEAR: "the years are one apart",
@@ -263,8 +263,7 @@ def _said(answer: Answer, evidence: _Evidence, because: str) -> Comparison:
         parts.append(f"both name {evidence.shared}")
     if because:
         parts.append(f"but {because}" if answer is not Answer.SAME else because)
-    sentence = ", ".join(parts)
-    return Comparison(answer, evidence.titles.score, f"{sentence[:1].upper()}{sentence[1:]}.")
+    return Comparison(answer, evidence.titles.score, f"{', '.join(parts)}.")
 
 
 _TEXTS = frozenset(["text", "preprint", "thesis", "book"])

@@ -184,14 +184,13 @@ def title_form(title: str) -> Title:
     if text[len(main) :].strip() in GENERIC:
         text = main  # "...: dataset"
     words = text.split()
-    numbers, letters = _numbers(words), _letters(words)
     return Title(
         text=text,
         words=_meaning(words),
         main=main,
         main_words=_meaning(main.split()),
-        numbers=numbers,
-        letters=letters,
+        numbers=frozenset(_numbers(words)),
+        letters=_letters(words),
         versions=versions,
         derived=derived,
         is_generic=_is_generic(text),
@@ -209,9 +208,7 @@ def _with_greek(text: str) -> str:
     """Greek letters that stand alone, or begin a word of another script, become their names."""
     if not any(each in _GREEK for each in text):
         return text
-    parts = _WORD.split(text), _WORD.findall(text)
-    words = [word if _is_greek(word) else _named(word) for word in parts[1]]
-    return "".join(gap + word for gap, word in zip(parts[0], [*words, ""], strict=True))
+    return _WORD.sub(lambda found: found[0] if _is_greek(found[0]) else _named(found[0]), text)
 
 
 def _is_greek(word: str) -> bool:
@@ -244,11 +241,7 @@ def _without_versions(text: str) -> tuple[str, frozenset[str]]:
     return (" ".join(words), frozenset(marks)) if marks and words else (text, frozenset())
 
 
-def _numbers(words: Sequence[str]) -> frozenset[str]:
-    return frozenset(_each_number(words))
-
-
-def _each_number(words: Sequence[str]) -> Iterator[str]:
+def _numbers(words: Sequence[str]) -> Iterator[str]:
     for place, word in enumerate(words):
         before = words[place - 1] if place else ""
         is_last = place == len(words) - 1

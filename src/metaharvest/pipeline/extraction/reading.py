@@ -112,15 +112,14 @@ class FileReader:
         """
         process = self._processes.setdefault(mode, _Process(mode, *self._limits))
         is_new = process.is_new
-        try:
-            answer = process.answer(content)
-        except _Ended as ended:
-            if is_new or ended.is_over_time:
-                raise Unreadable("extraction.too-expensive", ended.sentence) from None
+        while True:
             try:
                 answer = process.answer(content)
-            except _Ended as again:
-                raise Unreadable("extraction.too-expensive", again.sentence) from None
+                break
+            except _Ended as ended:
+                if is_new or ended.is_over_time:
+                    raise Unreadable("extraction.too-expensive", ended.sentence) from None
+                is_new = True
         if error := answer.get("error"):
             raise Unreadable(*_sentence(str(error), str(answer.get("message", ""))))
         return answer

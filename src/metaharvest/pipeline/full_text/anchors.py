@@ -76,9 +76,19 @@ def links_of(anchors: Sequence[Any], base: str) -> Sequence[Link]:
 
 def is_other(link: Link, title: str = "") -> bool:
     """True if the words of a link say that it leads to a supplement, a cover or the like."""
-    name = unquote(urlsplit(link.address).path.rstrip("/").rpartition("/")[2]).lower()
     has_words = OTHER.are_in(words_of(link.text), link.text.lower())
-    return link.is_supplement or (has_words and not _has_title(link, name, title))
+    return link.is_supplement or (has_words and not _has_title(link, title))
+
+
+def has_other_name(address: str) -> bool:
+    """True if the name of the file says that it is a supplement, a cover or the like."""
+    name = _name(address)
+    return OTHER.are_in(words_of(name), name)
+
+
+def _name(address: str) -> str:
+    """The name of the file at an address, in lower case."""
+    return unquote(urlsplit(address).path.rstrip("/").rpartition("/")[2]).lower()
 
 
 def best_anchors(links: Sequence[Link], base: str, title: str = "") -> list[Candidate]:
@@ -97,21 +107,19 @@ def best_anchors(links: Sequence[Link], base: str, title: str = "") -> list[Cand
 def points(link: Link, base: str, title: str = "") -> int:
     """How much says that this link of the page at `base` leads to its file."""
     address = link.address
-    path = urlsplit(address).path.lower()
-    if link.is_supplement or path.endswith(_NO_FILES):
+    if link.is_supplement or urlsplit(address).path.lower().endswith(_NO_FILES):
         return -10
     total = 4 if file_of(address) or has_pdf_name(address) else 0
     total += 2 if link.media_type == "application/pdf" else 0
     total += 1 if link.is_download else 0
-    words, name = words_of(link.text), unquote(path.rstrip("/").rpartition("/")[2])
-    text = link.text.lower()
+    words, text = words_of(link.text), link.text.lower()
     total += 3 if FULL_TEXT.are_in(words, text) else 2 if DOWNLOAD.are_in(words, text) else 0
     total += 2 if is_of_page(address, base) else 0
-    if _has_title(link, name, title):
+    if _has_title(link, title):
         total += 3 if total else 0
     else:
         total -= 4 if OTHER.are_in(words, text) else 0
-        total -= 4 if OTHER.are_in(words_of(name), name) else 0
+        total -= 4 if has_other_name(address) else 0
     total -= 4 if _NOT_ALLOWED in urlsplit(address).query.lower() else 0
     total -= 3 if link.is_aside or link.is_elsewhere else 0
     total -= 4 if link.is_elsewhere and not is_of_page(address, base) else 0
@@ -140,12 +148,12 @@ def _is_clear(alike: Sequence[Link], base: str) -> bool:
     return len(alike) <= _MOST_ALIKE or any(is_of_page(each.address, base) for each in alike)
 
 
-def _has_title(link: Link, name: str, title: str) -> bool:
+def _has_title(link: Link, title: str) -> bool:
     """True if the text of the link, or the name of its file, has most words of the title."""
     wanted = {word for word in words_of(title) if len(word) > 3}
     if len(wanted) < 3:
         return False
-    there = {*words_of(link.text), *words_of(name)}
+    there = {*words_of(link.text), *words_of(_name(link.address))}
     return len(wanted & there) >= 0.6 * len(wanted)
 
 

@@ -15,8 +15,7 @@ from metaharvest.fetch.health import HostHealth, ServerHealth
 from metaharvest.fetch.robots import RobotsRules
 from metaharvest.model import ListVersion, Reach
 from metaharvest.pipeline.full_text.landing import is_login_address
-from metaharvest.pipeline.full_text.outcome import refusal_of
-from metaharvest.pipeline.full_text.walk import Answer, Reason, Refusal
+from metaharvest.pipeline.full_text.walk import Answer, Reason, Refusal, refusal_of
 from metaharvest.text import shown_url
 
 _ACCEPT = "application/pdf, text/html;q=0.9, application/xhtml+xml;q=0.9, application/xml;q=0.8, */*;q=0.5"

@@ -13,15 +13,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from lxml import etree
 
-from metaharvest.pipeline.full_text.anchors import best_anchors, is_other, links_of
+from metaharvest.pipeline.full_text.anchors import best_anchors, has_other_name, is_other, links_of
 from metaharvest.pipeline.full_text.candidates import Candidate, Expects, web_address
 from metaharvest.pipeline.full_text.links import MOST
 from metaharvest.pipeline.full_text.patterns import file_of, guesses, has_pdf_name
-from metaharvest.pipeline.full_text.words import OTHER, words_of
 
 PAGE_BYTES = 2_000_000
 """The bytes of a page that are read."""
@@ -201,7 +200,7 @@ def _signposted(
     items = [(target, values) for target, values in linked if "item" in values.get("rel", "").split()]
     order = ("application/pdf", "application/xml", "text/xml", "application/jats+xml", "", "text/plain", *_HTML_TYPES)
     known = [
-        (address in others or _is_other(address), order.index(kind), address not in named, address)
+        (address in others or has_other_name(address), order.index(kind), address not in named, address)
         for target, values in items
         if (kind := _kind(values)) in order and (address := web_address(target, base))
     ]
@@ -215,18 +214,12 @@ def _alternates(linked: Sequence[tuple[str, Mapping[str, str]]], base: str) -> I
     for target, values in linked:
         if "alternate" in values.get("rel", "").split() and _kind(values) == "application/pdf":
             address = web_address(target, base)
-            if address and not _is_other(address):
+            if address and not has_other_name(address):
                 yield Candidate(address, "link rel=alternate", Expects.FILE, media_type="application/pdf")
 
 
 def _kind(values: Mapping[str, str]) -> str:
     return values.get("type", "").partition(";")[0].strip().lower()
-
-
-def _is_other(address: str) -> bool:
-    """True if the name of the file says that it is a licence, a cover or the like."""
-    name = unquote(urlsplit(address).path.rstrip("/").rpartition("/")[2])
-    return OTHER.are_in(words_of(name), name.lower())
 
 
 def _metas(elements: _Elements) -> Iterator[Candidate]:
@@ -237,7 +230,7 @@ def _metas(elements: _Elements) -> Iterator[Candidate]:
         addresses = [address for each in by_name.get(name, ()) if (address := web_address(each, elements.base))]
         # EPrints names all its documents there, pictures too: some pages have more than are tried.
         has_all = name == "eprints.document_url"
-        for address in sorted(addresses, key=lambda each: (_is_other(each), has_all and not has_pdf_name(each))):
+        for address in sorted(addresses, key=lambda each: (has_other_name(each), has_all and not has_pdf_name(each))):
             yield Candidate(_unwrapped(address), name, Expects.FILE)
     for name, expects in _OTHER_META.items():
         for each in by_name.get(name, ()):
@@ -272,7 +265,7 @@ def _files_of(thing: Any, base: str, depth: int) -> Iterator[Candidate]:
     kind = str(thing.get("encodingFormat") or thing.get("fileFormat") or "").lower()
     url = thing.get("contentUrl")
     is_text = any(each in kind for each in ("pdf", "xml", "text/plain")) or (not kind and ".pdf" in str(url).lower())
-    if isinstance(url, str) and is_text and (address := web_address(url, base)) and not _is_other(address):
+    if isinstance(url, str) and is_text and (address := web_address(url, base)) and not has_other_name(address):
         yield Candidate(address, "JSON-LD contentUrl", Expects.FILE, media_type=kind or None)
     for key in _JSON_KEYS:
         if key in thing:

@@ -32,9 +32,8 @@ from metaharvest.pipeline.full_text.candidates import Candidate, host_of
 from metaharvest.pipeline.full_text.crawling import Crawler, Servers, Unmodified, fetcher_for
 from metaharvest.pipeline.full_text.kinds import TEXTS, kind_of
 from metaharvest.pipeline.full_text.links import candidates, is_closed, is_without_text
-from metaharvest.pipeline.full_text.outcome import closed, failure_of, keeps_files
 from metaharvest.pipeline.full_text.rows import StoredFile
-from metaharvest.pipeline.full_text.walk import Found, Reason, Refusal, Walk
+from metaharvest.pipeline.full_text.walk import Found, Reason, Refusal, Walk, closed, failure_of, keeps_files
 from metaharvest.pipeline.stage import Context, Document, Result, Stage, StageName
 from metaharvest.pipeline.stored_outputs import read_outputs
 from metaharvest.sites.registry import read_sites_of

@@ -108,9 +108,7 @@ def _shared_terms(*texts: str | None) -> str:
     return _kept_terms(texts) if is_short else _terms(texts)
 
 
-@lru_cache(1_000)
-def _kept_terms(texts: tuple[str | None, ...]) -> str:
-    return _terms(texts)
+_kept_terms = lru_cache(1_000)(_terms)
 
 
 def _codes_and_texts(languages: Sequence[str]) -> list[str | None]:
@@ -178,7 +176,7 @@ def _record(
         "embargo_until": output.embargo_until,
         "files": [{"url": each.url, "role": each.role, "media_type": each.media_type} for each in output.files],
         "language": language,
-        "full_text": _described(full_text),
+        "full_text": full_text and {"sha256": full_text.sha256, "characters": len(full_text.text)},
     }
 
 
@@ -189,7 +187,3 @@ def _agent(agent: Agent) -> Mapping[str, str | None]:
 
 def _texts(texts: Sequence[Text]) -> list[str]:
     return list(dict.fromkeys(each.text for each in texts))
-
-
-def _described(full_text: FullText | None) -> Mapping[str, Any] | None:
-    return {"sha256": full_text.sha256, "characters": len(full_text.text)} if full_text else None

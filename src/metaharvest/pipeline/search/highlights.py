@@ -115,11 +115,7 @@ def _alike(text: str) -> str:
     lower = text.lower()
     if len(lower) != len(text):
         lower = "".join(each.lower()[0] for each in text)
-    return lower if lower.isascii() else _WITH_MARKS.sub(_alike_character, lower)
-
-
-def _alike_character(found: re.Match[str]) -> str:
-    return _first_letter(found[0])
+    return lower if lower.isascii() else _WITH_MARKS.sub(lambda found: _first_letter(found[0]), lower)
 
 
 @lru_cache(maxsize=20_000)
