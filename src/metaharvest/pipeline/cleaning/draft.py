@@ -201,7 +201,7 @@ class Draft:
     ) -> None:
         """A link to a file. If its role is unknown, its type says if it is the full text."""
         url = one_line(url)
-        if not url.lower().startswith(("http://", "https://", "ftp://")) or len(url) > _LONGEST_URL or " " in url:
+        if not _is_address(url):
             return
         kind = media_type.strip().lower().partition(";")[0]
         kind = kind if _MEDIA_TYPE.fullmatch(kind) else media_type_of(url)
@@ -213,7 +213,7 @@ class Draft:
     def page(self, url: str, source: str) -> None:
         """A link to a page about the output."""
         url = one_line(url)
-        if url.lower().startswith(("http://", "https://")) and len(url) <= _LONGEST_URL and " " not in url:
+        if _is_address(url) and not url.lower().startswith("ftp:"):
             _keep(self.files, url, FileLink(url, source, FileRole.LANDING_PAGE))
 
     def output(self) -> Output:
@@ -290,6 +290,10 @@ def _keep(kept: dict[_Key, _Value], key: _Key, value: _Value) -> None:
 
 
 _Key = TypeVar("_Key")
+
+
+def _is_address(line: str) -> bool:
+    return line.lower().startswith(("http://", "https://", "ftp://")) and len(line) <= _LONGEST_URL and " " not in line
 
 
 def one_line(text: str) -> str:

@@ -43,86 +43,51 @@ _CREATIVE_COMMONS = re.compile(r"creative[\s-]?commons|\bcc\b")
 _VERSION = re.compile(r"(?<![\d.])([1-4]\.[05])(?!\d|\.\d)")
 _WHOLE_VERSION = re.compile(r"\bby(?:[\s-](?:nc|nd|sa)){0,2}\s?v?([34])\b")
 
-_OTHERS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+_TABLE = r"""
+CC0-1.0 \bcc[\s-]?0\b|\bcc[\s-]?zero\b|public domain dedication(?! and licen)|creative commons zero|cc0
+CC-PDDC creative commons public domain dedication and certification
+PDDL-1.0 \bpddl\b|opendatacommons\.org/licenses/pddl|public domain dedication and licen[cs]e
+ODbL-1.0 \bodbl\b|\bodc-odbl\b|opendatacommons\.org/licenses/odbl|open (?:data commons open )?database licen[cs]e
+ODC-By-1.0 \bodc[\s-]by\b|opendatacommons\.org/licenses/by|open data commons attribution
+AGPL-3.0-only \bagpl[\s-]?(?:v(?:ersion)?\s?)?3|affero general public licen[cs]e|licenses/agpl
+LGPL-3.0-only \blgpl[\s-]?(?:v(?:ersion)?\s?)?3|lesser general public licen[cs]e[\s,]{0,2}(?:v(?:ersion)?\s?)?3|
+  licenses/lgpl-3
+LGPL-2.1-only \blgpl[\s-]?(?:v(?:ersion)?\s?)?2\.1|lesser general public licen[cs]e[\s,]{0,2}(?:v(?:ersion)?\s?)?2\.1|
+  licenses/(?:old-licenses/)?lgpl-2\.1
+GPL-3.0-only \bgpl[\s-]?(?:v(?:ersion)?\s?)?3|general public licen[cs]e[\s,]{0,2}(?:v(?:ersion)?\s?)?3|licenses/gpl-3|
+  licenses/gpl\.html
+GPL-2.0-only \bgpl[\s-]?(?:v(?:ersion)?\s?)?2|general public licen[cs]e[\s,]{0,2}(?:v(?:ersion)?\s?)?2|
+  licenses/(?:old-licenses/)?gpl-2
+MIT \bmit licen[cs]e\b|^(?:the )?mit$|opensource\.org/licenses/mit|licenses/mit\b|\bexpat licen[cs]e
+Apache-2.0 \bapache[\s-](?:software )?(?:licen[cs]e[\s,]{0,2})?(?:v(?:ersion)?\s?)?2|apache\.org/licenses/license-2|
+  licenses/apache-2|^apache(?: licen[cs]e)?$
+BSD-3-Clause \bbsd[\s-](?:3|three)[\s-]clause|3[\s-]clause bsd|bsd-3|(?:new|modified|revised) bsd|new bsd
+BSD-2-Clause \bbsd[\s-](?:2|two)[\s-]clause|2[\s-]clause bsd|bsd-2|simplified bsd|freebsd licen[cs]e
+MPL-2.0 \bmpl[\s-]?2|mozilla public licen[cs]e[\s,]{0,2}(?:v(?:ersion)?\s?)?2|mozilla\.org/mpl/2|
+  mozilla\.org/en-us/mpl/2
+EUPL-1.2 \beupl[\s-]?(?:v(?:ersion)?\s?\.?)?1\.2|european union public licen[cs]e[\s,]{0,2}(?:v(?:ersion)?\s?\.?)?1\.2
+EPL-2.0 \bepl[\s-]?2|eclipse public licen[cs]e[\s,-]{0,3}(?:v(?:ersion)?\s?)?2
+OGL-UK-3.0 open government licen[cs]e[\s,]{0,2}(?:\(ogl\)\s?)?(?:v(?:ersion)?\s?)?3|open-government-licence/version/3|
+  \bogl[\s-](?:uk-)?(?:v)?3
+OGL-UK-2.0 open government licen[cs]e[\s,]{0,2}(?:v(?:ersion)?\s?)?2|open-government-licence/version/2
+OGL-UK-1.0 open-government-licence/(?:version/1)?$
+etalab-2.0 (?:etalab|licence ouverte)[\s/-]{0,3}(?:open licence\s?)?(?:v(?:ersion)?\s?)?2
+DL-DE-BY-2.0 dl-de[/-]by-2|datenlizenz deutschland[\s–-]{1,3}namensnennung
+DL-DE-ZERO-2.0 dl-de[/-]zero-2|datenlizenz deutschland[\s–-]{1,3}zero
+NLOD-2.0 \bnlod[\s/-]?(?:no/)?2|norwegian licen[cs]e for open government data[\s(nlod),]{0,9}2
+GFDL-1.3-only \bgfdl[\s-]?(?:v)?1\.3|free documentation licen[cs]e
+Unlicense \bthe unlicense\b|^unlicense$|unlicense\.org
+ISC \bisc licen[cs]e\b|^isc$
+Artistic-2.0 artistic[\s-]licen[cs]e[\s-]2|^artistic-2
+WTFPL \bwtfpl\b
+Zlib ^zlib(?: licen[cs]e)?$
+"""
+"""Identifiers of SPDX with the patterns of their names and addresses. An indented line goes on with the pattern."""
+
+_OTHERS = tuple(
     (spdx, re.compile(pattern))
-    for spdx, pattern in (
-        (
-            "CC0-1.0",
-            r"\bcc[\s-]?0\b|\bcc[\s-]?zero\b|public domain dedication(?! and licen)|creative commons zero|cc0",
-        ),
-        ("CC-PDDC", r"creative commons public domain dedication and certification"),
-        ("PDDL-1.0", r"\bpddl\b|opendatacommons\.org/licenses/pddl|public domain dedication and licen[cs]e"),
-        (
-            "ODbL-1.0",
-            r"\bodbl\b|\bodc-odbl\b|opendatacommons\.org/licenses/odbl|"
-            r"open (?:data commons open )?database licen[cs]e",
-        ),
-        ("ODC-By-1.0", r"\bodc[\s-]by\b|opendatacommons\.org/licenses/by|open data commons attribution"),
-        ("AGPL-3.0-only", r"\bagpl[\s-]?(?:v(?:ersion)?\s?)?3|affero general public licen[cs]e|licenses/agpl"),
-        (
-            "LGPL-3.0-only",
-            r"\blgpl[\s-]?(?:v(?:ersion)?\s?)?3|lesser general public licen[cs]e[\s,]{0,2}(?:v(?:ersion)?\s?)?3|"
-            r"licenses/lgpl-3",
-        ),
-        (
-            "LGPL-2.1-only",
-            r"\blgpl[\s-]?(?:v(?:ersion)?\s?)?2\.1|"
-            r"lesser general public licen[cs]e[\s,]{0,2}(?:v(?:ersion)?\s?)?2\.1|"
-            r"licenses/(?:old-licenses/)?lgpl-2\.1",
-        ),
-        (
-            "GPL-3.0-only",
-            r"\bgpl[\s-]?(?:v(?:ersion)?\s?)?3|general public licen[cs]e[\s,]{0,2}(?:v(?:ersion)?\s?)?3|"
-            r"licenses/gpl-3|licenses/gpl\.html",
-        ),
-        (
-            "GPL-2.0-only",
-            r"\bgpl[\s-]?(?:v(?:ersion)?\s?)?2|general public licen[cs]e[\s,]{0,2}(?:v(?:ersion)?\s?)?2|"
-            r"licenses/(?:old-licenses/)?gpl-2",
-        ),
-        ("MIT", r"\bmit licen[cs]e\b|^(?:the )?mit$|opensource\.org/licenses/mit|licenses/mit\b|\bexpat licen[cs]e"),
-        (
-            "Apache-2.0",
-            r"\bapache[\s-](?:software )?(?:licen[cs]e[\s,]{0,2})?(?:v(?:ersion)?\s?)?2|"
-            r"apache\.org/licenses/license-2|licenses/apache-2|^apache(?: licen[cs]e)?$",
-        ),
-        (
-            "BSD-3-Clause",
-            r"\bbsd[\s-](?:3|three)[\s-]clause|3[\s-]clause bsd|bsd-3|(?:new|modified|revised) bsd|new bsd",
-        ),
-        ("BSD-2-Clause", r"\bbsd[\s-](?:2|two)[\s-]clause|2[\s-]clause bsd|bsd-2|simplified bsd|freebsd licen[cs]e"),
-        (
-            "MPL-2.0",
-            r"\bmpl[\s-]?2|mozilla public licen[cs]e[\s,]{0,2}(?:v(?:ersion)?\s?)?2|mozilla\.org/mpl/2|"
-            r"mozilla\.org/en-us/mpl/2",
-        ),
-        (
-            "EUPL-1.2",
-            r"\beupl[\s-]?(?:v(?:ersion)?\s?\.?)?1\.2|"
-            r"european union public licen[cs]e[\s,]{0,2}(?:v(?:ersion)?\s?\.?)?1\.2",
-        ),
-        ("EPL-2.0", r"\bepl[\s-]?2|eclipse public licen[cs]e[\s,-]{0,3}(?:v(?:ersion)?\s?)?2"),
-        (
-            "OGL-UK-3.0",
-            r"open government licen[cs]e[\s,]{0,2}(?:\(ogl\)\s?)?(?:v(?:ersion)?\s?)?3|"
-            r"open-government-licence/version/3|\bogl[\s-](?:uk-)?(?:v)?3",
-        ),
-        (
-            "OGL-UK-2.0",
-            r"open government licen[cs]e[\s,]{0,2}(?:v(?:ersion)?\s?)?2|open-government-licence/version/2",
-        ),
-        ("OGL-UK-1.0", r"open-government-licence/(?:version/1)?$"),
-        ("etalab-2.0", r"(?:etalab|licence ouverte)[\s/-]{0,3}(?:open licence\s?)?(?:v(?:ersion)?\s?)?2"),
-        ("DL-DE-BY-2.0", r"dl-de[/-]by-2|datenlizenz deutschland[\s–-]{1,3}namensnennung"),
-        ("DL-DE-ZERO-2.0", r"dl-de[/-]zero-2|datenlizenz deutschland[\s–-]{1,3}zero"),
-        ("NLOD-2.0", r"\bnlod[\s/-]?(?:no/)?2|norwegian licen[cs]e for open government data[\s(nlod),]{0,9}2"),
-        ("GFDL-1.3-only", r"\bgfdl[\s-]?(?:v)?1\.3|free documentation licen[cs]e"),
-        ("Unlicense", r"\bthe unlicense\b|^unlicense$|unlicense\.org"),
-        ("ISC", r"\bisc licen[cs]e\b|^isc$"),
-        ("Artistic-2.0", r"artistic[\s-]licen[cs]e[\s-]2|^artistic-2"),
-        ("WTFPL", r"\bwtfpl\b"),
-        ("Zlib", r"^zlib(?: licen[cs]e)?$"),
-    )
+    for entry in re.sub(r"\n {2}", "", _TABLE).strip().splitlines()
+    for spdx, pattern in [entry.split(" ", 1)]
 )
 _OR_LATER = re.compile(r"or[\s-](?:any )?later|or \(at your option\)|\d\+|-or-later")
 _SPDX = re.compile(
