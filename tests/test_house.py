@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from lint.foreign_text import found_below, nodes_below
 from metaharvest.model.actions import ACTIONS, todo
+from support.module_texts import texts_of
 
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "metaharvest"
 ROOMS = 34
@@ -34,7 +35,7 @@ def test_commands_come_from_the_table_of_actions() -> None:
     found = [
         f"{path.relative_to(PACKAGE)}:{line}"
         for path in others
-        for line, text in _texts(path, [""])
+        for line, text in _texts(path)
         if "`metaharvest " in text and path.name != "actions.py"
     ]
     assert not found, "\n".join(found)
@@ -42,7 +43,7 @@ def test_commands_come_from_the_table_of_actions() -> None:
 
 def test_every_action_of_the_table_is_named_in_the_code() -> None:
     others = (path for path in PACKAGE.rglob("*.py") if path.name != "actions.py")
-    named = {text for path in others for _, text in _texts(path, ACTIONS)}
+    named = {text for path in others for _, text in _texts(path)}
     assert ACTIONS.keys() - named == set()
 
 
@@ -65,22 +66,14 @@ def test_the_text_of_a_remedy_is_written_in_the_program() -> None:
     assert [place.partition(":")[0] for place in found] == ["rehearsal/results.py"]
 
 
-def _texts(path: Path, some: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """The texts of a module, each with its line: see _nodes. Docstrings are expressions of their own."""
-    nodes = _nodes(path, some)
-    documented = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
-    for node in nodes:
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documented:
-            yield node.lineno, node.value
+def _texts(path: Path) -> Iterator[tuple[int, str]]:
+    """The texts of a module but its docstrings, each with its line."""
+    return ((each.line, each.text) for each in texts_of(path) if not each.is_docstring)
 
 
 def _calls(path: Path, name: str) -> Iterator[ast.Call]:
-    for node in _nodes(path, [f"{name}("]):
+    """The calls of this function in a module. Only a module with such a call is parsed, as parsing takes long."""
+    source = path.read_text(encoding="utf-8")
+    for node in nodes_below(ast.parse(source)) if f"{name}(" in source else ():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
             yield node
-
-
-def _nodes(path: Path, some: Iterable[str]) -> list[ast.AST]:
-    """The nodes of a module; none if its text has none of `some`, as reading all modules takes seconds."""
-    source = path.read_text(encoding="utf-8")
-    return nodes_below(ast.parse(source)) if any(each in source for each in some) else []

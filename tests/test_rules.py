@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import ast
 from pathlib import Path
 
-from lint.foreign_text import nodes_below
 from metaharvest.model.actions import ACTIONS
 from metaharvest.rules import GROUPS, RULES, render
+from support.module_texts import texts_of
 
 ROOT = Path(__file__).resolve().parent.parent
 PREFIXES = tuple(f"{group}." for group in GROUPS)
 
 
-def named_rules(source: str) -> set[str]:
-    """Every literal in `source` that reads like a rule's name. Actions, and a message of ASGI, have such names, too."""
+def named_rules(path: Path) -> set[str]:
+    """Every literal of a module that reads like a rule's name. Actions, and a message of ASGI, have such names, too."""
     return {
-        node.value
-        for node in nodes_below(ast.parse(source))
-        if isinstance(node, ast.Constant)
-        and isinstance(node.value, str)
-        and node.value.startswith(PREFIXES)
-        and all(part.replace("-", "").isalnum() for part in node.value.split("."))
-        and node.value.islower()
-        and node.value != "http.request"
-        and node.value not in ACTIONS
-        and not node.value.endswith((".py", ".xml", ".txt", ".html", ".csv", ".toml"))
+        text
+        for _, text, _ in texts_of(path)
+        if text.startswith(PREFIXES)
+        and all(part.replace("-", "").isalnum() for part in text.split("."))
+        and text.islower()
+        and text != "http.request"
+        and text not in ACTIONS
+        and not text.endswith((".py", ".xml", ".txt", ".html", ".csv", ".toml"))
     }
 
 
@@ -33,7 +30,7 @@ def test_every_rule_that_the_code_names_is_listed() -> None:
     missing = {
         f"{path.name}: {rule}"
         for path in (ROOT / "src").rglob("*.py")
-        for rule in named_rules(path.read_text(encoding="utf-8"))
+        for rule in named_rules(path)
         if rule not in RULES
     }
     assert missing == set()
