@@ -1,5 +1,7 @@
 """Starts Python programs fast: a server process imports metaharvest once, and each program is a fork of the server.
 
+All processes of one run of the tests have one server. For each of them it forks a server with a channel of its own.
+
     process = ForkedPopen([sys.executable, "-m", "metaharvest", "run"], stdout=PIPE, text=True)
 
 A ForkedPopen behaves as the subprocess.Popen of the same command: `pid` is the process of the program itself, signals
@@ -29,6 +31,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, AnyStr
+
+from support.waiting import wait_until
 
 _TESTS = str(Path(__file__).parents[1])
 _sending = threading.Lock()
@@ -147,17 +151,41 @@ def _umask() -> int:
 
 @cache
 def _server() -> socket.socket:
-    """The channel to the server of this process. The server ends when the channel is closed."""
-    here, there = socket.socketpair()
-    with there:
+    """The channel to the server of this process, which ends when the channel is closed."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", f"process-{os.getpid()}")
+    address = Path(tempfile.gettempdir(), f"metaharvest-{run}.socket")
+    channel = wait_until(lambda: _connected(address), seconds=60)
+    assert channel
+    return channel
+
+
+def _connected(address: Path) -> socket.socket | None:
+    """A channel to the server at this address. If there is none, start one."""
+    channel = socket.socket(socket.AF_UNIX)
+    try:
+        channel.connect(str(address))
+    except (FileNotFoundError, ConnectionRefusedError):
+        channel.close()
+        _start(address)
+        return None
+    return channel
+
+
+def _start(address: Path) -> None:
+    """Start a server at this address, unless another process has just begun to."""
+    with socket.socket(socket.AF_UNIX) as listening:
+        try:
+            listening.bind(str(address))
+        except OSError:
+            return
+        listening.listen()
         subprocess.Popen(
-            [sys.executable, "-m", "support.fork_server", str(there.fileno())],
+            [sys.executable, "-m", "support.fork_server", str(listening.fileno())],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            pass_fds=[there.fileno()],
+            pass_fds=[listening.fileno()],
             env={**os.environ, "PYTHONPATH": os.pathsep.join([_TESTS, *_python_path(os.environ)])},
-        ).returncode = 0  # It ends with this process: nobody waits for it.
-    return here
+        ).returncode = 0  # It ends with the last process that it serves: nobody waits for it.
 
 
 def _send(channel: socket.socket, request: dict[str, Any], files: list[int]) -> None:
@@ -194,9 +222,28 @@ def _import_everything() -> None:
     gc.freeze()
 
 
+def _accept(listening: socket.socket) -> socket.socket:
+    """Fork for each process of the tests; only the forks return, with their channel. Raises EOFError after the last."""
+    address = Path(listening.getsockname())
+    listening.settimeout(1)
+    while True:
+        with suppress(TimeoutError):
+            channel, _ = listening.accept()
+            if os.fork() == 0:
+                listening.close()
+                return channel
+            channel.close()
+        try:
+            os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            if not address.exists():
+                raise EOFError from None
+            # A process that found the address a moment ago is still served.
+            address.unlink()
+
+
 def _serve(channel: socket.socket) -> tuple[dict[str, Any], list[int]]:
     """Fork for each request, and report the exit code of each fork; only the forks return, with their request."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     waking, woken = socket.socketpair()
     waking.setblocking(False)
@@ -286,11 +333,13 @@ def _become(request: dict[str, Any], files: list[int]) -> None:
 
 
 def main() -> None:
-    """The server; and, in each fork, the program."""
-    with socket.socket(fileno=int(sys.argv[1])) as channel:
+    """The server; in its forks, the servers of one process each; and in their forks, the programs."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with socket.socket(fileno=int(sys.argv[1])) as listening:
         _import_everything()
         try:
-            request, files = _serve(channel)
+            with _accept(listening) as channel:
+                request, files = _serve(channel)
         except EOFError:
             return
     _become(request, files)
