@@ -1,5 +1,5 @@
 # make demo    harvest the sample sites: needs nothing but Python 3.11 or later; ARGS=--serve: open the console on them
-# make quick   run the unit tests and one scenario of each kind, in one to two minutes
+# make quick   run the unit tests and one scenario of each kind, in about a minute
 # make test    run the tests, four at a time, as most of them wait for something; ARGS=tests/sources: one room, two at a time;
 #              ARGS="-n 0 -k word": one at a time, some; a service that is not there skips its tests, unless REQUIRE_SERVICES=1
 # make check   lint, type-check, see that imports point downwards and that no expression takes long over foreign text
@@ -25,7 +25,7 @@ demo: $(VENV)/installed
 	$(BIN)/metaharvest demo $(if $(FOLDER),--folder $(FOLDER)) $(ARGS)
 
 quick: $(VENV)/installed-dev
-	$(BIN)/python -m pytest --quiet --quick --numprocesses=2 --dist=worksteal $(ARGS)
+	$(BIN)/python -m pytest --quiet --quick --numprocesses=3 --dist=worksteal $(ARGS)
 
 test: $(VENV)/installed-dev
 	cd tests && $(abspath $(BIN))/python -m support.gmn

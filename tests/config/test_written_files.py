@@ -58,6 +58,7 @@ def test_no_folder_is_made_that_a_typing_error_names(folder: Path, settings: str
         assert f"the folder {folder}/nowhere is not there" in tell(folder, "doctor").out
 
 
+@pytest.mark.slow
 def test_a_database_is_copied_into_a_folder_that_is_there(folder: Path) -> None:
     answer = said("database", "copy", "--to", f"sqlite:///{folder}/nowhere/x.db")
     assert answer.code != 0

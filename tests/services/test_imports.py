@@ -34,6 +34,7 @@ def test_help_needs_no_models() -> None:
     assert done.stdout.split() == []
 
 
+@pytest.mark.slow
 def test_a_run_needs_no_tables_of_the_console_workers_or_pipeline() -> None:
     """A mapped class takes 3 ms, and all of them are needed only where tables are made, migrated or copied."""
     program = (
@@ -56,6 +57,7 @@ def test_the_process_that_reads_answers_needs_no_event_loop_and_no_settings() ->
     assert done.stdout.split() == []
 
 
+@pytest.mark.slow
 def test_a_run_needs_no_templates_before_its_reports() -> None:
     """Reports and mail take 7 MB: they are imported when a site's report is made, after its list."""
     program = (

@@ -115,6 +115,7 @@ def test_a_doi_is_found_again_in_its_own_form(text: str) -> None:
         assert find_dois(f"({doi})") == [doi]
 
 
+@pytest.mark.slow
 def test_a_long_text_takes_little_time() -> None:
     began = process_time()
     for text in ("10.5063/" + "(" * 200_000, "10.5063/a." * 50_000, "10.5063/<" * 50_000, "10." * 200_000):

@@ -84,6 +84,7 @@ def test_a_file_without_text_is_named_with_its_reason(
     assert str(caught.value).endswith(".")
 
 
+@pytest.mark.slow
 def test_a_file_that_takes_too_much_memory_costs_itself_alone() -> None:
     with FileReader(memory=60_000_000) as reader:
         assert reader.read(pdf_of_text(TEXTS["de"]), "").text == TEXTS["de"]
@@ -93,6 +94,7 @@ def test_a_file_that_takes_too_much_memory_costs_itself_alone() -> None:
         assert reader.read(pdf_of_text(TEXTS["de"]), "").text == TEXTS["de"]
 
 
+@pytest.mark.slow
 def test_a_file_that_takes_too_long_is_given_up() -> None:
     with FileReader(seconds=1) as reader, pytest.raises(Unreadable) as caught:
         reader.read(pdf_bomb(25), "application/pdf")

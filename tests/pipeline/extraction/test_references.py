@@ -140,6 +140,7 @@ def test_a_year_at_the_beginning_of_a_line_is_no_number_of_a_reference() -> None
     assert found(*lines)[1] == REFERENCES[1].replace("Forests Today", "Forests 2005 Today")
 
 
+@pytest.mark.slow
 def test_a_long_list_stays_quick() -> None:
     """Linear time: ten thousand lines in a second."""
     assert len(found(*(REFERENCES * 2_500))) == 5_000

@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from support.hostile_oai import HostileRepository, answer, record, records
 from support.oai_harvest import get, harvest
 
@@ -21,6 +23,7 @@ def little_in_loop() -> Iterator[None]:
     assert took < SECONDS, took
 
 
+@pytest.mark.slow
 def test_a_record_by_itself_is_read_beside_the_loop() -> None:
     with HostileRepository(GetRecord=answer("GetRecord", record(1) + b"<!--" * 200_000)) as repository:
         document = harvest(repository.base_url).records[0].document
@@ -29,6 +32,7 @@ def test_a_record_by_itself_is_read_beside_the_loop() -> None:
     assert b"Frogs 1" in fetched.content
 
 
+@pytest.mark.slow
 def test_sets_are_compared_beside_the_loop() -> None:
     sets = answer("ListSets", b"".join(b"<set><setSpec>%d</setSpec></set>" % number for number in range(90_000)))
     with HostileRepository(ListSets=sets, ListRecords=records(record(1))) as repository, little_in_loop():

@@ -65,6 +65,7 @@ def test_a_well_formed_answer_needs_no_process(reader: ResponseReader) -> None:
     assert processes() == []
 
 
+@pytest.mark.slow
 def test_an_answer_that_takes_too_long_is_given_up(reader: ResponseReader, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(response_reader, "SECONDS", 1.5)

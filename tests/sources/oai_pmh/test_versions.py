@@ -36,6 +36,7 @@ def test_keeps_the_version_of_each_record_when_the_buckets_double(monkeypatch: p
     assert 20_001 not in versions
 
 
+@pytest.mark.slow
 def test_has_many_records_in_half_of_the_memory_of_a_dict() -> None:
     assert 2 * _memory_of(Versions()) < _memory_of({})
 

@@ -10,6 +10,8 @@ from support.console import Browser, Served, served_console
 from support.harvester import Harvester
 from support.provider import dc, record, store
 
+pytestmark = pytest.mark.slow
+
 PAIRS = "Pairs of outputs, with the answer of the rules"
 RELATED = "Outputs of other works, the closest first"
 ANSWERS = "Answers of people, the newest first"
@@ -42,7 +44,6 @@ def steward(console: Served) -> Browser:
     return console.signed_in("steward")
 
 
-@pytest.mark.slow
 def test_a_steward_is_led_from_tonight_to_a_pair_answers_and_takes_it_back(steward: Browser) -> None:
     tonight = steward.open("/console/tonight")
     assert "1 pair of outputs waits for an answer" in tonight.text
