@@ -12,7 +12,10 @@ from collections.abc import Callable, Iterator
 from email import message_from_bytes
 from email.message import EmailMessage
 from email.policy import SMTP
+from urllib.parse import quote
 from zlib import error as ZlibError  # noqa: N812 - the library's name is a lower-case word
+
+from markupsafe import escape
 
 from metaharvest.mail.message import ascii_address
 
@@ -24,10 +27,16 @@ _ADDRESS_HEADERS = ("To", "Reply-To", "Cc")
 
 
 def address_pattern(address: str) -> re.Pattern[str]:
-    """Finds an address in a text, also as HTML and with its domain in ASCII; not as a part of a longer address."""
-    forms = {address, ascii_address(address)}
-    written = "|".join(sorted((re.escape(each) for form in forms for each in {form, html.escape(form)}), reverse=True))
+    """Finds an address in a text, not as a part of a longer address: also as HTML, in a link, its domain in ASCII."""
+    in_links = {quote(form, safe="/@") for form in (address, ascii_address(address))}
+    written = _written(address, ascii_address(address), *in_links)
     return re.compile(rf"(?<![\w.%+-])(?:{written})(?![\w-]|\.\w)", re.IGNORECASE)
+
+
+def _written(*forms: str) -> str:
+    """The pattern of these forms as text, as HTML by the standard library, and as HTML by the templates."""
+    found = {each for form in forms for each in (form, html.escape(form), str(escape(form)))}
+    return "|".join(sorted(map(re.escape, found), reverse=True))
 
 
 def without_address(content: bytes, address: str) -> bytes | None:
@@ -53,8 +62,9 @@ def without_address(content: bytes, address: str) -> bytes | None:
 def without_document(content: bytes, document_id: str, sentence: str) -> bytes | None:
     """The message with this sentence in place of its text and attachments; None if it does not name the document."""
     message = _parsed(content)
-    forms = {document_id, html.escape(document_id)}
-    if not any(form in text for _, text in _texts(message) for form in forms):
+    # The revision may follow. Other documents have ids that begin or end with this one.
+    pattern = re.compile(rf"(?<![\w.-])(?:{_written(document_id)})(?![\w-])")
+    if not any(pattern.search(text) for _, text in _texts(message)):
         return None
     message.clear_content()
     message.set_content(f"{sentence}\n")
