@@ -8,8 +8,16 @@ from typing import Any
 import pytest
 from sqlalchemy.orm import Session
 
+from metaharvest.database.models import DocumentOwner
+from metaharvest.model import OutcomeKind
 from metaharvest.queries.figures import _median, year_figures
-from metaharvest.queries.history import DocumentHistory, ListingSite, standing_of
+from metaharvest.queries.history import (
+    DocumentHistory,
+    ListingSite,
+    document_history,
+    document_standing,
+    standing_of,
+)
 from support.journal_rows import TODAY, JournalRows
 
 
@@ -62,6 +70,24 @@ def test_a_document_that_was_withdrawn_is_not_in_the_target() -> None:
         False,
         True,
     )
+
+
+@pytest.mark.parametrize("is_held", [True, False])
+def test_a_document_whose_deletion_is_only_recorded_is_in_the_target(
+    session: Session, rows: JournalRows, is_held: bool
+) -> None:
+    run = rows.run(TODAY)
+    site_run = rows.site_run(run, rows.site("alder"))
+    rows.ledger(site_run, "k.1", 2, OutcomeKind.DELETED, target_revision=2)
+    where: dict[str, Any] = {"document_id": "k.1", "revision": 2, "target_revision": 2, "outcome": "deleted"}
+    rows.log(run, "DocDeleted", site_run=site_run, **where)
+    if is_held:
+        session.add(DocumentOwner(document_id="k.1", site_schedule_id=site_run.site_schedule_id))
+        session.flush()
+    found = document_standing(session, document_history(session, "k.1", TODAY))
+    sentence = "Revision 2 is in the target. The site alder says that it was deleted there."
+    gone = f"It is not in the target. k.1 was deleted on {TODAY}, as the site 'alder' says that it was deleted there."
+    assert (found.sentence, found.is_held, found.is_well) == (sentence if is_held else gone, is_held, False)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import (
+    CatalogueDocument,
+    DocumentOwner,
     DocumentTombstone,
     DocumentWithdrawal,
     HarvestDocument,
@@ -39,7 +41,17 @@ def departure(session: Session, document_id: str) -> str:
     if tombstone is not None and tombstone.document_id == document_id:
         day, site = f"{tombstone.deleted_at:%Y-%m-%d}", _site_name(session, tombstone.site_schedule_id)
         return f"{document_id} was deleted on {day}, as {site} says that it was deleted there."
-    return _by_the_log(session, document_id)
+    return "" if _is_held(session, document_id) else _by_the_log(session, document_id)
+
+
+def _is_held(session: Session, document_id: str) -> bool:
+    """True if a target has the document: a deletion may be only recorded, and a record may move to another site."""
+    catalogue = select(CatalogueDocument.document_id).where(
+        CatalogueDocument.document_id == document_id, CatalogueDocument.deleted.is_(False)
+    )
+    others = select(DocumentOwner.document_id).where(DocumentOwner.document_id == document_id)
+    # Compared here too: MariaDB ignores spaces at the end.
+    return document_id in (session.scalar(catalogue), session.scalar(others))
 
 
 def _by_the_log(session: Session, document_id: str) -> str:

@@ -464,6 +464,8 @@ def _sentence(held: int | None, row: ListingSite | None, findings: Sequence[Stor
         return f"{begins}. {site[0].upper()}{site[1:]} lists {listed}, which is left out.{_reason(findings)}"
     if row.outcome == OutcomeKind.STALE.value:
         return f"{begins}. The list of {site} is older: it names {listed}."
+    if row.outcome == OutcomeKind.DELETED.value:
+        return f"{begins}. {site[0].upper()}{site[1:]} says that it was deleted there."
     if row.outcome in GOOD:
         if held is None:
             return f"{begins}: the harvests of {site} are rehearsals. They found no error in {listed}."
