@@ -24,6 +24,7 @@ from metaharvest.mail.message import Report
 from metaharvest.model import Finding, Level, OutcomeKind
 from metaharvest.model.actions import Remedy, todo
 from metaharvest.reports import compose
+from metaharvest.reports.problem_history import doubts
 from support.databases import on_one_database
 from support.journal_rows import NAMED, NOW, TODAY, JournalRows
 
@@ -139,6 +140,20 @@ def test_the_subject_tells_how_the_harvest_ended(session: Session, rows: Journal
     site_run = rows.site_run(rows.run(), rows.site("alder-creek"), status)
 
     assert report_of(session, site_run).subject == f"[NAME] alder-creek: {story} (2026-11-20)"
+
+
+@on_one_database
+@pytest.mark.parametrize("twice", [0, 6, 8])
+def test_entries_that_name_a_document_twice_do_not_hide_a_loss(session: Session, rows: JournalRows, twice: int) -> None:
+    site = rows.site("alder-creek")
+    before = rows.run(TODAY - timedelta(days=1))
+    rows.site_run(before, site, listed=10, unchanged=10)
+    run = rows.run()
+    site_run = rows.site_run(run, site, listed=4 + twice, unchanged=4, duplicate=twice)
+    shrank = Finding("list.shrank", "The list names 4 documents; at the last harvest it named 10.", "", Level.WARNING)
+    rows.log(run, "ValidateHarvestListWarning", site_run=site_run, findings=(shrank,))
+    site_run.warnings = 1
+    assert doubts(session, site_run).lost == 6
 
 
 @on_one_database

@@ -198,7 +198,7 @@ def _lost(session: Session, site_run: HarvestSiteRun, reported_on: date) -> int:
         gone = unnamed(session, state.site_schedule_id, state.listing)
         return sum(each.has_copy and each.missing_since in (None, reported_on) for each in gone)
     before = previous(session, site_run)
-    return before.listed - before.duplicate - site_run.listed if before else 0
+    return before.listed - before.duplicate - (site_run.listed - site_run.duplicate) if before else 0
 
 
 def _still_broken(session: Session, site_run: HarvestSiteRun) -> int:
