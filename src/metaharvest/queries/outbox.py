@@ -36,6 +36,7 @@ _DELIVERY = "recipient status attempts last_error last_attempt_at first_sent_at"
 class ReportFilter:
     """The selection of reports: of this site (under any of its names), kind, recipient, state.
 
+    `undelivered`, `recipient` and `state` are about one delivery: with all three, it is that of the recipient.
     `document`: reports about harvests whose log names this document id, or docid.
     """
 
@@ -116,9 +117,9 @@ def newest_reports(
         of_deliveries.append(delivery.status == which.state)
     if which.recipient:
         of_deliveries.append(func.lower(delivery.recipient) == which.recipient.lower())
-    its: list[ColumnElement[bool]] = [
-        report.report_id.in_(select(delivery.report_id).where(each)) for each in of_deliveries
-    ]
+    its: list[ColumnElement[bool]] = []
+    if of_deliveries:
+        its.append(report.report_id.in_(select(delivery.report_id).where(*of_deliveries)))
     if after is not None:
         its.append(report.report_id < after)
     if which.kind:
