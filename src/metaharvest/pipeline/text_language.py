@@ -57,7 +57,7 @@ def language_of(text: str, declared: str | None = None) -> Language:
     found = detected(text)
     if declared is None or declared in (UNKNOWN, "mul", "zxx", "mis"):
         return found
-    if found.code == UNKNOWN or _same(found.code, declared):
+    if found.code == UNKNOWN or _FOLDED.get(found.code, found.code) == _FOLDED.get(declared, declared):
         return Language(declared, found.score if found.code != UNKNOWN else None)
     return found if (found.score or 0) >= CONTRADICTS else Language(declared)
 
@@ -121,10 +121,6 @@ def _sample(text: str) -> str:
         return text[:_SAMPLE]
     start = len(text) // 3
     return text[start : start + _SAMPLE]
-
-
-def _same(first: str, second: str) -> bool:
-    return _FOLDED.get(first, first) == _FOLDED.get(second, second)
 
 
 @cache

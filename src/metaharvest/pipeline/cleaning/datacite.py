@@ -17,16 +17,7 @@ __all__ = ["NAMESPACES", "ROWS", "read"]
 
 _KINDS = {"personal": AgentKind.PERSON, "organizational": AgentKind.ORGANISATION}
 
-_DATES = {
-    "accepted": "Accepted",
-    "available": "Available",
-    "collected": "Collected",
-    "copyrighted": "Copyrighted",
-    "created": "Created",
-    "issued": "Issued",
-    "submitted": "Submitted",
-    "updated": "Updated",
-}
+_DATES = frozenset(["Accepted", "Available", "Collected", "Copyrighted", "Created", "Issued", "Submitted", "Updated"])
 
 
 def _main_title(draft: Draft, element: etree._Element, source: str) -> None:
@@ -73,7 +64,8 @@ def _other_description(draft: Draft, element: etree._Element, source: str) -> No
 
 
 def _date(draft: Draft, element: etree._Element, source: str) -> None:
-    draft.date(plain(element), _DATES.get(element.get("dateType", "").lower(), "Other"), source)
+    kind = element.get("dateType", "").capitalize()
+    draft.date(plain(element), kind if kind in _DATES else "Other", source)
 
 
 def _type(draft: Draft, element: etree._Element, source: str) -> None:

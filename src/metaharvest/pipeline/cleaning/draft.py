@@ -342,9 +342,9 @@ def value(take: Callable[[Draft, str, str], None], text: Callable[[etree._Elemen
     return lambda draft, element, source: take(draft, text(element), source)
 
 
-def date(kind: str) -> Read:
+def date(kind: str, text: Callable[[etree._Element], str] = plain) -> Read:
     """Takes the text of an element as a date of this kind."""
-    return lambda draft, element, source: draft.date(plain(element), kind, source)
+    return lambda draft, element, source: draft.date(text(element), kind, source)
 
 
 def relation(kind: str, text: Callable[[etree._Element], str] = plain) -> Read:

@@ -16,7 +16,17 @@ from lxml import etree
 from metaharvest.model.outputs import Access, Agent, FileRole
 from metaharvest.pipeline.cleaning import datacite
 from metaharvest.pipeline.cleaning.dates import edtf_of
-from metaharvest.pipeline.cleaning.draft import MOST, XML_LANG, Draft, Read, fill, in_language, media_type_of, value
+from metaharvest.pipeline.cleaning.draft import (
+    MOST,
+    XML_LANG,
+    Draft,
+    Read,
+    fill,
+    in_language,
+    media_type_of,
+    relation,
+    value,
+)
 from metaharvest.pipeline.cleaning.licences import access_of
 from metaharvest.pipeline.cleaning.names import agents
 from metaharvest.transform.crosswalks.datacite import KERNEL_4
@@ -223,10 +233,6 @@ def _licence_reference(draft: Draft, element: etree._Element, source: str) -> No
         draft.embargo(_start_date(element))
 
 
-def _version(draft: Draft, element: etree._Element, source: str) -> None:
-    draft.relation("IsVersionOf", plain(element) or element.get("uri") or "", source)
-
-
 def _openaire_file(draft: Draft, element: etree._Element, source: str) -> None:
     """oaire:file: the address of a file, with its media type."""
     role = FileRole.DATA if (element.get("objectType") or "").lower() == "dataset" else FileRole.UNKNOWN
@@ -284,7 +290,7 @@ _OF_RIOXX: dict[str, Read] = {
     "contributor": _contributor,
     "publication_date": _date,
     "type": _type,
-    "version_of_record": _version,
+    "version_of_record": relation("IsVersionOf", lambda each: plain(each) or each.get("uri") or ""),
     "ext_relation": _rioxx_relation,
 }
 _OF_ALI: dict[str, Read] = {"license_ref": _licence_reference, "free_to_read": _free_to_read}

@@ -101,10 +101,6 @@ def _collected(draft: Draft, element: etree._Element, source: str) -> None:
         draft.date(f"{begin}/{end}", "Collected", source)
 
 
-def _collected_once(draft: Draft, element: etree._Element, source: str) -> None:
-    draft.date(plain(element.find("calendarDate")), "Collected", source)
-
-
 def _identifier(draft: Draft, element: etree._Element, source: str) -> None:
     draft.identifier(plain(element), source, element.get("system") or "")
 
@@ -138,7 +134,10 @@ _ROWS = (
     Row("keywordSet/keyword", in_language(Draft.subject)),
     Row("pubDate", date("Issued")),
     Row("coverage/temporalCoverage/rangeOfDates", _collected),
-    Row("coverage/temporalCoverage/singleDateTime", _collected_once),
+    Row(
+        "coverage/temporalCoverage/singleDateTime",
+        date("Collected", lambda each: plain(each.find("calendarDate"))),
+    ),
     Row("language", value(Draft.language)),
     Row("alternateIdentifier", _identifier),
     Row("referencePublication/DOI", relation("IsDescribedBy")),

@@ -105,16 +105,6 @@ def _collected(draft: Draft, element: etree._Element, source: str) -> None:
         draft.date(plain(time.find("{*}timePosition")), "Collected", source)
 
 
-def _type(draft: Draft, element: etree._Element, source: str) -> None:
-    code = _code(element)
-    draft.type(_TYPES.get(code, code), source)
-
-
-def _language(draft: Draft, element: etree._Element, source: str) -> None:
-    child = next(element.iterchildren("*"), element)
-    draft.language(_code(child), source)
-
-
 def _online(draft: Draft, resource: etree._Element, source: str) -> None:
     """An online resource: a file to download, a page, or a service."""
     url = plain(resource.find(f"{_GMD}linkage/*"))
@@ -145,8 +135,8 @@ _ROWS = (
     Row(f"{_IDENT}gmd:topicCategory", value(Draft.subject, _text)),
     Row(f"{_CITATION}gmd:date/*", _date),
     Row(f"{_IDENT}{{*}}extent/*/gmd:temporalElement/*/gmd:extent", _collected),
-    Row("gmd:hierarchyLevel/*", _type),
-    Row(f"{_IDENT}gmd:language", _language),
+    Row("gmd:hierarchyLevel/*", value(Draft.type, lambda each: _TYPES.get(_code(each), _code(each)))),
+    Row(f"{_IDENT}gmd:language", value(Draft.language, lambda each: _code(next(each.iterchildren("*"), each)))),
     Row(f"{_CITATION}gmd:identifier/*/gmd:code", value(Draft.identifier, _address)),
     Row("gmd:dataSetURI", value(Draft.identifier, _address)),
     Row("gmd:fileIdentifier", value(Draft.identifier, _address)),

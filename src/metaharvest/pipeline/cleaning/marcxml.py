@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from lxml import etree
 
 from metaharvest.model.outputs import Agent, AgentKind
-from metaharvest.pipeline.cleaning.draft import MOST, Draft
+from metaharvest.pipeline.cleaning.draft import MOST, Draft, Read, value
 from metaharvest.pipeline.cleaning.names import Parts, agent
 from metaharvest.transform.crosswalks.marcxml import NAMESPACE
 from metaharvest.transform.crosswalks.rows import plain
@@ -112,14 +112,6 @@ def _added_entry(draft: Draft, field: etree._Element, source: str) -> None:
         draft.creator(_agents(field, source, None))
 
 
-def _subject(draft: Draft, field: etree._Element, source: str) -> None:
-    draft.subject(_joined(field, "abcdqtvxyz", " -- "), source)
-
-
-def _abstract(draft: Draft, field: etree._Element, source: str) -> None:
-    draft.abstract(_joined(field, "ab"), source)
-
-
 def _published(draft: Draft, field: etree._Element, source: str) -> None:
     for name in _texts(field, "b"):
         draft.publisher(name.strip(_PUNCTUATION), source)
@@ -138,10 +130,6 @@ def _thesis(draft: Draft, field: etree._Element, source: str) -> None:
     draft.type(f"{degree}thesis", source)
 
 
-def _genre(draft: Draft, field: etree._Element, source: str) -> None:
-    draft.type(_joined(field, "a").rstrip("."), source)
-
-
 def _language(draft: Draft, field: etree._Element, source: str) -> None:
     for language in _texts(field, "a"):
         # Older records have several codes in one subfield.
@@ -152,8 +140,8 @@ def _language(draft: Draft, field: etree._Element, source: str) -> None:
 
 def _identifier(draft: Draft, field: etree._Element, source: str) -> None:
     scheme = {"020": "ISBN", "022": "ISSN"}.get(field.get("tag", ""), "")
-    for value in _texts(field, "a"):
-        draft.identifier(value, source, scheme or next(iter(_texts(field, "2")), ""))
+    for number in _texts(field, "a"):
+        draft.identifier(number, source, scheme or next(iter(_texts(field, "2")), ""))
 
 
 def _location(draft: Draft, field: etree._Element, source: str) -> None:
@@ -168,12 +156,12 @@ def _location(draft: Draft, field: etree._Element, source: str) -> None:
             draft.file(url, source, media_type=next(iter(_texts(field, "q")), ""))
 
 
-def _related(kind: str) -> Callable[[Draft, etree._Element, str], None]:
+def _related(kind: str) -> Read:
     def read_related(draft: Draft, field: etree._Element, source: str) -> None:
         numbers = [*((each, "ISSN") for each in _texts(field, "x")), *((each, "ISBN") for each in _texts(field, "z"))]
         numbers += [(each, "") for each in _texts(field, "o")]
-        for value, scheme in numbers or [(_joined(field, "t"), "")]:
-            draft.relation(kind, value, source, scheme)
+        for number, scheme in numbers or [(_joined(field, "t"), "")]:
+            draft.relation(kind, number, source, scheme)
 
     return read_related
 
@@ -184,16 +172,19 @@ def _rights(draft: Draft, field: etree._Element, source: str) -> None:
         draft.rights(text, source, url)
 
 
-_TABLE: tuple[tuple[str, Callable[[Draft, etree._Element, str], None]], ...] = (
+_TABLE: tuple[tuple[str, Read], ...] = (
     ("245", _title),
     ("246", _title),
     *((tag, _main_entry) for tag in ("100", "110", "111")),
     *((tag, _added_entry) for tag in ("700", "710", "711", "720")),
-    ("520", _abstract),
-    *((tag, _subject) for tag in ("600", "610", "611", "630", "650", "651", "653")),
+    ("520", value(Draft.abstract, lambda field: _joined(field, "ab"))),
+    *(
+        (tag, value(Draft.subject, lambda field: _joined(field, "abcdqtvxyz", " -- ")))
+        for tag in ("600", "610", "611", "630", "650", "651", "653")
+    ),
     *((tag, _published) for tag in ("260", "264")),
     ("502", _thesis),
-    ("655", _genre),
+    ("655", value(Draft.type, lambda field: _joined(field, "a").rstrip("."))),
     ("041", _language),
     *((tag, _identifier) for tag in ("024", "020", "022")),
     ("856", _location),

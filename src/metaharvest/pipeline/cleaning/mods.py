@@ -86,10 +86,6 @@ def _name(draft: Draft, element: etree._Element, source: str) -> None:
         draft.contributor(_agents(element, source, roles[0]))
 
 
-def _publisher(draft: Draft, element: etree._Element, source: str) -> None:
-    draft.publisher(plain(element).rstrip(" ,:;"), source)
-
-
 def _abstract(draft: Draft, element: etree._Element, source: str) -> None:
     draft.abstract(plain(element), source, element.get(XML_LANG) or element.get("lang"))
 
@@ -147,7 +143,7 @@ _ROWS = (
     Row("m:titleInfo", _main_title),
     Row("m:titleInfo", _other_title),
     Row("m:name", _name),
-    Row("m:originInfo/m:publisher", _publisher),
+    Row("m:originInfo/m:publisher", value(Draft.publisher, lambda each: plain(each).rstrip(" ,:;"))),
     Row("m:abstract", _abstract),
     Row("m:subject/m:topic", _subject),
     Row("m:genre", _type),

@@ -209,7 +209,7 @@ class _Pairs:
         doubtful = [
             pair
             for pair in pairs
-            if not self._is_changed(pair) and any(members >= set(pair) for members in blocks.values())
+            if self._changed.isdisjoint(pair) and any(members >= set(pair) for members in blocks.values())
         ]
         numbers = {each for pair in doubtful for each in pair}
         own: defaultdict[int, set[str]] = defaultdict(set)
@@ -241,9 +241,6 @@ class _Pairs:
         return {each for pair in superfluous for each in pair} | {
             row[name] for row in missing for name in ("catalogue_document_id", "other_id")
         }
-
-    def _is_changed(self, pair: Pair) -> bool:
-        return not self._changed.isdisjoint(pair)
 
     def _compare(self, pairs: Iterable[Pair]) -> None:
         found = list(pairs)

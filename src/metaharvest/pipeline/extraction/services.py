@@ -72,7 +72,8 @@ class ServiceClient:
 
         limits = (_CONNECT_SECONDS, self._seconds)
         for _ in range(_TRIES):
-            self._wait()
+            time.sleep(max(0.0, self._next - time.monotonic()))
+            self._next = time.monotonic() + self._pace
             try:
                 with self._session.request(method, url, timeout=limits, stream=True, **body) as answer:
                     if answer.status_code not in _BUSY:
@@ -100,11 +101,6 @@ class ServiceClient:
     def at(self, url: str) -> str:
         """The service, for a sentence, without the login of its address."""
         return f"{self._name} at {shown_url(f'{urlsplit(url).scheme}://{urlsplit(url).netloc}')}"
-
-    def _wait(self) -> None:
-        """Keep the pace."""
-        time.sleep(max(0.0, self._next - time.monotonic()))
-        self._next = time.monotonic() + self._pace
 
     def _pause(self, headers: Mapping[str, str]) -> bool:
         """Wait as the service wants; False if that is too long."""
