@@ -37,6 +37,12 @@ def test_one_refusal_alone_is_final_where_a_person_is_there() -> None:
     assert refusals.close_round() == [ELM]
 
 
+def test_one_refusal_alone_is_not_final_if_the_round_broke_off() -> None:
+    refusals = Refusals()
+    refusals.refused([ELM])
+    assert refusals.close_round(tried_all=False) == []
+
+
 def test_the_refused_report_of_the_administrators_alone_is_never_final() -> None:
     refusals = Refusals()
     refusals.refused([ADMIN])

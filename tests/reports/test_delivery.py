@@ -134,6 +134,24 @@ def test_a_refused_recipient_is_kept_and_does_not_stop_the_others(
     assert states(engine)["gone@example.org"][:2] == ("refused", 1)
 
 
+@on_one_database
+def test_a_round_that_breaks_off_keeps_the_answers_that_came_before(
+    engine: Engine, sink: SmtpSink, tmp_path: Path
+) -> None:
+    sink.answers = {"busy@example.org": "450 4.2.1 mailbox busy", "gone@example.org": "550 5.1.1 no such user here"}
+    sink.cut_for = {"bad@example.org", "worse@example.org"}
+    settings = smtp(tmp_path, sink)
+    queue_reports(engine, settings, "busy@example.org", "gone@example.org, bad@example.org, worse@example.org, a@b.org")
+
+    assert deliver(engine, settings) == outbox.Deliveries(sent=0, waiting=5, refused=0, in_doubt=1)
+
+    rows = states(engine)
+    assert {state[:2] for state in rows.values()} == {("queued", 1)}
+    assert "450" in rows["busy@example.org"][2]
+    assert "550" in rows["gone@example.org"][2]
+    assert all("closed the connection" in rows[to][2] for to in ("bad@example.org", "worse@example.org", "a@b.org"))
+
+
 def test_a_recipient_who_is_put_off_for_days_is_given_up_with_the_last_answer(
     engine: Engine, sink: SmtpSink, tmp_path: Path
 ) -> None:

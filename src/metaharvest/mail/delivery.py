@@ -93,14 +93,15 @@ class Refusals:
         """The server refused these recipients, and has accepted no recipient so far."""
         self._in_doubt += refusals
 
-    def close_round(self) -> list[Refusal]:
-        """All waiting messages were tried: return the refusals that are final.
+    def close_round(self, tried_all: bool = True) -> list[Refusal]:
+        """The round has ended: return the refusals that are final. `tried_all`: all waiting messages were tried.
 
         Several refusals without an acceptance are the server's fault, in spite of its answers to the next reports. A
-        single one stays in doubt, for the next round of the run.
+        single one stays in doubt, for the next round of the run. After a round that broke off it stays in doubt, too:
+        the server may refuse the others as well.
         """
         alone = len({refusal.recipient.casefold() for refusal in self._in_doubt}) == 1
         if alone and not any(refusal.to_administrators for refusal in self._in_doubt):
-            return [] if self.unattended else self.accepted()
+            return self.accepted() if tried_all and not self.unattended else []
         self._in_doubt = []
         return []

@@ -190,10 +190,10 @@ def deliver(
     time_left = _TimeLeft(is_stopped)
     round_ = _Round(session_factory, backend, now, due, run.refusals if run else Refusals(), time_left)
     try:
-        round_.deliver()
+        tried_all = round_.deliver()
     finally:
         backend.close()
-    round_.settle(round_.refusals.close_round())
+    round_.settle(round_.refusals.close_round(tried_all))
     with session_factory() as session:
         waiting = number_waiting(session)
     return Deliveries(round_.sent, waiting, round_.refused, round_.there, former, round_.in_doubt)
@@ -228,9 +228,10 @@ class _Round:
     refused: int = 0
     there: int = 0
     in_doubt: int = 0
+    tried: set[tuple[int, str]] = field(default_factory=set)
 
-    def deliver(self) -> None:
-        """Hand over due messages, until all are done or the backend says stop."""
+    def deliver(self) -> bool:
+        """Hand over due messages; True if all were tried, before the backend said stop or the time was over."""
         at_once = self.backend.at_once
         query = select(ReportDelivery.report_id).where(ReportDelivery.status == "queued", self.due).distinct()
         with self.session_factory() as session:
@@ -241,7 +242,8 @@ class _Round:
                 attempts = self.backend.send([parcel.letter for parcel in parcels])
                 self._note(parcels, attempts)
                 if any(attempt.stop for attempt in attempts) or self.time_left.is_over():
-                    return
+                    return False
+        return True
 
     def settle(self, refusals: Sequence[Refusal]) -> None:
         """Make refusals final if their deliveries still wait."""
@@ -255,17 +257,19 @@ class _Round:
         self.in_doubt = max(0, self.in_doubt - settled)
 
     def _note(self, parcels: Sequence[_Parcel], attempts: Sequence[Attempt]) -> None:
-        """Update the deliveries of the recipients, or, if an attempt says stop, all that are due."""
+        """Update the deliveries of the recipients; if an attempt says stop, the rest of those that are due, too."""
         rows: list[dict[str, object]] = []
         overdue: list[dict[str, object]] = []
-        for_all: dict[str, object] = {}
+        for_rest: dict[str, object] = {}
+        rest: ColumnElement[bool] = true()
         final: list[Refusal] = []
         for parcel, attempt in zip(parcels, attempts, strict=False):
             values: dict[str, object] = {"state": attempt.status, "error": attempt.error, "now": self.now}
             if attempt.stop:
-                for_all = values
+                for_rest, rest = values, self._rest(parcel.report_id)
                 continue
             its_rows = [{**values, "report": parcel.report_id, "to": each} for each in parcel.letter.recipients]
+            self.tried.update((parcel.report_id, each) for each in parcel.letter.recipients)
             may_pass = attempt.put_off
             if attempt.status == "sent":
                 final += self.refusals.accepted()
@@ -284,12 +288,18 @@ class _Round:
             given_up = sum(session.connection().execute(_GIVEN_UP, row).rowcount for row in overdue)
             if rows:
                 session.connection().execute(_ATTEMPTED_ONE, rows)
-            if for_all:
-                session.connection().execute(_ATTEMPTED.where(self.due), for_all)
+            if for_rest:
+                session.connection().execute(_ATTEMPTED.where(self.due, rest), for_rest)
             session.commit()
         self.refused += given_up
         self.in_doubt = max(0, self.in_doubt - given_up)
         self.settle(final)
+
+    def _rest(self, report_id: int) -> ColumnElement[bool]:
+        """The deliveries from this report on that were not tried: others keep the answers of this round."""
+        tried = [recipient for number, recipient in self.tried if number == report_id]
+        its_rest = and_(_DELIVERIES.c.report_id == report_id, _DELIVERIES.c.recipient.not_in(tried))
+        return or_(_DELIVERIES.c.report_id > report_id, its_rest)
 
 
 def _leave_out_former(session_factory: Callable[[], Session], settings: Settings, before: datetime) -> int:
