@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from metaharvest.web import slow_bodies
+from metaharvest.web import bodies as slow_bodies
 from support.console import served_console
 from support.databases import on_one_database
 from support.harvester import Harvester

@@ -18,11 +18,10 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from metaharvest.errors import DatabaseError
-from metaharvest.web.compression import accepts_gzip
+from metaharvest.web.bodies import accepts_gzip, read_body, with_time_limit
 from metaharvest.web.pages.routes import HEADERS, UNEXPECTED_ERROR, Pages
 from metaharvest.web.provider import try_it
 from metaharvest.web.provider.provider import Provider
-from metaharvest.web.slow_bodies import with_time_limit
 from metaharvest.web.turns import Busy, address_of
 
 log = logging.getLogger(__name__)
@@ -101,10 +100,12 @@ async def _oai(provider: Provider, request: Request) -> Response:
         return HTMLResponse(try_it.page(provider.public), headers={**_HEADERS, "Vary": "Accept"})
     text = request.url.query
     if request.method == "POST":
-        body = await _body(request)
+        body = await read_body(request, _MOST_BYTES)
         if body is None:
             return _sentence(413, f"A request has at most {_MOST_BYTES:,} bytes.")
-        text = "&".join(filter(None, (text, body)))
+        # Another type of body counts as an empty one.
+        is_form = request.headers.get("content-type", _FORM).partition(";")[0].strip().lower() == _FORM
+        text = "&".join(filter(None, (text, body.decode("latin-1") if is_form else "")))
     return await _in_turn(provider, text, request)
 
 
@@ -147,7 +148,6 @@ async def _in_turn(provider: Provider, text: str, request: Request) -> Response:
 
 def _answer(provider: Provider, pairs: Sequence[tuple[str, str]], request: Request) -> Response:
     """The answer to a request with these arguments. An error becomes a sentence."""
-    asked = request.headers
     try:
         content = provider.answer(pairs)
     except DatabaseError as error:
@@ -159,9 +159,9 @@ def _answer(provider: Provider, pairs: Sequence[tuple[str, str]], request: Reque
     headers = {**_HEADERS, "Vary": "Accept, Accept-Encoding"}
     if b"<Identify>" in content[:2000]:
         headers["ETag"] = f'W/"{hashlib.sha256(_RESPONSE_DATE.sub(b"", content)).hexdigest()[:32]}"'
-        if headers["ETag"] in asked.get("if-none-match", ""):
+        if headers["ETag"] in request.headers.get("if-none-match", ""):
             return Response(status_code=304, headers=headers)
-    if len(content) >= _LEAST_BYTES_GZIPPED and accepts_gzip(asked.get("accept-encoding", "")):
+    if len(content) >= _LEAST_BYTES_GZIPPED and accepts_gzip(request):
         content, headers["Content-Encoding"] = gzip.compress(content, _GZIP_LEVEL), "gzip"
     return Response(content, media_type="text/xml", headers=headers)
 
@@ -177,17 +177,6 @@ def _pairs(text: str) -> Sequence[tuple[str, str]]:
         (name, value.replace("\ufffd", "\0"))
         for name, value in parse_qsl(text, keep_blank_values=True, errors="replace", max_num_fields=None)
     ]
-
-
-async def _body(request: Request) -> str | None:
-    """The body of a form; None if it is too large. Another type of body counts as an empty one."""
-    body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > _MOST_BYTES:
-            return None
-    is_form = request.headers.get("content-type", _FORM).partition(";")[0].strip().lower() == _FORM
-    return body.decode("latin-1") if is_form else ""
 
 
 def _is_browser(accept: str) -> bool:

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, unquote
 
 from pydantic import BaseModel, ValidationError
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -31,6 +31,7 @@ from metaharvest.text import counted, one_line
 from metaharvest.web.api.call import ROOT, Answer, Call, Operation
 from metaharvest.web.api.operations import OPERATIONS
 from metaharvest.web.api.problems import Problem
+from metaharvest.web.bodies import read_body
 from metaharvest.web.readers import Readers
 from metaharvest.web.turns import RateLimit, address_of, client_of
 
@@ -101,7 +102,7 @@ def api_application(harvester: Harvester, readers: Readers, *, least: Role = Rol
             path[path.find(ROOT) + len(ROOT) :],
             scope.get("query_string", b"").decode("latin-1"),
             request.headers,
-            await _body(request),
+            await read_body(request, MOST_BYTES),
             client_of(address_of(request)),
         )
         response = await run_in_threadpool(_answer, api, received)
@@ -110,19 +111,6 @@ def api_application(harvester: Harvester, readers: Readers, *, least: Role = Rol
         await response(scope, receive, send)
 
     return application
-
-
-async def _body(request: Request) -> bytes | None:
-    """The body; None if it is too large."""
-    body = bytearray()
-    try:
-        async for part in request.stream():
-            body += part
-            if len(body) > MOST_BYTES:
-                return None
-    except ClientDisconnect:
-        return b""
-    return bytes(body)
 
 
 def _answer(api: _Api, received: _Received) -> Response:

@@ -11,7 +11,8 @@ To add a page:
 3. Write `templates/SUBJECT.html`: `{% extends "base.html" %}`, blocks `title` and `main`; `{% import "macros.html" as m
    with context %}` has tables, fields, button forms, badges, dates, pagers. Links are `link("/console/sites", name)`.
    No style or script in the page: the policy of the browser forbids both.
-4. A GET changes nothing. A MetaharvestError becomes a page with its sentence; `visit.not_found("Sentence.")` a 404.
+4. A GET changes nothing. A MetaharvestError becomes a page with its sentence; `visit.not_found("Sentence.")` a 404, and
+   so does `with known("Sentence."): ...` if the block reads a thing that is not there.
    After `with visit.mistakes(): ...` the function renders the form again, which shows the mistake with the status 422.
 5. A remedy: `{% import "actions.html" as a with context %}`, `{{ a.remedy(finding.remedy) }}`: its actions are links
    and buttons where the role may carry them out. `visit.may_open(path, *parts, method="POST")` says whether

@@ -22,8 +22,8 @@ from metaharvest.catalogue.selection import CatalogueEntry
 from metaharvest.errors import DatabaseError, IndexUnavailable, NoIndex, QueryError
 from metaharvest.queries.public_sites import documents_by_site, public_log
 from metaharvest.services.harvester import Harvester
-from metaharvest.text import counted, one_line, whole_number
-from metaharvest.web.compression import accepts_gzip
+from metaharvest.text import LARGEST_ID, counted, one_line, whole_number
+from metaharvest.web.bodies import accepts_gzip
 from metaharvest.web.pages import addresses, resource_sync, schema_org, search_page, signposting, sitemap
 from metaharvest.web.pages.description import Description, describe, is_url
 from metaharvest.web.pages.file_cache import KEPT_SECONDS, FileCache
@@ -52,7 +52,6 @@ UNEXPECTED_ERROR = "An unexpected error occurred. The operator of this catalogue
 _FOLDER = Path(__file__).parent / "templates"
 _RETRY_SECONDS = 5
 _RETRY_DATABASE_SECONDS = 60
-_MOST_REVISION = 2**63 - 1
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]")
 _ON_ONE_LINE = (
     ("Publisher", "publisher"),
@@ -180,7 +179,7 @@ class Pages:
             entry = published_entry(session, document_id, hidden)
             content = None
             if entry is not None and not entry.deleted:
-                revision = entry.revision if text is None else whole_number(text, _MOST_REVISION)
+                revision = entry.revision if text is None else whole_number(text)
                 if revision is not None:
                     content = published_content(session, entry, revision, hidden)
         if content is None:
@@ -239,7 +238,7 @@ class Pages:
         return _xml_response(request, self._files.get("index", made))
 
     def _sitemap(self, request: Request) -> Response:
-        after = whole_number(request.path_params["after"], _MOST_REVISION)
+        after = whole_number(request.path_params["after"])
         if after is None:
             return self._missing(request, None)
 
@@ -337,7 +336,7 @@ class Pages:
 
 def _index_of(request: Request, session: Session) -> int | None:
     """The range that a request names; None if the catalogue has not come so far."""
-    index = whole_number(request.path_params["index"], _MOST_REVISION // resources.RANGE)
+    index = whole_number(request.path_params["index"], LARGEST_ID // resources.RANGE)
     return index if index is not None and index * resources.RANGE <= last_change(session) else None
 
 
@@ -345,6 +344,6 @@ def _xml_response(request: Request, content: str | bytes) -> Response:
     """An answer in XML: its text, or its text in gzip."""
     in_gzip = gzip.compress(content.encode(), 5) if isinstance(content, str) else content
     headers = {**HEADERS, "Vary": "Accept-Encoding"}
-    if accepts_gzip(request.headers.get("accept-encoding", "")):
+    if accepts_gzip(request):
         return Response(in_gzip, media_type="application/xml", headers={**headers, "Content-Encoding": "gzip"})
     return Response(gzip.decompress(in_gzip), media_type="application/xml", headers=headers)

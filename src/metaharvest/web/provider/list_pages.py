@@ -38,7 +38,7 @@ _NO_SET = ProtocolError("badResumptionToken", "The set of this list is no longer
 
 def list_page(view: View, request: Request, now: datetime) -> bytes:
     """A page of ListRecords or ListIdentifiers, as the content of an answer. Raises Refused."""
-    list_ = _begun(view, request, now) if request.token is None else _continued(view, request, request.token, now)
+    list_ = _begun(view, request, now) if request.token is None else continued(view, request, now)
     of = format_of(view, list_.prefix)
     if (selection := _selection(view, list_, of)) is None:
         raise Refused(_NO_RECORDS if request.token is None else _NO_SET)
@@ -97,8 +97,9 @@ def _begun(view: View, request: Request, now: datetime) -> Token:
     )
 
 
-def _continued(view: View, request: Request, text: str, now: datetime) -> Token:
-    token = read_token(text, view.public.key, request.verb, now)
+def continued(view: View, request: Request, now: datetime) -> Token:
+    """The place in a list that the token of a request names. Raises Refused."""
+    token = read_token(request.token or "", view.public.key, request.verb, now)
     if isinstance(token, str):
         raise Refused(ProtocolError("badResumptionToken", token))
     return token

@@ -22,8 +22,8 @@ from metaharvest.web.provider import answers, sets
 from metaharvest.web.provider.answers import element, stamp
 from metaharvest.web.provider.arguments import ProtocolError, Refused, Request, read_request
 from metaharvest.web.provider.formats import DUBLIN_CORE, Format
-from metaharvest.web.provider.list_pages import format_of, list_page, record_of
-from metaharvest.web.provider.tokens import Token, read_token, written
+from metaharvest.web.provider.list_pages import continued, format_of, list_page, record_of
+from metaharvest.web.provider.tokens import Token, written
 from metaharvest.web.provider.view import Public, View
 from metaharvest.web.turns import Turns
 
@@ -179,12 +179,7 @@ def _chosen(documents: Sequence[CatalogueEntry], of: Format) -> CatalogueEntry |
 
 
 def _list_sets(view: View, request: Request, now: datetime) -> bytes:
-    token = Token(request.verb)
-    if request.token is not None:
-        read = read_token(request.token, view.public.key, request.verb, now)
-        if isinstance(read, str):
-            raise Refused(ProtocolError("badResumptionToken", read))
-        token = read
+    token = Token(request.verb) if request.token is None else continued(view, request, now)
     every = sorted(dict(_all_sets(view)).items())
     left = [each for each in every if each[0] > token.last]
     page, rest = left[: view.public.page_records], left[view.public.page_records :]

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from metaharvest.errors import ListError, RequestError
 from metaharvest.services import list_making
 from metaharvest.services.list_making import COLUMNS, CellProblem, Finding, Row
-from metaharvest.text import counted
+from metaharvest.text import counted, whole_number
 from metaharvest.web.console.visit import Visit
 
 MOST_BYTES = list_making.MOST_BYTES + 8 * 1_048_576
@@ -25,7 +25,6 @@ _SHOWN_FINDINGS = 100
 _ELEMENT = re.compile(r", as in <\w{1,30}>([^<>]{1,300})</\w{1,30}>")
 """The example of a remedy, which is written for people who write lists by hand."""
 
-_NUMBER = re.compile(r"\d{1,6}", re.ASCII)
 _EMPTY = Row("", "", "", "", "")
 
 
@@ -55,7 +54,7 @@ def change(visit: Visit) -> Response:
 
 def _without(visit: Visit, rows: Sequence[Row], number: str) -> Response:
     """Raises RequestError."""
-    index = int(number) if _NUMBER.fullmatch(number) else 0
+    index = whole_number(number) or 0
     if not 1 <= index <= len(rows):
         raise RequestError("There is no such row.")
     return _page(visit, [*rows[: index - 1], *rows[index:]], said=f"Row {index} was deleted.")

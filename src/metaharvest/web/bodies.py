@@ -1,11 +1,15 @@
-"""The time for the body of a request: uvicorn has no limit, and a body that never ends keeps a connection."""
+"""The bodies of requests and answers: the time for one, its size, and answers in gzip.
+
+uvicorn has no limit of the time, and a body that never ends keeps a connection.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -13,6 +17,31 @@ BODY_SECONDS = 300
 """The time for a whole body: enough for the largest file on a slow line."""
 
 _SENTENCE = "The body of the request did not arrive within {} seconds. Please send it again.\n"
+_REFUSED = re.compile(r"0(\.0{0,3})?")
+"""The weight of a coding that a client does not accept."""
+
+
+async def read_body(request: Request, most_bytes: int) -> bytes | None:
+    """The body of a request; None if it is larger. The body of a client that goes away counts as empty."""
+    body = bytearray()
+    try:
+        async for part in request.stream():
+            body += part
+            if len(body) > most_bytes:
+                return None
+    except ClientDisconnect:
+        return b""
+    return bytes(body)
+
+
+def accepts_gzip(request: Request) -> bool:
+    """True if a client accepts answers in gzip: RFC 9110, section 12.5.3."""
+    weights: dict[str, str] = {}
+    for each in request.headers.get("accept-encoding", "").lower().split(","):
+        coding, _, weight = each.partition(";")
+        weights[coding.strip()] = weight.strip().removeprefix("q=").strip()
+    weight = weights.get("gzip", weights.get("*", "0"))
+    return _REFUSED.fullmatch(weight) is None
 
 
 def with_time_limit(answering: ASGIApp, headers: Mapping[str, str]) -> ASGIApp:
