@@ -634,6 +634,25 @@ def test_links_out_of_the_folder_are_told_and_not_followed(site: SiteFolder, tmp
     assert problems(site.built("--exclude", "*c*.xml", "--exclude", "gone.xml", "--exclude", "more")) == []
 
 
+def test_entries_stay_if_their_files_and_folders_cannot_be_read(site: SiteFolder, tmp_path: Path) -> None:
+    site.put("more/snow.xml", "alder.3.1")
+    site.put("soil.xml", "alder.4.1")
+    site.put("pipe.xml", "alder.5.1")
+    site.build()
+    before = site.listed()
+    (site.path / "more").rename(tmp_path / "more")
+    (site.path / "more").symlink_to(tmp_path / "more")
+    (site.path / "soil.xml").unlink()
+    (site.path / "soil.xml").symlink_to("nowhere.xml")
+    (site.path / "pipe.xml").unlink()
+    os.mkfifo(site.path / "pipe.xml")
+    (site.path / "rain.xml").unlink()
+    told = site.built(code=1)
+    held = {"alder.3.1": "held", "alder.4.1": "held", "alder.5.1": "held"}
+    assert changes(told) == {"alder.1.4": "unchanged", "alder.2.1": "removed", **held}
+    assert site.listed() == {docid: url for docid, url in before.items() if docid != "alder.2.1"}
+
+
 def test_a_pipe_and_a_folder_that_look_like_documents_do_no_harm(site: SiteFolder) -> None:
     os.mkfifo(site.path / "pipe.xml")
     (site.path / "folder.xml").mkdir()

@@ -115,13 +115,15 @@ class FolderOptions:
 class FolderContents:
     """The files of a folder, by their paths below it: `documents`, harvest `lists`, and others.
 
-    `refused` are documents that cannot be listed, for the reasons in `findings`. `passed_over` are hidden files, copies
-    of editors, and links to documents.
+    `refused` are documents that cannot be listed, and `unreadable` files and folders that cannot be read, for the
+    reasons in `findings`; a folder ends with a slash. `passed_over` are hidden files, copies of editors, and links to
+    documents.
     """
 
     documents: list[SiteDocument] = field(default_factory=list)
     lists: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
     passed_over: list[str] = field(default_factory=list)
     findings: list[FileFinding] = field(default_factory=list)
 
@@ -138,7 +140,7 @@ def read_folder(
     if the folder cannot be read.
     """
     found = find_files(folder, options.selection)
-    contents = FolderContents(passed_over=found.passed_over, findings=found.findings)
+    contents = FolderContents(unreadable=found.refused, passed_over=found.passed_over, findings=found.findings)
     for file in found.files:
         identify = _identify(file, options.names, listed_id(file))
         try:

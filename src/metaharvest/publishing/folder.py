@@ -47,11 +47,20 @@ class FileFinding:
 
 @dataclass(slots=True)
 class FolderFiles:
-    """The files in a folder: paths below it, sorted. `passed_over`: hidden files, and files that were left behind."""
+    """The files in a folder: paths below it, sorted. `passed_over`: hidden files, and files that were left behind.
+
+    `refused` are files and folders that cannot be read, for the reasons in `findings`; a folder ends with a slash.
+    """
 
     files: list[str] = field(default_factory=list)
     passed_over: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
     findings: list[FileFinding] = field(default_factory=list)
+
+    def refuse(self, path: str, finding: FileFinding) -> None:
+        """Leave out this file or folder, for the reason in `finding`."""
+        self.refused.append(path)
+        self.findings.append(finding)
 
 
 def find_files(folder: Path, selection: Selection) -> FolderFiles:
@@ -96,7 +105,8 @@ def _walk(root: Path, below: str, selection: Selection, found: FolderFiles) -> I
                 found.files.append(relative)
             else:
                 message = "This is not a file, but a device, a pipe or a socket."
-                found.findings.append(_finding(relative, "build.unreadable", message, "Take it out of the folder."))
+                finding = _finding(relative, "build.unreadable", message, "Take it out of the folder.")
+                found.refuse(relative, finding)
         elif not fits(relative, selection.patterns) and (misnamed := _misnamed(root, relative, selection)):
             found.findings.append(misnamed)
 
@@ -107,7 +117,7 @@ def _folder_below(root: Path, relative: str, selection: Selection, found: Folder
     except OSError as error:
         message = f"The folder cannot be read: {error.strerror}."
         remedy = "Let the user who builds the list read it, or leave it out with --exclude."
-        found.findings.append(_finding(relative, "build.unreadable", message, remedy))
+        found.refuse(f"{relative}/", _finding(relative, "build.unreadable", message, remedy))
 
 
 def _link(root: Path, relative: str, selection: Selection, found: FolderFiles) -> Iterator[str]:
@@ -117,15 +127,15 @@ def _link(root: Path, relative: str, selection: Selection, found: FolderFiles) -
         if not is_inside and not _name(relative).startswith("."):
             message = f"This is a link to the folder {one_line(str(there))}, which was not looked into."
             remedy = "Build from a folder that has the documents itself, or leave the link out with --exclude."
-            found.findings.append(_finding(relative, "build.link", message, remedy, Level.WARNING))
+            found.refuse(f"{relative}/", _finding(relative, "build.link", message, remedy, Level.WARNING))
     elif _is_wanted(relative, selection, found) and there != selection.never:
         if not there.is_file():
             message = f"This is a link to {one_line(str(there))}, where no file is."
-            found.findings.append(_finding(relative, "build.link", message, "Correct the link, or delete it."))
+            found.refuse(relative, _finding(relative, "build.link", message, "Correct the link, or delete it."))
         elif not is_inside:
             message = f"This is a link out of the folder, to {one_line(str(there))}."
             remedy = "Put the file itself into the folder, so that it is what your web server serves."
-            found.findings.append(_finding(relative, "build.link", message, remedy))
+            found.refuse(relative, _finding(relative, "build.link", message, remedy))
         else:
             yield relative
 

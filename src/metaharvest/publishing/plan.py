@@ -119,9 +119,14 @@ def plan_build(request: BuildRequest) -> ListPlan:
         entries.add_older(document)
     for document in choice.newest:
         entries.add_newest(document)
-    unusable = set(map(url_of, contents.refused))
+    unusable = {url_of(path) for path in (*contents.refused, *contents.unreadable)}
+    folders = tuple(url for url in unusable if url.endswith("/"))
     entries.settle_others(
-        lambda entry: entry.document.url in unusable or entry.document.document_id in choice.undecided,
+        lambda entry: (
+            entry.document.url in unusable
+            or entry.document.url.startswith(folders)
+            or entry.document.document_id in choice.undecided
+        ),
         lambda entry: not entry.document.url.startswith(request.base.text),
     )
     return ListPlan(
