@@ -175,3 +175,24 @@ def test_a_document_is_given_to_another_site_by_docid_or_document_id(harvester: 
         with pytest.raises(ScheduleError, match="no site named 'cedar'"):
             transfer(opened, TransferRequest(("a.1",), "cedar"))
     assert harvester.rows("SELECT site_schedule_id FROM document_revision") == [(birch,)]
+
+
+def test_split_sites_have_their_settings_as_soon_as_the_database_can_be_used(
+    harvester: Harvester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with harvester.config.open("a") as file:
+        file.write('[sites.alder.target]\nkind = "folder"\nfolder = "alder"\n')
+    harvester.add_site("alder", "https://alder.example.org/list.xml")
+    harvester.add_site("alder-b", "https://alder.example.org/b.xml", options='{"split_from": "alder"}')
+
+    def away(session: object) -> dict[str, str]:
+        raise DatabaseUnavailable("The database is away.")
+
+    with harvester.opened() as opened:
+        with monkeypatch.context() as patched:
+            patched.setattr("metaharvest.sites.registry.split_sites", away)
+            assert "alder-b" not in opened.settings.sites
+            with pytest.raises(DatabaseUnavailable):
+                opened.targets  # noqa: B018 - it is made at its first use
+        assert opened.targets.of("alder-b") is opened.targets.of("alder")
+        assert "alder-b" in opened.settings.sites

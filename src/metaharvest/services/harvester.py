@@ -79,18 +79,23 @@ class Harvester:
     def __exit__(self, *_error: object) -> None:
         self.close()
 
-    @cached_property
+    @property
     def settings(self) -> Settings:
-        """The settings; the values of a site apply also to the sites that were split from it."""
+        """The settings, with the split sites; without them as long as the database cannot be used."""
+        try:
+            return self._with_split_sites
+        except MetaharvestError:  # the first use of the database reports it
+            return self._settings
+
+    @cached_property
+    def _with_split_sites(self) -> Settings:
+        """The settings; the values of a site apply also to the sites that were split from it. Raises DatabaseError."""
         if not self._settings.sites:
             return self._settings
         from metaharvest.sites.registry import split_sites
 
-        try:
-            with self.reading() as session:
-                return self._settings.with_split_sites(split_sites(session))
-        except MetaharvestError:  # the first use of the database reports it
-            return self._settings
+        with self.reading() as session:
+            return self._settings.with_split_sites(split_sites(session))
 
     def close(self) -> None:
         """Close the database, if it was opened here."""
@@ -141,7 +146,7 @@ class Harvester:
         """The targets of the documents. Raises DatabaseError."""
         from metaharvest.targets.lookup import Targets
 
-        return self._given_targets or Targets(self.settings, self.engine, self._given_target)
+        return self._given_targets or Targets(self._with_split_sites, self.engine, self._given_target)
 
     @cached_property
     def source(self) -> SourceFor:
@@ -210,7 +215,7 @@ class Harvester:
         """The parts with which runs and workers harvest. Raises SettingsError, DatabaseError."""
         from metaharvest.harvest.setup import HarvestSetup
 
-        return HarvestSetup(self.settings, self.engine, self.targets, self.source, self.now, self.limits)
+        return HarvestSetup(self._with_split_sites, self.engine, self.targets, self.source, self.now, self.limits)
 
     def run(self, request: RunRequest, progress: Progress | None = None, stop: StopSignal | None = None) -> RunResult:
         """Harvest the sites that are due, or the requested ones; see `run_once` for the errors."""
