@@ -308,6 +308,34 @@ def test_a_deletion_that_was_broken_off_is_finished_by_the_next_one(installed: I
     assert sorted(path.name for path in apart.iterdir()) == ["1234.2.xml", "1234.xml"]
 
 
+@pytest.mark.parametrize("moved", [1, 2])
+def test_a_restoration_that_was_interrupted_is_finished_by_the_next_one(installed: Installation, moved: int) -> None:
+    installed.put(upload(OAI, 1), upload(OAI, 2))
+    before = installed.files()
+    with installed.target.session(None) as session:
+        session.delete(OAI)
+    apart = installed.base / ".metaharvest" / "deleted"
+    for name in sorted(before)[:moved]:
+        (installed.base / name).parent.mkdir(parents=True, exist_ok=True)
+        (apart / name).rename(installed.base / name)
+    with installed.target.session(None) as session:
+        session.restore(OAI)
+    assert installed.holdings(OAI) == {OAI: 2}
+    assert installed.files() == before
+    assert installed.standing()[0] == "ok"
+
+
+def test_another_file_in_the_place_of_a_restored_one_is_reported(installed: Installation) -> None:
+    installed.put(upload(OAI, 1))
+    with installed.target.session(None) as session:
+        session.delete(OAI)
+    (installed.base / FIRST).parent.mkdir(parents=True)
+    (installed.base / FIRST).write_bytes(b"<other/>")
+    with installed.target.session(None) as session:
+        assert rule_of(refusal(session.restore, OAI)) == "target.folder-link"
+    assert installed.files() == {FIRST: b"<other/>"}
+
+
 # -- what a crash leaves
 
 

@@ -160,10 +160,14 @@ class FolderSession:
             index = self._begun()
             for row in [each for each in index.revisions([document_id]) if each.state == "deleted"]:
                 apart = f"{DELETED}/{row.path}"
-                is_there = self._files.digest(apart) is not None
-                if is_there:
+                # A restoration that was interrupted has moved it already.
+                is_there = self._files.digest(row.path) == row.sha256
+                if not is_there and self._files.digest(apart) is not None:
                     self._files.make(row.folder)
-                    self._files.move(apart, row.path)
+                    if not self._files.move(apart, row.path):
+                        raise linked(self._folder.path, row.path)
+                    is_there = True
+                if is_there:
                     self._files.sync(row.folder)
                 with index.writing():
                     if is_there:
