@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from metaharvest.config.settings import load
 from metaharvest.database.engine import run_lock
+from metaharvest.monitoring.ping import notify_monitor
 from support.cli import process
 from support.harvester import Harvester, publish
 from support.http_server import Asking, HttpServer, silent
@@ -269,6 +271,26 @@ def test_a_monitor_in_a_network_of_one_s_own_is_pinged_without_the_proxy(
     harvester.config.write_text(text.replace("[http]\n", f'[http]\nproxy = "http://127.0.0.1:{free_port()}"\n'))
     assert harvester("run").err == ""
     assert pings(monitor) == ["/0/succeeded/up"]
+
+
+def test_the_proxy_gets_its_password_with_the_ping(
+    harvester: Harvester, monitor: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROXY_PASSWORD", "s3/cr@et")
+    url = f"http://monitor.invalid/{TOKEN}"
+    monitor.serve(url, b"OK")
+    monitored(harvester, url)
+    proxy = f'proxy = "{monitor.url("", host="anna@127.0.0.1")}"\nproxy_password = "env:PROXY_PASSWORD"\n'
+    harvester.config.write_text(harvester.config.read_text().replace("[http]\n", f"[http]\n{proxy}"))
+    assert harvester("run").err == ""
+    [request] = monitor.requests
+    assert request.headers["proxy-authorization"] == "Basic YW5uYTpzMy9jckBldA=="
+
+    monkeypatch.delenv("PROXY_PASSWORD")
+    failure = notify_monitor(load(harvester.config, {}), "failed", 2, ended=True)
+    assert failure is not None
+    assert "did not get the message" in failure
+    assert "set the environment variable PROXY_PASSWORD" in failure
 
 
 def test_a_name_that_no_resolver_takes_is_left_to_the_proxy(harvester: Harvester) -> None:

@@ -131,6 +131,22 @@ def test_the_doctor_names_services_of_the_pipeline_that_are_away(harvester: Harv
     assert "References of PDF files wait for it" in checks["GROBID"]["message"]
 
 
+def test_the_doctor_reaches_grobid_by_a_proxy_with_a_password(
+    harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROXY_PASSWORD", "s3/cr@et")
+    server.serve("http://grobid.invalid/api/isalive", b"true")
+    proxy = f'proxy = "{server.url("", host="anna@127.0.0.1")}"\nproxy_password = "env:PROXY_PASSWORD"\n'
+    text = harvester.config.read_text(encoding="utf-8").replace("[http]\n", f"[http]\n{proxy}")
+    text += '[pipeline]\nenabled = true\ngrobid = "http://grobid.invalid"\n'
+    harvester.config.write_text(text, encoding="utf-8")
+    assert doctor(harvester)["GROBID"]["state"] == "OK"
+    [request] = server.requests
+    assert request.headers["proxy-authorization"] == "Basic YW5uYTpzMy9jckBldA=="
+    monkeypatch.delenv("PROXY_PASSWORD")
+    assert doctor(harvester)["GROBID"]["state"] == "PROBLEM"
+
+
 def test_a_dry_run_has_the_exit_code_of_the_command(harvester: Harvester, opened: Opened, server: HttpServer) -> None:
     harvester.add_site("alder", publish(server, "a.1.1", also=[("a.2.1", server.url("/gone.xml"))]))
     with opened.dry_run(runs.request(opened)) as rehearsed:

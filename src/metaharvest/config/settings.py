@@ -337,9 +337,13 @@ class Settings(_Section):
 
             changes["ca_file"] = self.path(self.http.ca_file)
             configured_authorities(self.path(self.http.ca_file), self.place("http", "ca_file"))
-        which = f"{self.place('http', 'proxy_password')} is set, but proxy"
-        changes["proxy"] = url_with_password(self.http.proxy, self.http.proxy_password, self.folder, which)
+        changes["proxy"] = self.proxy()
         return self.http.model_copy(update=changes)
+
+    def proxy(self) -> str:
+        """The proxy of [http] with its password; empty if there is none. Raises SettingsError."""
+        which = f"{self.place('http', 'proxy_password')} is set, but proxy"
+        return url_with_password(self.http.proxy, self.http.proxy_password, self.folder, which)
 
     def search_server(self) -> str:
         """The address of the search server with its password; "" for an index in the folder. Raises SettingsError."""

@@ -93,6 +93,8 @@ def _get(url: str, settings: Settings) -> tuple[str | None, bool]:
         _set_options(curl, url, settings)
         curl.perform()
         status = curl.getinfo(pycurl.RESPONSE_CODE)
+    except SettingsError as error:
+        return str(error).rstrip("."), False
     except pycurl.error as error:
         if error.args[0] == pycurl.E_OPERATION_TIMEDOUT:
             return f"it did not answer within {counted(DEADLINE_SECONDS, 'second')}", True
@@ -132,7 +134,10 @@ def _set_options(curl: pycurl.Curl, url: str, settings: Settings) -> None:
 
 
 def _proxy(url: str, settings: Settings) -> str:
-    """The proxy of [http]; empty for a monitor whose addresses are not public."""
+    """The proxy of [http] with its password; empty for a monitor whose addresses are not public.
+
+    Raises SettingsError if the password cannot be read.
+    """
     if not settings.http.proxy:
         return ""
     import socket
@@ -143,5 +148,5 @@ def _proxy(url: str, settings: Settings) -> str:
     try:
         addresses = {str(found[4][0]) for found in socket.getaddrinfo(host, None)}
     except (OSError, UnicodeError):  # UnicodeError: a label of more than 63 characters
-        return settings.http.proxy
-    return settings.http.proxy if all(is_allowed(address, ()) for address in addresses) else ""
+        return settings.proxy()
+    return settings.proxy() if all(is_allowed(address, ()) for address in addresses) else ""

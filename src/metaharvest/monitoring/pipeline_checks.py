@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from metaharvest.catalogue.stage_documents import FailureCount
 from metaharvest.config.paths import nearest_there
 from metaharvest.config.settings import Settings
-from metaharvest.errors import IndexUnavailable, MetaharvestError
+from metaharvest.errors import IndexUnavailable, MetaharvestError, SettingsError
 from metaharvest.model.actions import todo
 from metaharvest.monitoring import Check, ok, problem, warning
 from metaharvest.pipeline.extraction.services import ServiceAway, ServiceClient
@@ -150,7 +150,11 @@ def _index(settings: Settings, record: PipelineRecord) -> Check:
 
 def _grobid(settings: Settings) -> Check:
     url = f"{settings.pipeline.grobid.rstrip('/')}/api/isalive"
-    with ServiceClient("GROBID", settings.http, pace=0, seconds=_GROBID_SECONDS) as client:
+    try:
+        http = settings.network_policy()
+    except SettingsError as error:
+        return problem("GROBID", str(error))
+    with ServiceClient("GROBID", http, pace=0, seconds=_GROBID_SECONDS) as client:
         try:
             client.get(url)
         except ServiceAway as error:

@@ -19,7 +19,7 @@ import pytest
 from sqlalchemy import Engine, insert, select
 from sqlalchemy.orm import Session
 
-from metaharvest.config.settings import PipelineSettings, Settings
+from metaharvest.config.settings import HttpSettings, PipelineSettings, Settings
 from metaharvest.database.all_tables import Base
 from metaharvest.database.engine import writers
 from metaharvest.database.pipeline_models import OutputFile, OutputReference, OutputText, PipelineStep
@@ -431,6 +431,21 @@ def test_grobid_gives_the_references_of_a_pdf(installation: Installation, servic
     assert b'name="input"' in request.body
     assert b"%PDF-1.4" in request.body
     assert b"includeRawCitations" in request.body
+
+
+def test_grobid_is_reached_by_a_proxy_with_a_password(
+    installation: Installation, service: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROXY_PASSWORD", "s3/cr@et")
+    service.serve("http://grobid.invalid/api/processReferences", TEI.encode())
+    http = HttpSettings(proxy=service.url("", host="anna@127.0.0.1"), proxy_password="env:PROXY_PASSWORD")
+    grobid = PipelineSettings(grobid="http://grobid.invalid/")
+    installation.settings = Settings(folder=installation.folder, pipeline=grobid, http=http)
+    installation.add_file(1, pdf_of_text(PAPER))
+    installation.run(1)
+    assert len(installation.references()) == 2
+    [request] = service.requests
+    assert request.headers["proxy-authorization"] == "Basic YW5uYTpzMy9jckBldA=="
 
 
 def test_grobid_is_not_asked_for_the_references_of_plain_text(installation: Installation, service: HttpServer) -> None:

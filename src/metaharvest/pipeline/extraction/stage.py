@@ -81,10 +81,11 @@ class _Work:
         self._crossref: Crossref | None = None
         self._grobid: Grobid | None = None
         if settings.pipeline.crossref:
-            client = ServiceClient("Crossref", settings.http, pace=_CROSSREF_PACE, seconds=_CROSSREF_SECONDS)
+            http = settings.network_policy()
+            client = ServiceClient("Crossref", http, pace=_CROSSREF_PACE, seconds=_CROSSREF_SECONDS)
             self._crossref = Crossref(context, stack.enter_context(client))
         if settings.pipeline.grobid:
-            client = ServiceClient("GROBID", settings.http, pace=0.0, seconds=_GROBID_SECONDS)
+            client = ServiceClient("GROBID", settings.network_policy(), pace=0.0, seconds=_GROBID_SECONDS)
             self._grobid = Grobid(stack.enter_context(client), settings.pipeline.grobid)
 
     def result(self, document: Document, known: Known) -> Result:
