@@ -6,6 +6,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
+from amqp.exceptions import MessageNacked
 
 from metaharvest.monitoring.broker import trouble, try_broker
 from support.ports import free_port
@@ -40,3 +41,11 @@ def test_a_port_without_tls() -> None:
     assert sentence.endswith(
         "amqps:// needs a port where RabbitMQ has TLS, usually 5671, and a certificate that is trusted"
     )
+
+
+def test_a_broker_that_drops_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    try_broker("memory://")
+    monkeypatch.setattr("kombu.entity.Queue.get", lambda *_, **__: None)
+    with pytest.raises(MessageNacked) as caught:
+        try_broker("memory://")
+    assert "takes no messages: a policy of the virtual host limits its queues" in trouble("memory://", caught.value)

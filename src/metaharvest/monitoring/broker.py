@@ -65,8 +65,9 @@ def connected(address: str) -> Iterator[Connection]:
 def try_broker(address: str) -> None:
     """Send a message through the broker and back, with an exchange and a queue like the workers have.
 
-    Raises AMQPError if the broker refuses it, MessageNacked if it takes no message, OSError if it is away.
+    Raises AMQPError if the broker refuses it, MessageNacked if it takes no message or drops it, OSError if it is away.
     """
+    from amqp.exceptions import MessageNacked
     from kombu.entity import Exchange, Queue
     from kombu.messaging import Producer
 
@@ -78,7 +79,8 @@ def try_broker(address: str) -> None:
         queue.declare()
         producer: Any = Producer(channel)  # type: ignore[no-untyped-call]
         producer.publish({}, exchange=exchange)
-        queue.get(no_ack=True)
+        if queue.get(no_ack=True) is None:
+            raise MessageNacked
 
 
 def where(address: str) -> str:
