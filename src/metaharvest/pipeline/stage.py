@@ -92,13 +92,6 @@ class Context:
             yield session
 
 
-Perform = Callable[[Context, Sequence[Document]], Iterable[Result]]
-Store = Callable[[Session, Sequence[Result], datetime], None]
-Remove = Callable[[Session, Collection[int]], None]
-Forget = Callable[[Context, Collection[int]], None]
-Tidy = Callable[[Context], None]
-
-
 def _nothing(*_arguments: object) -> None:
     """For a stage without tables or files."""
 
@@ -118,11 +111,11 @@ class Stage:
 
     name: str
     version: int
-    perform: Perform
-    store: Store = _nothing
-    remove: Remove = _nothing
-    forget: Forget = _nothing
-    tidy: Tidy = _nothing
+    perform: Callable[[Context, Sequence[Document]], Iterable[Result]]
+    store: Callable[[Session, Sequence[Result], datetime], None] = _nothing
+    remove: Callable[[Session, Collection[int]], None] = _nothing
+    forget: Callable[[Context, Collection[int]], None] = _nothing
+    tidy: Callable[[Context], None] = _nothing
     wakes: tuple[str, ...] = ()
     follows: tuple[str, ...] = ()
     batch: int = 200

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, bindparam, select, update
+from sqlalchemy import Column, ColumnElement, bindparam, select, update
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.current import DOCUMENTS
@@ -131,12 +131,11 @@ def failed_numbers(session: Session, stage: str, rule: str) -> Sequence[int]:
 
 def take(session: Session, stage: Stage, now: datetime, part: int = 0, parts: int = 1) -> list[Step]:
     """The next steps of a stage: waiting ones, then failed ones whose time has come; at most the stage's batch."""
-    share = [] if parts == 1 else [_OF.catalogue_document_id % parts == part]
-    waiting = _taken(_at(stage.name), _in(StepState.WAITING), *share).order_by(_OF.catalogue_document_id)
-    found = _steps(session, waiting.limit(stage.batch))
+    its = [_at(stage.name), *([] if parts == 1 else [_OF.catalogue_document_id % parts == part])]
+    found = _steps(session, [*its, _in(StepState.WAITING)], _OF.catalogue_document_id, stage.batch)
     if len(found) < stage.batch:
-        again = _taken(_at(stage.name), _in(StepState.FAILED), _OF.retry_at <= now, *share)
-        found += _steps(session, again.order_by(_OF.retry_at).limit(stage.batch - len(found)))
+        due = [*its, _in(StepState.FAILED), _OF.retry_at <= now]
+        found += _steps(session, due, _OF.retry_at, stage.batch - len(found))
     return found
 
 
@@ -216,12 +215,10 @@ def _woken(*its: ColumnElement[bool]) -> Any:
     return update(_STEPS).where(*its).values(**values)
 
 
-def _taken(*its: ColumnElement[bool]) -> Select[*tuple[Any, ...]]:
-    return select(*_STEPS.c["catalogue_document_id", "state", "woken", "rule", "attempts"]).where(*its)
-
-
-def _steps(session: Session, query: Select[*tuple[Any, ...]]) -> list[Step]:
-    return [Step(row[0], StepState(row[1]), *row[2:]) for row in session.connection().execute(query)]
+def _steps(session: Session, its: Sequence[ColumnElement[bool]], order: Column[Any], limit: int) -> list[Step]:
+    query = select(*_STEPS.c["catalogue_document_id", "state", "woken", "rule", "attempts"]).where(*its)
+    rows = session.connection().execute(query.order_by(order).limit(limit))
+    return [Step(row[0], StepState(row[1]), *row[2:]) for row in rows]
 
 
 def parts_with_work(session: Session, stage: Stage, now: datetime) -> list[int]:

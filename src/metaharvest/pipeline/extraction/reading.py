@@ -82,7 +82,7 @@ def kind_of(media_type: str, content: bytes) -> str:
         return kind
     if media_type.strip().lower().startswith("text/") and b"\0\0\0" not in content[:1024]:
         return "plain"
-    shown = one_line(media_type.partition(";")[0].lower(), 80) or "of unknown type"
+    shown = one_line(kinds.bare_type(media_type), 80) or "of unknown type"
     raise Unreadable("extraction.unknown-type", f"The file ({shown}) is neither PDF nor HTML, XML or plain text.")
 
 

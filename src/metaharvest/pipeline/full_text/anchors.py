@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from metaharvest.pipeline.full_text.candidates import Candidate, Expects, host_of, is_same_place, web_address
+from metaharvest.pipeline.full_text.kinds import bare_type
 from metaharvest.pipeline.full_text.patterns import file_of, has_pdf_name
 from metaharvest.pipeline.full_text.words import DOWNLOAD, FULL_TEXT, OTHER, words_of
 
@@ -177,7 +178,7 @@ def _link(element: Any, base: str) -> Link | None:
     attributes += [word for word in words_of(element.get("class") or "") if word in _CLASSES]
     images = [each.get("alt") or "" for each in element.iter("img")]
     text = " ".join(" ".join((*element.itertext(), *attributes, *images)).split())[:_LONGEST_TEXT]
-    kind = (element.get("type") or "").partition(";")[0].strip().lower()
+    kind = bare_type(element.get("type") or "")
     is_aside, is_elsewhere = _surroundings(element)
     is_supplement = _SUPPLEMENT in (element.get("class") or "")
     return Link(address, text, kind, is_aside, is_elsewhere, element.get("download") is not None, is_supplement)

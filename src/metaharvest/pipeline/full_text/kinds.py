@@ -70,6 +70,11 @@ def kind_of(content: bytes, media_type: str = "") -> Kind:
     return Kind.TEXT if _is_plain(head, media_type) else Kind.OTHER
 
 
+def bare_type(media_type: str) -> str:
+    """A media type without its parameters, in lower case."""
+    return media_type.partition(";")[0].strip().lower()
+
+
 def charset_of(media_type: str) -> str | None:
     """The charset in a header Content-Type."""
     for part in media_type.split(";")[1:]:
@@ -114,6 +119,6 @@ def _after(head: bytes, end: bytes, place: int) -> int:
 
 def _is_plain(head: bytes, media_type: str) -> bool:
     """True for text, except for data in columns."""
-    kind = media_type.partition(";")[0].strip().lower()
+    kind = bare_type(media_type)
     has_controls = any(byte < 9 or 13 < byte < 32 for byte in head)
     return not has_controls and kind in ("", "text/plain", "application/octet-stream", "application/download")

@@ -19,6 +19,7 @@ from lxml import etree
 
 from metaharvest.pipeline.full_text.anchors import best_anchors, has_other_name, is_other, links_of
 from metaharvest.pipeline.full_text.candidates import Candidate, Expects, web_address
+from metaharvest.pipeline.full_text.kinds import bare_type
 from metaharvest.pipeline.full_text.links import MOST
 from metaharvest.pipeline.full_text.patterns import file_of, guesses, has_pdf_name
 
@@ -202,7 +203,7 @@ def _signposted(
     known = [
         (address in others or has_other_name(address), order.index(kind), address not in named, address)
         for target, values in items
-        if (kind := _kind(values)) in order and (address := web_address(target, base))
+        if (kind := bare_type(values.get("type", ""))) in order and (address := web_address(target, base))
     ]
     for _, place, _, address in sorted(known, key=lambda each: each[:3]):
         kind = order[place]
@@ -212,14 +213,10 @@ def _signposted(
 
 def _alternates(linked: Sequence[tuple[str, Mapping[str, str]]], base: str) -> Iterator[Candidate]:
     for target, values in linked:
-        if "alternate" in values.get("rel", "").split() and _kind(values) == "application/pdf":
+        if "alternate" in values.get("rel", "").split() and bare_type(values.get("type", "")) == "application/pdf":
             address = web_address(target, base)
             if address and not has_other_name(address):
                 yield Candidate(address, "link rel=alternate", Expects.FILE, media_type="application/pdf")
-
-
-def _kind(values: Mapping[str, str]) -> str:
-    return values.get("type", "").partition(";")[0].strip().lower()
 
 
 def _metas(elements: _Elements) -> Iterator[Candidate]:

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from metaharvest.model.outputs import Access, FileLink, FileRole, Output
 from metaharvest.pipeline.full_text.candidates import Candidate, Expects, host_of, is_same_place, web_address
+from metaharvest.pipeline.full_text.kinds import bare_type
 from metaharvest.pipeline.full_text.patterns import file_of, guesses, has_pdf_name
 
 MOST = 5
@@ -116,7 +117,7 @@ def _of_file(link: FileLink, *, has_text: bool) -> Iterator[tuple[int, Candidate
     url = web_address(link.url)
     if url is None or _is_never(url):
         return
-    kind = (link.media_type or "").partition(";")[0].strip().lower()
+    kind = bare_type(link.media_type or "")
     is_text = kind in _TEXT_TYPES or (not kind and has_pdf_name(url))
     if link.role is FileRole.LANDING_PAGE:
         if has_text:
