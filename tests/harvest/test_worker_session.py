@@ -27,6 +27,12 @@ def test_more_work_leaves_the_other_sites_of_the_origin_in_the_job() -> None:
     assert SiteWork.read(both.text()) == SiteWork({1: NAMED, 2: SCHEDULED}, frozenset({1}), frozenset({7}))
 
 
+def test_a_request_for_failing_documents_leaves_the_harvest_of_the_list_in_the_job() -> None:
+    asked = SiteWork({1: RETRY, 2: RETRY})
+    assert SiteWork({1: SCHEDULED}).with_more(asked).sites == {1: SCHEDULED, 2: RETRY}
+    assert asked.with_more(SiteWork({1: SCHEDULED})).sites == {1: SCHEDULED, 2: RETRY}
+
+
 def test_the_end_of_a_slice_reaches_all_its_sites_and_the_stop_of_one_reaches_no_other() -> None:
     slice_end = SliceEnd(600)
     one, other = slice_end.signal(), slice_end.signal()

@@ -493,6 +493,26 @@ def test_requests_for_a_site_that_a_worker_has_are_done_after_its_slice(
 
 
 @on_one_database
+def test_a_due_harvest_follows_the_retry_that_a_worker_has(harvester: Harvester, server: HttpServer) -> None:
+    with_workers(harvester)
+    settings = harvester.config.read_text(encoding="utf-8")
+    harvester.config.write_text(f"{settings}run_at = 23:59:59\n", encoding="utf-8")
+    site_id = harvester.add_site("alder", publish(server, "alder.1.1"))
+    harvester("sites", "harvest", "alder")
+    tick(harvester)
+    work = json.dumps({"sites": [[site_id, "retry"]], "everything": [], "ended": []})
+    harvester.rows("UPDATE job SET state = 'taken', lease_until = '2999-01-01 00:00:00', work = ?", work)
+    harvester.config.write_text(settings, encoding="utf-8")
+    tick(harvester)
+    assert harvester.rows("SELECT subject, state FROM job ORDER BY job_id") == [("alder", "taken"), ("alder", "ready")]
+    harvester.rows("UPDATE job SET state = 'ready', lease_until = NULL")
+    with workers(harvester):
+        wait_until_closed(harvester)
+    assert harvester.rows("SELECT kind FROM harvest_site_run ORDER BY site_run_id") == [("retry",), ("scheduled",)]
+    assert list(harvester.held()) == ["alder.1.1"]
+
+
+@on_one_database
 def test_a_request_after_a_stop_waits_for_the_next_run(harvester: Harvester, server: HttpServer) -> None:
     with_workers(harvester)
     docids, gate = gated_site(harvester, server, "alder", 20)

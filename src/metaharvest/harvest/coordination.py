@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-from sqlalchemy import Engine, func, select
+from sqlalchemy import ColumnElement, Engine, func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.config.report_context import ReportContext
@@ -163,8 +163,7 @@ class _Coordinator:
 
         The worker has read what its job is to do. The next slice, or the next run, does what was asked for.
         """
-        its = (Job.run_id == run.run_id, Job.state == JobState.TAKEN.value, Job.kind == JobKind.HARVEST_SITE.value)
-        taken = self._session.scalars(select(Job.work).where(*its))
+        taken = self._session.scalars(select(Job.work).where(*_taken(run)))
         stopped = taken_requests.taken_stops(self._session, run.run_id).sites
         return {site_id for work in taken for site_id in SiteWork.read(work).sites} | stopped
 
@@ -192,10 +191,14 @@ class _Coordinator:
         chosen: Sequence[tuple[Site | BrokenSite, SiteRunKind]],
         asked: TakenRequests,
     ) -> list[NewJob]:
-        """A job for each origin: the deletions of its sites wait for each other."""
+        """A job for each origin: the deletions of its sites wait for each other.
+
+        If a worker has a job of the origin, that one does what was asked for, and the new one waits for it.
+        """
         origins = sites_of_one_origin(sites, self._settings.target_of)
         by_id = {site.site_id: site for site in sites}
         in_order = sorted(chosen, key=lambda each: due_day(each[0]))
+        taken = set(self._session.scalars(select(Job.open_key).where(*_taken(run))))
         found = []
         for group in by_origin(in_order, origins):
             site_ids = [site.site_id for site, _ in group]
@@ -203,10 +206,11 @@ class _Coordinator:
             work = SiteWork(dict(zip(site_ids, (kind for _, kind in group), strict=True)), asked.everything, ended)
             # All jobs of an origin have one host: no two of them are under way.
             first = by_id[min(origins.get(site_ids[0], frozenset(site_ids)))]
+            key = f"{JobKind.HARVEST_SITE}:{run.run_id}:{min(site_ids)}"
             found.append(
                 NewJob(
                     kind=JobKind.HARVEST_SITE,
-                    key=f"{JobKind.HARVEST_SITE}:{run.run_id}:{min(site_ids)}",
+                    key=f"{key}:due" if key in taken else key,
                     subject=", ".join(site.name for site, _ in group),
                     work=work.text(),
                     run_id=run.run_id,
@@ -270,6 +274,11 @@ class _Coordinator:
         self._session.flush()
         ready = select(func.count()).select_from(Job).where(Job.state == JobState.READY.value)
         return (self._session.scalar(ready) or 0) + claims.number_of_lapsed(self._session)
+
+
+def _taken(run: HarvestRun) -> tuple[ColumnElement[bool], ...]:
+    """The harvests of this run that a worker has."""
+    return Job.run_id == run.run_id, Job.state == JobState.TAKEN.value, Job.kind == JobKind.HARVEST_SITE.value
 
 
 def _merged(old: str, new: str) -> str:

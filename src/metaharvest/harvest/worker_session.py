@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.engine import database_errors, readers
 from metaharvest.database.host_leases import HostLeases
+from metaharvest.database.models import HarvestSiteRun
 from metaharvest.errors import SettingsError
 from metaharvest.harvest.context import Chosen, Group, Progress
 from metaharvest.harvest.deadlines import Deadlines, StopSignal
@@ -109,9 +110,12 @@ class SiteWork:
         )
 
     def with_more(self, more: SiteWork) -> SiteWork:
-        """This work and more of it, for one job."""
-        everything, ended = self.everything | more.everything, self.ended | more.ended
-        return SiteWork({**self.sites, **more.sites}, everything, ended)
+        """This work and more of it, for one job. A harvest of a list tries failing documents again, too."""
+        sites = dict(self.sites)
+        for site_id, kind in more.sites.items():
+            if kind is not SiteRunKind.RETRY or site_id not in sites:
+                sites[site_id] = kind
+        return SiteWork(sites, self.everything | more.everything, self.ended | more.ended)
 
     @classmethod
     def read(cls, text: str) -> SiteWork:
@@ -280,17 +284,24 @@ class WorkerSession:
             to_retry = retries.sites_to_retry(session, self.run.today, work.sites)
             ended = runs.ended_site_runs(session, self.run.run_id, work.sites)
             stopped = taken_requests.taken_stops(session, self.run.run_id)
-        statuses = {
-            each.site_schedule_id: (SiteRunStatus(each.status), SiteRunKind(each.kind))
-            for site_run_id, each in sorted(ended.items())
-            if site_run_id not in work.ended
-        }
+        statuses = _last_ended(work, ended)
         kinds = {} if stopped.whole_run else left_to_do(work.sites, statuses, to_retry, stopped.sites)
         chosen = [(sites[site_id], kind) for site_id, kind in kinds.items() if site_id in sites]
         left = [
             (afresh(site) if site.site_id in work.everything else site, kind) for site, kind in chosen if site.enabled
         ]
         return list(sites.values()), to_retry, left
+
+
+def _last_ended(work: SiteWork, ended: Mapping[int, HarvestSiteRun]) -> dict[int, tuple[SiteRunStatus, SiteRunKind]]:
+    """By site, the last ended site run that counts for this work. The retry of another job is no harvest of a list."""
+    found: dict[int, tuple[SiteRunStatus, SiteRunKind]] = {}
+    for site_run_id, each in sorted(ended.items()):
+        site_id, kind = each.site_schedule_id, SiteRunKind(each.kind)
+        is_of_other_job = kind is SiteRunKind.RETRY and work.sites[site_id] is not SiteRunKind.RETRY
+        if site_run_id not in work.ended and not (is_of_other_job and site_id not in found):
+            found[site_id] = (SiteRunStatus(each.status), kind)
+    return found
 
 
 def left_to_do(
