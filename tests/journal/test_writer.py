@@ -144,6 +144,16 @@ def test_notes_are_written_without_a_request_when_there_are_enough_of_them(engin
         assert sizes == [7]
 
 
+def test_the_bytes_of_a_note_that_the_database_refuses_are_given_back(engine: Engine) -> None:
+    given_back = list[int]()
+    with writer_on(engine) as writer:
+        writer.stored = given_back.append
+        writer.hand_over(Named("good", 4))
+        writer.hand_over(Named("good", 3))
+    assert names(engine) == ["good"]
+    assert sum(given_back) == 7
+
+
 def test_what_waits_is_written_before_the_writer_is_closed(engine: Engine) -> None:
     with writer_on(engine) as writer:
         writer.hand_over(Named("last"))

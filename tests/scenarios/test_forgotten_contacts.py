@@ -112,6 +112,17 @@ def test_an_address_is_taken_out_of_everything(harvested: Harvester) -> None:
 
 
 @on_one_database
+def test_an_address_is_taken_out_of_jobs(harvested: Harvester) -> None:
+    harvested.rows(
+        "INSERT INTO job (kind, subject, work, host, priority, state, not_before, made_at, sentence) VALUES "
+        "('deliver', 'mail', '{}', 'mail', 0, 'cancelled', '2026-11-20 02:00:00', '2026-11-20 02:00:00', "
+        f"'It was cancelled by {ANNA}.')"
+    )
+    assert harvested("contacts", "forget", ANNA, "--yes").code == 0
+    assert harvested.rows("SELECT sentence FROM job") == [("It was cancelled by (address removed).",)]
+
+
+@on_one_database
 def test_the_only_contact_of_a_site_is_not_forgotten_before_there_is_another(harvested: Harvester) -> None:
     harvested("sites", "edit", "fir", "--contact", ANNA)
     before = harvested.rows("SELECT contact_email FROM harvest_site_schedule ORDER BY name")

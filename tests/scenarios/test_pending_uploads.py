@@ -268,6 +268,24 @@ def test_a_target_that_does_what_nobody_expects_costs_the_document_alone(
     assert harvester.rows(sql) == [("inserted", 0)]
 
 
+def test_a_document_on_which_the_harvester_fails_before_it_sends_it_is_not_pending(
+    harvester: Harvester, server: HttpServer, target: FolderTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def internal_error(*_: object) -> None:
+        raise RuntimeError("what nobody promised")
+
+    harvester.add_site("site", publish(server, "a.1.1", "a.1.2"))
+    monkeypatch.setattr("metaharvest.harvest.documents.SiteDocuments._fetched", internal_error)
+    ended = run(harvester, target, date(2026, 11, 20))
+    assert target.uploads == []
+    assert harvester.rows("SELECT document_id, revision, outcome FROM harvest_document ORDER BY revision") == [
+        ("a.1", 1, "upload-error"),
+        ("a.1", 2, "upload-error"),
+    ]
+    sql = "SELECT count(*) FROM harvest_log WHERE run_id = ? AND harvest_operation_code = 'UploadUnconfirmed'"
+    assert harvester.rows(sql, ended.run_id) == [(0,)]
+
+
 def test_an_upload_whose_fate_is_unknown_is_told_and_forgotten_once_it_is_listed_no_longer(
     harvester: Harvester, server: HttpServer, target: FolderTarget
 ) -> None:

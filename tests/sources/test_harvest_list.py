@@ -244,6 +244,7 @@ def test_a_document_id_may_have_800_characters() -> None:
         ("ftp://example.org/12.xml", "begins with 'ftp:'"),
         ("https:///12.xml", "names no server"),
         ("http://example.org:99999/", "is not a URL"),
+        ("http://example.org:0/12.xml", "names the port 0"),
         ("http://[::1/a", "is not a URL"),
         ("https://example.org/my data.xml", "contains a space"),
         ("https://example.org/my\ndata.xml", "contains a line break"),
@@ -288,6 +289,10 @@ def test_after_a_hundred_problems_comes_their_number() -> None:
     found = problems(harvest_list(*[entry(revision="two")] * 250))
     assert len(found) == MAX_FINDINGS + 1
     assert found[-1].message == "150 more findings of this list are not shown."
+    assert (
+        problems(harvest_list(*[entry(revision="two")] * 101))[-1].message
+        == "1 more finding of this list is not shown."
+    )
 
 
 def test_the_reason_why_reading_ended_is_shown_however_many_problems_came_before() -> None:

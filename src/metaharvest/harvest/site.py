@@ -59,8 +59,10 @@ async def harvest_site(site: Site, kind: SiteRunKind, source: Source | PagedSour
             try:
                 listing = await _listing(site_run, source, ctx)
                 if isinstance(listing, Listing) and listing.documents is not None:
+                    is_retry = kind is SiteRunKind.RETRY  # the ledger is read in no time
+                    documents = listing.documents if is_retry else _in_time(listing.documents, ctx)
                     async with held_for(ctx.reading_turns, READING_TURN_SECONDS):
-                        await in_thread(partial(staged.fill, _in_time(listing.documents, ctx)))
+                        await in_thread(partial(staged.fill, documents))
             except FetchError as error:
                 if ctx.deadlines.site_stop.is_set() or isinstance(error, RequestEnded):
                     await ctx.journal.site_stopped(site_run)
@@ -157,13 +159,13 @@ def _to_retry(site_run: SiteRun, ctx: RunContext) -> Iterator[ListedDocument]:
 
 
 def _in_time(documents: Iterable[ListedDocument], ctx: RunContext) -> Iterator[ListedDocument]:
-    """The documents of a list as long as there is time to read it. Raises ListError, and RunLost if the run is lost."""
+    """The documents of a list as long as there is time. Raises FetchError, and RunLost if the run is lost."""
     try:
         for number, document in enumerate(documents):
             if number % 1000 == 0:
                 ctx.journal.require_writable()
                 if late := ctx.deadlines.deadline_reason():
-                    raise ListError(late)
+                    raise FetchError(late, transient=True)
             yield document
     finally:
         # Otherwise a list that is not read to its end would keep its file open.

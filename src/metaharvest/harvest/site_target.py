@@ -139,22 +139,17 @@ class SiteTarget:
         """Send a document to a target that is not written in the journal's transactions. Raises TargetError."""
         session = self._session
         assert not session.writes_in_journal
+        return await self._asked(partial(session.upload, upload))
+
+    async def _asked(self, question: Callable[[], Answer]) -> Answer:
+        """The answer of the target. If it refuses one document, it has answered."""
         try:
-            action = await self._in_thread(partial(session.upload, upload))
+            answer = await self._in_thread(question)
         except TargetError as error:
             if error.transient:
                 self.health.failed(error)
             else:
                 self.health.answered()
-            raise
-        self.health.answered()
-        return action
-
-    async def _asked(self, question: Callable[[], Answer]) -> Answer:
-        try:
-            answer = await self._in_thread(question)
-        except TargetError as error:
-            self.health.failed(error)
             raise
         self.health.answered()
         return answer

@@ -26,6 +26,7 @@ from metaharvest.database.models import (
     ReportDelivery,
     ReportOutbox,
 )
+from metaharvest.database.worker_models import Job
 from metaharvest.errors import ScheduleError
 from metaharvest.mail.redaction import REMOVED, address_pattern, without_address, without_document
 from metaharvest.sites.registry import raw_rows
@@ -54,6 +55,7 @@ _TEXTS: Sequence[InstrumentedAttribute[str | None]] = (
     ApiKey.created_by,
     HarvestRequest.asked_by,
     HarvestRequest.sentence,
+    Job.sentence,
     SiteRegistration.summary,
     SiteRegistration.mail_problem,
     SiteRegistration.decided_by,

@@ -297,7 +297,7 @@ class Journal:
         await self._end(Closing(site_run, (row,), status=SiteRunStatus.LIST_FAILED, reason=reason))
 
     async def target_refused(self, site_run: SiteRun, findings: Sequence[Finding]) -> None:
-        """Close a site run that may not send documents, and has fetched none: the site's dates stay."""
+        """Close a site run as failed, because its target or one of its files cannot be used: the site's dates stay."""
         row = LogRow("SiteError", findings[0].message, tuple(findings))
         await self._end(Closing(site_run, (row,), status=SiteRunStatus.FAILED, reason=findings[0].message))
 
@@ -327,7 +327,7 @@ class Journal:
 
         A full database is noted when the site run is closed: only then it is known for all its documents.
         """
-        findings = [finding for finding in findings if finding is not _FULL]
+        findings = [finding for finding in findings if finding.rule != _FULL.rule]
         if not findings:
             return
         row = LogRow("DocDeferred", " ".join(finding.message for finding in findings), tuple(findings))

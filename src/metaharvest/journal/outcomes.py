@@ -189,7 +189,7 @@ def _stored(session: Session, entries: Sequence[OutcomeNote], stamp: Stamp) -> l
 
 
 def store_each(session: Session, uploads: Sequence[Upload], target: TransactionalTarget) -> list[tuple[Finding, ...]]:
-    """Put these into the target, each alone if not all of them go in; return the reason for each refusal, or ""."""
+    """Put these into the target, each alone if not all go in. Returns the findings of each refusal; none: stored."""
     try:
         with session.begin_nested():
             target.upload(uploads, session)

@@ -21,6 +21,7 @@ from metaharvest.journal.outcomes import is_lost
 from metaharvest.journal.site_runs import not_reported, report_queued
 from metaharvest.journal.totals import keep_totals_of_run
 from metaharvest.model import RunStatus, SiteRunKind, SiteRunStatus
+from metaharvest.text import some_of
 
 if TYPE_CHECKING:
     from metaharvest.mail.message import Report
@@ -180,7 +181,7 @@ def _close_dead(session: Session, run: HarvestRun, now: datetime) -> str:
     """Close a run that never ended; its site runs wait to be resumed. Returns its findings."""
     run.status, run.ended_at = RunStatus.INTERRUPTED.value, now
     left = interrupt(session, run.run_id, now)
-    sites = f" It left {', '.join(left)} unfinished." if left else ""
+    sites = f" It left {some_of(left)} unfinished." if left else ""
     began = f"{run.started_at:%Y-%m-%d %H:%M} UTC on {run.host} (process {run.pid})"
     return f"The run {run.run_id}, begun {began}, never ended.{sites}"
 

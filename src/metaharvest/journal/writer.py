@@ -101,7 +101,8 @@ class Writer:
 
     `may_write` is called in each transaction, before anything is written.
 
-    `stored` is called in the writer's thread with the bytes of documents that a commit has stored.
+    `stored` is called in the writer's thread with the bytes of the documents of a group, also of documents that the
+    database refused: they are no longer in memory.
 
     A statement that the database refuses costs only its own note or request. A full disk costs the site that has stored
     most in this run: `without_room` has the sites whose documents are put off.
@@ -185,7 +186,10 @@ class Writer:
             requests: list[_Request] = []
             try:
                 self._gather(notes, requests)
+                size = sum(note.size for note in notes)
                 self._serve(notes, requests)
+                if size:
+                    self.stored(size)
             except Exception as error:
                 # If the thread ended, everybody would wait. Some notes may be lost, and with them the run.
                 message = f"The journal could not be written: {type(error).__name__}: {error}"
@@ -228,8 +232,6 @@ class Writer:
             request.answer.set_result(answer)
         for note in notes:
             self._stored_by[note.site_id] += note.size
-        if size := sum(note.size for note in notes):
-            self.stored(size)
 
     def _serve_less(self, notes: Sequence[Note], requests: Sequence[_Request], error: Exception) -> None:
         """After a failure: without the documents of the largest writer, or each alone, or one with less in it."""

@@ -28,7 +28,7 @@ class ListedRecord:
     """One record in the list of a source repository, with its content in memory.
 
     `document` has its origin, and the revision 0. `content` is None if the record is `deleted`, or cannot be fetched:
-    then an error in `findings` says why. Warnings name repairs.
+    then an error in `findings` says why. `is_away`: another try may fetch it. Warnings name repairs.
     """
 
     document: ListedDocument

@@ -9,6 +9,7 @@ from typing import BinaryIO
 from xml.parsers import expat
 
 from metaharvest.model import ListedDocument
+from metaharvest.sources.harvest_list.values import MAX_DOCUMENT_ID
 from metaharvest.text import one_line
 
 _FIRST = 4096
@@ -18,7 +19,6 @@ _HEAD = 262_144
 _DOCID = re.compile(r"([!-.0-~]+\.\d{1,18})\.(\d{1,18})", re.ASCII)
 _EML = re.compile(r"eml-\d")
 _LIST = re.compile(rb"<(?:[\w.-]+:)?harvestlist\b", re.IGNORECASE)
-_LONGEST_ID = 800
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,6 @@ def root_of(head: bytes) -> Root:
 def as_listed(root: Root, url: str, name: str) -> ListedDocument:
     """The document at `url` as if a list named it: by its packageId, or by `name` if the packageId is not a docid."""
     docid = _DOCID.fullmatch(root.package_id)
-    if docid and len(docid[1]) <= _LONGEST_ID:
+    if docid and len(docid[1]) <= MAX_DOCUMENT_ID:
         return ListedDocument(docid[1], int(docid[2]), root.namespace, url)
-    return ListedDocument(one_line(root.package_id or name, _LONGEST_ID) or url, 0, root.namespace, url)
+    return ListedDocument(one_line(root.package_id or name, MAX_DOCUMENT_ID) or url, 0, root.namespace, url)

@@ -54,7 +54,7 @@ from metaharvest.sources.harvest_list.values import (
     check_url,
     document_id_of,
 )
-from metaharvest.text import one_line
+from metaharvest.text import counted, one_line
 
 
 @dataclass(slots=True)
@@ -237,7 +237,8 @@ class ListParser:
     def raise_for_problems(self) -> None:
         """Raise ListError with all findings, if there are any."""
         if self._left_out:
-            message = f"{self._left_out:,} more findings of this list are not shown."
+            more = counted(self._left_out, "more finding of this list is", "more findings of this list are")
+            message = f"{more} not shown."
             remedy = "Correct these first: many of the others may disappear with them."
             self._kept.append(Finding("findings.more", message, remedy))
         if self._kept:

@@ -30,7 +30,9 @@ _LONG = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 """The beginning of a path on Windows."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_PLAIN_URL = re.compile(r"https?://[A-Za-z0-9][A-Za-z0-9.-]*(:([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}))?(/[!-~]*)?")
+_PLAIN_URL = re.compile(
+    r"https?://[A-Za-z0-9][A-Za-z0-9.-]*(:([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}))?(/[!-~]*)?"
+)
 
 
 class BadValue(Exception):
