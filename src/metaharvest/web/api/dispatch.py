@@ -66,18 +66,6 @@ _UNEXPECTED = "Something went wrong here. The operator finds it in the log of th
 
 
 @dataclass(frozen=True, slots=True)
-class _Received:
-    """A request: its method, its raw path below the root, its query, headers and body; `client`: who sent it."""
-
-    method: str
-    path: str
-    query: str
-    headers: Mapping[str, str]
-    body: bytes | None
-    client: str
-
-
-@dataclass(frozen=True, slots=True)
 class _Api:
     """The API of one process: its operations, and its limits of rates."""
 
@@ -95,17 +83,8 @@ def api_application(harvester: Harvester, readers: Readers, *, least: Role = Rol
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
-        raw = scope.get("raw_path") or request.url.path.encode()
-        path = raw.partition(b"?")[0].decode("latin-1")
-        received = _Received(
-            request.method,
-            path[path.find(ROOT) + len(ROOT) :],
-            scope.get("query_string", b"").decode("latin-1"),
-            request.headers,
-            await read_body(request, MOST_BYTES),
-            client_of(address_of(request)),
-        )
-        response = await run_in_threadpool(_answer, api, received)
+        body = await read_body(request, MOST_BYTES)
+        response = await run_in_threadpool(_answer, api, request, body)
         for name, value in _HEADERS.items():
             response.headers.setdefault(name, value)
         await response(scope, receive, send)
@@ -113,9 +92,10 @@ def api_application(harvester: Harvester, readers: Readers, *, least: Role = Rol
     return application
 
 
-def _answer(api: _Api, received: _Received) -> Response:
+def _answer(api: _Api, request: Request, body: bytes | None) -> Response:
+    """The answer to a request; its body is None if it is too large. Each error becomes a problem."""
     try:
-        return _carry_out(api, received)
+        return _carry_out(api, request, body)
     except Problem as problem:
         return problem.response()
     except DatabaseError as error:
@@ -127,32 +107,46 @@ def _answer(api: _Api, received: _Received) -> Response:
         return Problem(500, _UNEXPECTED, kind="unexpected").response()
 
 
-def _carry_out(api: _Api, received: _Received) -> Response:
-    if received.path == _DESCRIPTION:
-        if received.method in ("GET", "HEAD"):
+def _carry_out(api: _Api, request: Request, body: bytes | None) -> Response:
+    path = _path(request)
+    if path == _DESCRIPTION:
+        if request.method in ("GET", "HEAD"):
             return Response(_description_of(api.operations), media_type="application/json")
-        raise Problem(405, f"{one_line(received.method, 20)} is not possible here.", headers={"Allow": "GET, HEAD"})
-    operation, names = _found(api.operations, received)
-    key = _key_for(operation, api, received) if operation.least > Role.PUBLIC else None
+        raise Problem(405, f"{one_line(request.method, 20)} is not possible here.", headers={"Allow": "GET, HEAD"})
+    operation, names = _found(api.operations, request.method, path)
+    key = _key_for(operation, api, request) if operation.least > Role.PUBLIC else None
     call = Call(
         api.harvester.acting(Actor(f"key {key.name}", "api")) if key else api.harvester,
         api.readers,
-        received.client,
+        client_of(address_of(request)),
         key,
         names,
-        _query(operation, received),
-        _checked_body(operation, received),
-        _expected(operation, received),
+        _query(operation, request),
+        _checked_body(operation, request, body),
+        _expected(operation, request),
     )
-    once = received.headers.get("idempotency-key")
+    once = request.headers.get("idempotency-key")
     if once is None or not operation.is_action:
         return _response(_perform(operation, call))
-    return _answer_once(operation, call, received, once)
+    parts = (request.method, path, _query_string(request), (body or b"").decode("latin-1"))
+    return _answer_once(operation, call, once, hashlib.sha256(json.dumps(parts).encode()).hexdigest())
 
 
-def _key_for(operation: Operation, api: _Api, received: _Received) -> Key:
+def _path(request: Request) -> str:
+    """The raw path below the root."""
+    raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
+    path = raw.partition(b"?")[0].decode("latin-1")
+    return path[path.find(ROOT) + len(ROOT) :]
+
+
+def _query_string(request: Request) -> str:
+    raw: bytes = request.scope.get("query_string", b"")
+    return raw.decode("latin-1")
+
+
+def _key_for(operation: Operation, api: _Api, request: Request) -> Key:
     """The key of a call, which has calls left and the role for the operation. Raises Problem."""
-    key = _key(api, received)
+    key = _key(api, request)
     if wait := api.calls.seconds_to_wait(str(key.key_id)):
         raise _too_many(wait, f"A key has at most {_A_MINUTE} calls a minute.")
     if key.role < operation.least:
@@ -161,34 +155,34 @@ def _key_for(operation: Operation, api: _Api, received: _Received) -> Key:
     return key
 
 
-def _found(operations: Sequence[Operation], received: _Received) -> tuple[Operation, Mapping[str, str]]:
+def _found(operations: Sequence[Operation], method: str, path: str) -> tuple[Operation, Mapping[str, str]]:
     """The operation of this method and path, and the texts in the places of the path's names. Raises Problem."""
-    parts = [unquote(part) for part in received.path.split("/")]
+    parts = [unquote(part) for part in path.split("/")]
     allowed: list[str] = []
-    method = "GET" if received.method == "HEAD" else received.method
+    wanted_method = "GET" if method == "HEAD" else method
     for operation in operations:
         wanted = operation.path.split("/")
         pairs = list(zip(wanted, parts, strict=False))
         if len(wanted) == len(parts) and all(bool(has) if want[:1] == "{" else want == has for want, has in pairs):
-            if operation.method == method:
+            if operation.method == wanted_method:
                 if "\0" in "".join(parts):
                     break
                 return operation, {want[1:-1]: has for want, has in pairs if want[:1] == "{"}
             allowed += ["GET", "HEAD"] if operation.method == "GET" else [operation.method]
     if allowed:
-        detail = f"{one_line(received.method, 20)} is not possible here."
+        detail = f"{one_line(method, 20)} is not possible here."
         raise Problem(405, detail, headers={"Allow": ", ".join(allowed)})
     raise Problem(404, f"There is nothing at this address. {ROOT}{_DESCRIPTION} lists all addresses.")
 
 
-def _key(api: _Api, received: _Received) -> Key:
+def _key(api: _Api, request: Request) -> Key:
     """The key of the header Authorization; cookies do not count. Raises Problem."""
-    given = received.headers.get("authorization", "")
+    given = request.headers.get("authorization", "")
     found = _BEARER.fullmatch(given)
     key = accounts.key_of(api.harvester, found[1]) if found else None
     if key is not None:
         return key
-    if wait := api.failures.seconds_to_wait(received.client):
+    if wait := api.failures.seconds_to_wait(client_of(address_of(request))):
         raise _too_many(wait, "There were too many calls without a valid key from this address.")
     challenge = 'Bearer realm="metaharvest"'
     if not given:
@@ -202,10 +196,11 @@ def _too_many(wait: int, detail: str) -> Problem:
     return Problem(429, f"{detail} Try again in {counted(wait, 'second')}.", headers={"Retry-After": str(wait)})
 
 
-def _query(operation: Operation, received: _Received) -> BaseModel:
+def _query(operation: Operation, request: Request) -> BaseModel:
     """The checked arguments. Raises Problem."""
+    text = _query_string(request)
     try:
-        pairs = parse_qsl(received.query, keep_blank_values=True, encoding="utf-8", errors="strict", max_num_fields=50)
+        pairs = parse_qsl(text, keep_blank_values=True, encoding="utf-8", errors="strict", max_num_fields=50)
     except ValueError as error:
         detail = "The arguments cannot be read: write at most 50, percent-encoded from UTF-8."
         raise Problem(400, detail) from error
@@ -222,21 +217,19 @@ def _query(operation: Operation, received: _Received) -> BaseModel:
         raise _mistakes(400, "An argument cannot be used", error) from error
 
 
-def _checked_body(operation: Operation, received: _Received) -> BaseModel | None:
+def _checked_body(operation: Operation, request: Request, body: bytes | None) -> BaseModel | None:
     """The checked body; None for an operation without one. Raises Problem."""
-    if received.body is None:
+    if body is None:
         raise Problem(413, f"A body has at most {MOST_BYTES:,} bytes.")
     if operation.body is None:
-        if received.body.strip() and operation.method not in ("GET", "DELETE"):
+        if body.strip() and operation.method not in ("GET", "DELETE"):
             raise Problem(400, "This operation takes no body. Send the call without one.")
         return None
-    media_type = received.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if received.body and media_type not in _JSON:
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if body and media_type not in _JSON:
         raise Problem(415, "The body is JSON: Content-Type: application/json.")
     try:
-        value: Any = json.loads(
-            received.body or b"{}", parse_constant=_no_number, parse_int=_integer, object_pairs_hook=_object
-        )
+        value: Any = json.loads(body or b"{}", parse_constant=_no_number, parse_int=_integer, object_pairs_hook=_object)
     except RecursionError as error:
         raise Problem(400, "The JSON of the body is nested too deeply.") from error
     except ValueError as error:
@@ -280,9 +273,9 @@ def _mistakes(status: int, start: str, error: ValidationError) -> Problem:
     return Problem(status, f"{start}: {where}{first['message']}.", errors=mistakes)
 
 
-def _expected(operation: Operation, received: _Received) -> tuple[str, ...]:
+def _expected(operation: Operation, request: Request) -> tuple[str, ...]:
     """The ETags of If-Match. Raises Problem if an edit has none."""
-    given = received.headers.get("if-match")
+    given = request.headers.get("if-match")
     if not operation.is_edit:
         return ()
     if given is None:
@@ -308,12 +301,10 @@ def _perform(operation: Operation, call: Call) -> Answer:
         raise Problem(422, str(error)) from error
 
 
-def _answer_once(operation: Operation, call: Call, received: _Received, name: str) -> Response:
-    """The answer to a call that is carried out once, however often it is sent."""
+def _answer_once(operation: Operation, call: Call, name: str, fingerprint: str) -> Response:
+    """The answer to a call that is carried out once, however often it is sent; it has this name and fingerprint."""
     if not _IDEMPOTENCY_KEY.fullmatch(name):
         raise Problem(400, "Idempotency-Key has 1 to 255 printable characters of ASCII, without blanks.")
-    parts = (received.method, received.path, received.query, (received.body or b"").decode("latin-1"))
-    fingerprint = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
     harvester = call.harvester
     assert call.key is not None  # no action is for everybody
     begun = accounts.begin_call(harvester, call.key.key_id, name, fingerprint)
