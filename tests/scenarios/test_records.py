@@ -585,6 +585,27 @@ def test_of_several_versions_of_a_record_in_a_list_the_newest_counts(nights: Nig
     assert nights.holdings() == {"r0": 2, "r1": 1}
 
 
+@in_a_folder_too
+def test_a_record_that_comes_again_in_the_next_part_of_an_answer_is_known(nights: Nights) -> None:
+    nights.repository.page, nights.repository.parts = 1, 3
+    nights.repository.records = {"r0": dc("Old")}
+    nights.repository.also = [("r0", dc("New"), "2026-11-21T00:00:00Z"), ("r1", dc("Other"), "2026-11-21T00:00:00Z")]
+    assert nights.harvest() == {"status": "succeeded", "listed": 3, "inserted": 2, "updated": 1}
+    assert nights.holdings() == {"r0": 2, "r1": 1}
+
+
+@in_a_folder_too
+def test_a_record_that_is_back_before_its_answer_breaks_off_is_not_deleted(nights: Nights) -> None:
+    nights.repository.page, nights.repository.parts = 1, 5
+    nights.repository.records = {"r0": dc("Old")}
+    nights.harvest()
+    nights.repository.records["r0"] = None
+    nights.repository.also = [("r0", dc("New"), "2026-11-21T00:00:00Z"), ("r1", dc("Other"), "2026-11-21T00:00:00Z")]
+    nights.repository.breaks_after = 2
+    assert nights.harvest()["status"] == "incomplete"
+    assert nights.holdings() == {"r0": 2}
+
+
 def test_what_could_not_be_stored_is_asked_for_again_though_it_did_not_change(nights: Nights) -> None:
     nights.repository.records = records(3)
     nights.repository.records["r1"] = b"this is no XML"

@@ -36,16 +36,18 @@ def dc(title: str) -> bytes:
 class Repository:
     """Records by local identifier: their metadata, None for one that is deleted; `datestamp` is that of all of them.
 
-    Pages have `page` records. `is_complete`: the list names everything, not only the `changed` ones. `breaks_after`:
-    the list breaks off after this number of pages. `refuses_tokens`: a listing cannot go on, and begins again.
-    `ends_with_records`: the last page has records. `without_checkpoint`: the page before the end has none.
-    `finding`: of the first page. `asked`: the requests, one after the other. `between` is called after each page.
-    `also`: named at the end of the list, each a local identifier with metadata and a datestamp of its own.
+    Pages have `page` records; an answer has `parts` pages, of which the last has a checkpoint. `is_complete`: the list
+    names everything, not only the `changed` ones. `breaks_after`: the list breaks off after this number of pages.
+    `refuses_tokens`: a listing cannot go on, and begins again. `ends_with_records`: the last page has records.
+    `without_checkpoint`: the page before the end has none. `finding`: of the first page. `asked`: the requests, one
+    after the other. `between` is called after each page. `also`: named at the end of the list, each a local identifier
+    with metadata and a datestamp of its own.
     """
 
     records: dict[str, bytes | None] = field(default_factory=dict)
     datestamp: str = "2026-11-20T00:00:00Z"
     page: int = 2
+    parts: int = 1
     is_complete: bool = True
     changed: Sequence[str] | None = None
     breaks_after: int | None = None
@@ -114,7 +116,9 @@ class Source:
             if is_last and self._repository.ends_with_records:
                 yield replace(page, is_last=True)
                 return
-            yield replace(page, checkpoint=None) if is_last and self._repository.without_checkpoint else page
+            is_part = (number + 1) % self._repository.parts and not is_last
+            has_none = is_part or (is_last and self._repository.without_checkpoint)
+            yield replace(page, checkpoint=None) if has_none else page
             self._repository.between(number)
         yield Page((), {"token": None}, is_last=True)
 

@@ -112,6 +112,11 @@ class PagePlan:
     """The number of records that came earlier in the sweep with another datestamp."""
 
     @property
+    def has_notes(self) -> bool:
+        """True if the page changes rows of the ledger beside the outcomes of records that are brought in."""
+        return bool(self.settled or self.to_delete or self.outdated or self.deleted_again)
+
+    @property
     def unchanged(self) -> int:
         """The number of records of which the target has the content, or the deletion."""
         return self.noted + len(self.settled)

@@ -108,6 +108,7 @@ async def harvest_sweep(harvest: SiteHarvest, listing: PagedListing) -> Tally:
         row = oai_notes.broken_off(error.findings, sweep.received, sweep.announced)
         incomplete = SweepIncomplete(row, sweep.tally)
         has_ended = isinstance(error, ListIncomplete) and error.has_ended
+        await sweep.write_outcomes()
     await sweep.documents.note_deferred()
     if incomplete is not None and (ctx.deadlines.stop_reason() or target.health.given_up):
         raise incomplete
@@ -139,8 +140,9 @@ class _Sweep:
         self.tally = tally
         self.received = self._pages = 0
         self.announced: int | None = None
-        # Document ids of the pages since the last checkpoint.
+        # Document ids of the pages since the last checkpoint; of them, the page whose outcomes may not be written yet.
         self._ids = NamedIds()
+        self._unwritten: frozenset[str] = frozenset()
         self.in_hand = _InHand(harvest.source)
         own = replace(harvest, source=self.in_hand)
         self.documents = SiteDocuments(own, tally.phases, self.in_hand.taken, _AT_ONCE)
@@ -170,7 +172,10 @@ class _Sweep:
         """Bring the records of a page to their outcomes, count them, and keep the progress."""
         harvest, name, tally = self._harvest, self._harvest.site.name, self.tally
         self.announced = page.announced if page.announced is not None else self.announced
-        plan = await in_thread(partial(self._plan, page))
+        ids = list(dict.fromkeys(record.document.document_id for record in page.records))
+        if not self._unwritten.isdisjoint(ids):
+            await self.write_outcomes()
+        plan = await in_thread(partial(self._plan, page, ids))
         await self._bring_in(plan)
         tally.listed, tally.unchanged = tally.listed + plan.listed, tally.unchanged + plan.unchanged
         tally.duplicates += plan.duplicate
@@ -178,20 +183,30 @@ class _Sweep:
         self._set_progress(page.checkpoint, moved=plan.moved)
         harvest.ctx.progress.documents_ended(name, len(page.records) - len(plan.chains))
         harvest.ctx.progress.documents_listed(name, max(self.received, self.announced or 0))
+        if page.checkpoint is None and not (page.findings or plan.has_notes or self._unwritten):
+            # Two pages in one transaction: each transaction waits for the disk.
+            self._unwritten = frozenset(ids)
+            return
 
         def keep(session: Session) -> Iterable[LogRow]:
             self._keep_page(session, plan)
             return () if page.reports_end else oai_notes.doubtful(levelled(page.findings, harvest.ctx.policy))
 
         await harvest.write(keep)
+        self._unwritten = frozenset()
         if page.checkpoint is not None:  # the ledger has the ids before it
             self._ids = NamedIds()
 
-    def _plan(self, page: Page) -> PagePlan:
+    async def write_outcomes(self) -> None:
+        """Wait until the outcomes of all pages are written."""
+        if self._unwritten:
+            await self._harvest.write(lambda session: ())
+            self._unwritten = frozenset()
+
+    def _plan(self, page: Page, ids: Sequence[str]) -> PagePlan:
         """Ask the ledger and the target about the records of a page, and plan it. To be called in a thread."""
         harvest, site_run, progress = self._harvest, self._harvest.site_run, self._progress
         target, ctx = harvest.target, harvest.ctx
-        ids = list(dict.fromkeys(record.document.document_id for record in page.records))
         with ctx.reading() as session:
             known = records.known_records(session, site_run.site.site_id, ids)
             logged = log_rows.logged_documents(session, site_run, ids) if site_run.resumed else frozenset()
