@@ -110,21 +110,26 @@ def _of(ended: EndedSiteRun) -> ColumnElement[bool]:
 def _see_again(session: Session, ended: EndedSiteRun, today: date) -> None:
     """Add the problems that this site run found; problems that had ended begin again."""
     found = (
-        select(_DETAIL.fingerprint)
+        select(
+            _DETAIL.fingerprint,
+            # The site may be checked at another level by now: what was an error may be a warning, and vice versa.
+            func.max(case((is_attention(), 1), else_=0)).label("attention"),
+            func.min(_DETAIL.detail_log_id).label("first_row"),
+        )
         .join(_LOG, _LOG.harvest_log_id == _DETAIL.harvest_log_id)
         .where(_LOG.site_run_id == ended.site_run_id, _DETAIL.fingerprint.is_not(None))
+        .group_by(_DETAIL.fingerprint)
+        .subquery()
     )
-    again = (_of(ended), _PROBLEM.c.fingerprint.in_(found))
+    again = (_of(ended), _PROBLEM.c.fingerprint == found.c.fingerprint)
     session.execute(
         update(_PROBLEM)
         .where(*again, ~_is_open())
         .values(state=OPEN, first_seen=today, first_site_run=ended.site_run_id, nights=1)
         .values(ended_on=None, ended_site_run=None)
     )
-    # The site may be checked at another level by now: what was an error may be a warning, and the other way round.
-    grave = _PROBLEM.c.fingerprint.in_(found.where(is_attention()))
-    seen = {"last_seen": today, "last_site_run": ended.site_run_id, "needs_attention": grave}
-    session.execute(update(_PROBLEM).where(*again).values(seen))
+    seen = {"last_seen": today, "last_site_run": ended.site_run_id, "needs_attention": found.c.attention == 1}
+    session.execute(update(_PROBLEM).where(*again).values(**seen, detail_log_id=found.c.first_row))
 
 
 def _add_new(session: Session, ended: EndedSiteRun, today: date) -> None:
@@ -218,7 +223,7 @@ def _ended_by_list(ended: EndedSiteRun) -> tuple[ColumnElement[bool], ColumnElem
         and_(is_of_document, ~is_listed),
         and_(is_unchanged, is_too_late),
         and_(~is_of_document, rule.in_((MANY_DELETIONS, SPLIT, *of_whole))),
-        and_(rule == MISSING, ~_names(_LEDGER.site_schedule_id == ended.site_id)),
+        and_(rule == MISSING, _is_forgotten(ended)),
     )
     return fixed, gone
 
@@ -245,14 +250,32 @@ def _is_missing_no_longer(ended: EndedSiteRun) -> ColumnElement[bool]:
     The findings about them are on one log row without a document.
     """
     is_named = and_(_LEDGER.state != DocumentState.MISSING.value, _LEDGER.listing.is_not(None))
-    is_number = ~_names() if ended.is_complete else false()
-    return and_(_PROBLEM.c.rule == MISSING, or_(_names(_LEDGER.site_schedule_id == ended.site_id, is_named), is_number))
+    is_number = _found(_DETAIL.document_id.is_(None)) if ended.is_complete else false()
+    return and_(_PROBLEM.c.rule == MISSING, or_(_found(_names_record(ended, is_named)), is_number))
 
 
-def _names(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
-    """True if the finding of a problem names a record; with conditions, a record whose row in the ledger meets them."""
-    of_problem = exists().where(_DETAIL.detail_log_id == _PROBLEM.c.detail_log_id, _DETAIL.document_id.is_not(None))
-    return of_problem.where(_LEDGER.document_id == _DETAIL.document_id, *conditions) if conditions else of_problem
+def _is_forgotten(ended: EndedSiteRun) -> ColumnElement[bool]:
+    """True if the ledger no longer has the missing record of a problem.
+
+    The number of missing records names no record, and the log may have deleted a finding with its name: such a problem
+    stays as long as any record of the site is missing.
+    """
+    names_one = _DETAIL.document_id.is_not(None)
+    any_missing = exists().where(
+        _LEDGER.site_schedule_id == ended.site_id, _LEDGER.state == DocumentState.MISSING.value
+    )
+    return or_(_found(names_one, ~_names_record(ended)), and_(~_found(names_one), ~any_missing))
+
+
+def _found(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+    """True if the log still has the finding of a problem, and it meets these conditions."""
+    return exists().where(_DETAIL.detail_log_id == _PROBLEM.c.detail_log_id, *conditions)
+
+
+def _names_record(ended: EndedSiteRun, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+    """True if a finding names a record whose row in the ledger meets these conditions."""
+    its_row = (_LEDGER.site_schedule_id == ended.site_id, _LEDGER.document_id == _DETAIL.document_id)
+    return exists().where(*its_row, *conditions)
 
 
 def _list_was_served(ended: EndedSiteRun) -> ColumnElement[bool]:
