@@ -14,6 +14,7 @@ from metaharvest.database.batches import batches
 from metaharvest.database.models import Base
 from metaharvest.database.pipeline_models import PipelineLeftover
 from metaharvest.database.rows import insert_rows
+from metaharvest.database.statements import rows_with
 from metaharvest.pipeline.file_store import UNCONFIRMED_FOR, FileStore
 from metaharvest.pipeline.stage import Context
 
@@ -28,11 +29,10 @@ Remove = Callable[[str], bool]
 
 def note(session: Session, kind: str, digests: Collection[str]) -> None:
     """Note files of a kind whose rows were deleted."""
-    for some in batches(sorted(digests)):
-        query = select(_TABLE.c.sha256).where(_TABLE.c.kind == kind, _TABLE.c.sha256.in_(some))
-        known = set(session.scalars(query))
-        if new := [{"kind": kind, "sha256": each} for each in some if each not in known]:
-            insert_rows(session.connection(), _TABLE, new)
+    query = select(_TABLE.c.sha256).where(_TABLE.c.kind == kind)
+    known = {row[0] for row in rows_with(session, query, _TABLE.c.sha256, sorted(digests))}
+    if new := [{"kind": kind, "sha256": each} for each in sorted(digests) if each not in known]:
+        insert_rows(session.connection(), _TABLE, new)
 
 
 def settle(context: Context, store: FileStore, used: Used) -> None:

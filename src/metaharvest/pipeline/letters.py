@@ -12,6 +12,11 @@ EAST_ASIAN = re.compile("[\u2e80-\ud7af]")
 """Letters, radicals, punctuation and marks."""
 
 
+def folded(text: str) -> str:
+    """The text in lower case and without accents, with one blank between its words."""
+    return without_accents(" ".join(text.casefold().split()))
+
+
 def without_accents(text: str) -> str:
     """The text without the accents of Latin, Greek and Cyrillic letters; other marks stay."""
     if text.isascii():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from metaharvest.pipeline.letters import without_accents
+from metaharvest.pipeline.letters import folded
 
 _TABLE = """
 aa aar Afar | ab abk Abkhazian | af afr Afrikaans | ak aka Akan | am amh Amharic አማርኛ | an arg Aragonese aragonés |
@@ -72,11 +72,6 @@ sah Yakut | krl | udm | mhr | myv | mdf | kbd | ady | lez | inh | kum | nog | bx
 """
 
 
-def _folded(text: str) -> str:
-    """In lower case, without accents of Latin letters."""
-    return without_accents(text.casefold())
-
-
 def _read(table: str) -> tuple[dict[str, str], dict[str, str]]:
     """The codes and the names of the table. The first word of an entry is the code to give; short words are codes."""
     codes: dict[str, str] = {}
@@ -87,7 +82,7 @@ def _read(table: str) -> tuple[dict[str, str], dict[str, str]]:
             if len(word) <= 3 and word.isascii() and word.islower():
                 codes.setdefault(word, words[0])
             else:
-                names.setdefault(_folded(word), words[0])
+                names.setdefault(folded(word), words[0])
     return codes, names
 
 
@@ -130,7 +125,7 @@ def language_of(text: str) -> str | None:
 
     None for a text that names no language, or no single one.
     """
-    text = _folded(" ".join(text[:200].split())).strip(" .'\"")
+    text = folded(text[:200]).strip(" .'\"")
     if not text or text in _NONE:
         return None
     if found := _ADDRESS.fullmatch(text):

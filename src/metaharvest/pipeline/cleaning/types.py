@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from metaharvest.pipeline.letters import without_accents
+from metaharvest.pipeline.letters import folded
 
 BROADER = {
     **dict.fromkeys(("c_2df8fbb1", "c_dcae04bc", "c_beb9", "c_7bab", "c_7acd"), "c_6501"),
@@ -267,16 +267,12 @@ c_18co conference poster not in proceedings:
 """The types: the last part of the URI, the label, and words. A word that stands at two types has the later one."""
 
 
-def _folded(text: str) -> str:
-    return without_accents(" ".join(text.casefold().split()))
-
-
 def _read(table: str) -> Iterator[tuple[str, str, list[str]]]:
     """The types of the table with their words. A line that is not indented begins a type."""
     for entry in re.split(r"\n(?=\S)", table.strip()):
         named, _, words = entry.partition(":")
         code, label = named.split(" ", 1)
-        yield code, label, [folded for word in words.split("|") if (folded := _folded(word))]
+        yield code, label, [form for word in words.split("|") if (form := folded(word))]
 
 
 _TYPES = tuple(_read(_TABLE))
@@ -373,10 +369,10 @@ def _code_of(text: str) -> str | None:
         _PARENTHESIS.sub("", plain),
         plain.replace("_", " ").replace("-", " "),
     ):
-        folded = _folded(form)
-        if code := _BY_WORD.get(folded):
+        word = folded(form)
+        if code := _BY_WORD.get(word):
             return code
-        if folded.endswith("s") and (code := _BY_WORD.get(folded[:-1])):
+        if word.endswith("s") and (code := _BY_WORD.get(word[:-1])):
             return code
     return None
 
