@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, FilePayload
 
 from metaharvest.config.paths import data_folder
 from metaharvest.demo.samples import SampleNetwork
@@ -23,6 +23,9 @@ from support.chromium import Reader, chromium
 from support.console import Served, served_console
 from support.harvester import Harvester, rows_of, said
 from support.shown_commands import ROOT
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, FilePayload
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(600)]
 
@@ -204,7 +207,8 @@ def test_contacts_check_a_file_make_a_list_register_and_look_after_their_site(
     stranger.open("/console/list")
     stranger.page.locator("summary", has_text="Fill the table").wait_for()
     stranger.fill("Folder of the documents on the web", "https://www.example.org/eml/")
-    rain = FilePayload(name="rain.xml", mimeType="text/xml", buffer=network.file("alder-creek/rain.xml"))
+    content = network.file("alder-creek/rain.xml")
+    rain: FilePayload = {"name": "rain.xml", "mimeType": "text/xml", "buffer": content}
     stranger.page.get_by_label("EML files").set_input_files([rain])
     stranger.press("Add these documents")
     assert stranger.page.locator("input[name=url]").first.input_value() == "https://www.example.org/eml/rain.xml"

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Browser
 
 from metaharvest.services import accounts
 from support.chromium import NARROW, WIDE, Reader, chromium
 from support.console import Served, served_console
 from support.harvester import Harvester, eml, harvest_list
 from support.http_server import HttpServer
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(300)]
 

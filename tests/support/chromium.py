@@ -6,11 +6,12 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
-from axe_playwright_python.base import AXE_SCRIPT
-from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page, ViewportSize
 
 NARROW: ViewportSize = {"width": 380, "height": 800}
 WIDE: ViewportSize = {"width": 1280, "height": 900}
@@ -35,6 +36,8 @@ def require_chromium() -> str:
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=require_chromium(), args=["--no-sandbox"])
         try:
@@ -92,6 +95,8 @@ class Reader:
 
     def barriers(self, *rules: str) -> list[str]:
         """What axe-core reports about the page: all rules, or some."""
+        from axe_playwright_python.base import AXE_SCRIPT
+
         options: dict[str, Any] = {"resultTypes": ["violations"]}
         if rules:
             options["runOnly"] = list(rules)

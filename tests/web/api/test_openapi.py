@@ -7,18 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
-from schemathesis.checks import not_a_server_error
-from schemathesis.core.failures import FailureGroup
-from schemathesis.core.result import Ok
-from schemathesis.generation import GenerationMode
-from schemathesis.specs.openapi.checks import (
-    content_type_conformance,
-    response_headers_conformance,
-    response_schema_conformance,
-    status_code_conformance,
-)
 
 from metaharvest.services import accounts
 from metaharvest.web.api.openapi import openapi
@@ -30,13 +19,6 @@ from support.http_server import HttpServer
 from support.outputs import entry, output, write_index
 
 ROOT = Path(__file__).resolve().parents[3]
-CHECKS = [
-    not_a_server_error,
-    status_code_conformance,
-    content_type_conformance,
-    response_headers_conformance,
-    response_schema_conformance,
-]
 BOUNDED = settings(
     max_examples=8,
     deadline=None,
@@ -61,6 +43,21 @@ def test_each_operation_has_a_name_of_its_own() -> None:
 @on_one_database
 @pytest.mark.slow
 def test_a_real_server_answers_as_it_is_described(harvester: Harvester, server: HttpServer) -> None:
+    # schemathesis takes half a second to import.
+    import schemathesis
+    from schemathesis.checks import not_a_server_error
+    from schemathesis.core.failures import FailureGroup
+    from schemathesis.core.result import Ok
+    from schemathesis.generation import GenerationMode
+    from schemathesis.specs.openapi import checks
+
+    expected = [
+        not_a_server_error,
+        checks.status_code_conformance,
+        checks.content_type_conformance,
+        checks.response_headers_conformance,
+        checks.response_schema_conformance,
+    ]
     harvester.add_site("elm", publish(server, "a.1.1", "b.1.1"))
     harvester.run("2026-11-20")
     write_index(harvester, entry(1, output("Frogs", abstract="Frogs live in ponds.")))
@@ -73,7 +70,7 @@ def test_a_real_server_answers_as_it_is_described(harvester: Harvester, server: 
         def called(case: Any) -> None:
             answer = case.call(headers={"Authorization": f"Bearer {secret}"})
             try:
-                case.validate_response(answer, checks=CHECKS)
+                case.validate_response(answer, checks=expected)
             except FailureGroup as error:
                 sent = f"{case.method} {answer.request.url} {answer.request.body!r}"
                 wrong.extend(f"{sent}: {each}" for each in error.exceptions)
