@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from metaharvest.model import OutcomeKind, SiteRunKind, SiteRunStatus
 from metaharvest.model.actions import Remedy, todo
-from metaharvest.reports.phrasing import without_commands
+from metaharvest.reports.phrasing import Doubts, SiteEnd, run_story, site_sentence, without_commands
 
 
 @pytest.mark.parametrize(
@@ -20,3 +21,33 @@ from metaharvest.reports.phrasing import without_commands
 )
 def test_contacts_are_shown_only_the_commands_that_they_can_type(remedy: str, words: str) -> None:
     assert without_commands(remedy) == words
+
+
+@pytest.mark.parametrize("status", SiteRunStatus)
+def test_the_story_of_a_run_counts_each_site(status: SiteRunStatus) -> None:
+    assert run_story([status], {}).startswith("1 site: 1 ")
+
+
+def test_the_story_of_a_run_counts_stopped_sites() -> None:
+    story = run_story([SiteRunStatus.SUCCEEDED, SiteRunStatus.STOPPED], {OutcomeKind.INSERTED: 3})
+    assert story == "2 sites: 1 well, 1 stopped; 3 new"
+
+
+@pytest.mark.parametrize(
+    ("status", "counts", "sentence"),
+    [
+        (
+            SiteRunStatus.STOPPED,
+            {},
+            "The harvest of your site was stopped; the next run goes on with it. Your harvest list names 5 documents.",
+        ),
+        (SiteRunStatus.SUCCEEDED, {OutcomeKind.UNCHANGED: 5}, "Your harvest list names 5 documents: 5 are unchanged."),
+    ],
+)
+def test_the_sentence_about_a_site_that_was_harvested_only_in_part(
+    status: SiteRunStatus, counts: dict[OutcomeKind, int], sentence: str
+) -> None:
+    end = SiteEnd(
+        status, SiteRunKind.SCHEDULED, counts, 5, "harvest list", Doubts(), 0, went_nowhere=False, stores_nothing=False
+    )
+    assert site_sentence(end) == sentence

@@ -252,7 +252,8 @@ def run_story(
     if not statuses:
         return "no site was due"
     kind = SiteRunStatus
-    shown = (kind.SUCCEEDED, kind.WITH_ERRORS, kind.INCOMPLETE, kind.INTERRUPTED, kind.RUNNING, kind.FAILED)
+    well, unfinished = (kind.SUCCEEDED, kind.WITH_ERRORS), (kind.INCOMPLETE, kind.STOPPED, kind.INTERRUPTED)
+    shown = (*well, *unfinished, kind.RUNNING, kind.FAILED)
     numbers = {status: statuses.count(status) for status in shown}
     numbers[kind.FAILED] += statuses.count(kind.LIST_FAILED)
     parts = ", ".join(f"{number:,} {STATUSES[status]}" for status, number in numbers.items() if number)
@@ -294,7 +295,8 @@ def site_sentence(end: SiteEnd) -> str:
         return trouble or f"Your {source} lists nothing that is new or has changed."
     if not listed:
         return trouble or f"{documents}."
-    return f"{trouble}{documents}: {joined(ends_of(end.counts, end.stores_nothing, source, end.noted))}."
+    ends = ends_of(end.counts, end.stores_nothing, source, end.noted)
+    return f"{trouble}{documents}: {joined(ends)}." if ends else f"{trouble}{documents}."
 
 
 def ends_of(counts: Counts, is_rehearsal: bool, source: str = HARVEST_LIST, noted: int = 0) -> list[str]:
