@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, exists, func, or_, select
+from sqlalchemy import Row, exists, func, or_, select, tuple_
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.current import DOCUMENTS
@@ -25,6 +25,7 @@ _PAIRS = Base.metadata.tables[OutputPair.__tablename__]
 _WORKS = Base.metadata.tables[OutputWork.__tablename__]
 _DECISIONS = Base.metadata.tables[OutputDecision.__tablename__]
 _MOST_OUTPUTS = 500
+_MOST_PAIRS = 500
 _NUMBER = DOCUMENTS.c.catalogue_document_id
 MOST_COUNTED = 1000
 _TO_LOOK_AT = (
@@ -115,9 +116,9 @@ def work_of(session: Session, document_id: str) -> WorkRecord:
         .order_by(_WORKS.c.catalogue_document_id)
         .limit(_MOST_OUTPUTS)
     ).all()
-    rows = _pairs_of(session, members)
     decisions = _decisions_of(session, members)
     about_related = _decisions_of(session, [number], "related")
+    rows = _pairs_of(session, members) | _pairs_at(session, decisions)
     lines = output_lines(session, {*members, *(each for pair in (*rows, *decisions, *about_related) for each in pair)})
     pairs = _pair_lines(lines, rows, decisions, {*rows, *decisions})
     related = _pair_lines(lines, rows, about_related, about_related)
@@ -154,7 +155,7 @@ def newest_decisions(session: Session, limit: int) -> Sequence[PairLine]:
     found = session.execute(query.order_by(_DECISIONS.c.decided_at.desc()).limit(limit))
     decisions = {(row[0], row[1]): row for row in found}
     numbers = {each for pair in decisions for each in pair}
-    lines, rows = output_lines(session, numbers), _pairs_of(session, list(numbers))
+    lines, rows = output_lines(session, numbers), _pairs_at(session, decisions)
     return [
         _pair_line(lines[pair[0]], lines[pair[1]], rows.get(pair), row)
         for pair, row in decisions.items()
@@ -192,9 +193,17 @@ def document_ids(session: Session, numbers: Iterable[int]) -> dict[int, str]:
 
 
 def _pairs_of(session: Session, numbers: Sequence[int]) -> dict[tuple[int, int], Row[Any]]:
+    """The first pairs that these outputs are in."""
     first, second = _PAIRS.c.catalogue_document_id, _PAIRS.c.other_id
-    query = select(_PAIRS).where(or_(first.in_(numbers), second.in_(numbers))).limit(_MOST_OUTPUTS)
-    return {(row[0], row[1]): row for row in session.execute(query)}
+    query = select(_PAIRS).where(or_(first.in_(numbers), second.in_(numbers)))
+    found = session.execute(query.order_by(first, second).limit(_MOST_PAIRS))
+    return {(row[0], row[1]): row for row in found}
+
+
+def _pairs_at(session: Session, keys: Collection[tuple[int, int]]) -> dict[tuple[int, int], Row[Any]]:
+    """These pairs, as far as the rules have an answer about them."""
+    key = tuple_(_PAIRS.c.catalogue_document_id, _PAIRS.c.other_id)
+    return {(row[0], row[1]): row for row in rows_with(session, select(_PAIRS), key, sorted(keys))}
 
 
 def _decisions_of(session: Session, numbers: Sequence[int], kind: str = "duplicate") -> dict[tuple[int, int], Row[Any]]:

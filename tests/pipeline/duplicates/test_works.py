@@ -49,6 +49,18 @@ def works(installed: Harvester) -> list[list[str]]:
     return [[each["document_id"] for each in work["outputs"]] for work in shown]
 
 
+def test_a_decided_pair_has_the_answer_of_the_rules_also_in_a_work_with_many_pairs(
+    installed: Harvester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered(installed, "works-decide", "decide", "d.3", "d.1", "--same")
+    monkeypatch.setattr("metaharvest.queries.works._MOST_PAIRS", 1)
+    pairs = answered(installed, "works-show", "show", "d.3")["pairs"]
+    assert [(each["first"]["document_id"], each["second"]["document_id"], each["answer"]) for each in pairs] == [
+        ("d.1", "d.2", "same"),
+        ("d.1", "d.3", "look"),
+    ]
+
+
 def test_a_person_looks_at_a_pair_and_decides(installed: Harvester) -> None:
     assert works(installed) == [["d.1", "d.2"], ["d.1", "d.2"], ["d.3"], ["d.4"]]
     first = answered(installed, "works-look", "look", "--limit", "1")
