@@ -162,7 +162,7 @@ def _last_successes(session: Session) -> dict[int, datetime]:
 
 def _deliveries(session: Session, gauges: _Gauges, now: datetime) -> None:
     waiting = session.scalar(select(func.count()).where(ReportDelivery.status == "queued")) or 0
-    gauges.set("reports_waiting", "Reports that wait to be delivered", waiting)
+    gauges.set("reports_waiting", "Deliveries of reports that wait, one for each recipient", waiting)
     refused = outbox_state(session, now).refused
     gauges.set("reports_refused", "Recipients that refused a report in the last seven days", refused)
 
@@ -176,7 +176,8 @@ def _jobs(session: Session, gauges: _Gauges) -> None:
         oldest = numbers.oldest_ready.timestamp() if numbers.oldest_ready else 0
         gauges.set("jobs_oldest_ready_seconds", "Since when the oldest job waits for a worker; 0: none", oldest)
         gauges.set("jobs_lapsed", "Jobs whose worker has lost its lease", numbers.lapsed)
-        gauges.set("workers", "Workers that were seen in the last minutes", len(workers(session)))
+        there = sum(not each.is_silent for each in workers(session))
+        gauges.set("workers", "Workers that were seen in the last half minute", there)
 
 
 def _pipeline(session: Session, gauges: _Gauges, stages: Sequence[str]) -> None:

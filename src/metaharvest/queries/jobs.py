@@ -181,7 +181,7 @@ def number_failed_since(session: Session, since: datetime) -> int:
 
 
 def workers(session: Session) -> list[WorkerRecord]:
-    """The workers that were seen in the last minutes, by name.
+    """The workers that are not forgotten yet, by name, also silent ones.
 
     A worker that died and has started again with the same name has lost its jobs: no lease was renewed since.
     """
