@@ -117,13 +117,16 @@ def _server(connection: Connection, largest_document: int) -> Iterator[Check]:
 
 
 def _runs(session: Session, engine: Engine, now: datetime, *, has_workers: bool) -> Iterator[Check]:
-    newest, running = (
-        select(HarvestRun).order_by(HarvestRun.run_id.desc()),
-        HarvestRun.status == RunStatus.RUNNING.value,
-    )
-    open_run, last = (session.scalars(newest.where(wanted)).first() for wanted in (running, ~running & IS_HARVEST))
+    open_run, last = _newest_runs(session)
+    held = open_run is not None and _lock_is_held(engine)
+    if open_run is not None and not held:
+        # It may have ended since it was read, which this transaction does not see; another run has the lock then.
+        with readers(engine)() as later:
+            newest, last = _newest_runs(later)
+        held = newest is not None and newest.run_id != open_run.run_id
+        open_run = newest
     if open_run is not None:
-        yield _open_run(open_run, _lock_is_held(engine), now)
+        yield _open_run(open_run, held, now)
     else:
         yield ok("run lock", "No run is under way.")
     if last is not None:
@@ -131,6 +134,13 @@ def _runs(session: Session, engine: Engine, now: datetime, *, has_workers: bool)
     elif open_run is None:
         start = todo("workers.coordinate" if has_workers else "runs.start")
         yield warning("last run", f"There has been no run yet. {start} makes one; put it into cron.")
+
+
+def _newest_runs(session: Session) -> tuple[HarvestRun | None, HarvestRun | None]:
+    """The newest run under way, and the newest one that has ended."""
+    newest = select(HarvestRun).order_by(HarvestRun.run_id.desc())
+    running = HarvestRun.status == RunStatus.RUNNING.value
+    return session.scalar(newest.where(running).limit(1)), session.scalar(newest.where(~running & IS_HARVEST).limit(1))
 
 
 def _lock_is_held(engine: Engine) -> bool:

@@ -50,8 +50,8 @@ def check_workers(session: Session, settings: Settings) -> Iterator[Check]:
             f"goes on with it. {todo('jobs.list')} lists the jobs.",
         )
     elif numbers.oldest_ready and now - numbers.oldest_ready > _LONGEST_WAIT:
-        hours = (now - numbers.oldest_ready).total_seconds() / 3600
-        yield warning("jobs", f"A job has waited for {hours:.0f} hours: more workers may be needed.")
+        hours = counted(round((now - numbers.oldest_ready) / timedelta(hours=1)), "hour")
+        yield warning("jobs", f"A job has waited for {hours}: more workers may be needed.")
     if failed := number_failed_since(session, now - _FAILED_WITHIN):
         yield warning(
             "failed jobs",
