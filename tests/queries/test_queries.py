@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from metaharvest.database.models import DocumentRevision
 from metaharvest.errors import MetaharvestError
 from metaharvest.model import Finding, OutcomeKind
+from metaharvest.queries.live import last_seconds
 from metaharvest.queries.log import LogFilter, LogScope, log_entries, log_scope
 from metaharvest.queries.runs import newest_runs, run_record, site_run_id_of
 from support.journal_rows import NOW, TODAY, JournalRows
@@ -62,6 +63,13 @@ def test_of_two_site_runs_of_a_site_in_one_run_the_later_is_meant(session: Sessi
     retried = rows.site_run(run, alder, kind="retry")
     assert site_run_id_of(session, run.run_id, "alder") == retried.site_run_id
     assert log_scope(session, LogFilter(site="alder")) == LogScope(None, retried.site_run_id)
+
+
+def test_a_retry_does_not_count_as_the_last_harvest_of_a_site(session: Session, rows: JournalRows) -> None:
+    alder, run = rows.site("alder"), rows.run()
+    rows.site_run(run, alder, ended_at=NOW + timedelta(hours=1))
+    rows.site_run(run, alder, kind="retry", ended_at=NOW + timedelta(seconds=3))
+    assert last_seconds(session, [alder.site_schedule_id]) == {alder.site_schedule_id: 3600}
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import IS_REAL, HarvestRequest, HarvestRun, HarvestSiteRun, SiteProgress
-from metaharvest.model import HARVESTED, RunStatus, Site
+from metaharvest.model import HARVESTED, RunStatus, Site, SiteRunKind
 from metaharvest.model.mappings import record_of
 from metaharvest.model.requests import OPEN, LivePhase, RequestKind, RequestState
 from metaharvest.queries.requests import daemon
@@ -61,7 +61,6 @@ class LiveRun:
 
     `seconds_left` is an estimate from the last runs. `sites` that are under way come first, then waiting ones, then
     ended ones; there is none in the first seconds of a run. `stops`: it finishes the work under way, and ends.
-    `requests` are the open requests that it has taken.
     """
 
     run_id: int
@@ -185,10 +184,15 @@ def upcoming_run(session: Session, now: datetime, today: date) -> UpcomingRun:
 
 
 def last_seconds(session: Session, site_ids: Sequence[int]) -> dict[int, float]:
-    """The seconds of the last harvest of each of these sites that came to its end."""
+    """The seconds of the last harvest of each of these sites that came to its end; retries do not count."""
     newest = (
         select(func.max(HarvestSiteRun.site_run_id))
-        .where(HarvestSiteRun.site_schedule_id.in_(site_ids), HarvestSiteRun.status.in_(HARVESTED), IS_REAL)
+        .where(
+            HarvestSiteRun.site_schedule_id.in_(site_ids),
+            HarvestSiteRun.status.in_(HARVESTED),
+            HarvestSiteRun.kind != SiteRunKind.RETRY.value,
+            IS_REAL,
+        )
         .group_by(HarvestSiteRun.site_schedule_id)
     )
     columns = (HarvestSiteRun.site_schedule_id, HarvestSiteRun.started_at, HarvestSiteRun.ended_at)
