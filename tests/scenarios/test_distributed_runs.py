@@ -88,6 +88,20 @@ def test_workers_harvest_as_a_run_on_one_machine_does(harvester: Harvester, serv
 
 
 @on_one_database
+def test_a_run_of_workers_after_a_dead_run_succeeds(harvester: Harvester, server: HttpServer) -> None:
+    with_workers(harvester)
+    harvester.add_site("alder", publish(server, "alder.1.1"))
+    harvester.rows(
+        "INSERT INTO harvest_run (harvest_date, started_at, status, host, pid, heartbeat_at, distributed) "
+        "VALUES ('2026-11-20', '2026-11-20 03:00:00', 'running', 'machine', 1, '2026-11-20 03:00:00', 0)"
+    )
+    tick(harvester)
+    with workers(harvester):
+        wait_until_closed(harvester, 2)
+    assert harvester.rows("SELECT status FROM harvest_run ORDER BY run_id") == [("interrupted",), ("succeeded",)]
+
+
+@on_one_database
 def test_a_run_alone_and_workers_exclude_each_other(harvester: Harvester, server: HttpServer) -> None:
     with_workers(harvester)
     harvester.add_site("alder", publish(server, "alder.1.1"))

@@ -111,14 +111,12 @@ def notes_of(session: Session, run_id: int, code: str) -> Sequence[str | None]:
 
 
 def was_whole(session: Session, run_id: int) -> bool:
-    """True if workers did all that this run had to do: nothing was cut short, no target stopped answering."""
-    codes = ("RunInterrupted", "TargetError")
-    cut_short = select(HarvestLog.harvest_log_id).where(
-        HarvestLog.run_id == run_id, HarvestLog.harvest_operation_code.in_(codes)
-    )
+    """True if no target stopped answering the workers of this run, and no site run is left open."""
+    is_away = (HarvestLog.run_id == run_id, HarvestLog.harvest_operation_code == "TargetError")
+    away = select(HarvestLog.harvest_log_id).where(*is_away)
     is_open = (SiteRunStatus.RUNNING.value, SiteRunStatus.INTERRUPTED.value)
     left = select(HarvestSiteRun.site_run_id).where(HarvestSiteRun.run_id == run_id, HarvestSiteRun.status.in_(is_open))
-    return session.scalar(cut_short.limit(1)) is None and session.scalar(left.limit(1)) is None
+    return session.scalar(away.limit(1)) is None and session.scalar(left.limit(1)) is None
 
 
 def report_run(session: Session, context: ReportContext, stamp: Stamp) -> bool:

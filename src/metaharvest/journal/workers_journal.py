@@ -91,7 +91,8 @@ class WorkersJournal(Journal):
             stopped = taken_requests.taken_stops(session, self.run_id).whole_run
             return stopped, runs.was_whole(session, self.run_id)
 
-        self._is_stopped_by_person, self._is_whole = self._now(read)
+        self._is_stopped_by_person, was_whole = self._now(read)
+        self._is_whole = self._is_whole and was_whole
         self._is_stopped = self._is_stopped_by_person
         return super().close_run()
 
