@@ -149,10 +149,11 @@ class Journal:
         """
 
         def write(session: Session) -> None:
-            live.write(session, self.run_id, progress, self._clock())
+            # The stops come first: if the numbers cannot be written, the run stops all the same.
             stops = self._take_stops(session)
             self._is_stopped_by_person = self._is_stopped_by_person or stops.whole_run
             stop(stops)
+            live.write(session, self.run_id, progress, self._clock())
 
         await self._soon(write)
 

@@ -38,9 +38,10 @@ class SiteNumbers:
 
 
 def write(session: Session, run_id: int, numbers: Sequence[SiteNumbers], now: datetime) -> None:
-    """Write the numbers of these sites."""
+    """Write the numbers of these sites. A new row replaces one of an earlier slice."""
     new = [each for each in numbers if each.is_new]
     if new:
+        forget(session, [each.site_id for each in new])
         rows = [{"site_schedule_id": each.site_id, "site_name": each.site, **_columns(each, now)} for each in new]
         insert_rows(session.connection(), _PROGRESS, rows, {"run_id": run_id})
     known = [{"this": each.site_id, **_columns(each, now)} for each in numbers if not each.is_new]
