@@ -67,6 +67,15 @@ def test_a_run_harvests_what_is_due_and_tells_its_progress(harvester: Harvester,
     assert harvester.rows("SELECT started_at FROM harvest_run") == [("2026-11-20 12:00:00.000000",)]
 
 
+def test_the_progress_of_a_site_ends_although_its_row_cannot_be_used(harvester: Harvester) -> None:
+    harvester.add_site("alder", "https://alder.example.org/list.xml")
+    harvester.rows("UPDATE harvest_site_schedule SET documentlisturl = 'nowhere'")
+    watched = Watched()
+    with harvester.opened(clock=lambda: NOON) as opened:
+        opened.run(RunRequest(opened.today()), watched)
+    assert watched.told == [("left", "alder", 0)]
+
+
 def test_one_site_is_harvested_by_its_number_due_or_not(harvester: Harvester, server: HttpServer) -> None:
     harvester.add_site("due", server.url("/due.xml"))
     number = harvester.add_site("alder", publish(server, "a.1.1"), datenextharvest="2999-12-24")

@@ -39,8 +39,9 @@ class _SiteBars(Progress):
         self._bars.advance(self._tasks[name], number)
 
     def site_ended(self, name: str) -> None:
-        """The bar stops at the number of documents of the site."""
-        task = self._tasks[name]
+        """The bar stops at the number of documents of the site. A site that could not begin has none."""
+        if (task := self._tasks.get(name)) is None:
+            return
         stays = len(self._tasks) <= _MOST_BARS
         self._bars.update(task, total=self._bars.tasks[task].completed, visible=stays)
         self._bars.stop_task(task)

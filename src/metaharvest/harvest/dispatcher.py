@@ -269,6 +269,8 @@ class Dispatcher:
         except Exception as error:
             log.exception("The harvest of %s failed", site.name)
             await ctx.journal.site_met_internal_error(site, kind, error)
+        finally:
+            ctx.progress.site_ended(site.name)
 
     def _goes_nowhere(self, site: Site) -> bool:
         """True if the site has no target: then its part of the run is a rehearsal."""
@@ -301,7 +303,6 @@ class Dispatcher:
             if not list_was_read and site.site_id in ctx.to_retry and not ctx.deadlines.stop_reason():
                 # Documents that failed transiently are retried, even if the list could not be read.
                 await harvest_site(site, SiteRunKind.RETRY, source, ctx)
-        ctx.progress.site_ended(site.name)
 
 
 def _make_reports_ready(settings: Settings) -> None:
