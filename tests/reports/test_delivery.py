@@ -19,14 +19,14 @@ from sqlalchemy.orm import Session
 
 from metaharvest.config.report_context import ReportContext
 from metaharvest.config.settings import Settings
-from metaharvest.database.engine import Sessions
+from metaharvest.database.engine import Sessions, outbox_lock
 from metaharvest.database.models import ReportDelivery, ReportOutbox
-from metaharvest.errors import MetaharvestError
+from metaharvest.errors import LockHeld, MetaharvestError
 from metaharvest.mail import outbox
 from metaharvest.model import OutcomeKind
 from metaharvest.reports import compose
 from support.databases import on_one_database
-from support.journal_rows import NAMED, NOW, JournalRows
+from support.journal_rows import NAMED, NOW, TODAY, JournalRows
 from support.ports import free_port
 from support.smtp_sink import SmtpSink
 
@@ -150,6 +150,24 @@ def test_a_round_that_breaks_off_keeps_the_answers_that_came_before(
     assert "450" in rows["busy@example.org"][2]
     assert "550" in rows["gone@example.org"][2]
     assert all("closed the connection" in rows[to][2] for to in ("bad@example.org", "worse@example.org", "a@b.org"))
+
+
+def test_only_one_process_delivers_at_a_time_and_a_run_leaves_the_reports_to_it(
+    engine: Engine, sink: SmtpSink, tmp_path: Path
+) -> None:
+    settings = smtp(tmp_path, sink)
+    queue_reports(engine, settings, "a@example.org")
+
+    def deliver_in_run() -> outbox.Deliveries:
+        run = outbox.DeliveringRun(NOW, TODAY)
+        return outbox.deliver_in_run(engine, settings, NOW + timedelta(minutes=5), run, lambda: False)
+
+    with outbox_lock(engine):
+        assert deliver_in_run() == outbox.Deliveries(waiting=1)
+        with pytest.raises(LockHeld, match="Another process delivers the reports"), outbox_lock(engine):
+            pass
+    assert deliver_in_run() == outbox.Deliveries(sent=1)
+    assert len(sink.messages) == 1
 
 
 def test_a_recipient_who_is_put_off_for_days_is_given_up_with_the_last_answer(

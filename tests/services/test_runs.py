@@ -8,7 +8,8 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from metaharvest.errors import MetaharvestError, RequestError, ScheduleError, UnknownDocument
+from metaharvest.database.engine import outbox_lock
+from metaharvest.errors import LockHeld, MetaharvestError, RequestError, ScheduleError, UnknownDocument
 from metaharvest.services import documents, reports, runs, targets
 from metaharvest.services.exit_codes import ExitCode
 from metaharvest.services.harvester import Harvester as Opened
@@ -167,6 +168,11 @@ def test_a_report_is_sent_again_to_somebody_else(harvester: Harvester, opened: O
     delivered = reports.deliver(opened)
     assert (delivered.deliveries.sent, delivered.refused, delivered.reasons) == (1, 0, ())
     assert reports.drop(opened, number).waiting == 0
+
+
+def test_reports_are_not_delivered_twice_while_a_worker_delivers_them(opened: Opened) -> None:
+    with outbox_lock(opened.engine), pytest.raises(LockHeld, match="Another process delivers the reports"):
+        reports.deliver(opened)
 
 
 def test_a_document_of_a_target_is_found_withdrawn_and_taken_back(

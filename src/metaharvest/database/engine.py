@@ -304,6 +304,19 @@ def pipeline_lock(engine: Engine) -> Iterator[None]:
         lock.release()
 
 
+@contextmanager
+def outbox_lock(engine: Engine) -> Iterator[None]:
+    """Hold the lock that only one process which delivers reports can have. Raises LockHeld, DatabaseUnavailable."""
+    with database_errors(engine):
+        lock = locks.take_lock(engine, "outbox")
+    if lock is None:
+        raise LockHeld(f"Another process delivers the reports of {shown_database(engine)}. Try again when it is done.")
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 def _require_no_workers(engine: Engine) -> None:
     """Raises LockHeld if workers harvest the sites of a run. Tables of an older program know no such runs."""
     open_runs = select(HarvestRun.run_id).where(HarvestRun.status == "running", HarvestRun.distributed.is_(True))

@@ -1,4 +1,5 @@
-"""The run lock, which only one run at a time can hold, the lock of the pipeline, and the lock for upgrades of tables.
+"""The run lock, which only one run at a time can hold, the locks of the pipeline and of the outbox, and the lock for
+upgrades of tables.
 
 SQLite has a lock file next to the database; PostgreSQL has advisory locks; MariaDB and MySQL have GET_LOCK. Each is
 released when the process that holds it ends, however it ends. `engine.py` uses the locks, and has the sentences for
@@ -46,7 +47,7 @@ class HeldLock(Protocol):
 def take_lock(engine: Engine, purpose: str = "run") -> HeldLock | None:
     """The lock of this database for a purpose; None if another process has it. Raises DBAPIError, DatabaseUnavailable.
 
-    The purposes are `run` and `pipeline`.
+    The purposes are `run`, `pipeline` and `outbox`.
     """
     if engine.dialect.name == "sqlite":
         return _FileLock.take(f"{engine.url.database}.{'' if purpose == 'run' else f'{purpose}.'}lock")

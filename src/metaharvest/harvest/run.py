@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Engine
 
-from metaharvest.database.engine import database_errors, readers, require_current, run_lock, writers
+from metaharvest.database.engine import database_errors, readers, require_current, run_lock
 from metaharvest.errors import ScheduleError
 from metaharvest.harvest.deadlines import Deadlines, StopSignal
 from metaharvest.harvest.setup import HarvestSetup
@@ -101,15 +101,15 @@ def run_once(setup: HarvestSetup, request: RunRequest, progress: Progress, stop:
                     cut_short = journal.cut_short(why, not_begun)
                 # Mail cannot be taken back: a run that lost the lock leaves it to the run that has it.
                 journal.require_ours()
-            from metaharvest.mail.outbox import DeliveringRun, deliver
+            from metaharvest.mail.outbox import DeliveringRun, deliver_in_run
 
             delivering = DeliveringRun(began, request.today)
             with database_errors(engine):
-                to_sites = deliver(writers(engine), settings, clock(), delivering, stop_is_set)
+                to_sites = deliver_in_run(engine, settings, clock(), delivering, stop_is_set)
             journal.report_run()
             status = journal.close_run()
             with database_errors(engine):
-                to_all = deliver(writers(engine), settings, clock(), delivering, stop_is_set)
+                to_all = deliver_in_run(engine, settings, clock(), delivering, stop_is_set)
             undelivered = journal.reports_not_made + to_sites.refused + to_all.refused + to_all.waiting
             return RunResult(journal.run_id, status, undelivered, cut_short)
 

@@ -10,19 +10,35 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import TypeVar
 
-from sqlalchemy import ColumnElement, Row, and_, bindparam, case, exists, func, insert, or_, select, true, update
+from sqlalchemy import (
+    ColumnElement,
+    Engine,
+    Row,
+    and_,
+    bindparam,
+    case,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    true,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import Settings
 from metaharvest.database.batches import batches
+from metaharvest.database.engine import outbox_lock, writers
 from metaharvest.database.models import IS_HARVEST, Base, HarvestRun, HarvestSiteRun, ReportDelivery, ReportOutbox
 from metaharvest.database.rows import insert_numbered
-from metaharvest.errors import MetaharvestError
+from metaharvest.errors import LockHeld, MetaharvestError
 from metaharvest.mail.delivery import Attempt, Letter, MailBackend, Refusal, Refusals
 from metaharvest.mail.maildir import Maildir
 from metaharvest.mail.message import Report
@@ -199,6 +215,24 @@ def deliver(
     return Deliveries(round_.sent, waiting, round_.refused, round_.there, former, round_.in_doubt)
 
 
+def deliver_in_run(
+    engine: Engine, settings: Settings, now: datetime, run: DeliveringRun, is_stopped: Callable[[], bool]
+) -> Deliveries:
+    """As `deliver`, under the lock of the outbox. If another process delivers, the reports wait.
+
+    That process has most of them by now. The next job of the coordinator, or the next run, delivers the others.
+    """
+    sessions = writers(engine)
+    with sessions() as session:
+        is_empty = not number_waiting(session)
+    try:
+        with nullcontext() if is_empty else outbox_lock(engine):
+            return deliver(sessions, settings, now, run, is_stopped)
+    except LockHeld:
+        with sessions() as session:
+            return Deliveries(waiting=number_waiting(session))
+
+
 class _TimeLeft:
     """The time limit of a round: a mail server that answers slowly must not hold the run lock for good."""
 
@@ -321,10 +355,9 @@ def _leave_out_former(session_factory: Callable[[], Session], settings: Settings
             if addresses and row.recipient.casefold() not in addresses:
                 answer = f" The last answer: {row.last_error}" if row.last_error else ""
                 former.append({"delivery": row.delivery_id, "error": f"{NO_LONGER}{answer}"})
-        if former:
-            session.connection().execute(_LEFT_OUT, former)
-            session.commit()
-    return len(former)
+        left_out = sum(session.connection().execute(_LEFT_OUT, row).rowcount for row in former)
+        session.commit()
+    return left_out
 
 
 def _due(now: datetime, run: DeliveringRun) -> ColumnElement[bool]:
@@ -400,7 +433,7 @@ _NOT_ARRIVED = (
 )
 _LEFT_OUT = (
     update(_DELIVERIES)
-    .where(_DELIVERIES.c.delivery_id == bindparam("delivery"))
+    .where(_DELIVERIES.c.delivery_id == bindparam("delivery"), _DELIVERIES.c.status != "sent")
     .values(status="refused", last_attempt_at=None, last_error=bindparam("error"))
 )
 _GIVEN_UP = _ATTEMPTED_ONE.where(_DELIVERIES.c.last_error == bindparam("error"))

@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import select
 
 from metaharvest.config.kinds import JOBS
-from metaharvest.database.engine import database_errors, writers
+from metaharvest.database.engine import database_errors
 from metaharvest.database.models import HarvestRun
 from metaharvest.database.worker_models import Job
 from metaharvest.harvest.coordination import WHY_ENDED, deliver_job
@@ -151,7 +151,7 @@ def _deliver(context: JobContext, _collected: None) -> bool:
     delivering = outbox.DeliveringRun(harvester.now(), harvester.today())
     with database_errors(harvester.engine):
         stop = context.slice_end.signal()
-        outbox.deliver(writers(harvester.engine), harvester.settings, harvester.now(), delivering, stop.is_set)
+        outbox.deliver_in_run(harvester.engine, harvester.settings, harvester.now(), delivering, stop.is_set)
     return True
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import func, select
 from metaharvest.accounts.audit import Decision
 from metaharvest.config.field_types import check_email
 from metaharvest.config.report_context import ReportContext
-from metaharvest.database.engine import database_errors, run_lock, writers
+from metaharvest.database.engine import database_errors, outbox_lock, run_lock, writers
 from metaharvest.database.models import SiteProblem
 from metaharvest.errors import MetaharvestError, RequestError
 from metaharvest.mail import outbox
@@ -121,12 +121,14 @@ class Delivered:
 
 
 def deliver(harvester: Harvester, is_stopped: Callable[[], bool] = lambda: False) -> Delivered:
-    """Hand over the waiting reports in the outbox, under the run lock, as a run does. Raises LockHeld.
+    """Hand over the waiting reports in the outbox, under the run lock, as a run does.
+
+    Raises LockHeld, also if a worker delivers them now.
 
     A minute after `is_stopped` says so, the rest is left to the next run.
     """
     began = harvester.now()
-    with run_lock(harvester.engine), database_errors(harvester.engine):
+    with run_lock(harvester.engine), outbox_lock(harvester.engine), database_errors(harvester.engine):
         done = outbox.deliver(writers(harvester.engine), harvester.settings, harvester.now(), is_stopped=is_stopped)
     if done != Deliveries():
         with harvester.writing() as session:
