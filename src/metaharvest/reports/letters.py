@@ -53,7 +53,10 @@ class Letter:
 
     @property
     def link(self) -> str:
-        """A mailto link with the letter; a long one ends with a sentence in place of the rest."""
+        """A mailto link with the letter; empty if the addresses are too long for a link.
+
+        A long letter ends with a sentence in place of the rest.
+        """
         to = ",".join(quote(each, safe="@") for each in self.recipients)
         rest = "\n\n(The rest of this letter is too long for a link: please copy it from the page.)"
         beginning = f"mailto:{to}?subject={quote(self.subject)}&body="
@@ -62,7 +65,8 @@ class Letter:
             return beginning + quote(body)
         while body and len(beginning + quote(body + rest)) > _LONGEST_LINK:
             body = body[: len(body) * 9 // 10]
-        return beginning + quote(body + rest)
+        link = beginning + quote(body + rest)
+        return link if len(link) <= _LONGEST_LINK else ""
 
 
 def rule_letter(
