@@ -90,8 +90,13 @@ def _secrets(settings: Settings) -> Iterator[Check]:
     for name, reference in references.items():
         if reference:
             yield check_secret(name, reference, settings.folder)
-    if (reference := settings.monitoring.ping_url) and is_reference(reference):
-        yield check_secret("ping_url of [monitoring]", reference, settings.folder)
+    addresses = {
+        "ping_url of [monitoring]": settings.monitoring.ping_url,
+        "broker of [workers]": settings.workers.broker,
+    }
+    for name, address in addresses.items():
+        if address and is_reference(address):
+            yield check_secret(name, address, settings.folder)
 
 
 def check_secret(name: str, reference: str, folder: Path) -> Check:
@@ -125,6 +130,10 @@ def _disk_space(settings: Settings) -> Iterator[Check]:
         folders["database"] = settings.path(Path(settings.database.url.removeprefix("sqlite:///"))).parent
     if settings.mail.backend == "maildir":
         folders["mail"] = settings.path(settings.mail.folder)
+    if settings.reports.admin == "log-file":
+        folders["reports"] = settings.path(settings.reports.log_folder)
+    if settings.pipeline.enabled:
+        folders["pipeline"] = settings.path(settings.pipeline.folder)
     seen: set[int] = set()
     for folder in folders.values():
         there = nearest_there(folder.resolve())

@@ -56,14 +56,19 @@ def problems_of_templates(settings: Settings) -> list[str]:
         "seconds": SECONDS,
     }
     program = [sys.executable, "-m", __name__]
+    these = f"The templates in {one_line(str(given['templates']), 1000)}"
+    too_much = f"{these} take too long, or too much memory: {_REMEDY}"
     try:
         done = subprocess.run(program, input=json.dumps(given), capture_output=True, text=True, timeout=2 * SECONDS)
-        found = json.loads(done.stdout)
-    except (subprocess.TimeoutExpired, ValueError):
-        return [
-            f"The templates in {one_line(str(given['templates']), 1000)} take too long, or too much memory: {_REMEDY}"
-        ]
-    return [str(sentence) for sentence in found]
+    except subprocess.TimeoutExpired:
+        return [too_much]
+    if done.returncode == 0:
+        return [str(sentence) for sentence in json.loads(done.stdout)]
+    reason = one_line(done.stderr.strip().rpartition("\n")[2], 300).rstrip(".")
+    # The limits end the process by a signal, or by an error of Python.
+    if done.returncode < 0 or reason.startswith("MemoryError"):
+        return [too_much]
+    return [f"{these} cannot be checked: {reason}."]
 
 
 _REMEDY = "they must end within 30 seconds and 2 GB; look for a loop over very many values."
