@@ -54,6 +54,23 @@ def test_a_list_that_lost_much_and_what_it_lost_are_told_once(harvester: Harvest
     assert "Fixed since" not in told
 
 
+@pytest.mark.parametrize(("was_read", "number"), [(False, 1), (True, 0)])
+def test_a_list_that_lost_much_is_told_by_the_run_that_reads_it_first(
+    harvester: Harvester, server: HttpServer, was_read: bool, number: int
+) -> None:
+    """The run before it was interrupted, before or after it had read the list."""
+    docids = [f"a.{number}.1" for number in range(10, 30)]
+    harvester.add_site("site", publish(server, *docids))
+    harvester.run("2026-11-20")
+    harvester.run("2026-11-21")
+    harvester.rows("UPDATE harvest_site_run SET status = 'interrupted' WHERE run_id = 2")
+    if not was_read:
+        harvester.rows("DELETE FROM harvest_log WHERE run_id = 2 AND site_run_id IS NOT NULL")
+    publish(server, *docids[:12])
+    harvester.run("2026-11-22")
+    assert len(warnings(harvester, "list.shrank")) == number
+
+
 def test_a_list_that_collapsed_is_told_in_the_subjects_and_to_the_administrator_by_site(
     harvester: Harvester, server: HttpServer
 ) -> None:

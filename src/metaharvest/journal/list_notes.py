@@ -5,12 +5,14 @@ A document that is missing in a list is not deleted: a finding reports it, and p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from metaharvest.database.models import HarvestLog
 from metaharvest.journal import totals
 from metaharvest.journal.log_rows import LogRow, Stamp, whose, write_log
 from metaharvest.ledger.entries import LedgerEntry
@@ -63,12 +65,23 @@ class ListNote:
 
 def write(session: Session, notes: Sequence[ListNote], stamp: Stamp) -> None:
     """Write these notes."""
+    compared = _read_before(session, [note.site_run for note in notes])
     write_log(session, [(row, whose(note.site_run)) for note in notes for row in note.rows()], stamp)
     changed = [note for note in notes if not note.unchanged]
-    _compare(session, changed, stamp)
+    _compare(session, [note for note in changed if note.site_run.site_run_id not in compared], stamp)
     # From here on the ledger follows the new list: until all of it is done, it mirrors neither.
     if changed:
         forget_lists(session, [note.site_run.site.site_id for note in changed])
+
+
+def _read_before(session: Session, site_runs: Sequence[SiteRun]) -> Collection[int]:
+    """The resumed site runs, by number, whose list was read before they were interrupted: then it was compared."""
+    resumed = [site_run.site_run_id for site_run in site_runs if site_run.resumed]
+    if not resumed:
+        return ()
+    is_read = HarvestLog.harvest_operation_code == "ValidateHarvestListSuccess"
+    read = select(HarvestLog.site_run_id).where(HarvestLog.site_run_id.in_(resumed), is_read)
+    return {site_run_id for site_run_id in session.scalars(read) if site_run_id is not None}
 
 
 def _compare(session: Session, notes: Sequence[ListNote], stamp: Stamp) -> None:
@@ -76,7 +89,7 @@ def _compare(session: Session, notes: Sequence[ListNote], stamp: Stamp) -> None:
     before = totals.last_listings(session, [note.site_run.site.site_id for note in notes]) if notes else {}
     for note in notes:
         last = before.get(note.site_run.site.site_id)
-        if last is None or note.site_run.resumed:
+        if last is None:
             continue
         # Removing duplicate entries does not count as loss.
         if row := shrank(note.listed, last.listed - last.duplicates):
