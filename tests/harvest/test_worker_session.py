@@ -27,6 +27,14 @@ def test_more_work_leaves_the_other_sites_of_the_origin_in_the_job() -> None:
     assert SiteWork.read(both.text()) == SiteWork({1: NAMED, 2: SCHEDULED}, frozenset({1}), frozenset({7}))
 
 
+def test_each_site_of_a_job_has_used_a_time_of_its_own() -> None:
+    work = SiteWork({1: SCHEDULED, 2: SCHEDULED}, seconds={1: 20.5})
+    assert SiteWork.read(work.text()).seconds == {1: 20.5}
+    assert work.with_more(SiteWork({2: NAMED})).seconds == {1: 20.5}
+    of_version_before = '{"sites": [[1, "scheduled"]], "everything": [], "ended": []}'
+    assert SiteWork.read(of_version_before).seconds == {}
+
+
 def test_a_request_for_failing_documents_leaves_the_harvest_of_the_list_in_the_job() -> None:
     asked = SiteWork({1: RETRY, 2: RETRY})
     assert SiteWork({1: SCHEDULED}).with_more(asked).sites == {1: SCHEDULED, 2: RETRY}

@@ -479,6 +479,40 @@ def gated_site(harvester: Harvester, server: HttpServer, name: str, number: int)
 
 
 @on_one_database
+def test_the_deadline_of_a_site_counts_its_own_time_and_not_the_time_of_its_job(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    with_workers(harvester)
+    alder, basalt = (
+        harvester.add_site(name, publish(server, f"{name}.1.1", path=f"/{name}.xml")) for name in ("alder", "basalt")
+    )
+    tick(harvester)
+    work = {"sites": [[alder, "scheduled"], [basalt, "scheduled"]], "everything": [], "ended": []}
+    harvester.rows("DELETE FROM job WHERE subject = 'basalt'")
+    harvester.rows("UPDATE job SET seconds = 40000, work = ?", json.dumps({**work, "seconds": [[alder, 21600]]}))
+    with workers(harvester):
+        wait_until_closed(harvester)
+    assert list(harvester.held()) == ["basalt.1.1"]
+    assert [rule for _, _, rule in harvester.findings(1)] == ["harvest.site-deadline"]
+
+
+@on_one_database
+def test_a_slice_leaves_the_time_that_its_site_has_used_to_the_next_one(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    with_workers(harvester)
+    _, gate = gated_site(harvester, server, "alder", 40)
+    tick(harvester)
+    with workers(harvester) as [loop]:
+        wait_until(lambda: len(harvester.held()) == 1)
+        loop.end()
+        gate.set()
+    [(work,)] = harvester.rows("SELECT work FROM job")
+    [[site_id, seconds]] = json.loads(work)["seconds"]
+    assert (site_id, 0 < seconds < 60) == (1, True)
+
+
+@on_one_database
 def test_requests_for_a_site_that_a_worker_has_are_done_after_its_slice(
     harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -75,8 +75,8 @@ class RunContext:
     `site_names` are the names of the registered sites by id. `same_origin` are the other sites of the site's origin,
     among which it has its `turn`. Sites `to_retry` have documents to try again, sites `to_look_at` have documents whose
     spot check is due. `batch`: see RunLimits. `full`: source repositories list all of their records.
-    `used_seconds`: the time that earlier slices of the site took. `policy`: how
-    the site's documents are filtered, normalised and checked. `reading_turns` are for work that takes the processor.
+    `used_seconds`: the part of its deadline that each site has used in earlier slices. `policy`: how the site's
+    documents are filtered, normalised and checked. `reading_turns` are for work that takes the processor.
     """
 
     settings: Settings
@@ -93,7 +93,7 @@ class RunContext:
     batch: int
     to_look_at: Collection[int] = ()
     full: bool = False
-    used_seconds: float = 0.0
+    used_seconds: dict[int, float] = field(default_factory=dict)
     policy: ProcessingPolicy = field(default_factory=ProcessingPolicy)
     same_origin: SameOrigin = field(default_factory=SameOrigin)
     turn: Turn = field(default_factory=lambda: Turn(OriginTurns(1)))
@@ -114,15 +114,15 @@ Chosen = tuple[Site | BrokenSite, SiteRunKind]
 class Group:
     """The chosen sites of one origin for a worker; all registered `sites`, and the sites with documents `to_retry`.
 
-    `full`: the sites whose source repositories list all of their records. `used_seconds`: the time that earlier slices
-    took.
+    `full`: the sites whose source repositories list all of their records. `used_seconds`: the part of its deadline that
+    each site has used in earlier slices; the harvest adds its own time.
     """
 
     chosen: Sequence[Chosen]
     sites: Collection[Site | BrokenSite]
     to_retry: Collection[int]
     full: frozenset[int]
-    used_seconds: float
+    used_seconds: dict[int, float]
 
 
 @dataclass(frozen=True, slots=True)

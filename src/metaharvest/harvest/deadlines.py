@@ -130,6 +130,10 @@ class Deadlines:
         made = self._with(left, Finding("harvest.site-deadline", message, remedy, Level.WARNING))
         return replace(made, of_site=made.moments[-1] if seconds else None)
 
+    def used_by_site(self, seconds: float) -> float:
+        """The part of the site's deadline, this time, that has passed; waits for other sites are left out."""
+        return 0.0 if self.of_site is None else seconds - (self.of_site.at - time.monotonic())
+
     def after_questions(self, seconds: float) -> Deadlines:
         """The deadlines with the one for a person's questions to a site, this time from now; 0: none."""
         message = f"The server did not answer all questions within {seconds:.10g} seconds."

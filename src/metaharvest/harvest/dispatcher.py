@@ -279,7 +279,8 @@ class Dispatcher:
         return False
 
     async def _harvest_or_retry(self, site: Site, kind: SiteRunKind, ctx: RunContext) -> None:
-        deadlines = ctx.deadlines.after_site(self.setup.settings.harvester.site_deadline, ctx.used_seconds)
+        seconds = self.setup.settings.harvester.site_deadline
+        deadlines = ctx.deadlines.after_site(seconds, ctx.used_seconds.get(site.site_id, 0.0))
         given_up = partial(ctx.journal.no_room_for, site.site_id)
         site_stop = self.site_stops.of(site.site_id)
         deadlines = replace(deadlines, given_up=given_up, site_stop=site_stop)
@@ -303,6 +304,7 @@ class Dispatcher:
             if not list_was_read and site.site_id in ctx.to_retry and not ctx.deadlines.stop_reason():
                 # Documents that failed transiently are retried, even if the list could not be read.
                 await harvest_site(site, SiteRunKind.RETRY, source, ctx)
+        ctx.used_seconds[site.site_id] = deadlines.used_by_site(seconds)
 
 
 def _make_reports_ready(settings: Settings) -> None:

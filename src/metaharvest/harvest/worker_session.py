@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -92,12 +92,14 @@ class SliceEnd:
 class SiteWork:
     """The work of a job, as its row has it: sites with the kind of their site run, and sites to harvest afresh.
 
-    `ended` are the site runs of these sites that had ended in the run before the job was made.
+    `ended` are the site runs of these sites that had ended in the run before the job was made. `seconds`: the part of
+    its deadline that a site has used in earlier slices.
     """
 
     sites: Mapping[int, SiteRunKind]
     everything: frozenset[int] = frozenset()
     ended: frozenset[int] = frozenset()
+    seconds: Mapping[int, float] = field(default_factory=dict)
 
     def text(self) -> str:
         """The work as text, for the row."""
@@ -106,6 +108,7 @@ class SiteWork:
                 "sites": [[site_id, kind.value] for site_id, kind in self.sites.items()],
                 "everything": sorted(self.everything),
                 "ended": sorted(self.ended),
+                "seconds": [[site_id, round(seconds, 3)] for site_id, seconds in self.seconds.items()],
             }
         )
 
@@ -115,14 +118,16 @@ class SiteWork:
         for site_id, kind in more.sites.items():
             if kind is not SiteRunKind.RETRY or site_id not in sites:
                 sites[site_id] = kind
-        return SiteWork(sites, self.everything | more.everything, self.ended | more.ended)
+        seconds = {**more.seconds, **self.seconds}
+        return SiteWork(sites, self.everything | more.everything, self.ended | more.ended, seconds)
 
     @classmethod
     def read(cls, text: str) -> SiteWork:
         """The work in this text."""
         found = json.loads(text)
         sites = {int(site_id): SiteRunKind(kind) for site_id, kind in found["sites"]}
-        return cls(sites, frozenset(found["everything"]), frozenset(found["ended"]))
+        seconds = dict(found.get("seconds", ()))  # a version before had none
+        return cls(sites, frozenset(found["everything"]), frozenset(found["ended"]), seconds)
 
 
 class Slices:
@@ -248,13 +253,16 @@ class WorkerSession:
             self.site_stops.share(site.site_id, slice_end.signal())
         self.slices.begin(its_sites, slice_end, has_end=not self._is_rehearsal(its_sites))
         try:
-            group = Group(left, sites, to_retry, work.everything, claim.seconds)
-            await harvest_group(group)
+            used = dict(work.seconds)
+            await harvest_group(Group(left, sites, to_retry, work.everything, used))
             slice_end.cancel()
             if not slice_end.is_over:
                 return True
             await journal.end_slice(work.sites)
-            return not (await in_thread(partial(self._read, work)))[2]
+            left = (await in_thread(partial(self._read, work)))[2]
+            seconds = {site.site_id: used[site.site_id] for site, _ in left if site.site_id in used}
+            await journal.keep_work(claim, replace(work, seconds=seconds).text())
+            return not left
         finally:
             slice_end.cancel()
             self.slices.end(its_sites)

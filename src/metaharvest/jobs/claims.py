@@ -34,7 +34,6 @@ _CLAIMED = (
     Job.fence,
     Job.attempts,
     Job.slices,
-    Job.seconds,
 )
 
 SUSPECT_AFTER = 2
@@ -43,7 +42,7 @@ SUSPECT_AFTER = 2
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A job that a worker has: `fence` is its number of this claim, `seconds` the time of earlier slices.
+    """A job that a worker has: `fence` is its number of this claim.
 
     `attempts` counts this claim and the claims before it that did not end by themselves.
     """
@@ -57,7 +56,6 @@ class Claim:
     fence: int
     attempts: int
     slices: int
-    seconds: float
 
 
 class HeldClaims:
@@ -157,6 +155,12 @@ def to_end(session: Session, held: Sequence[Claim]) -> set[int]:
     """The numbers of the jobs that are to end at their next checkpoint: a person asked for it, or the run ends."""
     its = (Job.job_id.in_([each.job_id for each in held]), Job.is_to_end.is_(True))
     return set(session.scalars(select(Job.job_id).where(*its))) if held else set()
+
+
+def keep_work(session: Session, claim: Claim, work: str) -> None:
+    """Replace the work of a job by the work that is left for its next slice."""
+    kept = update(Job).where(*_is(claim)).values(work=work)
+    session.execute(kept.execution_options(synchronize_session=False))
 
 
 def end_slice(session: Session, claim: Claim, used: Used) -> JobState | None:

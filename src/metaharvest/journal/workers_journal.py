@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import Settings
 from metaharvest.jobs import claims
-from metaharvest.jobs.claims import HeldClaims
+from metaharvest.jobs.claims import Claim, HeldClaims
 from metaharvest.journal import live, runs, taken_requests
 from metaharvest.journal.journal import Clock, Journal
 from metaharvest.journal.outcomes import OutcomeNote
@@ -66,6 +66,10 @@ class WorkersJournal(Journal):
     async def end_slice(self, site_ids: Collection[int]) -> None:
         """Leave the site runs open that the end of the slice cut short, for the next slice."""
         await self._soon(lambda session: runs.interrupt(session, self.run_id, self._clock(), site_ids))
+
+    async def keep_work(self, claim: Claim, work: str) -> None:
+        """Keep the work that is left of a job, for its next slice."""
+        await self._soon(lambda session: claims.keep_work(session, claim, work))
 
     def _take_stops(self, session: Session) -> TakenStops:
         """Take the stops of people. Returns the stops that all workers have taken."""
