@@ -223,6 +223,27 @@ def test_mail_that_did_not_arrive_is_told(session: Session, rows: JournalRows, t
     assert "old@example.org" not in text
 
 
+def test_a_run_that_died_before_its_report_hides_no_refusal_and_no_error_of_the_pipeline(
+    session: Session, rows: JournalRows, tmp_path: Path
+) -> None:
+    settings, hour = settings_for(tmp_path), timedelta(hours=1)
+    first = rows.run(TODAY, NOW - 9 * hour, "succeeded")
+    site_run = rows.site_run(first, rows.site("alder-creek", "gone@example.org"))
+    report = compose.site_report(session, site_run.site_run_id, ReportContext(settings, NAMED, NOW))
+    outbox.queue(session, report, first.run_id, site_run.site_run_id, NOW - 8 * hour)
+    outbox.queue(session, report_of(session, first, settings), first.run_id, None, NOW - 8 * hour)
+    [delivery] = session.query(ReportDelivery).filter(ReportDelivery.recipient == "gone@example.org")
+    delivery.status, delivery.last_error, delivery.last_attempt_at = "refused", "550 gone", NOW - 7 * hour
+    rows.log(first, "PipelineError", "The pipeline did not come to its end.")
+    rows.run(TODAY, NOW - 2 * hour, "interrupted")
+    session.flush()
+
+    text = words_of(report_of(session, rows.run(), settings))
+
+    assert "gone@example.org (refused" in text
+    assert "The pipeline did not come to its end." in text
+
+
 def test_the_whole_log_is_attached(session: Session, rows: JournalRows, tmp_path: Path) -> None:
     run = a_mixed_night(rows)
     message = BytesParser(policy=SMTP_POLICY).parsebytes(report_of(session, run, settings_for(tmp_path)).content)

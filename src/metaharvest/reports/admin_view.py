@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 
-from sqlalchemy import ColumnElement, ScalarSelect, distinct, func, or_, select
+from sqlalchemy import ColumnElement, distinct, func, or_, select
 from sqlalchemy.orm import Session
 
 from metaharvest import __version__
@@ -373,11 +373,12 @@ def _troubles(session: Session, run_id: int, limit: int) -> tuple[tuple[str, ...
 
     Returns the first sentences, and the number of the others.
 
-    The report of a run is made before the pipeline runs: this one says if the pipeline failed after the run before.
+    The report of a run is made before the pipeline runs: this one says if the pipeline failed after the last report.
     """
-    before = select(func.max(HarvestRun.run_id)).where(HarvestRun.run_id < run_id, IS_HARVEST).scalar_subquery()
-    after_it = _is_of_run_itself(before) & (_LOG.harvest_operation_code == PIPELINE_ERROR)
-    its = or_(after_it, _is_of_run_itself(run_id) & (_LOG.status == 1))
+    since = _last_reported(session, run_id)
+    before = select(HarvestRun.run_id).where(HarvestRun.run_id < run_id, HarvestRun.run_id >= since, IS_HARVEST)
+    after_report = _is_of_run_itself(*session.scalars(before)) & (_LOG.harvest_operation_code == PIPELINE_ERROR)
+    its = or_(after_report, _is_of_run_itself(run_id) & (_LOG.status == 1))
     first = select(_LOG.message).where(its).order_by(_LOG.harvest_log_id).limit(limit)
     troubles = tuple(one_line(message, 1000) for message in session.scalars(first))
     number = session.scalar(select(func.count()).select_from(_LOG).where(its)) or 0
@@ -391,9 +392,19 @@ def _messages(session: Session, run_id: int, code: str) -> tuple[str, ...]:
     return tuple(one_line(message, 1000) for message in messages)
 
 
-def _is_of_run_itself(run_id: int | ScalarSelect[int]) -> ColumnElement[bool]:
-    """The condition for rows of a run that are about none of its site runs: an index leads to these few."""
-    return (_LOG.run_id == run_id) & _LOG.site_run_id.is_(None)
+def _is_of_run_itself(*run_ids: int) -> ColumnElement[bool]:
+    """The condition for rows of these runs that are about none of their site runs: an index leads to these few."""
+    return _LOG.run_id.in_(run_ids) & _LOG.site_run_id.is_(None)
+
+
+def _last_reported(session: Session, run_id: int) -> int:
+    """The last run before this one with a report to the administrators: a run that died may have none.
+
+    If no run has one, the run before this one; 0 if there is none.
+    """
+    its_report = (ReportOutbox.run_id < run_id, ReportOutbox.site_run_id.is_(None), ReportOutbox.kind == "admin")
+    before = select(func.max(HarvestRun.run_id)).where(HarvestRun.run_id < run_id, IS_HARVEST)
+    return session.scalar(select(func.max(ReportOutbox.run_id)).where(*its_report)) or session.scalar(before) or 0
 
 
 def _problems(session: Session, site_runs: list[HarvestSiteRun], limit: int) -> tuple[tuple[RuleProblem, ...], int]:
@@ -439,9 +450,9 @@ def _step(failure: FailedSite) -> Step:
 
 
 def _undelivered(session: Session, run: HarvestRun) -> list[Undelivered]:
-    """Mail that waits after a failed attempt, and mail refused since the run before this one (or in the last day)."""
-    previous = session.scalar(select(func.max(HarvestRun.started_at)).where(HarvestRun.run_id < run.run_id, IS_HARVEST))
-    since = previous or run.started_at - timedelta(days=1)
+    """Mail that waits after a failed attempt, and mail refused since the last run with a report (or in a day)."""
+    reported = session.get(HarvestRun, _last_reported(session, run.run_id))
+    since = reported.started_at if reported else run.started_at - timedelta(days=1)
     waiting = (ReportDelivery.status == "queued") & (ReportDelivery.attempts > 0)
     refused = (ReportDelivery.status == "refused") & (ReportDelivery.last_attempt_at >= since)
     query = (
