@@ -6,12 +6,12 @@ in one of the runs has a state, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
-from sqlalchemy import Row, or_, select
+from sqlalchemy import ColumnElement, Row, or_, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.batches import batches
@@ -160,9 +160,17 @@ def _with_changes(session: Session, first: int, second: int) -> set[int]:
     between = (row.run_id > first, row.run_id <= second)
     harvested = set(session.scalars(select(row.site_schedule_id).where(*between).distinct()))
     changed = set(session.scalars(select(row.site_schedule_id).where(*between, or_(news, fails)).distinct()))
-    earlier = newest_site_runs(session, harvested - changed, row.run_id <= first)
-    failed_before = select(row.site_schedule_id).where(fails)
-    return changed | {each[0] for each in rows_with(session, failed_before, row.site_run_id, earlier.values())}
+    failing_sites = select(row.site_schedule_id).where(fails)
+
+    def failed_before(site_ids: Collection[int], *conditions: ColumnElement[bool]) -> set[int]:
+        earlier = newest_site_runs(session, site_ids, row.run_id <= first, *conditions)
+        return {each[0] for each in rows_with(session, failing_sites, row.site_run_id, earlier.values())}
+
+    changed |= failed_before(harvested - changed)
+    # A retry that went well tried some of the failing documents: the others may have left the list since.
+    in_doubt = sorted(failed_before(harvested - changed, _IS_FULL))
+    found = (site for some in batches(in_doubt, _AT_ONCE) for site in _of_sites(session, {}, some, first, second))
+    return changed | {site.site_id for site in found if site.documents}
 
 
 def _ends_of(session: Session, first: int, second: int) -> tuple[ComparedRun, ComparedRun]:
