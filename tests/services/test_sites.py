@@ -14,7 +14,7 @@ from metaharvest.errors import RequestError, ScheduleError
 from metaharvest.model import Deletions, Level, Site, Unit, ValidationLevel
 from metaharvest.services import schedule_files, sites
 from metaharvest.services.harvester import Harvester as Opened
-from metaharvest.services.sites import ChangedValue, RepositoryAnswer, SiteValues
+from metaharvest.services.sites import NOT_GIVEN, ChangedValue, RepositoryAnswer, SiteValues
 from support.harvester import Harvester
 from support.oai_server import OaiServer
 
@@ -130,6 +130,35 @@ def test_an_edit_says_what_has_changed_and_none_removes_a_value(opened: Opened) 
     assert site.ldap_name is None
     with pytest.raises(RequestError, match="Nothing to change"):
         sites.edit(opened, ["alder"], SiteValues())
+
+
+def test_an_edit_of_a_broken_site_keeps_its_other_options(harvester: Harvester, opened: Opened) -> None:
+    sites.register(opened, replace(ALDER, max_loss=7, add_groups=("ponds",), package_id_mismatch=Level.ERROR))
+    harvester.rows("UPDATE harvest_site_schedule SET contact_email = 'nobody'")
+    sites.edit(opened, ["alder"], SiteValues(contacts=("a@example.org",), package_id_mismatch=None))
+    options = registered(opened, "alder").options
+    assert (options.max_loss, options.groups, options.package_id_mismatch) == (7, ("ponds",), None)
+    harvester.rows("UPDATE harvest_site_schedule SET contact_email = 'nobody'")
+    schedule_files.import_file(opened, b"name,contacts,max_loss\nalder,a@example.org,9\n")
+    options = registered(opened, "alder").options
+    assert (options.max_loss, options.groups) == (9, ("ponds",))
+
+
+@pytest.mark.parametrize(
+    "damage", ["contact_email = 'nobody'", "options = '{}'", "options = 'nonsense'", "source_kind = 'harvest-list'"]
+)
+def test_the_options_of_a_broken_repository_are_edited(harvester: Harvester, opened: Opened, damage: str) -> None:
+    sites.register(opened, FROGS, unasked=True)
+    harvester.rows(f"UPDATE harvest_site_schedule SET {damage}")
+    contacts = ("f@example.org",)
+    base_url = FROGS.base_url if "source_kind" in damage else NOT_GIVEN
+    sites.edit(opened, ["frogs"], SiteValues(contacts=contacts, set_spec="pond", base_url=base_url))
+    oai = registered(opened, "frogs").options.oai
+    assert oai is not None
+    assert (oai.set_spec, bool(oai.origin)) == ("pond", True)
+    harvester.rows("UPDATE harvest_site_schedule SET contact_email = 'nobody'")
+    sites.edit(opened, ["frogs"], SiteValues(contacts=contacts, base_url="https://new.example.org/oai"))
+    assert registered(opened, "frogs").list_url == "https://new.example.org/oai"
 
 
 def test_several_sites_are_changed_together_or_none(opened: Opened) -> None:

@@ -156,7 +156,7 @@ def _imported(
     harvester: Harvester, session: Session, row: FileRow, known: Mapping[str, Site | BrokenSite]
 ) -> SiteChange:
     before = known.get(row.name)
-    options = stored_options(row, before.options if isinstance(before, Site) else SiteOptions())
+    options = stored_options(row, before.options if before else SiteOptions())
     options = _with_origin(options, row, before, known.values())
     values: dict[str, Any] = {**row.values, "options": options}
     values = {name: _DEFAULTS[name] if value is None and name in _DEFAULTS else value for name, value in values.items()}

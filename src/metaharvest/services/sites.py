@@ -492,7 +492,8 @@ def _with_origin(
     values: SiteValues, former: Site | BrokenSite | None, sites: Callable[[], Iterable[Site | BrokenSite]]
 ) -> SiteValues:
     """The values with a unique origin, if one is needed and none is given."""
-    is_new = values.base_url is not NOT_GIVEN and not _is_repository(former)
+    is_asked = values.base_url is not NOT_GIVEN or (_is_repository(former) and bool(_given(values, _OAI)))
+    is_new = is_asked and (former is None or former.options.oai is None)
     if values.origin is not None and not (is_new and values.origin is NOT_GIVEN):
         return values
     url = values.base_url if isinstance(values.base_url, str) else former.list_url if former else ""
@@ -501,7 +502,8 @@ def _with_origin(
 
 
 def _is_repository(site: Site | BrokenSite | None) -> bool:
-    return isinstance(site, Site) and site.options.oai is not None
+    """True for a source repository, also if its row is broken."""
+    return site is not None and (site.source_kind == OAI or site.options.oai is not None)
 
 
 def _columns(values: SiteValues, before: Site | BrokenSite | None) -> dict[str, object]:
@@ -547,11 +549,11 @@ def _require_no_question(list_url: str) -> None:
 
 
 def _options(values: SiteValues, asked: Mapping[str, Any], before: Site | BrokenSite | None) -> SiteOptions:
-    own = replace(before.options if isinstance(before, Site) else SiteOptions(), **_given(values, _OWN))
+    own = replace(before.options if before else SiteOptions(), **_given(values, _OWN))
     if values.add_groups or values.remove_groups:
         groups = {*own.groups, *values.add_groups} - set(values.remove_groups)
         own = replace(own, groups=tuple(sorted(groups)))
-    if values.base_url is NOT_GIVEN and own.oai is None:
+    if own.oai is None and "origin" not in asked:
         return own
     oai = own.oai or OaiOptions(asked["origin"])
     defaults = {"prefix": OaiOptions("").prefix} if asked.get("prefix", "") is None else {}

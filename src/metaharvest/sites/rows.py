@@ -48,7 +48,8 @@ _Choice = TypeVar("_Choice", bound=StrEnum)
 class BrokenSite:
     """A row of the schedule that cannot be used, with the reasons. `enabled` is false only if the row says so.
 
-    `contacts` are its valid addresses, `wrong` the sentences of the findings by the names of their values.
+    `contacts` are its valid addresses, `wrong` the sentences of the findings by the names of their values. `options`
+    are its options, none if they are a mistake; `source_kind` is the value of the row.
     """
 
     site_id: int
@@ -60,6 +61,8 @@ class BrokenSite:
     wrong: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
+    options: SiteOptions = SiteOptions()  # noqa: RUF009 - it is frozen
+    source_kind: str = HARVEST_LIST
 def checked_row(values: Mapping[str, object]) -> Site | BrokenSite:
     """The row with these values, one for each column, as a Site; with any mistake, as a BrokenSite."""
     row = _RowCheck(values)
@@ -93,7 +96,8 @@ def checked_row(values: Mapping[str, object]) -> Site | BrokenSite:
     enabled = site.enabled or "enabled" in dict(row.wrong)
     usable = usable_contacts(values["contact_email"])
     wrong = {_NAMES.get(column, column): _of_form(column, sentence) for column, sentence in row.wrong}
-    return BrokenSite(site.site_id, site.name, site.list_url, enabled, findings, usable, wrong)
+    own = (site.options, site.source_kind)
+    return BrokenSite(site.site_id, site.name, site.list_url, enabled, findings, usable, wrong, *own)
 
 
 def _of_form(column: str, sentence: str) -> str:
