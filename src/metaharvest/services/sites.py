@@ -5,11 +5,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from email.utils import parseaddr
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -57,7 +55,7 @@ from metaharvest.sites.registry import (
     remove_site,
     switch_site,
 )
-from metaharvest.sites.rows import OAI, BrokenSite, split_addresses, usable_contacts
+from metaharvest.sites.rows import OAI, BrokenSite, named_contacts, split_addresses
 from metaharvest.sites.same_source import origin_for, origins, require_new_source, source_key
 from metaharvest.sites.site_files import as_mapping, has_login
 from metaharvest.sources.oai_pmh.protocol import Identity
@@ -294,13 +292,11 @@ def ask_repository(harvester: Harvester, site: Site, more_sets: Sequence[str] = 
     if inspection.problems:
         return RepositoryAnswer(site, problems=inspection.problems)
     identity, oai = inspection.identity, site.options.oai
-    # As source repositories write them: `mailto:keeper@example.org`, `The Keeper <keeper@example.org>`.
-    named = (re.sub("(?i)mailto:", "", each) for each in split_addresses(", ".join(identity.emails)))
     return RepositoryAnswer(
         site,
         identity,
         warnings=tuple(each for each in inspection.findings if each.rule in ("http.robots", "oai.from")),
-        contacts=usable_contacts(", ".join(parseaddr(each)[1] or each for each in named)),
+        contacts=named_contacts(identity.emails),
         needs_full_lists=identity.deleted_record in ("no", "transient") and oai is not None and oai.full_every is None,
     )
 

@@ -19,7 +19,7 @@ from metaharvest.services.source_repositories import NamedRepositories, SourceRe
 from metaharvest.services.trials import TrialReport
 from metaharvest.sites.registrations import policy
 from metaharvest.sites.registry import read_sites
-from metaharvest.sites.rows import HARVEST_LIST, OAI, usable_contacts
+from metaharvest.sites.rows import HARVEST_LIST, OAI, named_contacts
 from metaharvest.sites.same_source import url_key
 from metaharvest.sources.oai_pmh.inspection import Inspection
 from metaharvest.sources.oai_pmh.protocol import MetadataFormat, Set
@@ -86,12 +86,11 @@ def _repository(harvester: Harvester, url: str) -> SourcePreview:
 
 def _described(url: str, found: Inspection) -> SourcePreview:
     identity = found.identity
-    emails = ", ".join(re.sub("(?i)mailto:", "", each) for each in identity.emails)
     return SourcePreview(
         url,
         OAI,
         one_line(identity.name, 200),
-        contacts=usable_contacts(emails)[:5],
+        contacts=named_contacts(identity.emails)[:5],
         formats=found.formats,
         sets=found.sets[:MOST_SETS],
         needs_full_lists=identity.deleted_record in ("no", "transient"),

@@ -7,10 +7,12 @@ A row may hold any value, as other people change the table with SQL of their own
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from email.utils import parseaddr
 from enum import StrEnum
 from json import JSONDecodeError
 from typing import Any, TypeVar
@@ -300,6 +302,12 @@ def usable_contacts(text: object) -> tuple[str, ...]:
         with suppress(ValueError):
             found[check_email(address)] = None
     return tuple(found)
+
+
+def named_contacts(texts: Iterable[str]) -> tuple[str, ...]:
+    """The addresses that a repository names: `mailto:keeper@example.org`, `The Keeper <keeper@example.org>`."""
+    named = (re.sub("(?i)mailto:", "", each) for each in split_addresses(", ".join(texts)))
+    return usable_contacts(", ".join(parseaddr(each)[1] or each for each in named))
 
 
 def _list_version(values: Mapping[str, object]) -> ListVersion | None:
