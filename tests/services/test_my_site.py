@@ -11,7 +11,7 @@ import pytest
 
 from metaharvest.errors import RequestError
 from metaharvest.model import Notify, Site, Unit
-from metaharvest.services import my_site, registrations, sites
+from metaharvest.services import my_site, registrations, schedule_files, sites
 from metaharvest.services.harvester import Harvester as Opened
 from metaharvest.services.my_site import Schedule
 from metaharvest.services.registrations import State
@@ -61,6 +61,14 @@ def test_a_steward_who_switches_a_paused_site_ends_the_pause(opened: Opened) -> 
     my_site.pause(opened, "alder", ANNA)
     sites.switch(opened, "alder", enabled=True)
     sites.switch(opened, "alder", enabled=False)
+    with pytest.raises(RequestError, match="A steward has switched the site off"):
+        my_site.resume(opened, "alder", ANNA)
+
+
+def test_a_file_that_switches_a_paused_site_ends_the_pause(opened: Opened) -> None:
+    my_site.pause(opened, "alder", ANNA)
+    for enabled in ("true", "false"):
+        schedule_files.import_file(opened, f"name,enabled\nalder,{enabled}\n".encode())
     with pytest.raises(RequestError, match="A steward has switched the site off"):
         my_site.resume(opened, "alder", ANNA)
 

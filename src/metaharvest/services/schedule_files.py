@@ -19,6 +19,7 @@ from metaharvest.services import public_flags
 from metaharvest.services.harvester import Harvester
 from metaharvest.services.sites import about, edition, values_of
 from metaharvest.sites.admin_policy import require_allowed
+from metaharvest.sites.registrations.store import end_pauses
 from metaharvest.sites.registry import add_site, edit_site, new_site, read_sites
 from metaharvest.sites.rows import OAI, BrokenSite, row_values
 from metaharvest.sites.same_source import origin_for, origins, require_new_source
@@ -175,6 +176,8 @@ def _imported(
     require_allowed(harvester.settings, site, _JUDGED)
     after = as_mapping(site, with_logins=True)
     changes = {name: (former.get(name), value) for name, value in after.items() if former.get(name) != value}
+    if site.enabled != before.enabled:
+        end_pauses(session, site.site_id)
     if "full_text" in changes:
         steps.wake_site(session, StageName.FULL_TEXT, site.site_id)
     return SiteChange(site.name, "changed" if changes else "unchanged", changes)
