@@ -75,6 +75,12 @@ def test_other_frequencies_are_refused(every: int, unit: Unit) -> None:
         policy.checked_frequency(every, unit)
 
 
+def test_a_site_may_be_harvested_every_12_months() -> None:
+    policy.checked_frequency(12, Unit.MONTHS)
+    with pytest.raises(RequestError, match="once in a year at least"):
+        policy.checked_frequency(13, Unit.MONTHS)
+
+
 @pytest.mark.parametrize("name", [".", "..", "- -"])
 def test_a_name_without_letters_is_refused(name: str) -> None:
     with pytest.raises(RequestError, match="a letter or a digit"):

@@ -38,8 +38,7 @@ MOST_LOOKS = 20
 LOWEST_PORT = 1024
 """Ports below it, except 80 and 443, are of other services than web servers."""
 
-LONGEST_DAYS = 366
-_DAYS = {Unit.DAYS: 1, Unit.WEEKS: 7, Unit.MONTHS: 31}
+_IN_A_YEAR = {Unit.DAYS: 366, Unit.WEEKS: 52, Unit.MONTHS: 12}
 
 _ADVERTISING = re.compile(r"://|www\.|@", re.IGNORECASE)
 _PROOF = re.compile(r"metaharvest-proof:[ \t]{0,10}([A-Za-z0-9_-]{20,100})")
@@ -184,5 +183,5 @@ def checked_url(text: str) -> WebAddress:
 
 def checked_frequency(every: int, unit: Unit) -> None:
     """Raises RequestError unless a site may be harvested this often: every day to once a year."""
-    if not 1 <= every <= 99 or every * _DAYS[unit] > LONGEST_DAYS:
+    if not 1 <= every <= min(99, _IN_A_YEAR[unit]):
         raise RequestError.about("every", "A site is harvested every day at most, and once in a year at least.")
