@@ -139,3 +139,9 @@ def test_an_address_that_is_nowhere_and_one_that_is_none(harvested: Harvester) -
     assert (said.code, "nobody@example.org is in no site, delivery, report or log row." in said.out) == (0, True)
     said = harvested("contacts", "forget", "nobody", "--yes")
     assert (said.code, "'nobody' is not an email address" in said.err) == (2, True)
+
+
+def test_an_address_that_is_a_part_of_the_sender_is_not_in_the_settings(harvester: Harvester) -> None:
+    part = harvester("contacts", "forget", "vester@example.org", "--yes")
+    assert (part.code, "Still in the settings" in part.out) == (0, False)
+    assert "Still in the settings: sender" in harvester("contacts", "forget", "harvester@example.org", "--yes").out

@@ -192,7 +192,7 @@ def _elsewhere(settings: Settings, address: str) -> Iterator[str]:
     own = settings.harvester.administrators
     if address.casefold() in (each.casefold() for each in own):
         yield f"Still in the settings: take {address} out of administrators in [harvester], or it gets the next report."
-    if address.casefold() in settings.mail.sender.casefold():
+    if address.casefold() == settings.mail.sender.casefold():
         yield "Still in the settings: sender in [mail]."
     if settings.mail.backend == "maildir":
         yield f"Not changed: the mail folder {settings.path(settings.mail.folder)}."

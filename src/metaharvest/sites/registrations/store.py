@@ -175,22 +175,26 @@ def forget(session: Session, address: str) -> int:
     """Delete the requests of an address, and remove it from other requests that name it; the number of both."""
     table = SiteRegistration
     same = address.casefold()
-    own, is_pause = func.lower(table.address) == same, table.kind == Kind.PAUSE.value
-    # A pause stays without its address, so that other contacts can end it.
-    kept = session.execute(update(table).where(own, is_pause).values(address="", mailbox=""))
-    rows = session.execute(delete(table).where(own))
-    changed = session.execute(
-        update(table).where(func.lower(table.source_mailed_to) == same).values(source_mailed_to=None, source_token=None)
-    )
-    naming = 0
-    for row in session.scalars(select(table).where(table.source_contacts.is_not(None))):
+    number = 0
+    # Compared here: lower() of SQLite leaves all letters but A to Z.
+    for row in session.scalars(select(table)):
+        if row.address.casefold() == same:
+            number += 1
+            if row.kind != Kind.PAUSE.value:
+                session.delete(row)
+                continue
+            # A pause stays without its address, so that other contacts can end it.
+            row.address, row.mailbox = "", ""
+        if row.source_mailed_to is not None and row.source_mailed_to.casefold() == same:
+            row.source_mailed_to, row.source_token = None, None
+            number += 1
         contacts = json.loads(row.source_contacts or "[]")
         left = [each for each in contacts if each.casefold() != same]
         if left != contacts:
             row.source_contacts = json.dumps(left)
-            naming += 1
+            number += 1
     session.flush()
-    return _rows(kept) + _rows(rows) + _rows(changed) + naming
+    return number
 
 
 def _rows(result: object) -> int:
