@@ -405,3 +405,27 @@ def test_a_forgotten_address_is_in_no_request(harvester: Harvester, opened: Open
     for table in ("site_registration", "audit_entry"):
         assert ANNA not in str(harvester.rows(f"SELECT * FROM {table}")).casefold()
     assert [each.name for each in registrations.waiting(opened, everything=True)] == ["B"]
+
+
+@on_one_database
+@pytest.mark.parametrize("address", ["straße@station.example.org", "MÜLLER@station.example.org"])
+def test_an_address_with_other_letters_is_forgotten(
+    harvester: Harvester, opened: Opened, server: HttpServer, address: str
+) -> None:
+    asked(opened, publish(server, "a.1.1"), address=address)
+    harvester.rows("UPDATE site_registration SET source_mailed_to = ?", address)
+    installation.forget_address(opened, address)
+    assert harvester.rows("SELECT * FROM site_registration") == []
+
+
+@on_one_database
+def test_a_link_stays_valid_if_there_is_no_address_for_another_one(
+    harvester: Harvester, opened: Opened, server: HttpServer
+) -> None:
+    number = number_of(asked(opened, publish(server, "a.1.1")))
+    token = token_in(mailed(harvester, ANNA), registrations.ADDRESS_PAGE)
+    for _ in range(policy.MOST_MAILS):
+        with pytest.raises(RequestError, match="has to set"):
+            registrations.mail_link(opened, number)
+    assert registrations.of_address(opened, token).registration_id == number
+    registrations.mail_link(opened, number, BASE)

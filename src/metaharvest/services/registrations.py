@@ -197,10 +197,11 @@ def mail_link(harvester: Harvester, registration_id: int, base_url: str = "") ->
     if found.address_mails >= policy.MOST_MAILS:
         raise RequestError(f"The link was mailed {policy.MOST_MAILS} times. Check your spam folder.")
     token = new_token()
+    # Before the token is stored: without a web address, the link of the last mail stays valid.
+    letter = _letter(harvester, found, link=link(harvester, ADDRESS_PAGE, token, base_url), proof=comment(found))
     with harvester.writing() as session:
         if not store.count_mail(session, found, "address_mails", address_token=hash_of(token)):
             raise RequestError(_MAILED_NOW)
-    letter = _letter(harvester, found, link=link(harvester, ADDRESS_PAGE, token, base_url), proof=comment(found))
     send_about(harvester, found, "registration_link", found.address, letter)
 
 
@@ -270,13 +271,13 @@ def mail_source(harvester: Harvester, token: str, contact: str, base_url: str = 
     if found.source_mails >= policy.MOST_MAILS:
         raise RequestError(f"Links were mailed {policy.MOST_MAILS} times. Ask the administrator.")
     source_token = new_token()
+    source_link = link(harvester, SOURCE_PAGE, source_token, base_url)
     mailed = {"source_mailed_to": contact, "source_mailed_at": now, "source_token": hash_of(source_token)}
     with harvester.writing() as session:
         if store.mailed_to(session, contact, now) >= policy.MAILED_TO_ADDRESS:
             raise RequestError("This address got too many mails today. Try again tomorrow.")
         if not store.count_mail(session, found, "source_mails", **mailed):
             raise RequestError(_MAILED_NOW)
-    source_link = link(harvester, SOURCE_PAGE, source_token, base_url)
     letter = _letter(harvester, found, address=found.address, link=source_link)
     if problem := send_about(harvester, found, "source_proof", contact, letter):
         with harvester.writing() as session:
