@@ -72,6 +72,12 @@ def test_with_a_time_of_day_the_next_run_is_so_many_days_later() -> None:
     assert next_time(began, long_run, DAY, [time(3, 0)], BERLIN) == moment("2026-11-22 02:00")
 
 
+def test_a_run_that_begins_after_midnight_is_followed_on_the_same_evening() -> None:
+    began, now = moment("2026-11-20 23:10"), moment("2026-11-20 23:40")
+    assert next_time(began, now, DAY, [time(23, 0)], BERLIN) == moment("2026-11-21 22:00")
+    assert next_time(began, now, 2 * DAY, [time(23, 0)], BERLIN) == moment("2026-11-22 22:00")
+
+
 def test_of_several_times_of_day_the_next_one_comes() -> None:
     times = [time(3, 0), time(15, 0)]
     assert next_at(moment("2026-11-20 04:00"), times, BERLIN) == moment("2026-11-20 14:00")

@@ -257,12 +257,16 @@ def next_at(after: datetime, at: Sequence[time], zone: ZoneInfo) -> datetime:
 
 
 def next_time(began: datetime, now: datetime, period: timedelta, at: Sequence[time], zone: ZoneInfo) -> datetime:
-    """The time of the run after the one that began at `began`: whole periods later, and not in the past."""
+    """The time of the run after the one that began at `began`: whole periods later, and not in the past.
+
+    With one time of day, days count from the day for which the run was planned: it may begin after midnight.
+    """
     if not at:
         return began + period * max(1, -((began - now) // period))
     if len(at) > 1:
         return next_at(max(began + timedelta(minutes=1), now), at, zone)
-    days = period // timedelta(days=1)
-    local = began.astimezone(zone)
-    start = datetime.combine(local.date() + timedelta(days=days), time(0), zone)
+    day = began.astimezone(zone).date()
+    if began + timedelta(minutes=1) < datetime.combine(day, at[0], zone):
+        day -= timedelta(days=1)
+    start = datetime.combine(day + period, time(0), zone)
     return next_at(max(start.astimezone(UTC), now), at, zone)
