@@ -7,6 +7,7 @@ erased. If a target refuses, repeat the same command.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from sqlalchemy import delete, select
@@ -28,7 +29,7 @@ from metaharvest.database.models import (
 )
 from metaharvest.database.rows import insert_rows
 from metaharvest.database.statements import place_of
-from metaharvest.errors import MetaharvestError
+from metaharvest.errors import MetaharvestError, TargetError
 from metaharvest.harvest.context import Progress
 from metaharvest.harvest.deadlines import StopSignal
 from metaharvest.journal.erasure import ErasedText, erase_document
@@ -297,18 +298,33 @@ def _found(harvester: Harvester, request: WithdrawalRequest) -> _Found:
         before = [each for each in asked if session.get(DocumentWithdrawal, each)]
     candidates = [targets.named(request.target)] if request.target else _targets_of([row[2] for row in rows], targets)
     elsewhere = {row[0] for row in rows} | set(before)
-    document_id, problem = "", MetaharvestError(f"There is no document '{one_line(request.name)}'.")
-    for target in candidates:
-        try:
-            document_id = document_id or find_document(target, request.name, elsewhere)[0]
-        except MetaharvestError as error:
-            problem = error
-    if not document_id:
-        raise problem
+    document_id = _named(request.name, candidates, elsewhere)
     with harvester.reading() as session:
         owner = owners.owners_of(session, [document_id]).get(document_id)
-    held = next((each.site_id for target in candidates for each in target.revisions(document_id)), None)
-    return _Found(document_id, candidates, held or owner, {row[1]: row[2] for row in rows if row[0] == document_id})
+    sites = {row[1]: row[2] for row in rows if row[0] == document_id}
+    return _Found(document_id, candidates, _site_at(candidates, document_id) or owner, sites)
+
+
+def _named(name: str, candidates: Sequence[Target], elsewhere: Collection[str]) -> str:
+    """The document that `name` means. While a target is away, the ids `elsewhere` are enough."""
+    problem = MetaharvestError(f"There is no document '{one_line(name)}'.")
+    for target in candidates:
+        try:
+            return find_document(target, name, elsewhere)[0]
+        except MetaharvestError as error:
+            problem = error
+    if (known := among(elsewhere, name)) is not None:
+        return known[0]
+    raise problem
+
+
+def _site_at(candidates: Sequence[Target], document_id: str) -> int | None:
+    """The site of the document at the first of these targets that has it, and is not away."""
+    for target in candidates:
+        with suppress(TargetError):
+            if revisions := target.revisions(document_id):
+                return revisions[0].site_id
+    return None
 
 
 def _targets_of(site_names: Sequence[str], targets: Targets) -> list[Target]:
