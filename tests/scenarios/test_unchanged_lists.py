@@ -1,8 +1,14 @@
 """An unchanged list is not read again; its documents are looked after all the same."""
 
+from datetime import date
+
 import pytest
 
+from metaharvest.harvest.context import Progress
 from metaharvest.harvest.limits import RunLimits
+from metaharvest.harvest.run import RunRequest
+from metaharvest.services import sites
+from metaharvest.services.sites import SiteValues
 from support.databases import on_one_database
 from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import Asking, HttpServer
@@ -110,6 +116,25 @@ def test_a_list_is_read_again_where_the_ledger_or_the_url_was_changed_by_hand(
     run = harvester.run("2026-11-22")
     assert harvester.outcomes(run["run_id"]) == {"a.3.1": "inserted"}
     assert "if-none-match" not in server.asked("/moved.xml")[0].headers
+
+
+@on_one_database
+def test_a_list_is_read_again_if_its_site_was_edited_in_the_run(harvester: Harvester, server: HttpServer) -> None:
+    url = with_etag(server, "a.1.1")
+    harvester.add_site("site", url)
+
+    class Edits(Progress):
+        def site_began(self, name: str) -> None:
+            sites.edit(opened, ["site"], SiteValues(max_loss=7))
+
+    harvester.run("2026-11-20")
+    with_etag(server, "a.1.1", "a.2.1")
+    with harvester.opened() as opened:
+        opened.run(RunRequest(date(2026, 11, 21)), Edits())
+    run = harvester.run("2026-11-22")
+    assert "HarvestListUnchanged" not in harvester.operations(run["run_id"])
+    run = harvester.run("2026-11-23")
+    assert "HarvestListUnchanged" in harvester.operations(run["run_id"])
 
 
 @on_one_database
