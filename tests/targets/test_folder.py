@@ -6,6 +6,7 @@ import hashlib
 import json
 import multiprocessing
 import os
+import random
 import shutil
 import sqlite3
 import subprocess
@@ -451,6 +452,29 @@ def test_an_index_that_is_lost_or_damaged_is_told_and_made_anew(installed: Insta
     assert installed.target.rebuild().documents == 41
     assert installed.held() == held
     assert installed.standing()[0] == "ok"
+
+
+def test_a_folder_that_another_process_rebuilt_is_used(installed: Installation) -> None:
+    installed.put(upload("a.1", 1))
+    target = installed.target
+    with target.session(None) as session:
+        assert session.holdings(["a.1"])
+    (installed.base / ".metaharvest/folder.json").write_text("{")
+    installed.target.rebuild()
+    with target.session(None) as session:
+        assert session.holdings(["a.1"])["a.1"].revision == 1
+
+
+def test_an_index_with_any_damage_is_rebuilt(installed: Installation) -> None:
+    installed.put(*(upload(f"a.{number}", 1) for number in range(40)))
+    content = installed.index.read_bytes()
+    generator = random.Random(5)
+    for _ in range(60):
+        damaged = bytearray(content)
+        at = generator.randrange(100, len(damaged))
+        damaged[at : at + 500] = generator.randbytes(len(damaged[at : at + 500]))
+        installed.index.write_bytes(damaged)
+        assert installed.target.rebuild().documents == 40
 
 
 def test_making_the_index_anew_keeps_what_only_the_old_one_knows(installed: Installation) -> None:

@@ -73,6 +73,9 @@ class BaseFolder:
         if self._remembered is None:
             self._remembered = _remembered(self._engine, self.path)
         folder_id = read_marker(self.files)
+        if self._remembered not in (None, folder_id):
+            # Another process may have rebuilt the folder.
+            self._remembered = _remembered(self._engine, self.path)
         _require_known(self.path, folder_id, self._remembered)
         if folder_id is not None:
             return open_index(self.path / INDEX, self.path, folder_id)

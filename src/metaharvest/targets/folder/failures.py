@@ -39,6 +39,9 @@ def in_sentences(base: Path) -> Iterator[None]:
         raise
     except sqlite3.Error as error:
         raise _of_index(error, base) from error
+    except UnicodeDecodeError as error:
+        # sqlite3 raises it for a damaged index.
+        raise damaged(base, "is damaged: it has text that is not UTF-8") from error
 
 
 def shown(path: Path | str) -> str:

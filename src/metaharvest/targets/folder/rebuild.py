@@ -23,6 +23,9 @@ _MOST_SHOWN = 20
 _HEAD = 65_536
 """The number of bytes in which the root element of a document is looked for."""
 
+_UNUSABLE = (TargetError, OSError, sqlite3.Error, UnicodeDecodeError)
+"""The errors of a damaged index."""
+
 
 @dataclass(slots=True)
 class Rebuilt:
@@ -112,11 +115,17 @@ class _Rebuilding:
             return None
         content = self._files.content(f"{DELETED}/{path}" if state == "deleted" else path) or b""
         sha256 = hashlib.sha256(content).hexdigest()
-        before = self._old.at(path) if self._old else None
+        before = self._before(path)
         if before and (before.document_id, before.revision, before.sha256) == (document_id, what.revision, sha256):
             return replace(before, state=state)
         at = datetime.fromtimestamp(changed, UTC).isoformat()
         return Revision(document_id, what.revision, path, state, _type_of(content), len(content), sha256, at, "")
+
+    def _before(self, path: str) -> Revision | None:
+        """The revision of this file in the old index; None if the index is damaged there."""
+        with suppress(*_UNUSABLE):
+            return self._old.at(path) if self._old else None
+        return None
 
 
 def _named_apart(files: Files, digest: str) -> str | None:
@@ -176,11 +185,14 @@ def _old_index(files: Files, folder_id: str) -> Iterator[Index | None]:
     """The present index; None if it is unusable."""
     try:
         index = open_index(files.base / INDEX, files.base, folder_id)
-    except (TargetError, OSError, sqlite3.Error):
+    except _UNUSABLE:
         yield None
         return
     with closing(index):
-        yield index if index.integrity() == "ok" else None
+        is_whole = False
+        with suppress(*_UNUSABLE):
+            is_whole = index.integrity() == "ok"
+        yield index if is_whole else None
 
 
 def _remove(file: Path) -> None:
