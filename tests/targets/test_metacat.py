@@ -600,6 +600,13 @@ def test_a_deletion_without_an_answer_is_found_out(
     assert sorted(metacat.held) == ["a.1.1"]
 
 
+def test_a_deletion_after_a_lost_login_logs_in_again(metacat: Metacat, session: RemoteTarget) -> None:
+    session.upload(upload("a.1.1"))
+    metacat.sessions.clear()
+    assert session.delete("a.1")
+    assert metacat.written[1:] == [("delete", "a.1.1")]
+
+
 def test_a_deletion_that_is_refused_or_did_not_arrive_is_told(metacat: Metacat, session: RemoteTarget) -> None:
     session.upload(upload("a.1.1"))
     metacat.on["delete"] = answering(b"<error>User does not have permission</error>")

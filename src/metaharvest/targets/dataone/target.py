@@ -62,7 +62,8 @@ class DataOneTarget:
             raise TargetError(
                 Finding("target.login", f"The token for {self._node.url} {_expiry(expires)}.", _NEW_TOKEN)
             )
-        if self._rights is None:
+        # A refusal may end.
+        if self._rights is None or self._rights.may_create is False:
             self._rights = self._node.rights()
         if self._rights.may_create is False:
             message = f"{self._node.url} does not let the harvester create documents: {self._rights.refusal}."

@@ -166,8 +166,13 @@ class MetacatSession:
         highest = self.questions.highest(document_id)
         if highest is None or self.questions.is_deleted(document_id, highest):
             return False
+        fields = [("action", "delete"), ("docid", f"{document_id}.{highest}")]
+        logins = self._logins
         try:
-            answer = self._post([("action", "delete"), ("docid", f"{document_id}.{highest}")])
+            answer = self._post(fields)
+            if answer.ok and replies.knows_nobody(replies.error_of(replies.text_of(answer)) or "", self.login.username):
+                self._log_in_again(logins)
+                answer = self._post(fields)
         except Unanswered as error:
             if error.sent and self.questions.is_deleted(document_id, highest):
                 return True
