@@ -136,3 +136,8 @@ def test_the_values_of_an_element() -> None:
 def test_batches_have_ten_bytes_or_one_document(sizes: list[int | None], found: list[list[int | None]]) -> None:
     page = [replace(DOCUMENT, size=size) for size in sizes]
     assert [[each.size for each in batch] for batch in batches(page, 10, lambda each: each.size or 0)] == found
+
+
+def test_a_document_with_a_long_declaration_is_unchanged() -> None:
+    content = b'<?xml version="1.0"' + b" " * 400 + b"?><a/>"
+    assert embeddable(content) is None

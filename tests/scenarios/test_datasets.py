@@ -431,6 +431,14 @@ def test_two_exports_into_one_folder_exclude_each_other(harvester: Harvester, tm
 
 
 @on_one_database
+def test_a_complete_dataset_stays_without_a_lock_after_a_second_export(harvester: Harvester, tmp_path: Path) -> None:
+    fill(harvester, 1)
+    folder = tmp_path / "dataset"
+    assert [harvester("export", "dataset", str(folder)).code for _ in range(2)] == [0, 2]
+    assert not (folder / "export.lock").exists()
+
+
+@on_one_database
 def test_a_file_that_cannot_be_written_is_not_there(harvester: Harvester, tmp_path: Path) -> None:
     big = upload("e.1.1")
     content = os.urandom(400_000)

@@ -260,8 +260,10 @@ def _locked(folder: Path) -> Iterator[None]:
     path = folder / _LOCK
     try:
         with FileLock(path, timeout=0):
-            yield
-            if (folder / MANIFEST).exists():
-                path.unlink(missing_ok=True)
+            try:
+                yield
+            finally:
+                if (folder / MANIFEST).exists():
+                    path.unlink(missing_ok=True)
     except Timeout as error:
         raise RequestError(f"Another process writes a dataset into {folder}.") from error

@@ -124,7 +124,8 @@ def embeddable(content: bytes) -> bytes | None:
         return None
     if root.getroottree().docinfo.internalDTD is not None:
         return None
-    return content.removeprefix(BOM_UTF8)[len(declaration) :]
+    inner = content.removeprefix(BOM_UTF8)[len(declaration) :]
+    return None if _begins_declaration(inner) else inner
 
 
 def _content_element(content: bytes | None) -> bytes:
@@ -136,12 +137,17 @@ def _content_element(content: bytes | None) -> bytes:
     return b"<d:content>" + inner + b"</d:content>"
 
 
+def _begins_declaration(content: bytes) -> bool:
+    return content[:5] == b"<?xml" and content[5:6].isspace()
+
+
 def _declaration(content: bytes) -> bytes:
-    """The XML declaration; empty if there is none."""
+    """The XML declaration; empty if there is none, or if it has no end in its first bytes."""
     start = content.removeprefix(BOM_UTF8)[:_LONGEST_DECLARATION]
-    if start[:5] != b"<?xml" or not start[5:6].isspace():
+    if not _begins_declaration(start):
         return b""
-    return start[: start.find(b"?>") + 2]
+    end = start.find(b"?>")
+    return start[: end + 2] if end >= 0 else b""
 
 
 def _base64(content: bytes) -> str:
