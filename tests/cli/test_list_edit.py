@@ -258,6 +258,23 @@ def test_a_revision_is_never_lowered_and_has_an_end(site: SiteFolder) -> None:
     assert "is the largest revision there is" in told.err
 
 
+def test_a_revision_that_the_list_remembers_is_not_given_again(tmp_path: Path) -> None:
+    site = SiteFolder(tmp_path)
+    file = site.put("a.xml", "a.1.7")
+    site.build()
+    list_text = site.list_file.read_text(encoding="utf-8")
+    site.list_file.write_text(list_text.replace("<revision>7</revision>", "<revision>3</revision>"), encoding="utf-8")
+    told = said("list", "bump", site.list_file, "a.1", "--to", "4")
+    assert (told.code, "a.1.3 has the revision 7 already" in told.err) == (2, True)
+    assert file.exists()
+
+
+def test_a_file_that_is_named_twice_is_added_once(tmp_path: Path) -> None:
+    file, output = SiteFolder(tmp_path).put("a.xml", "aaa.1.1"), tmp_path / "list.xml"
+    assert said("list", "add", output, file, file, "--base-url", BASE).code == 0
+    assert [document.docid for document in documents_of(output)] == ["aaa.1.1"]
+
+
 def test_a_build_does_not_raise_what_was_raised_by_hand_already(tmp_path: Path) -> None:
     site = SiteFolder(tmp_path)
     site.put("rain.xml", "alder.2.1")

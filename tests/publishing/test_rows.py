@@ -41,6 +41,12 @@ def test_a_changed_document_gets_the_next_revision_and_others_stay() -> None:
     assert with_documents(second.rows, [("a.xml", eml("a.1.1", "Another title"))], BASE).rows == second.rows
 
 
+def test_a_copy_names_the_given_file() -> None:
+    made = with_documents([], [("a é.xml", eml("a.1.1")), ("copy.xml", eml("a.1.1"))], BASE)
+    [copy] = made.findings
+    assert copy.finding.message == "copy.xml is the same document as a é.xml: a.1."
+
+
 def test_files_that_cannot_be_listed_are_named() -> None:
     files = [
         ("broken.xml", b"<eml"),

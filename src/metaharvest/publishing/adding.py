@@ -92,7 +92,7 @@ def read_given(given: Given, list_file: ListFile, settings: Settings) -> tuple[l
     findings: list[FileFinding] = []
     urls = [name for name in given.names if is_url(name)]
     contents = dict(zip(urls, fetch_documents(urls, settings, given.networks) if urls else [], strict=True))
-    for name in given.names:
+    for name in dict.fromkeys(given.names):
         try:
             content = contents.get(name)
             if isinstance(content, FetchError):

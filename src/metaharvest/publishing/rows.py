@@ -92,10 +92,13 @@ def with_documents(rows: Sequence[Row], files: Iterable[tuple[str, bytes]], base
     folder = base_url(base)
     findings: list[FileFinding] = []
     documents: dict[str, SiteDocument] = {}
+    names: dict[str, str] = {}
     for given, content in files:
         name = file_name(given)
+        url = f"{folder.text}{quote(name)}"
+        names[url] = name
         try:
-            document = fetched_document(content, f"{folder.text}{quote(name)}", docid_in)
+            document = fetched_document(content, url, docid_in)
         except NotListable as error:
             findings += [FileFinding(name, finding) for finding in error.findings]
         except HarvestListInstead:
@@ -104,14 +107,14 @@ def with_documents(rows: Sequence[Row], files: Iterable[tuple[str, bytes]], base
         else:
             twin = documents.setdefault(document.document_id, document)
             if twin is not document:
-                message = f"{name} is the same document as {file_name(twin.file)}: {document.document_id}."
+                message = f"{name} is the same document as {names[twin.file]}: {document.document_id}."
                 findings.append(FileFinding(name, Finding("build.copy", message, "Give one of the two.")))
     entries, others = _entries(rows)
     new = NewEntries(ListFile(tuple(entries)), writes=False)
     for document in documents.values():
         new.add_newest(document)
     new.keep_others(lambda entry: True)
-    findings += [FileFinding(file_name(each.file), each.finding) for each in new.findings]
+    findings += [FileFinding(names[each.file], each.finding) for each in new.findings]
     return MadeRows((*map(_row, new.list_file(keep_order=False).entries), *others), tuple(findings))
 
 
