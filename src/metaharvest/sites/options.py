@@ -62,7 +62,7 @@ def read_options(text: str) -> SiteOptions:
     mismatch = stored.get("package_id_mismatch")
     return SiteOptions(
         package_id_mismatch=Level(mismatch) if mismatch is not None else None,
-        allow_networks=tuple(map(check_network, stored.get("allow_networks", []))),
+        allow_networks=tuple(map(check_network, _list(stored, "allow_networks"))),
         ca_file=_path(stored, "ca_file"),
         validation=_choice(stored, "validation", ValidationLevel),
         filters=_path(stored, "filters"),
@@ -70,7 +70,7 @@ def read_options(text: str) -> SiteOptions:
         deletions=_choice(stored, "deletions", Deletions),
         max_loss=_number(stored, "max_loss", 0, 100),
         full_text=_choice(stored, "full_text", FullText),
-        groups=tuple(check_group(each) for each in stored.get("groups", [])),
+        groups=tuple(map(check_group, _list(stored, "groups"))),
         split_from=_site_name(stored["split_from"]) if stored.get("split_from") else None,
         oai=_oai(stored["oai"]) if stored.get("oai") is not None else None,
     )
@@ -120,7 +120,7 @@ def _oai(stored: Any) -> OaiOptions:
         until=until,
         method=_choice(stored, "method", ListMethod) or ListMethod.LIST_RECORDS,
         full_every=_number(stored, "full_every", 1, 9999),
-        post=bool(stored.get("post", False)),
+        post=_flag(stored, "post"),
     )
 
 
@@ -159,6 +159,20 @@ def _choice(stored: Any, name: str, choices: type[_Choice]) -> _Choice | None:
         return None if value is None else choices(value)
     except ValueError:
         raise ValueError(f"{name} is {value!r:.80}; it must be one of {', '.join(choices)}") from None
+
+
+def _list(stored: Any, name: str) -> list[Any]:
+    value = stored.get(name, [])
+    if not isinstance(value, list):
+        raise ValueError(f"{name} is {value!r:.80}; it must be a list")
+    return value
+
+
+def _flag(stored: Any, name: str) -> bool:
+    value = stored.get(name, False)
+    if value not in (True, False, None):
+        raise ValueError(f"{name} is {value!r:.80}; it must be true or false")
+    return bool(value)
 
 
 def _number(stored: Any, name: str, low: int, high: int) -> int | None:
