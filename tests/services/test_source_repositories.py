@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from metaharvest.errors import RequestError
+from metaharvest.errors import CannotBeChecked, RequestError
 from metaharvest.model import OaiOptions
-from metaharvest.services.source_repositories import SourceRepository, register_repositories, usable
+from metaharvest.services.source_repositories import SourceRepository, base_urls_in_file, register_repositories, usable
 from support.databases import on_one_database
 from support.harvester import Harvester
 
@@ -19,6 +21,14 @@ def test_each_base_url_is_named_once_and_others_are_left_out_with_the_reason() -
     first, second = named.left_out
     assert first == "'nonsense' is left out: it is no web address."
     assert second.startswith(f"'{ONE}?verb=Identify' is left out: ")
+
+
+def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "urls.txt"
+    with path.open("wb") as file:
+        file.truncate(64 * 2**20 + 1)
+    with pytest.raises(CannotBeChecked, match="larger than 64 MiB"):
+        base_urls_in_file(path)
 
 
 @on_one_database

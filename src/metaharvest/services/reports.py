@@ -171,6 +171,7 @@ def letters_about(
         counted = select(problem.site_schedule_id, func.count()).where(*open_of_rule).group_by(problem.site_schedule_id)
         numbers = {site_id: int(number) for site_id, number in session.execute(counted)}
         having = [each for each in read_sites(session) if each.site_id in numbers and site in (None, each.name)]
+        having.sort(key=lambda each: _place(each.name))
         following = [each for each in having if _place(each.name) > _place(after)] if after else having
         made = []
         for each in following[:limit]:

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from metaharvest.config.files import open_file
 from metaharvest.config.settings import Settings
-from metaharvest.errors import ListIncomplete, RequestError
+from metaharvest.errors import CannotBeChecked, ListIncomplete, RequestError
 from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.url import repository_key
 from metaharvest.harvest import adhoc_client
@@ -145,9 +145,12 @@ async def _some_records(site: Site, fetcher: Fetcher, patience: TimeBudget, limi
 
 
 def base_urls_in_file(path: Path) -> tuple[str, ...]:
-    """The base URLs in a file, one a line or as XML. Raises OSError."""
+    """The base URLs in a file, one a line or as XML. Raises OSError, CannotBeChecked for a file over 64 MiB."""
     with open_file(path) as file:
-        return tuple(base_urls_in(file.read(_MOST_BYTES)))
+        content = file.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        raise CannotBeChecked(f"The file {one_line(str(path))} is larger than 64 MiB. Divide it into smaller files.")
+    return base_urls_of(content)
 
 
 def base_urls_of(content: bytes) -> tuple[str, ...]:
