@@ -61,10 +61,10 @@ class BrokenSite:
     findings: tuple[Finding, ...]
     contacts: tuple[str, ...] = ()
     wrong: Mapping[str, str] = field(default_factory=dict, hash=False)
-
-
     options: SiteOptions = SiteOptions()  # noqa: RUF009 - it is frozen
     source_kind: str = HARVEST_LIST
+
+
 def checked_row(values: Mapping[str, object]) -> Site | BrokenSite:
     """The row with these values, one for each column, as a Site; with any mistake, as a BrokenSite."""
     row = _RowCheck(values)
@@ -321,7 +321,7 @@ def _finding(name: str, sentence: str) -> Finding:
         "site.row",
         f"{name}: {sentence}.",
         Remedy(
-            "Put it right with {}, or switch it off with {}.",
+            "Correct it with {}, or switch it off with {}.",
             todo("sites.edit", name=name),
             todo("sites.disable", name=name),
         ),

@@ -284,7 +284,7 @@ def _load_certificate(context: ssl.SSLContext, certificate: Path, key: Path | No
 
 def _too_slow(url: str, seconds: float) -> Finding:
     message = f"{shown_url(url)} had not answered whole after {seconds:g} seconds, the most that it may take."
-    remedy = "If the repository needs so long, the administrator can raise deadline in the target's settings. "
+    remedy = "If the repository needs more time, the administrator can raise deadline in the target's settings. "
     return Finding("target.away", message, remedy + _LATER)
 
 
@@ -348,7 +348,7 @@ def _tls(error: ssl.SSLError, where: str) -> Finding | None:
 
 def _what(causes: list[BaseException]) -> str:
     if any(isinstance(each, requests.exceptions.ConnectTimeout) for each in causes):
-        return "no connection came about in time"
+        return "the connection was not made in time"
     if any(isinstance(each, requests.exceptions.ReadTimeout | TimeoutError) for each in causes):
         return "it sent nothing more for as long as is waited (read_timeout in the target's settings)"
     return _words(causes)

@@ -120,9 +120,9 @@ def other_bytes(url: str, pid: str, given: int, said: int, algorithm: str) -> Ta
     """The error about an object whose bytes differ from its system metadata."""
     message = f"{shown_url(url)} gave {given:,} bytes for {one_line(pid)}, "
     if given != said:
-        message += f"but says that it has {said:,}."
+        message += f"but states a size of {said:,}."
     else:
-        message += f"others than it says it has: their {one_line(algorithm, 20)} is another one."
+        message += f"but their {one_line(algorithm, 20)} is not the checksum that it states."
     remedy = "Look into that repository: its document may be damaged, or something in between cuts it off."
     return TargetError(Finding("copy.unreadable", message, remedy))
 
@@ -130,7 +130,7 @@ def other_bytes(url: str, pid: str, given: int, said: int, algorithm: str) -> Ta
 def short_listing(url: str, listed: int, total: int) -> TargetError:
     """A listing that ends too early."""
     message = f"{shown_url(url)} lists {listed:,} of the {total:,} objects that it says it has, and then no more."
-    remedy = "Part of it is not enough to go by: the administrator should show this to the people who run the "
+    remedy = "The listing must be complete: the administrator should show this to the people who run the "
     return TargetError(Finding("target.answer", message, f"{remedy}repository."))
 
 
