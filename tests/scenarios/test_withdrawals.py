@@ -155,6 +155,22 @@ def test_a_folder_forgets_a_withdrawn_document(harvester: Harvester, server: Htt
 
 
 @on_one_database
+def test_a_document_is_withdrawn_while_its_target_is_away(harvester: Harvester, server: HttpServer) -> None:
+    folder = harvester.folder / "documents"
+    with harvester.config.open("a") as file:
+        file.write(f'\n[target]\nkind = "folder"\nfolder = "{folder}"\n')
+    harvester.add_site("elm", publish(server, "a.1.1", "a.2.1"))
+    harvester.run("2026-11-20")
+    away = folder.rename(folder.with_name("away"))
+    said = harvester("target", "withdraw", "a.1.1", "--reason", "a person objects")
+    assert (said.code, "mounted" in said.err) == (1, True)
+    assert harvester.rows("SELECT document_id, site FROM document_withdrawal") == [("a.1", "elm")]
+    away.rename(folder)
+    withdraw(harvester, "a.1.1")
+    assert [each.name for each in folder.rglob("a.?.1.xml") if ".metaharvest" not in each.parts] == ["a.2.1.xml"]
+
+
+@on_one_database
 def test_what_cannot_be_withdrawn_is_said(harvested: Harvester) -> None:
     for arguments, sentence in (
         (("a.9", "--reason", "x"), "The target has no document 'a.9'"),

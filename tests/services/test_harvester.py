@@ -15,7 +15,7 @@ from metaharvest.queries.runs import findings_of, run_record
 from metaharvest.rehearsal.check import CheckOptions
 from metaharvest.services import harvester as services
 from metaharvest.services.documents import Transfer, TransferRequest, transfer
-from metaharvest.services.reports import admin_report, site_report
+from metaharvest.services.reports import admin_report, letters_about, site_report
 from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import HttpServer
 
@@ -205,3 +205,15 @@ def test_split_sites_have_their_settings_as_soon_as_the_database_can_be_used(
                 opened.targets  # noqa: B018 - it is made at its first use
         assert opened.targets.of("alder-b") is opened.targets.of("alder")
         assert "alder-b" in opened.settings.sites
+
+
+def test_each_site_gets_its_letter_if_names_differ_in_case_alone(harvester: Harvester, server: HttpServer) -> None:
+    for name in ("b", "B"):
+        harvester.add_site(name, server.url(f"/{name}.xml"))
+    harvester.run("2026-11-20")
+    [(rule,)] = harvester.rows("SELECT DISTINCT rule FROM site_problem")
+    with harvester.opened() as opened:
+        first = letters_about(opened, rule, limit=1)
+        assert first.next is not None
+        second = letters_about(opened, rule, limit=1, after=first.next)
+    assert [each.site for each in (*first.letters, *second.letters)] == ["B", "b"]

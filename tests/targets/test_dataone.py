@@ -369,6 +369,16 @@ def test_no_session_at_metacat_fails_the_login(stub: Stub, target_at: Make) -> N
     assert "InvalidToken 1110: Session is required to WRITE to the Node." in finding.message
 
 
+def test_a_node_is_asked_again_after_a_refusal(stub: Stub, target_at: Make) -> None:
+    target = target_at(stub.url, "abc")
+    stub.server.route("/v2/object", answering(error("NotAuthorized", 403, "1100", "not yet"), status=403))
+    with pytest.raises(TargetError), target.session(None):
+        pass
+    stub.server.route("/v2/object", answering(error("InvalidRequest", 400, "1102", "no pid"), status=400))
+    with target.session(None) as session:
+        assert session.holdings(["a.1"]) == {}
+
+
 BROKEN = {
     "an HTML page": answering(b"<html><title>500 Internal Server Error</title></html>", status=500),
     "a failure": answering(error("ServiceFailure", 500, "1190", "No space left"), status=500),
