@@ -80,6 +80,13 @@ def test_a_record_that_is_deleted_is_for_no_filter_and_one_without_metadata_is_u
     assert (told.code, told.out.splitlines()[1]) == (1, "UNDECIDED  1.xml, oai:r:0: The record has no metadata.")
 
 
+def test_a_deleted_record_with_metadata_is_deleted_as_in_a_harvest(tmp_path: Path) -> None:
+    metadata = "<metadata><x/></metadata></record>"
+    gone = records("<dc:title>x</dc:title>").replace("</header></record>", f"</header>{metadata}")
+    told = tried(tmp_path, shown("filters")[1], gone)
+    assert told.out.splitlines()[1] == "DELETED    1.xml, oai:r:0: Filters do not see a record that is deleted."
+
+
 def test_all_taken_is_0_and_one_left_out_is_1(tmp_path: Path) -> None:
     filters = '<filters match="any"><filter xpath="//title" regexp="water"/></filters>'
     told = tried(tmp_path, filters, "<a><title>On water</title></a>", "<a><title>waters</title></a>")

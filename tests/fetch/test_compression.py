@@ -66,6 +66,15 @@ def test_the_answer_is_asked_for_without_compression_and_the_host_from_then_on(
     assert codings(server) == ["gzip", "identity", "identity"]
 
 
+def test_the_repetition_without_compression_is_no_redirect() -> None:
+    http = HttpSettings(allow_networks=(ip_network("127.0.0.0/8"),), retry_wait=0, max_redirects=1)
+    with HttpServer() as server, Fetcher(http, name="x", administrator=None) as fetcher:
+        there = serve(server, "/b.xml", BROKEN["damaged"], b"<eml>b</eml>")
+        here = server.route("/a.xml", lambda asking: asking.answer(b"", 302, {"Location": there}))
+        assert fetcher.fetch(here)[1] == b"<eml>b</eml>"
+        assert codings(server) == ["gzip", "gzip", "identity"]
+
+
 def test_a_list_is_asked_for_without_compression(server: HttpServer, fetcher: Fetcher) -> None:
     file = io.BytesIO()
     fetcher.fetch_to(serve(server, "/list.xml", BROKEN["damaged"], b"<list/>"), file)

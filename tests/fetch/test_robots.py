@@ -6,7 +6,7 @@ import asyncio
 from ipaddress import ip_network
 
 from metaharvest.config.settings import HttpSettings
-from metaharvest.errors import FetchError
+from metaharvest.errors import FetchError, NotAsked
 from metaharvest.fetch.robots import Robots
 from metaharvest.model import Finding, Reach
 
@@ -29,3 +29,19 @@ def test_a_request_that_may_read_the_rules_does_not_use_the_answer_to_one_that_m
         return [each.rule if each else None for each in found]
 
     assert asyncio.run(asked()) == [None, "http.robots"]
+
+
+def test_rules_that_were_not_asked_for_are_asked_for_by_the_next_request() -> None:
+    asked: list[str] = []
+
+    async def busy_once(url: str, *, reach: Reach, **_: object) -> tuple[object, bytes]:
+        asked.append(url)
+        if len(asked) == 1:
+            raise NotAsked(Finding("http.busy", "All connections were in use.", "Wait."), "10.0.0.1", seconds=0.0)
+        return None, b"User-agent: *\nDisallow: /private"
+
+    async def found() -> list[str | None]:
+        robots = Robots(busy_once, HttpSettings(), "metaharvest")
+        return [each.rule if each else None for each in [await robots.forbids(URL, INSIDE) for _ in range(2)]]
+
+    assert asyncio.run(found()) == [None, "http.robots"]

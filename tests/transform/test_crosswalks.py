@@ -448,6 +448,12 @@ def test_any_content_gives_known_elements_and_texts_on_one_line(content: object)
         assert text
 
 
+def test_a_name_without_rules_in_marc_is_an_author_if_its_role_says_so() -> None:
+    fields = _marc("720", a="Alder, Ann", e="author") + _marc("720", a="Basalt, Bo")
+    root = etree.fromstring(f'<m:record xmlns:m="http://www.loc.gov/MARC21/slim">{fields}</m:record>')
+    assert dublin_core(root, "") == [("creator", "Alder, Ann"), ("contributor", "Basalt, Bo")]
+
+
 def test_a_marc_record_with_very_many_fields_is_read_in_one_pass() -> None:
     field = _marc("650", a="Frogs")
     content = f'<m:record xmlns:m="http://www.loc.gov/MARC21/slim">{field * 100_000}{_marc("245", a="Last")}</m:record>'

@@ -81,6 +81,11 @@ def test_the_advice_says_how_to_write_a_number(value: str, is_whole: bool, remed
     assert about_number(value, is_whole=is_whole) == remedy
 
 
+def test_a_unit_is_no_direction_except_in_coordinates() -> None:
+    assert about_number("10 W", is_whole=False, is_degree=False) == "Write 10, without 'W'."
+    assert about_number("5 s", is_whole=False, is_degree=False) == "Write 5, without 's'."
+
+
 @pytest.mark.parametrize(
     ("value", "remedy"), [("yes", "Write true."), ("No", "Write false."), ("maybe", "Write true or false.")]
 )

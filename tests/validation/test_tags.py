@@ -59,6 +59,10 @@ def line_of(place: int) -> int:
     return DOCUMENT.count("\n", 0, place) + 1
 
 
+def test_a_text_that_ends_within_a_tag_is_a_finding() -> None:
+    assert [found.rule for found in findings_of(b'<a><b c="1>2"\n')] == ["xml.less-than", "xml.unclosed"]
+
+
 def test_the_document_itself_is_well() -> None:
     assert findings_of(DOCUMENT) == ()
     assert tag_faults(DOCUMENT) == []

@@ -267,9 +267,10 @@ class Fetcher:
         Some servers send gzip that is empty or damaged: then the request is repeated without compression. If that
         helps, all further answers of this host come without it. Seen at https://github.com/mikf/gallery-dl/issues/2267.
         """
-        here, spent, is_again, start = started(url, question.query), 0.0, False, question.file.tell()
+        here, spent, start = started(url, question.query), 0.0, question.file.tell()
         first_url, limits = here.url, question.limits
-        for _ in range(self._http.max_redirects + 1):
+        redirects, repeated = 0, ""
+        while redirects <= self._http.max_redirects:
             given = Circumstances(
                 self._http,
                 self.user_agent,
@@ -293,22 +294,22 @@ class Fetcher:
                 site_id=question.site_id,
                 gives_way=question.gives_way,
                 form=question.query.form if question.query else "",
-                plain=is_again or here.host in self._plain,
+                plain=here.host == repeated or here.host in self._plain,
             )
             await self._exchange_until_stopped(exchange, question, given)
             location = exchange.location
             if location is None and exchange.is_lost_in_coding and self._may_help(exchange):
-                is_again = True
+                repeated = here.host
                 question.file.seek(start)
                 question.file.truncate()
                 spent += exchange.seconds
                 continue
             if location is None:
                 response = self._response(exchange, question, given)
-                if is_again and exchange.size:
+                if here.host == repeated and exchange.size:
                     self._plain.add(here.host)
                 return response
-            spent += exchange.seconds
+            redirects, spent = redirects + 1, spent + exchange.seconds
             here = redirected(here, location, spent, question.query)
             if question.on_redirect:
                 await question.on_redirect(here.url)

@@ -220,7 +220,7 @@ class ServerHealth:
         if not (breaker.is_open or (pause := breaker.pause)):
             return
         server = f"The server {host}" if host else "The disk with the site's files"
-        message = f"{server} failed {self._threshold} times in a row and was not asked again."
+        message = f"{server} failed {breaker.failures} times in a row and was not asked again."
         remedy = "Check whether the server is up; the documents are tried again by themselves."
         finding = Finding("http.server-stopped", message, remedy, Level.WARNING)
         raise NotAsked(finding, host, seconds=0.0, retry_after=None if breaker.is_open else pause)

@@ -324,6 +324,9 @@ class HeldHosts:
                 self._fail(host, error)
 
     def _fail(self, host: Host, error: BaseException) -> None:
-        """The requests that wait for the host get the error."""
-        for waiter in host.take_waiters():
+        """The requests that wait for the host get the error. Without any, the log has it."""
+        waiters = host.take_waiters()
+        if not waiters:
+            log.warning("The pauses of %s could not be stored for other workers: %s", host.name, error)
+        for waiter in waiters:
             waiter.set_exception(error)

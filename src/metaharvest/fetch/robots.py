@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from protego import Protego
 
 from metaharvest.config.settings import HttpSettings
-from metaharvest.errors import FetchError
+from metaharvest.errors import FetchError, NotAsked
 from metaharvest.fetch.health import server_of
 from metaharvest.model import Finding, Level, Reach
 from metaharvest.text import shown_url
@@ -157,16 +157,16 @@ class Robots:
             self._files.setdefault(host, file)
             rules = await asyncio.shield(file)
             if rules is None and others is not None:
-                continue  # the other request was not allowed to read them: this one may be
+                continue  # the other request could not read them: this one may
             return None if rules is None or rules.allow(url) else self._finding(url, host)
 
     async def _read(self, host: str, fetch: Callable[[], Awaitable[bytes]]) -> RobotsRules | None:
-        """The rules; None: this request is not allowed to read them. A thread reads them, as this takes long."""
+        """The rules; None: this request could not read them, and another one may. A thread parses them."""
         try:
             content = await fetch()
         except FetchError as error:
             content = b""
-            if error.findings[0].rule == "http.address-not-public":
+            if isinstance(error, NotAsked) or error.findings[0].rule == "http.address-not-public":
                 self._files.pop(host, None)
                 return None
         rules = await asyncio.to_thread(rules_for, self._product, content)

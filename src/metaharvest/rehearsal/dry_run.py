@@ -20,7 +20,7 @@ from sqlalchemy.exc import DBAPIError
 from metaharvest.config.secret_references import NOT_SHOWN, is_reference
 from metaharvest.config.settings import Settings
 from metaharvest.database.dialects import reason_of
-from metaharvest.database.engine import Sessions, create_tables, open_url, readers
+from metaharvest.database.engine import Sessions, create_tables, database_errors, open_url, readers
 from metaharvest.database.models import DocumentWithdrawal
 from metaharvest.errors import DatabaseUnavailable
 from metaharvest.ledger.rows import copy_rows
@@ -174,13 +174,16 @@ def _no_room(reason: str) -> DatabaseUnavailable:
 def _copy(real: Engine, scratch: Engine, with_records: bool, site_ids: Collection[int] | None) -> None:
     """Copy the schedule, broken rows too, and the ledger's rows of failed documents; see `rehearsal`."""
     with readers(real)() as session, scratch.begin() as connection:
-        for row in raw_rows(session):
+        with database_errors(real):
+            rows = list(raw_rows(session))
+            withdrawn = [dict(row) for row in session.execute(select(DocumentWithdrawal.__table__)).mappings()]
+        for row in rows:
             columns = ", ".join(row)
             insertion = text(f"INSERT INTO harvest_site_schedule ({columns}) VALUES (:{', :'.join(row)})")
             plain = {name: value.isoformat() if isinstance(value, date) else value for name, value in row.items()}
             if not is_reference(plain["ldappwd"]):
                 plain["ldappwd"] = NOT_SHOWN
             connection.execute(insertion, plain)
-        if withdrawn := [dict(row) for row in session.execute(select(DocumentWithdrawal.__table__)).mappings()]:
+        if withdrawn:
             connection.execute(insert(DocumentWithdrawal), withdrawn)
         copy_rows(session, connection, with_records=with_records, site_ids=site_ids)

@@ -130,12 +130,12 @@ def _parts(content: bytes) -> list[_Part]:
 
 def _part(record: etree._Element, answer: ResponseRoot) -> _Part:
     identifier = one_line(record.findtext(f"{answer.name('header')}/{answer.name('identifier')}") or "", 800)
-    metadata = record.find(f"{answer.name('metadata')}/*")
+    is_deleted = any(map(says_deleted, (record, *record.iterfind(answer.name("header")))))
+    metadata = None if is_deleted else record.find(f"{answer.name('metadata')}/*")
     if metadata is not None:
         alone = copy.deepcopy(metadata)
         alone.tail = None
         return _Part(identifier, alone)
-    is_deleted = any(map(says_deleted, (record, *record.iterfind(answer.name("header")))))
     return _Part(identifier, None, "" if is_deleted else "The record has no metadata.", is_deleted)
 
 

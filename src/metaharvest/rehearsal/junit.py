@@ -14,7 +14,7 @@ from metaharvest.text import only_xml
 def junit(
     found: Iterable[tuple[CheckedPart, Iterable[CheckedDocument]]], places: Places, seconds: float, stamp: str
 ) -> bytes:
-    """A test suite for each part, with a test case for each document, and one for a list that cannot be read.
+    """A test suite for each part, with a test case for each document, and one for a list that failed as a whole.
 
     A document with errors has failed, and so has one that was put off. `stamp`: its time, in ISO 8601 without a time
     zone; `seconds`: its total duration.
@@ -24,7 +24,7 @@ def junit(
         suite = ElementTree.SubElement(root, "testsuite", name=only_xml(part.name.shown))
         for document in documents:
             _add_case(suite, part, document, places)
-        if part.failed and not suite.findall("testcase"):
+        if part.failed and suite.find("testcase/failure") is None:
             case = ElementTree.SubElement(suite, "testcase", name=only_xml(part.name.shown), classname="list", time="0")
             ElementTree.SubElement(case, "failure", message=only_xml(part.sentence), type=part.status.value)
         suite.set("timestamp", stamp)

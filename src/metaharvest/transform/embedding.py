@@ -19,6 +19,9 @@ _PLAIN = re.compile(
 )
 """The beginning of a document in UTF-8 that has nothing but a declaration before its root element."""
 
+_USUAL_TAG = 10_000
+"""Bytes up to the end of the root element's tag. Documents with more of them are parsed: others are kept in memory."""
+
 _START = re.compile(rb"<[^\s/>]+")
 _NAME = re.compile(rb"""\s([^\s=]++)\s*+=\s*+(?:"[^"]*+"|'[^']*+')""")
 """An attribute with its name."""
@@ -77,7 +80,7 @@ def embedded_document(content: bytes) -> bytes:
     parsed: every document was when it was stored. Raises NotEmbeddable for other documents.
     """
     head = content[: content.find(b">", content.find(b"?>") + 2 if content.startswith(b"<?xml") else 0) + 1]
-    tag, end = _root_tag(head), content.rstrip()
+    tag, end = _root_tag(head) if len(head) <= _USUAL_TAG else None, content.rstrip()
     if tag is None or end.endswith((b"-->", b"?>")):
         return embedded(root_of(content))
     begin, without_default = tag

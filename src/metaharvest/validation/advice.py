@@ -106,8 +106,8 @@ def _written(year: int, month: int, day: int) -> str:
     return f"{year:04}-{month:02}-{day:02}" if _exists(year, month, day) else ""
 
 
-def about_number(value: str, *, is_whole: bool) -> str:
-    """The remedy for a value that is no number."""
+def about_number(value: str, *, is_whole: bool, is_degree: bool = True) -> str:
+    """The remedy for a value that is no number. `is_degree`: it may be a longitude or latitude."""
     otherwise = "Write digits only." if is_whole else "Write digits, with a point for decimals, without a unit."
     text = value.strip().replace("\u2212", "-").replace("\u2013", "-").replace("\u00a0", " ")
     if text != value.strip() and re.fullmatch(r"[+-]?\d{1,20}(\.\d{1,20})?", text):
@@ -120,9 +120,9 @@ def about_number(value: str, *, is_whole: bool) -> str:
         return f"Write {text.replace(',', '.')}, with a point."
     if number := _NUMBER.fullmatch(text):
         unit = number[2].strip("°").upper()
-        if unit in ("S", "W") and not number[1].startswith(("-", "+")):
+        if is_degree and unit in ("S", "W") and not number[1].startswith(("-", "+")):
             return f"Write -{number[1]}: south and west are negative."
-        if not (is_whole and "." in number[1]) and unit in ("", "N", "E", "S", "W"):
+        if not (is_whole and "." in number[1]) and (not unit or (is_degree and unit in ("N", "E", "S", "W"))):
             return f"Write {number[1]}."
         if not (is_whole and "." in number[1]):
             return f"Write {number[1]}, without '{number[2]}'."

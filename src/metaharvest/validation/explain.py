@@ -516,7 +516,8 @@ def _of_kind(fault: _Fault) -> tuple[str, str, str]:
         return "schema.bad-number", message, advice.about_number(fault.value, is_whole=True)
     if kinds & _DECIMALS:
         message = f"is '{shown}', which is not a number."
-        return "schema.bad-number", message, advice.about_number(fault.value, is_whole=False)
+        is_degree = _name(fault.element).endswith(("BoundingCoordinate", "Latitude", "Longitude"))
+        return "schema.bad-number", message, advice.about_number(fault.value, is_whole=False, is_degree=is_degree)
     if "boolean" in kinds:
         message = f"is '{shown}', which is neither true nor false."
         return "schema.bad-value", message, advice.about_boolean(fault.value)
@@ -573,7 +574,8 @@ def _local(name: str) -> str:
 
 def _any_of(names: list[str]) -> str:
     """`a`, `a or b`, `a, b or c`."""
-    shown = [name if not name.startswith("from ") else "another element" for name in dict.fromkeys(names)][:_MAX_NAMES]
+    every = [name if not name.startswith("from ") else "another element" for name in dict.fromkeys(names)]
+    shown = every if len(every) <= _MAX_NAMES else [*every[: _MAX_NAMES - 1], "another element"]
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} or {shown[-1]}"
 
 

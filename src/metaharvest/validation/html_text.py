@@ -25,7 +25,7 @@ _NEW_PARAGRAPH = ("br", "hr")
 _DROPPED = ("span", "font", "small", "big", "img", "tbody", "thead", "tr", "td", "th")
 
 NAMES = frozenset({*(name for names, _ in _EML_FOR for name in names), *_NEW_PARAGRAPH, *_DROPPED})
-"""The recognised elements of HTML; EML has no element of these names except `table`."""
+"""The recognised elements of HTML; EML has no element of these names."""
 
 TEXTS = frozenset(
     {

@@ -333,7 +333,7 @@ class _Reader:
     def _is_broken(self, token: re.Match[str], name: str, is_end: bool) -> bool:
         """Report a tag of this name that another one interrupts; false if it is no tag."""
         shown = one_line(name, 100)
-        if self._text[token.end()] in "\"'":
+        if self._text[token.end() : token.end() + 1] in ('"', "'"):
             lost = next((pair for pair in _PAIR.finditer(token[0]) if _swallows(pair[2])), None)
             start = token.start()
             message = f"A quotation mark is missing in the tag <{shown}>."

@@ -37,8 +37,8 @@ def _identifiers(field: etree._Element) -> Iterator[str]:
 
 
 def _texts(field: etree._Element, codes: str) -> list[str]:
-    children = islice(field.iterchildren("{*}subfield"), MOST)
-    return [plain(each) for each in children if each.get("code", " ") in codes]
+    children, wanted = islice(field.iterchildren("{*}subfield"), MOST), set(codes)
+    return [plain(each) for each in children if each.get("code") in wanted]
 
 
 def _added_name(wanted: str) -> Values:
@@ -77,7 +77,7 @@ def _fields(element: str, tags: str, values: Values) -> Iterator[Row]:
 _ROWS = (
     Row("title", _field("245"), _subfields("abfgknp")),
     *_fields("creator", "100 110 111", _subfields("abcdq")),
-    *_fields("creator", "700 710 711", _added_name("creator")),
+    *_fields("creator", "700 710 711 720", _added_name("creator")),
     *_fields("subject", "600 610 611 630 650 653", _subfields("abcdqtvxyz", " -- ")),
     *_fields("description", "520 500 505", _subfields("ab")),
     *_fields("publisher", "260 264", _subfields("b")),
