@@ -561,6 +561,35 @@ def test_a_due_harvest_follows_the_retry_that_a_worker_has(harvester: Harvester,
 
 
 @on_one_database
+def test_a_site_run_knows_nothing_of_the_documents_of_the_site_run_before(
+    harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker has another site all the time, and so the same checks. A finding about a format comes once."""
+    monkeypatch.setattr(worker_loop, "_REFILL_SECONDS", 0.05)
+    with_workers(harvester)
+    for revision in (1, 2):
+        server.serve(f"/alder.1.{revision}.xml", f"<a xmlns='urn:a'>{revision}</a>".encode())
+
+    def list_revision(revision: int) -> bytes:
+        return harvest_list([(f"alder.1.{revision}", server.url(f"/alder.1.{revision}.xml"))])
+
+    server.serve("/alder.xml", list_revision(1))
+    options = json.dumps({"validation": "very-strict"})
+    harvester.add_site("alder", server.url("/alder.xml", host="localhost"), options=options)
+    _, gate = gated_site(harvester, server, "basalt", 4)
+    tick(harvester)
+    with workers(harvester):
+        wait_until(lambda: harvester.rows("SELECT 1 FROM job WHERE subject = 'alder' AND state = 'done'"))
+        server.serve("/alder.xml", list_revision(2))
+        harvester("sites", "harvest", "alder")
+        tick(harvester)
+        wait_until(lambda: len(harvester.rows("SELECT 1 FROM job WHERE subject = 'alder' AND state = 'done'")) == 2)
+        gate.set()
+        wait_until_closed(harvester)
+    assert [rule for _, _, rule in harvester.findings(1)] == ["validation.no-schema"] * 2
+
+
+@on_one_database
 def test_a_request_after_a_stop_waits_for_the_next_run(harvester: Harvester, server: HttpServer) -> None:
     with_workers(harvester)
     docids, gate = gated_site(harvester, server, "alder", 20)

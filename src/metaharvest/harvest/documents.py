@@ -240,7 +240,7 @@ class SiteDocuments:
             return failed or self._deferred(todo, why)
         self.servers.require_well(todo.intent.document.url)
         try:
-            self._ctx.checker.require_filters(self._site_run.site.site_id)
+            self._ctx.checker.require_filters(self._site_run.site_run_id)
         except FiltersGivenUp as error:
             return failed or self._deferred(todo, error.findings[0])
         return await self._looked_up(todo) if todo.is_pending else None
@@ -326,8 +326,8 @@ class SiteDocuments:
             if document.origin is not None and is_checked_by_reading(document, policy):
                 verdict = _verdict_of_reading(document)
             else:
-                site_id, how = self._site_run.site.site_id, policy_for(document, policy)
-                verdict = await self._ctx.checker.check(site_id, fetched.content, document, how)
+                site_run_id, how = self._site_run.site_run_id, policy_for(document, policy)
+                verdict = await self._ctx.checker.check(site_run_id, fetched.content, document, how)
         except CheckerLost as error:
             outcome = Outcome(
                 intent.document, OutcomeKind.ACCESS_ERROR, intent.target_revision, error.findings, transient=True

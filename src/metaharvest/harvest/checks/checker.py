@@ -74,13 +74,16 @@ class CheckerLost(HarvestError):
 class _Job:
     """A document that waits for a quick worker; the verdict is None if the document must be checked thoroughly."""
 
-    site_id: int
+    site_run_id: int
     task: Task
     verdict: asyncio.Future[Verdict | None]
 
 
 class Checker:
     """Checks the documents of one run. It is made, used and closed in one event loop.
+
+    What it keeps about costly filters, and about formats, is for one site run: before the next one, a person may have
+    corrected the files of the site.
 
     `meanwhile` is called in a thread while worker processes start: until then, there is little else to do.
     """
@@ -96,7 +99,7 @@ class Checker:
         self._quick = WorkerPool(number, types, limits.quick_seconds, limits, meanwhile, self._memory * _MB)
         self._thorough = WorkerPool(THOROUGH_WORKERS, types, self._seconds, limits, memory_bytes=self._memory * _MB)
         self._thorough_free = asyncio.Semaphore(THOROUGH_WORKERS)
-        self._sites: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._site_runs: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._too_costly: Counter[int] = Counter()
         self._given_up: dict[int, Finding] = {}
         self._reported: set[tuple[int, Finding]] = set()
@@ -123,44 +126,46 @@ class Checker:
         if number > self._limits.few:
             self._quick.start_soon()
 
-    def require_filters(self, site_id: int) -> None:
-        """Raises FiltersGivenUp if this site's documents are not filtered or normalised any more."""
-        if why := self._given_up.get(site_id):
+    def require_filters(self, site_run_id: int) -> None:
+        """Raises FiltersGivenUp if the documents of this site run are not filtered or normalised any more."""
+        if why := self._given_up.get(site_run_id):
             raise FiltersGivenUp(why)
 
-    async def check(self, site_id: int, content: bytes, document: ListedDocument, how: ProcessingPolicy) -> Verdict:
+    async def check(self, site_run_id: int, content: bytes, document: ListedDocument, how: ProcessingPolicy) -> Verdict:
         """The verdict on a document. Raises CheckerLost and FiltersGivenUp.
 
         A worker, which can be ended, runs the site's own files on the document. A finding about a format is reported
-        only with the first document of a site in that format.
+        only with the first document of a site run in that format.
         """
-        verdict = await self._verdict(site_id, (content, document, how))
+        verdict = await self._verdict(site_run_id, (content, document, how))
         if too_costly() in verdict.findings:
-            self._too_costly[site_id] += 1
-            if self._too_costly[site_id] >= MOST_TOO_COSTLY:
-                self._given_up[site_id] = _GIVEN_UP
+            self._too_costly[site_run_id] += 1
+            if self._too_costly[site_run_id] >= MOST_TOO_COSTLY:
+                self._given_up[site_run_id] = _GIVEN_UP
         if not any(finding.rule == _REPORTED_ONCE for finding in verdict.findings):
             return verdict
         new = [
-            each for each in verdict.findings if each.rule != _REPORTED_ONCE or (site_id, each) not in self._reported
+            each
+            for each in verdict.findings
+            if each.rule != _REPORTED_ONCE or (site_run_id, each) not in self._reported
         ]
-        self._reported.update((site_id, each) for each in new)
+        self._reported.update((site_run_id, each) for each in new)
         return replace(verdict, findings=tuple(new))
 
-    async def _verdict(self, site_id: int, task: Task) -> Verdict:
+    async def _verdict(self, site_run_id: int, task: Task) -> Verdict:
         content, _, how = task
         if len(content) <= self._limits.small and not self._quick.is_up and not how.transforms:
             return await self._check_here(task)
-        self.require_filters(site_id)
+        self.require_filters(site_run_id)
         if len(content) < self._limits.large:
-            job = _Job(site_id, task, asyncio.get_running_loop().create_future())
+            job = _Job(site_run_id, task, asyncio.get_running_loop().create_future())
             self._jobs.append(job)
             self._call_workers()
             if (verdict := await job.verdict) is not None:
                 return verdict
-        async with self._sites[site_id], self._thorough_free:
-            self.require_filters(site_id)
-            return await self._check_thoroughly(site_id, task)
+        async with self._site_runs[site_run_id], self._thorough_free:
+            self.require_filters(site_run_id)
+            return await self._check_thoroughly(site_run_id, task)
 
     async def __aenter__(self) -> Self:
         return self
@@ -177,7 +182,7 @@ class Checker:
     async def _check_here(self, task: Task) -> Verdict:
         return await asyncio.to_thread(self._validator.check, *task)
 
-    async def _check_thoroughly(self, site_id: int, task: Task) -> Verdict:
+    async def _check_thoroughly(self, site_run_id: int, task: Task) -> Verdict:
         """The verdict of a worker that has the document alone. Raises CheckerLost and FiltersGivenUp."""
         for _ in range(_ATTEMPTS):
             try:
@@ -193,7 +198,7 @@ class Checker:
             except NoWorkers:
                 if task[2].transforms:
                     # The run's own process could not stop the evaluation of an XPath from a site's file.
-                    self._given_up[site_id] = _NO_PROCESS
+                    self._given_up[site_run_id] = _NO_PROCESS
                     raise FiltersGivenUp(_NO_PROCESS) from None
                 return await self._check_here(task)
             else:
@@ -217,7 +222,7 @@ class Checker:
     def _next_jobs(self) -> Iterator[_Job]:
         if self._single_jobs:
             job = self._single_jobs.popleft()
-            if job.site_id not in self._given_up:
+            if job.site_run_id not in self._given_up:
                 yield job
             elif not job.verdict.done():
                 job.verdict.set_result(None)
