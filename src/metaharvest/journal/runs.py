@@ -70,14 +70,28 @@ def open_run(session: Session, context: ReportContext, today: date, *, distribut
     return OpenedRun(run.run_id, unfinished, not_made)
 
 
-def interrupt(session: Session, run_id: int, now: datetime, site_ids: Collection[int] | None = None) -> list[str]:
+_RUN_INTERRUPTED = "The run was interrupted; the next run takes it up."
+SLICE_ENDED = "A worker ended its slice of this site; the next slice goes on with it."
+
+
+def interrupt(
+    session: Session,
+    run_id: int,
+    now: datetime,
+    site_ids: Collection[int] | None = None,
+    why: str = _RUN_INTERRUPTED,
+) -> list[str]:
     """Leave the open site runs of a run, or of these sites in it, to be taken up again; return the sites' names.
 
+    If it is the whole run, no slice follows for site runs that waited for one: they have the same reason.
     Their totals are the outcomes in the log so far. Documents without rows are counted when the site run is closed.
     """
     its = [HarvestSiteRun.run_id == run_id, HarvestSiteRun.status == SiteRunStatus.RUNNING.value]
     if site_ids is not None:
         its.append(HarvestSiteRun.site_schedule_id.in_(site_ids))
+    else:
+        waits = (HarvestSiteRun.run_id == run_id, HarvestSiteRun.status == SiteRunStatus.INTERRUPTED.value)
+        session.execute(update(HarvestSiteRun).where(*waits).values(failure_reason=why))
     left = session.scalars(select(HarvestSiteRun).where(*its)).all()
     counted: dict[int, totals.Totals] = {}
     for some in batches([site_run.site_run_id for site_run in left]):
@@ -87,7 +101,7 @@ def interrupt(session: Session, run_id: int, now: datetime, site_ids: Collection
         for column, number in so_far.columns(sum(so_far.outcomes.values())).items():
             setattr(site_run, column, number)
         site_run.status, site_run.ended_at = SiteRunStatus.INTERRUPTED.value, now
-        site_run.failure_reason = "The run was interrupted; the next run takes it up."
+        site_run.failure_reason = why
         if site_run.rehearsal:
             site_run.status = SiteRunStatus.FAILED.value
             site_run.failure_reason = "The run was interrupted; the next run begins the rehearsal again."

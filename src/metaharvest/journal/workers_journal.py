@@ -65,7 +65,9 @@ class WorkersJournal(Journal):
 
     async def end_slice(self, site_ids: Collection[int]) -> None:
         """Leave the site runs open that the end of the slice cut short, for the next slice."""
-        await self._soon(lambda session: runs.interrupt(session, self.run_id, self._clock(), site_ids))
+        await self._soon(
+            lambda session: runs.interrupt(session, self.run_id, self._clock(), site_ids, runs.SLICE_ENDED)
+        )
 
     async def keep_work(self, claim: Claim, work: str) -> None:
         """Keep the work that is left of a job, for its next slice."""
