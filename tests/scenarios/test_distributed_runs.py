@@ -21,6 +21,7 @@ from metaharvest.database.engine import open_url, run_lock, writers
 from metaharvest.errors import DatabaseError
 from metaharvest.jobs.workers import WorkerProcess, note
 from metaharvest.journal.workers_journal import WorkersJournal
+from metaharvest.reports import compose
 from metaharvest.services import worker_loop
 from metaharvest.services.worker_loop import WorkerLoop, process_named
 from support.databases import TestDatabase, on_one_database
@@ -510,6 +511,32 @@ def test_a_slice_leaves_the_time_that_its_site_has_used_to_the_next_one(
     [(work,)] = harvester.rows("SELECT work FROM job")
     [[site_id, seconds]] = json.loads(work)["seconds"]
     assert (site_id, 0 < seconds < 60) == (1, True)
+    reason = "SELECT failure_reason FROM harvest_site_run"
+    assert harvester.rows(reason) == [("A worker ended its slice of this site; the next slice goes on with it.",)]
+    harvester("runs", "stop")
+    tick(harvester)
+    with workers(harvester):
+        wait_until_closed(harvester)
+    assert harvester.rows(reason) == [("The run was interrupted; the next run takes it up.",)]
+
+
+@on_one_database
+def test_a_report_that_could_not_be_made_counts_in_the_result_of_the_run(
+    harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("no report")
+
+    monkeypatch.setattr(compose, "site_reports", fail)
+    with_workers(harvester)
+    metrics = harvester.folder / "metrics.prom"
+    with harvester.config.open("a", encoding="utf-8") as settings:
+        settings.write(f'[monitoring]\nmetrics_file = "{metrics}"\n')
+    harvester.add_site("alder", publish(server, "alder.1.1"))
+    tick(harvester)
+    with workers(harvester):
+        wait_until_closed(harvester)
+    assert "metaharvest_last_attempt_exit_code 4" in metrics.read_text(encoding="utf-8")
 
 
 @on_one_database

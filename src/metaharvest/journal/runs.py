@@ -18,7 +18,7 @@ from metaharvest.database.models import IS_HARVEST, IS_REAL, HarvestLog, Harvest
 from metaharvest.journal import live, taken_requests, totals
 from metaharvest.journal.log_rows import NO_SITE, LogRow, Stamp, write_log
 from metaharvest.journal.outcomes import is_lost
-from metaharvest.journal.site_runs import not_reported, report_queued
+from metaharvest.journal.site_runs import NOT_MADE, not_reported, report_queued
 from metaharvest.journal.totals import keep_totals_of_run
 from metaharvest.model import RunStatus, SiteRunKind, SiteRunStatus
 from metaharvest.text import some_of
@@ -131,6 +131,13 @@ def was_whole(session: Session, run_id: int) -> bool:
     is_open = (SiteRunStatus.RUNNING.value, SiteRunStatus.INTERRUPTED.value)
     left = select(HarvestSiteRun.site_run_id).where(HarvestSiteRun.run_id == run_id, HarvestSiteRun.status.in_(is_open))
     return session.scalar(away.limit(1)) is None and session.scalar(left.limit(1)) is None
+
+
+def number_of_reports_not_made(session: Session, run_id: int) -> int:
+    """The number of reports that could not be made in this run, by all of its processes."""
+    its = (HarvestLog.run_id == run_id, HarvestLog.harvest_operation_code == "SiteError")
+    not_made = select(func.count()).select_from(HarvestLog).where(*its, HarvestLog.message.startswith(NOT_MADE))
+    return session.scalar(not_made) or 0
 
 
 def report_run(session: Session, context: ReportContext, stamp: Stamp) -> bool:

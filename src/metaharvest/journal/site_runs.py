@@ -329,8 +329,11 @@ def report_queued(report: Report) -> LogRow:
     return LogRow("ReportQueued", message)
 
 
+NOT_MADE = "A report could not be made"
+
+
 def not_reported(error: Exception) -> LogRow:
     """The log row of a report that could not be made."""
     log.exception("A report could not be made", exc_info=error)
-    finding = internal_error(error, "A report could not be made")
+    finding = internal_error(error, NOT_MADE)
     return LogRow("SiteError", finding.message, (finding,))

@@ -16,6 +16,7 @@ from metaharvest.harvest.deadlines import StopSignal
 from metaharvest.harvest.run import RunRequest, RunResult
 from metaharvest.journal import removal
 from metaharvest.journal.removal import RemovedRun
+from metaharvest.journal.runs import number_of_reports_not_made
 from metaharvest.model import RunStatus
 from metaharvest.queries.runs import RunRecord, run_record
 from metaharvest.services import public_flags
@@ -145,8 +146,8 @@ def report_end(
 def end_of_distributed_run(harvester: Harvester, run_id: int, status: RunStatus, cut_short: str) -> None:
     """The same for a run whose sites workers harvested. Its reports are delivered afterwards."""
     with harvester.reading() as session:
-        record = run_record(session, run_id)
-    report_end(harvester, status, _exit_code(RunResult(run_id, status, 0, cut_short), record, strict=False))
+        record, not_made = run_record(session, run_id), number_of_reports_not_made(session, run_id)
+    report_end(harvester, status, _exit_code(RunResult(run_id, status, not_made, cut_short), record, strict=False))
 
 
 def _exit_code(result: RunResult, record: RunRecord, strict: bool) -> ExitCode:
