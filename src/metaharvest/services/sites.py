@@ -488,7 +488,7 @@ def _with_origin(
     values: SiteValues, former: Site | BrokenSite | None, sites: Callable[[], Iterable[Site | BrokenSite]]
 ) -> SiteValues:
     """The values with a unique origin, if one is needed and none is given."""
-    is_asked = values.base_url is not NOT_GIVEN or (_is_repository(former) and bool(_given(values, _OAI)))
+    is_asked = values.base_url is not NOT_GIVEN or (is_repository(former) and bool(_given(values, _OAI)))
     is_new = is_asked and (former is None or former.options.oai is None)
     if values.origin is not None and not (is_new and values.origin is NOT_GIVEN):
         return values
@@ -497,7 +497,7 @@ def _with_origin(
     return replace(values, origin=origin_for(url, given))
 
 
-def _is_repository(site: Site | BrokenSite | None) -> bool:
+def is_repository(site: Site | BrokenSite | None) -> bool:
     """True for a source repository, also if its row is broken."""
     return site is not None and (site.source_kind == OAI or site.options.oai is not None)
 
@@ -505,7 +505,7 @@ def _is_repository(site: Site | BrokenSite | None) -> bool:
 def _columns(values: SiteValues, before: Site | BrokenSite | None) -> dict[str, object]:
     """The given values, by the columns of the schedule. Raises RequestError if they do not fit together."""
     columns: dict[str, object] = {_COLUMNS[name]: value for name, value in _given(values, _COLUMNS).items()}
-    is_oai, is_named = _is_repository(before), values.base_url is not NOT_GIVEN
+    is_oai, is_named = is_repository(before), values.base_url is not NOT_GIVEN
     if values.contacts is not NOT_GIVEN:
         columns["contact_email"] = ", ".join(values.contacts)
     if is_named:

@@ -244,6 +244,19 @@ def test_a_site_is_changed_only_as_it_was_read(console: Served, harvester: Harve
         assert problem(steward("PATCH", "/sites/yew", json=mistake, headers={"If-Match": "*"}))[0] == 422, mistake
 
 
+def test_a_broken_repository_gets_another_address_and_other_groups(console: Served, harvester: Harvester) -> None:
+    steward = program(console, "steward")
+    options = '{"groups": ["north", "south"], "oai": {"origin": "frogs"}}'
+    kind = {"source_kind": "oai-pmh", "options": options}
+    harvester.add_site("frogs", "https://frogs.example.org/oai", **kind)
+    harvester.rows("UPDATE harvest_site_schedule SET contact_email = 'nobody' WHERE name = 'frogs'")
+    change = {"contacts": ["f@example.org"], "groups": ["south"], "list_url": "https://new.example.org/oai"}
+    answer = steward("PATCH", "/sites/frogs", json=change, headers={"If-Match": "*"})
+    assert answer.status_code == 200, answer.text
+    data = answer.json()["data"]
+    assert {name: data[name] for name in change} == change
+
+
 def test_mistakes_become_problems_with_sentences(console: Served) -> None:
     steward = program(console, "steward")
     assert problem(steward("GET", "/nothing"))[0] == 404

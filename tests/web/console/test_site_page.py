@@ -317,3 +317,15 @@ def test_a_broken_row_is_shown_and_repaired(console: Served, harvester: Harveste
     page = page.submit("Change alder")
     assert page.notice == "alder was changed."
     assert "alder … due" in steward.open(ALDER).text
+
+
+def test_the_address_of_a_broken_repository_is_corrected(console: Served, harvester: Harvester) -> None:
+    options = '{"oai": {"origin": "frogs"}}'
+    harvester.add_site("frogs", "https://frogs.example.org/oai", source_kind="oai-pmh", options=options)
+    harvester.rows("UPDATE harvest_site_schedule SET documentlisturl = 'frogs' WHERE name = 'frogs'")
+    page = console.signed_in("steward").open("/console/sites/frogs/edit")
+    page = page.submit("Show the changes", {"list_url": "https://new.example.org/oai"})
+    assert page.submit("Change frogs").notice == "frogs was changed."
+    sql = "SELECT documentlisturl, options FROM harvest_site_schedule WHERE name = 'frogs'"
+    [(url, kept)] = harvester.rows(sql)
+    assert (url, "frogs" in kept) == ("https://new.example.org/oai", True)

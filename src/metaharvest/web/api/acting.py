@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from metaharvest.model import Site
 from metaharvest.queries.sites import registered_site
 from metaharvest.services import registrations as registered
 from metaharvest.services import reports, sites
@@ -129,15 +128,14 @@ def _require_unchanged(call: Call, site: AnySite) -> None:
 def _values(site: AnySite, given: dict[str, Any]) -> dict[str, Any]:
     """The values for a service from the body."""
     values = dict(given)
-    is_repository = isinstance(site, Site) and site.options.oai is not None
     if "site" in values:
         values["name"] = values.pop("site")
-    if is_repository and "list_url" in values:
+    if sites.is_repository(site) and "list_url" in values:
         values["base_url"] = values.pop("list_url")
     if "contacts" in values:
         values["contacts"] = tuple(values["contacts"])
     if "groups" in values:
-        wanted, has = set(values.pop("groups")), set(site.options.groups if isinstance(site, Site) else ())
+        wanted, has = set(values.pop("groups")), set(site.options.groups)
         for group in wanted:
             try:
                 sites.check_group(group)

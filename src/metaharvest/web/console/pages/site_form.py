@@ -16,6 +16,7 @@ from metaharvest.model.kinds import AS_SETTINGS
 from metaharvest.model.mappings import picked
 from metaharvest.queries.sites import RegisteredSite
 from metaharvest.services.sites import SiteValues, check_group
+from metaharvest.services.source_preview import OAI
 from metaharvest.web.console.forms import Form
 
 YES_NO = ("yes", "no")
@@ -125,7 +126,8 @@ def parsed_groups(text: str) -> tuple[str, ...]:
 
 def _value(name: str, text: str, site: RegisteredSite, today: date) -> dict[str, object]:
     if name == "list_url":
-        return {"base_url" if site.oai is not None else "list_url": _needed(text, "give an address")}
+        is_repository = site.oai is not None or site.source_kind == OAI
+        return {"base_url" if is_repository else "list_url": _needed(text, "give an address")}
     if name == "groups":
         wanted, there = parsed_groups(text), site.groups
         return {
