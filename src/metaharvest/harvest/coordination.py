@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from metaharvest.config.report_context import ReportContext
 from metaharvest.config.settings import Settings
 from metaharvest.database.engine import database_errors, repeated, require_current, run_lock, writers
-from metaharvest.database.models import HarvestRun, HarvestSiteRun
+from metaharvest.database.models import HarvestRun
 from metaharvest.database.worker_models import Job
 from metaharvest.harvest.context import by_origin, host_of
 from metaharvest.harvest.deadlines import STOPPED
@@ -32,7 +32,7 @@ from metaharvest.journal.runs import finished_before
 from metaharvest.journal.taken_requests import TakenRequests
 from metaharvest.ledger import retries
 from metaharvest.mail import outbox
-from metaharvest.model import Finding, Level, RunStatus, Site, SiteRunKind, SiteRunStatus
+from metaharvest.model import Finding, Level, RunStatus, Site, SiteRunKind
 from metaharvest.model.jobs import OPEN, JobKind, JobState, Priority
 from metaharvest.requests import taking
 from metaharvest.sites.registry import read_sites
@@ -177,10 +177,7 @@ class _Coordinator:
     ) -> list[tuple[Site | BrokenSite, SiteRunKind]]:
         request = RunRequest(self._today, requested=not with_due)
         to_retry = retries.sites_to_retry(self._session, self._today)
-        left = select(HarvestSiteRun.site_schedule_id, HarvestSiteRun.kind).where(
-            HarvestSiteRun.status == SiteRunStatus.INTERRUPTED.value
-        )
-        unfinished = {site_id: SiteRunKind(kind) for site_id, kind in self._session.execute(left)}
+        unfinished = runs.unfinished_sites(self._session)
         finished = finished_before(self._session, run.run_id, self._today)
         return list(choose(sites, request, to_retry, unfinished, finished, asked))
 

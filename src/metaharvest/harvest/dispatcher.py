@@ -13,7 +13,7 @@ from math import inf
 
 from metaharvest.config.settings import HttpSettings, Settings
 from metaharvest.database.engine import database_errors, readers
-from metaharvest.errors import DatabaseError, RunLost, ScheduleError, SettingsError
+from metaharvest.errors import DatabaseError, RunLost, ScheduleError
 from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.held_hosts import HostLeases
 from metaharvest.fetch.limits import FairLimiter, FairPlace, MemoryBudget, Waiting
@@ -35,7 +35,6 @@ from metaharvest.sites.rows import BrokenSite
 from metaharvest.sites.same_source import sites_of_one_origin
 from metaharvest.targets.base import Target
 from metaharvest.targets.interruption import interrupted_by
-from metaharvest.targets.nothing import NoTarget
 
 log = logging.getLogger(__name__)
 
@@ -272,12 +271,6 @@ class Dispatcher:
         finally:
             ctx.progress.site_ended(site.name)
 
-    def _goes_nowhere(self, site: Site) -> bool:
-        """True if the site has no target: then its part of the run is a rehearsal."""
-        with suppress(SettingsError):  # it is reported where the target is opened
-            return isinstance(self.setup.targets.of(site.name), NoTarget)
-        return False
-
     async def _harvest_or_retry(self, site: Site, kind: SiteRunKind, ctx: RunContext) -> None:
         seconds = self.setup.settings.harvester.site_deadline
         deadlines = ctx.deadlines.after_site(seconds, ctx.used_seconds.get(site.site_id, 0.0))
@@ -287,7 +280,7 @@ class Dispatcher:
         ctx = replace(ctx, deadlines=deadlines, full=ctx.full or site.site_id in self.full)
         ctx.progress.site_began(site.name)
         site = self.setup.settings.applied_to(site)
-        if self._goes_nowhere(site):
+        if self.setup.goes_nowhere(site.name):
             if kind is SiteRunKind.RETRY:
                 return  # failed documents are retried once there is a target
             site, ctx = site.for_rehearsal(), replace(ctx, same_origin=ctx.same_origin.for_rehearsal())

@@ -9,7 +9,6 @@ import json
 import threading
 import time
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,7 +18,6 @@ from sqlalchemy.orm import Session
 from metaharvest.database.engine import database_errors, readers
 from metaharvest.database.host_leases import HostLeases
 from metaharvest.database.models import HarvestSiteRun
-from metaharvest.errors import SettingsError
 from metaharvest.harvest.context import Chosen, Group, Progress
 from metaharvest.harvest.deadlines import Deadlines, StopSignal
 from metaharvest.harvest.live import SiteStops
@@ -34,7 +32,6 @@ from metaharvest.ledger import retries
 from metaharvest.model import Finding, Site, SiteRunKind, SiteRunStatus
 from metaharvest.sites.registry import read_sites, read_sites_of
 from metaharvest.sites.rows import BrokenSite
-from metaharvest.targets.nothing import NoTarget
 
 if TYPE_CHECKING:
     from metaharvest.harvest.dispatcher import HarvestGroup
@@ -281,9 +278,7 @@ class WorkerSession:
 
         The sites of one origin go to one target, or none.
         """
-        with suppress(SettingsError):  # it is reported where the target is opened
-            return any(isinstance(self.setup.targets.of(site.name), NoTarget) for site in sites)
-        return False
+        return any(self.setup.goes_nowhere(site.name) for site in sites)
 
     def _read(self, work: SiteWork) -> tuple[list[Site | BrokenSite], Collection[int], Sequence[Chosen]]:
         """All sites; of the job, the sites with documents to try again, and the sites that are left to harvest."""

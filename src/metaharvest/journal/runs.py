@@ -63,11 +63,15 @@ def open_run(session: Session, context: ReportContext, today: date, *, distribut
     for old in dead:
         keep_totals_of_run(session, old.run_id)
     not_made = sum(not _report(session, old.run_id, context, stamp) for old in dead)
+    return OpenedRun(run.run_id, unfinished_sites(session), not_made)
+
+
+def unfinished_sites(session: Session) -> dict[int, SiteRunKind]:
+    """The sites, by number, with an interrupted site run, and the kind of it."""
     left = select(HarvestSiteRun.site_schedule_id, HarvestSiteRun.kind).where(
         HarvestSiteRun.status == SiteRunStatus.INTERRUPTED.value
     )
-    unfinished = {site_id: SiteRunKind(kind) for site_id, kind in session.execute(left)}
-    return OpenedRun(run.run_id, unfinished, not_made)
+    return {site_id: SiteRunKind(kind) for site_id, kind in session.execute(left)}
 
 
 _RUN_INTERRUPTED = "The run was interrupted; the next run takes it up."

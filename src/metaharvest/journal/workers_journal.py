@@ -49,7 +49,6 @@ class WorkersJournal(Journal):
         limits: GroupLimits = GroupLimits(),  # noqa: B008 - it is frozen
     ) -> None:
         self._prepare(settings, targets, clock, run.today, run.run_id)
-        self.left_unfinished = {}
         self._is_over = is_over
         self._cut_short: set[int] = set()
         self._writer = Writer(engine, by_leases(held), self._write_notes, limits)
