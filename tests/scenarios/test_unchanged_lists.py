@@ -119,6 +119,18 @@ def test_a_list_is_read_again_where_the_ledger_or_the_url_was_changed_by_hand(
 
 
 @on_one_database
+def test_a_changed_list_is_known_in_the_next_night(harvester: Harvester, server: HttpServer) -> None:
+    text = '<filters match="all"><filter xpath="//creator" regexp="secret" invert="true"/></filters>'
+    (harvester.folder / "filters.xml").write_text(text)
+    harvester.add_site("site", with_etag(server, "a.1.1"), options='{"filters": "filters.xml", "max_loss": 7}')
+    harvester.run("2026-11-20")
+    with_etag(server, "a.1.1", "a.2.1")
+    harvester.run("2026-11-21")
+    run = harvester.run("2026-11-22")
+    assert "HarvestListUnchanged" in harvester.operations(run["run_id"])
+
+
+@on_one_database
 def test_a_list_is_read_again_if_its_site_was_edited_in_the_run(harvester: Harvester, server: HttpServer) -> None:
     url = with_etag(server, "a.1.1")
     harvester.add_site("site", url)

@@ -358,7 +358,8 @@ class Settings(_Section):
         )
         mismatch = own.package_id_mismatch or self.validation.package_id_mismatch
         options = replace(own, ca_file=ca_file, filters=filters, normalize=normalize, package_id_mismatch=mismatch)
-        return replace(site, options=options, file_folder=self.file_folder(site.name))
+        stored = site.stored_options or own
+        return replace(site, options=options, stored_options=stored, file_folder=self.file_folder(site.name))
 
 
 SECTIONS = tuple(

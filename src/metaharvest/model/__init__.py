@@ -169,7 +169,8 @@ class Site:
 
     `ldap_name` and `ldap_password`, a reference to a secret, are the site's login at a target that asks for one.
     `public`: its documents are published.
-    `file_folder` is the folder below which the settings allow it file: URLs, as `Settings.applied_to` adds it.
+    `file_folder` is the folder below which the settings allow it file: URLs, as `Settings.applied_to` adds it, with
+    `stored_options`, the options of the row.
     """
 
     site_id: int
@@ -190,6 +191,7 @@ class Site:
     ldap_name: str | None = None
     ldap_password: str | None = None
     file_folder: Path | None = None
+    stored_options: SiteOptions | None = field(default=None, compare=False, repr=False)
 
     @property
     def is_rehearsed(self) -> bool:

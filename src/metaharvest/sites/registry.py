@@ -173,8 +173,7 @@ def set_dates(
     """Store that these sites were harvested today, and the versions of their lists; returns their next dates.
 
     `registered` are the sites as they are now. If a site was changed since its harvest began, its present frequency
-    counts, and a changed next date stays. If an edit removed the version of its list, the next list is read in any
-    case.
+    counts, and a changed next date stays. With another URL or other options, its next list is read in any case.
     """
     next_dates: dict[int, date | None] = {}
     kept, moved = [], []
@@ -184,7 +183,7 @@ def set_dates(
             continue
         next_dates[site.site_id] = site.next_harvest
         before = harvest.site
-        is_edited = site.list_url != before.list_url or (before.list_version and not site.list_version)
+        is_edited = (site.list_url, site.options) != (before.list_url, before.stored_options or before.options)
         version = _version_columns(None if is_edited else harvest.version)
         row = {"site_id": site.site_id, "datelastharvest": today, **version}
         if site.next_harvest != before.next_harvest:
