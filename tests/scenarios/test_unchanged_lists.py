@@ -124,7 +124,7 @@ def test_a_changed_list_is_known_in_the_next_night(harvester: Harvester, server:
     (harvester.folder / "filters.xml").write_text(text)
     harvester.add_site("site", with_etag(server, "a.1.1"), options='{"filters": "filters.xml", "max_loss": 7}')
     harvester.run("2026-11-20")
-    with_etag(server, "a.1.1", "a.2.1")
+    with_etag(server, "a.1.1", "a.2.1", etag='"v2"')
     harvester.run("2026-11-21")
     run = harvester.run("2026-11-22")
     assert "HarvestListUnchanged" in harvester.operations(run["run_id"])
@@ -140,7 +140,7 @@ def test_a_list_is_read_again_if_its_site_was_edited_in_the_run(harvester: Harve
             sites.edit(opened, ["site"], SiteValues(max_loss=7))
 
     harvester.run("2026-11-20")
-    with_etag(server, "a.1.1", "a.2.1")
+    with_etag(server, "a.1.1", "a.2.1", etag='"v2"')
     with harvester.opened() as opened:
         opened.run(RunRequest(date(2026, 11, 21)), Edits())
     run = harvester.run("2026-11-22")
