@@ -18,7 +18,7 @@ from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import load
-from metaharvest.database.pipeline_models import OutputFile, OutputRecord, OutputText
+from metaharvest.database.pipeline_models import OutputFile, OutputRecord, OutputText, PipelineStep
 from metaharvest.model.outputs import Access, FileLink, FileRole, Identifier, Licence, Output, ResourceType, Text
 from metaharvest.pipeline import file_store as store
 from metaharvest.pipeline.extraction.rows import stores
@@ -363,6 +363,23 @@ def test_a_file_stays_while_its_server_is_away_and_goes_when_it_is_gone(
     server.serve("/a.pdf", b"", status=410)
     run(installation, document(1))
     assert (table(installation), stored(installation)) == ({}, [])
+
+
+def test_extraction_learns_that_a_file_goes_after_a_failure_by_the_same_rule(
+    installation: Harvester, server: HttpServer
+) -> None:
+    know(installation, {1: output(server.serve("/a.pdf", pdf("one")))})
+    run(installation, document(1))
+    with Session(installation.engine) as session, session.begin():
+        done = {"stage": "extraction", "state": "done", "woken": 1, "attempts": 0}
+        session.execute(insert(PipelineStep).values(catalogue_document_id=1, **done))
+    states = []
+    for status in (404, 410):
+        server.serve("/a.pdf", b"", status=status)
+        failure = run(installation, document(1))[1].failure
+        assert failure is not None
+        states.append((failure.rule, *installation.rows("SELECT state FROM pipeline_step")))
+    assert states == [("full-text.missing", ("done",)), ("full-text.missing", ("waiting",))]
 
 
 @pytest.mark.parametrize("kind", ["c_ddb1", "c_6501"])

@@ -18,7 +18,7 @@ from metaharvest.database.host_leases import HostLeases
 from metaharvest.fetch.url import BadUrl, parse_url
 from metaharvest.model import FullText, ListVersion, Reach, Site
 from metaharvest.model.outputs import Output
-from metaharvest.pipeline import leftovers
+from metaharvest.pipeline import leftovers, steps
 from metaharvest.pipeline.file_store import (
     UNCONFIRMED_FOR,
     FileStore,
@@ -85,9 +85,14 @@ def perform(context: Context, documents: Sequence[Document]) -> Iterator[Result]
 
 
 def store(session: Session, results: Sequence[Result], now: datetime) -> None:
-    """Replace the files of these documents. A file stays while its server does not answer, or answers 404."""
-    changed = [each for each in results if not isinstance(each.value, FileStays)]
-    rows.replace_files(session, {each.document.number: each.value for each in changed}, now)
+    """Replace the files of these documents. A file stays while its server does not answer, or answers 404.
+
+    The stage `extraction` learns of each file that goes, also if the document fails by the same rule as before.
+    """
+    files = {each.document.number: each.value for each in results if not isinstance(each.value, FileStays)}
+    gone = rows.files_of(session, [number for number, file in files.items() if file is None])
+    steps.wake_known(session, StageName.EXTRACTION, gone)
+    rows.replace_files(session, files, now)
 
 
 def tidy(context: Context) -> None:
