@@ -147,6 +147,24 @@ def test_a_document_that_breaks_a_stage_costs_nobody_else(harvester: Harvester, 
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_the_stored_result_of_a_document_stays_after_an_unexpected_error(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    harvester.add_site("alder", publish(server, "a.1.1"))
+    harvester.run("2026-11-20")
+    first = Recorder("first")
+    pipeline = Pipeline(harvester, first)
+    pipeline.run()
+
+    def breaks(_document: Document) -> Failure | None:
+        raise KeyError("creator")
+
+    first.fails = breaks
+    assert pipeline.run(version=2) == [{StepState.FAILED: 1}]
+    assert list(first.stored.values()) == ["a.1"]
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 def test_a_full_disk_is_no_failure_of_documents(harvester: Harvester, server: HttpServer) -> None:
     harvester.add_site("alder", publish(server, "a.1.1", "a.2.1"))
     harvester.run("2026-11-20")

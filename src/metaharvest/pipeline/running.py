@@ -21,6 +21,7 @@ from metaharvest.pipeline.steps import Step
 from metaharvest.text import one_line
 
 _LOG = logging.getLogger(__name__)
+_UNEXPECTED = "pipeline.unexpected"
 _AFTER_A_SURPRISE = timedelta(days=1)
 _GROWTH = 500
 """The number of documents after which statistics are taken; each further time waits for twice as many."""
@@ -123,7 +124,11 @@ def _surprised(stage: Stage, document: Document, error: Exception) -> Result:
     # The driver's own sentence: the sentence of SQLAlchemy has the whole statement.
     reason = getattr(error.__cause__, "orig", None) or error
     message = f"An unexpected error: {one_line(f'{type(reason).__name__}: {reason}')}. The program's log has more."
-    return Result(document, failure=Failure("pipeline.unexpected", message, _AFTER_A_SURPRISE))
+    return Result(document, failure=Failure(_UNEXPECTED, message, _AFTER_A_SURPRISE))
+
+
+def _is_unexpected(result: Result) -> bool:
+    return result.failure is not None and result.failure.rule == _UNEXPECTED
 
 
 def _store_results(
@@ -152,7 +157,10 @@ def _is_about_values(error: Exception) -> bool:
 def _store(
     context: Context, stage: Stage, ended: Sequence[tuple[Step, Result]], gone: Collection[Step]
 ) -> Sequence[StepState]:
-    """Write the results, note the steps, and wake the next stages, in one transaction; returns the states."""
+    """Write the results, note the steps, and wake the next stages, in one transaction; returns the states.
+
+    After an unexpected error, the stored results of the document stay as they are.
+    """
     now = context.now()
     if gone:
         with context.reading() as session:
@@ -166,8 +174,8 @@ def _store(
         if gone:
             stage.remove(session, [step.number for step in gone])
             steps.end_gone(session, stage, gone, now)
-        if ended:
-            stage.store(session, [result for _, result in ended], now)
+        if known := [result for _, result in ended if not _is_unexpected(result)]:
+            stage.store(session, known, now)
         changed = steps.end(session, stage, ended, now)
         for name in stage.wakes:
             steps.wake(session, name, changed)
