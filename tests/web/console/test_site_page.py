@@ -303,6 +303,15 @@ def test_a_file_that_is_not_there_is_named_beside_its_field(console: Served) -> 
         assert field.get("name") == name
 
 
+def test_a_contact_does_not_see_the_options_of_a_broken_row(console: Served, harvester: Harvester) -> None:
+    harvester.rows(
+        'UPDATE harvest_site_schedule SET options = \'{"ca_file": "/etc/a.pem", "x": 1}\' WHERE name = \'alder\''
+    )
+    assert "/etc/a.pem" not in console.signed_in_as("alder@example.org").open(ALDER).text
+    page = console.signed_in("steward").open(ALDER)
+    assert page.text.count("/etc/a.pem") == 1
+
+
 def test_a_broken_row_is_shown_and_repaired(console: Served, harvester: Harvester) -> None:
     with harvester.engine.begin() as connection:
         connection.execute(

@@ -307,11 +307,11 @@ def _frequency(site: RegisteredSite) -> str:
 
 
 def _registration(visit: Visit, site: RegisteredSite) -> list[tuple[str, str]]:
-    """The values of the registration that are set, as texts."""
+    """The values of the registration that are set, as texts; the raw options of a broken row are shown separately."""
     hidden = _OPERATORS if visit.visitor.role is Role.CONTACT else ()
     shown = []
     for name, value in registered_values(site).items():
-        if name in ("name", "state", "last_harvest", "next_harvest", "enabled", "every", "unit", *hidden):
+        if name in ("name", "state", "last_harvest", "next_harvest", "enabled", "every", "unit", "options", *hidden):
             continue
         text = _frequency(site) if name == "frequency" else shown_value(value)
         if text:
