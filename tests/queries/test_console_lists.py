@@ -16,7 +16,7 @@ from metaharvest.queries.figures import site_year
 from metaharvest.queries.problems import documents_of_rule, rule_trends
 from metaharvest.queries.runs import newest_runs, run_summaries
 from metaharvest.queries.sites import SiteOrder, SiteSelection, site_page
-from metaharvest.queries.tonight import ProblemNumbers, Reason, State, tonight
+from metaharvest.queries.tonight import ProblemNumbers, Reason, State, problem_groups, problem_numbers, tonight
 from metaharvest.queries.trends import named_failed_sites
 from metaharvest.sites.overdue import overdue_sites
 from support.journal_rows import NOW, TODAY, JournalRows
@@ -53,6 +53,20 @@ def test_a_good_night_is_one_sentence(session: Session, rows: JournalRows) -> No
     assert (found.state, found.sentence, found.waiting, found.failed) == (State.WELL, said, (), ())
     assert tonight(session, TODAY, 2).sentence == f"{said} 2 matters wait for a decision."
     assert (found.next_harvest, found.number_next) == (TODAY + timedelta(days=1), 1)
+
+
+def test_open_problems_of_a_removed_site_are_no_problems_of_the_night(session: Session, rows: JournalRows) -> None:
+    alder = rows.site("alder")
+    rows.site_run(rows.run(), alder, "with-errors")
+    for site_id in (alder.site_schedule_id, 99):
+        problem(session, site_id, 2 * site_id)
+        problem(session, site_id, 2 * site_id + 1, first_site_run=0)
+    assert problem_numbers(session, 1) == ProblemNumbers(1, 1, 0)
+    found = problem_groups(session, 1, 10)
+    assert [[(each.site, each.number) for each in groups] for groups in (found.new, found.still_open)] == [
+        [("alder", 1)],
+        [("alder", 1)],
+    ]
 
 
 def test_the_night_names_all_that_waits_for_a_person(session: Session, rows: JournalRows) -> None:
