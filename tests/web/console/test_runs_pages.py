@@ -126,6 +126,22 @@ def test_what_changed_between_two_runs(unchanged: Served) -> None:
     ]
 
 
+def test_a_run_is_compared_with_a_later_one(unchanged: Served) -> None:
+    viewer = unchanged.signed_in("viewer")
+    page = viewer.open("/console/runs/1/changes?other=2")
+    assert dict(page.form("Compare").form_values()) == {"other": "2"}
+    assert page.submit("Compare").table("Changes by site") == page.table("Changes by site")
+    changes = page.follow("All as a table (CSV)")
+    assert changes.content == viewer.open("/console/runs/2/changes.csv?other=1").content
+    assert 'filename="changes-1-2.csv"' in changes.headers["content-disposition"]
+
+
+def test_the_table_of_changes_begins_with_the_run_before(unchanged: Served) -> None:
+    viewer = unchanged.signed_in("viewer")
+    assert rows_of_csv(viewer.open("/console/runs/2/changes.csv"))
+    assert "There is no run before this one." in viewer.open("/console/runs/1/changes.csv").text
+
+
 @pytest.mark.parametrize(
     ("path", "status", "sentence"),
     [

@@ -126,20 +126,21 @@ def show_changes(visit: Visit) -> Response:
     found, site_ids = None, list[int]()
     with visit.harvester.reading() as session:
         _run(session, run_id)
-        first, second = _pair(visit, run_id, [each.run_id for each in run_summaries(session, 1, run_id)])
+        first, second = _pair(visit, session, run_id)
         if first is not None:
             with visit.mistakes(MetaharvestError):
                 found, site_ids = changed_sites(session, first, second, _CHANGES_SHOWN, start)
+    other = second if first == run_id else first
     more = start + _CHANGES_SHOWN < len(site_ids)
     return visit.render(
         "changes.html",
         run_id=run_id,
-        first=first,
+        other=other,
         found=found,
         number=len(site_ids),
         most=_DOCUMENTS_SHOWN,
         is_first=not start,
-        next_page=visit.link("/console/runs", run_id, "changes", other=first, start=start + _CHANGES_SHOWN)
+        next_page=visit.link("/console/runs", run_id, "changes", other=other, start=start + _CHANGES_SHOWN)
         if more
         else "",
     )
@@ -148,17 +149,19 @@ def show_changes(visit: Visit) -> Response:
 def send_changes(visit: Visit) -> Response:
     """The same as a table, with all sites."""
     run_id = _run_id(visit)
-    first, second = _pair(visit, run_id, [])
+    with visit.harvester.reading() as session:
+        first, second = _pair(visit, session, run_id)
     if first is None:
         return visit.not_found("There is no run before this one.")
     return visit.send_table(tables.changes_table(visit.harvester, first, second), f"changes-{first}-{second}.csv")
 
 
-def _pair(visit: Visit, run_id: int, before: Sequence[int]) -> tuple[int | None, int]:
+def _pair(visit: Visit, session: Session, run_id: int) -> tuple[int | None, int]:
     """The two runs to compare, the earlier first; the first is None if there is none."""
     other = visit.query.get("other", "").strip()
     if not other:
-        return (before[0] if before else None), run_id
+        before = run_summaries(session, 1, run_id)
+        return (before[0].run_id if before else None), run_id
     number = _number(other)
     return min(number, run_id), max(number, run_id)
 
