@@ -191,3 +191,9 @@ def test_what_a_database_asks_is_not_ended_twice(harvester: Harvester, monkeypat
     said = harvester("run")
     assert said.code == 69
     assert "accepting TCP/IP connections? Check that it is there" in said.err
+
+
+@pytest.mark.parametrize("value", ["03:00Z", "03:00+02:00"])
+def test_the_time_of_the_run_has_no_zone(tmp_path: Path, value: str) -> None:
+    with pytest.raises(SettingsError, match=r"\[workers\] run_at = .*it must be a time without a zone, like 03:00:00"):
+        load(write(tmp_path, f'[workers]\nrun_at = "{value}"\n'), {})

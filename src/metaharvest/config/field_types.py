@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
+from datetime import time
 from email.utils import parseaddr
 from pathlib import Path
 from typing import Annotated
@@ -119,6 +120,12 @@ def _check_zone(name: str) -> str:
     return name
 
 
+def _check_time_of_day(moment: time) -> time:
+    if moment.tzinfo is not None:
+        raise ValueError("it must be a time without a zone, like 03:00:00; the zone is time_zone in [harvester]")
+    return moment
+
+
 def check_database_url(url: str) -> str:
     """`url`; ValueError with a sentence, which does not show it, if there is a password in it."""
     parts = _DATABASE_PASSWORD.match(url)
@@ -198,6 +205,7 @@ OptionalEmail = Annotated[str, AfterValidator(_check_email_if_any)]
 Emails = Annotated[tuple[Email, ...], BeforeValidator(_split)]
 Sender = Annotated[Email, AfterValidator(_check_sender)]
 ZoneName = Annotated[str, AfterValidator(_check_zone)]
+TimeOfDay = Annotated[time, AfterValidator(_check_time_of_day)]
 DatabaseUrl = Annotated[str, AfterValidator(check_database_url)]
 ProxyUrl = Annotated[str, AfterValidator(_check_proxy)]
 WebAddress = Annotated[str, AfterValidator(_check_web_address)]

@@ -196,7 +196,7 @@ class WorkersSettings(_Section):
     """
 
     broker: field_types.Broker = ""
-    run_at: time = time(0)
+    run_at: field_types.TimeOfDay = time(0)
     slice: Annotated[float, Field(ge=1, le=600)] = 600
     jobs: Annotated[int, Field(ge=1, le=128)] = 32
 
