@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from keyring.backend import KeyringBackend
 from keyring.backends.fail import Keyring as NoKeyring
 from keyring.errors import KeyringLocked
 
+from metaharvest.cli.json_lines import json_formatter
 from metaharvest.config.secret_references import MaskingFormatter, check_reference, masked, resolve_secret
 from metaharvest.config.settings import load
 from metaharvest.errors import SettingsError
@@ -90,6 +92,21 @@ def test_what_is_no_reference_is_refused_and_not_shown(value: str) -> None:
     with pytest.raises(ValueError) as caught:
         check_reference(value)
     assert "hunter2" not in str(caught.value)
+
+
+def test_a_secret_with_letters_that_json_escapes_is_masked_in_json_lines(tmp_path: Path) -> None:
+    secrets = ('pa"ss\\word', "pässwort1")
+    for secret in secrets:
+        (tmp_path / "password").write_text(secret, encoding="utf-8")
+        resolve_secret("file:password", tmp_path)
+        try:
+            raise ValueError(secret)
+        except ValueError:
+            error = sys.exc_info()
+        record = logging.LogRecord("smtp", logging.ERROR, "", 0, "535 %s", (secret,), error)
+        line = json.loads(json_formatter().format(record))
+        assert line["message"] == "535 (not shown)"
+        assert line["exc_info"].endswith("ValueError: (not shown)")
 
 
 def test_a_secret_that_was_read_is_masked_in_every_form(tmp_path: Path) -> None:

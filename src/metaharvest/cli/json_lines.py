@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import pairwise
-from typing import TextIO
+from typing import Any, TextIO
 
 import click
 
@@ -62,6 +62,10 @@ def json_formatter() -> logging.Formatter:
     from pythonjsonlogger.json import JsonFormatter
 
     class MaskedJson(JsonFormatter):
+        def process_log_record(self, log_data: dict[str, Any]) -> dict[str, Any]:
+            # Before the text is encoded: JSON escapes quotes and other letters than ASCII in a secret.
+            return {name: masked(value) if isinstance(value, str) else value for name, value in log_data.items()}
+
         def format(self, record: logging.LogRecord) -> str:
             return masked(super().format(record))
 
