@@ -1,6 +1,7 @@
 """The clock that all machines with workers share."""
 
 import socket
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -49,6 +50,18 @@ def test_only_the_first_time_waits_for_the_database() -> None:
         assert shared._reading.locked(), "a thread still waits"
     with shared._reading:
         assert shared._next > time.monotonic()
+
+
+def test_a_machine_without_threads_goes_on_from_the_last_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    engine = create_engine("postgresql+psycopg://nobody@127.0.0.1/nothing")
+    shared = clock.DatabaseClock(lambda: engine)
+    shared._answer = datetime(2026, 11, 20, tzinfo=UTC), time.monotonic()
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert shared().date().isoformat() == "2026-11-20"
+    assert not shared._reading.locked(), "the next call tries again"
 
 
 @pytest.mark.usefixtures("machine_ahead")

@@ -62,7 +62,7 @@ class DatabaseClock:
                     if time.monotonic() >= self._next:
                         self._read(engine)
             elif self._reading.acquire(blocking=False):
-                threading.Thread(target=self._read_beside, args=(engine,), name="clock", daemon=True).start()
+                self._begin_to_read(engine)
         if self._answer is None:
             return datetime.now(UTC)
         answer, at = self._answer
@@ -72,6 +72,12 @@ class DatabaseClock:
         with suppress(DatabaseError), database_errors(engine), readers(engine)() as session:
             self._answer = database_now(session), time.monotonic()
         self._next = time.monotonic() + (_FIRST_AGAIN if self._answer is None else _READ_EVERY)
+
+    def _begin_to_read(self, engine: Engine) -> None:
+        try:
+            threading.Thread(target=self._read_beside, args=(engine,), name="clock", daemon=True).start()
+        except RuntimeError:  # the machine has no thread left: the time goes on from the last answer
+            self._reading.release()
 
     def _read_beside(self, engine: Engine) -> None:
         try:
