@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -289,3 +290,18 @@ def test_a_certificate_file_in_a_home_folder_that_is_not_there_is_refused_in_a_s
     assert isinstance(told.error, ScheduleError)
     assert "no such home folder; write the path out in full" in str(told.error)
     assert shown(folder)["ca_file"] is None
+
+
+@on_one_database
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        ("sites import -", "The first line names no column `name`"),
+        ("contacts forget anna@example.org", "Nobody is here to ask"),
+        ("target transfer --from-file - alder", "standard input names no document"),
+    ],
+)
+def test_without_a_standard_input_there_is_a_sentence(folder: Path, command: str, sentence: str) -> None:
+    line = f"{shlex.quote(sys.executable)} -m metaharvest {command} <&-"
+    done = subprocess.run(line, shell=True, cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, sentence in done.stderr) == (2, True), done.stderr

@@ -240,14 +240,16 @@ def main(
 
 
 def _open_streams() -> None:
-    """Send output to nowhere if the program was started without a stdout or a stderr."""
-    if sys.stdout is not None and sys.stderr is not None:
+    """Open each standard stream that the program was started without: stdin is empty, output goes to nowhere."""
+    if None not in (sys.stdin, sys.stdout, sys.stderr):
         return
     # First the lowest numbers: no file of ours may take the numbers of the standard streams.
     while (number := os.open(os.devnull, os.O_RDWR)) <= _STDERR:
         pass
     os.close(number)
     nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - it is open until the program ends
+    # Without a buffer: commands that read a pipe see that there is none.
+    sys.stdin = sys.stdin or io.StringIO()
     sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
 
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import click
 
@@ -96,11 +96,12 @@ def import_sites(invocation: Invocation, file: Path, dry_run: bool, allow_duplic
 
 
 def _content(file: Path) -> bytes:
-    """Raises FileError."""
+    """The content of a file, or of stdin; nothing if there is no stdin. Raises FileError."""
     from metaharvest.config.files import read_file
 
     if str(file) == "-":
-        return sys.stdin.buffer.read()
+        pipe: BinaryIO | None = getattr(sys.stdin, "buffer", None)
+        return pipe.read() if pipe else b""
     with file_errors(file):
         return read_file(file, services.schedule_files.MOST_BYTES)
 

@@ -267,12 +267,13 @@ def transfer(
 
 def _names(file: TextIO) -> list[str]:
     """The names in the file. Raises UsageError if it is not text, or far too large."""
+    name = getattr(file, "name", "standard input")
     try:
         lines = [line.partition("#")[0].strip() for line in file.read().splitlines()]
     except UnicodeDecodeError:
-        raise click.UsageError(f"{file.name} is not UTF-8 text: it should name a document on each line.") from None
+        raise click.UsageError(f"{name} is not UTF-8 text: it should name a document on each line.") from None
     if not any(lines):
-        raise click.UsageError(f"{file.name} names no document.")
+        raise click.UsageError(f"{name} names no document.")
     return [line for line in lines if line]
 
 
