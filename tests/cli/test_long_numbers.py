@@ -51,3 +51,11 @@ def test_in_a_document_to_be_listed(harvester: Harvester, tmp_path: Path) -> Non
     (folder / "b.xml").write_bytes(eml("a.2.1"))
     answer = harvester("list", "build", str(folder), "--base-url", "https://example.org/")
     assert "Traceback" not in answer.err + answer.out
+
+
+@pytest.mark.parametrize(
+    "command", ["requests --after", "registrations list --after", "decisions --after", "jobs --after", "jobs --run"]
+)
+def test_that_no_database_can_hold(harvester: Harvester, command: str) -> None:
+    answer = harvester(*command.split(), "9" * 20)
+    assert (answer.code, "is not in the range" in answer.err) == (2, True)

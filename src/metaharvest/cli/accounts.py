@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from metaharvest.cli import services
-from metaharvest.cli.invocation import Invocation, login, usage_errors
+from metaharvest.cli.invocation import NUMBER, Invocation, login, usage_errors
 from metaharvest.cli.printing import print_json, print_line, print_table, stamp, table_options
 from metaharvest.model.kinds import GRANTED
 from metaharvest.model.mappings import picked
@@ -182,7 +182,7 @@ def list_keys(invocation: Invocation, as_json: bool) -> None:
 
 
 @keys_command.command("revoke")
-@click.argument("number", type=click.IntRange(1, 2**53))
+@click.argument("number", type=NUMBER)
 @click.pass_obj
 def revoke_key(invocation: Invocation, number: int) -> None:
     """Revoke the key with this number; `keys list` has the numbers.

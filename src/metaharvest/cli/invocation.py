@@ -34,6 +34,9 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 ROWS = click.IntRange(1, 1_000_000_000)
 """The largest number of rows."""
 
+NUMBER = click.IntRange(1, 2**53)
+"""The number of a row, as JSON and every database can hold it."""
+
 _DAYS = (date(1970, 1, 1), date(9000, 1, 1))
 """The days on which a harvest is possible; the ends of the calendar have no day before or after."""
 

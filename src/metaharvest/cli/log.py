@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metaharvest.cli import queries, services
-from metaharvest.cli.invocation import ROWS, Invocation, OutputForm, day, json_or_csv, trimmed
+from metaharvest.cli.invocation import NUMBER, ROWS, Invocation, OutputForm, day, json_or_csv, trimmed
 from metaharvest.cli.printing import print_csv, print_json_rows, print_line, stamp
 from metaharvest.model import LOG_LEVELS
 from metaharvest.text import clean, counted, one_line
@@ -166,7 +166,7 @@ _LONGEST_VALUE = 300
 @click.option(
     "--limit", type=ROWS, metavar="N", help=f"The newest N. [default: {_SHOWN_DECISIONS}, with --json and --csv all]"
 )
-@click.option("--after", type=click.IntRange(min=1), metavar="ID", help="The next page: decisions before this one.")
+@click.option("--after", type=NUMBER, metavar="ID", help="The next page: decisions before this one.")
 @json_or_csv("A table, a line for each decision.")
 @click.pass_obj
 def decisions_command(

@@ -7,7 +7,7 @@ from datetime import datetime
 import click
 
 from metaharvest.cli import queries, services
-from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, called_alone, usage_errors
+from metaharvest.cli.invocation import AS_JSON, NUMBER, ROWS, Invocation, called_alone, usage_errors
 from metaharvest.cli.printing import Column, print_json, print_line, print_table, stamp, table_options
 from metaharvest.queries.json_keys import as_mapping
 
@@ -16,7 +16,7 @@ from metaharvest.queries.json_keys import as_mapping
 @called_alone
 @click.option("--open", "only_open", is_flag=True, help="Only requests that wait, or that a run has taken.")
 @click.option("--limit", type=ROWS, default=20, show_default=True, metavar="N", help="The newest N.")
-@click.option("--after", type=click.IntRange(min=1), metavar="ID", help="The next page: requests before this one.")
+@click.option("--after", type=NUMBER, metavar="ID", help="The next page: requests before this one.")
 @table_options
 def requests_command(invocation: Invocation, only_open: bool, limit: int, after: int | None, as_json: bool) -> None:
     """List what people have asked the harvester to do, the newest first.
@@ -72,8 +72,6 @@ _WISHES = {"harvest": "harvest {}", "stop": "stop {}", "skip": "leave {} out of 
 
 # -- registrations
 
-_NUMBER = click.IntRange(1, 2**53)
-
 
 @click.group("registrations")
 def registrations_command() -> None:
@@ -86,7 +84,9 @@ def registrations_command() -> None:
 @registrations_command.command("list")
 @click.option("--all", "everything", is_flag=True, help="Decided and expired requests, too.")
 @click.option("--limit", type=ROWS, default=100, show_default=True, metavar="N", help="The oldest N.")
-@click.option("--after", type=click.IntRange(min=0), default=0, metavar="ID", help="The next page: after this one.")
+@click.option(
+    "--after", type=click.IntRange(0, NUMBER.max), default=0, metavar="ID", help="The next page: after this one."
+)
 @table_options
 @click.pass_obj
 def list_registrations(invocation: Invocation, everything: bool, limit: int, after: int, as_json: bool) -> None:
@@ -113,7 +113,7 @@ def list_registrations(invocation: Invocation, everything: bool, limit: int, aft
 
 
 @registrations_command.command("show")
-@click.argument("registration_id", type=_NUMBER)
+@click.argument("registration_id", type=NUMBER)
 @AS_JSON
 @click.pass_obj
 def show(invocation: Invocation, registration_id: int, as_json: bool) -> None:
@@ -131,7 +131,7 @@ def show(invocation: Invocation, registration_id: int, as_json: bool) -> None:
 
 
 @registrations_command.command("accept")
-@click.argument("registration_id", type=_NUMBER)
+@click.argument("registration_id", type=NUMBER)
 @click.option("--without-proofs", is_flag=True, help="Accept it before its proofs have come: you know the people.")
 @click.pass_obj
 def accept(invocation: Invocation, registration_id: int, without_proofs: bool) -> None:
@@ -142,7 +142,7 @@ def accept(invocation: Invocation, registration_id: int, without_proofs: bool) -
 
 
 @registrations_command.command("refuse")
-@click.argument("registration_id", type=_NUMBER)
+@click.argument("registration_id", type=NUMBER)
 @click.option("--reason", required=True, metavar="TEXT", help="It is mailed to the person who asked.")
 @click.pass_obj
 def refuse(invocation: Invocation, registration_id: int, reason: str) -> None:
@@ -153,7 +153,7 @@ def refuse(invocation: Invocation, registration_id: int, reason: str) -> None:
 
 
 @registrations_command.command("mail")
-@click.argument("registration_id", type=_NUMBER)
+@click.argument("registration_id", type=NUMBER)
 @click.pass_obj
 def mail(invocation: Invocation, registration_id: int) -> None:
     """Send the decision, or the link if there is no decision yet, to the person who asked again."""

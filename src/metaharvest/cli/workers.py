@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import click
 
 from metaharvest.cli import queries, services
-from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, called_alone, usage_errors
+from metaharvest.cli.invocation import AS_JSON, NUMBER, ROWS, Invocation, called_alone, usage_errors
 from metaharvest.cli.json_lines import print_note
 from metaharvest.cli.printing import Column, print_json, print_line, print_table, stamp, table_options
 from metaharvest.cli.signals import handled
@@ -115,9 +115,9 @@ _JOB = click.IntRange(min=1)
 @called_alone
 @click.option("--open", "only_open", is_flag=True, help="Only jobs that wait, or that a worker has.")
 @click.option("--state", type=click.Choice([state.value for state in JobState]), help="Only jobs in this state.")
-@click.option("--run", "run_id", type=_JOB, metavar="RUN_ID", help="Only jobs of this run.")
+@click.option("--run", "run_id", type=NUMBER, metavar="RUN_ID", help="Only jobs of this run.")
 @click.option("--limit", type=ROWS, default=20, show_default=True, metavar="N", help="The newest N.")
-@click.option("--after", type=_JOB, metavar="ID", help="The next page: jobs before this one.")
+@click.option("--after", type=NUMBER, metavar="ID", help="The next page: jobs before this one.")
 @table_options
 def jobs_command(
     invocation: Invocation,
