@@ -298,3 +298,13 @@ def test_a_check_beside_settings_uses_them(
     assert harvester("check", server.url("/list.xml")).code == 1
     monkeypatch.setattr("metaharvest.config.settings.find_file", lambda: None)
     assert check(server.url("/list.xml"), *LOOPBACK).code == 0
+
+
+def test_an_interruption_is_json_too(harvester: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("metaharvest.cli.check._check", interrupt)
+    said = harvester("check", "a.xml", "--json")
+    assert (said.code, said.err) == (130, "Stopped. Nothing was changed.\n")
+    assert json.loads(said.out)["error"]["kind"] == "interrupted"

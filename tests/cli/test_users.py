@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import re
+import subprocess
+import sys
 
 from metaharvest.model.kinds import Role
 from metaharvest.services import accounts
@@ -66,3 +70,13 @@ def test_the_account_of_a_forgotten_person_is_removed(harvester: Harvester) -> N
     assert harvester("contacts", "forget", "Anna@example.org", "--yes").code == 0
     for table in ("console_user", "console_link", "audit_entry"):
         assert "anna" not in str(harvester.rows(f"SELECT * FROM {table}")), table
+
+
+def test_the_answer_no_changes_nothing_and_says_so(harvester: Harvester) -> None:
+    ours, theirs = pty.openpty()
+    os.write(ours, b"n\n")
+    line = [sys.executable, "-m", "metaharvest", "--config", str(harvester.config), "contacts", "forget", "a@b.org"]
+    done = subprocess.run(line, stdin=theirs, capture_output=True, text=True, check=False)
+    os.close(ours)
+    os.close(theirs)
+    assert (done.returncode, done.stderr) == (130, "Stopped. Nothing was changed.\n")

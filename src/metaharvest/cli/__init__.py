@@ -54,6 +54,7 @@ _STDERR = 2
 
 _UNEXPECTED = "metaharvest met something that it did not expect"
 STOPPED = "Stopped. What was under way is taken up by the next run."
+_NOTHING_CHANGED = "Stopped. Nothing was changed."
 
 _COMMANDS = {
     "demo": "Harvest the sample sites: needs no configuration.",
@@ -268,8 +269,11 @@ def _exit_code(arguments: list[str], invocation: Callable[[Path | None], Invocat
             error.show()
         return _print_error_object(arguments, error, error.exit_code, error.format_message())
     except (click.Abort, KeyboardInterrupt) as error:
-        print_failure(STOPPED)
-        return _print_error_object(arguments, error, ExitCode.INTERRUPTED, STOPPED)
+        # click turns Ctrl-C into an Abort with a cause. An Abort without one comes before a command changes anything.
+        is_signal = isinstance(error, KeyboardInterrupt) or error.__cause__ is not None
+        said = STOPPED if is_signal else _NOTHING_CHANGED
+        print_failure(said)
+        return _print_error_object(arguments, error, ExitCode.INTERRUPTED, said)
     except MetaharvestError as error:
         said = clean(masked("\n".join(error.sentences)))
         print_failure(said)

@@ -226,6 +226,8 @@ def command(
     except CannotBeChecked as error:
         raise click.UsageError(clean(str(error))) from None
     except KeyboardInterrupt:
+        if outputs.as_json:
+            raise click.Abort from None
         click.echo("Stopped.", err=True)
         return 130
 
