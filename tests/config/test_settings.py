@@ -193,6 +193,12 @@ def test_what_a_database_asks_is_not_ended_twice(harvester: Harvester, monkeypat
     assert "accepting TCP/IP connections? Check that it is there" in said.err
 
 
+@pytest.mark.parametrize("key", ["connect_timeout", "read_timeout", "document_deadline", "list_deadline"])
+def test_a_time_limit_is_a_finite_number(tmp_path: Path, key: str) -> None:
+    with pytest.raises(SettingsError, match=rf"\[http\] {key} = inf: .*finite number"):
+        load(write(tmp_path, f"[http]\n{key} = inf\n"), {})
+
+
 @pytest.mark.parametrize("value", ["03:00Z", "03:00+02:00"])
 def test_the_time_of_the_run_has_no_zone(tmp_path: Path, value: str) -> None:
     with pytest.raises(SettingsError, match=r"\[workers\] run_at = .*it must be a time without a zone, like 03:00:00"):
