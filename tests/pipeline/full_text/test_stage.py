@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import pytest
-from sqlalchemy import insert, select
+from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import load
@@ -350,6 +350,24 @@ def test_a_known_file_is_not_sent_again(installation: Harvester, server: HttpSer
     run(installation, document(1))
     assert [each[1] for each in table(installation).values()] == ["two"]
     assert stored(installation) == ["two"]
+
+
+def test_a_licence_that_the_record_no_longer_names_is_not_kept_with_the_file(
+    installation: Harvester, server: HttpServer
+) -> None:
+    file = server.serve("/a.pdf", pdf("one"), headers={"Content-Type": "application/pdf", "ETag": '"1"'})
+    link = f'<{file}>; rel="item"; type="application/pdf", <https://a.org/licence>; rel="license"'
+    page = server.serve("/1", b"<html></html>", headers={**HTML, "Link": link})
+    given = {"licences": (Licence("CC BY", "dc:rights", "CC-BY-4.0"),)}
+    for number, url in ((1, file), (2, page)):
+        know(installation, {number: output(url, **given)})
+    run(installation, document(1), document(2))
+    assert [each[3] for each in table(installation).values()] == ["CC-BY-4.0", "CC-BY-4.0"]
+    with Session(installation.engine) as session, session.begin():
+        session.execute(delete(OutputRecord))
+    know(installation, {1: output(file), 2: output(page)})
+    run(installation, document(1), document(2))
+    assert [each[3] for each in table(installation).values()] == [None, "https://a.org/licence"]
 
 
 def test_a_file_stays_while_its_server_is_away_and_goes_when_it_is_gone(

@@ -240,18 +240,25 @@ def _without(search: Search, refusal: Refusal) -> Result:
 
 
 async def _again(search: Search, starts: Sequence[Candidate], crawler: Crawler, files: FileStore) -> StoredFile | None:
-    """The file of the last time, if the record still begins with its address and it can be had there."""
+    """The file of the last time, if the record still begins with its address and it can be had there.
+
+    A stored licence may be of a former version of the record. If the record names none, the whole way shows if a page
+    does.
+    """
     known = search.known
     if known is None or not starts or known.url != starts[0].start or (search.is_kept and not known.kept):
+        return None
+    licence = starts[0].licence
+    if known.licence and not licence:
         return None
     version = ListVersion(known.etag, known.last_modified, known.sha256)
     answer = await crawler.get(known.final_url, search.reach, version)
     if isinstance(answer, Unmodified):
-        return replace(known, kept=search.is_kept, licence=starts[0].licence or known.licence)
+        return replace(known, kept=search.is_kept, licence=licence)
     if isinstance(answer, Refusal) or TEXTS.get(kind_of(answer.content, answer.media_type)) != known.media_type:
         return None
     same = Candidate(known.final_url, known.found_by, start=known.url)
-    return await _keep(search, Found(same, answer, known.media_type, starts[0].licence or known.licence), files)
+    return await _keep(search, Found(same, answer, known.media_type, licence), files)
 
 
 async def _keep(search: Search, found: Found, files: FileStore) -> StoredFile:
