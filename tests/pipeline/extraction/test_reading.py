@@ -119,6 +119,15 @@ def test_a_crafted_pdf_that_ends_its_process_costs_itself_alone(reader: FileRead
     assert reader.read(pdf_of_text(TEXTS["fr"]), "").text == TEXTS["fr"]
 
 
+def test_a_signal_that_stops_the_harvester_does_not_end_the_reader_process(reader: FileReader) -> None:
+    reader.read(pdf_of_text(TEXTS["en"]), "")
+    process = reader._processes["pdf"]._process
+    assert process is not None
+    process.terminate()
+    assert reader.read(pdf_of_text(TEXTS["fr"]), "").text == TEXTS["fr"]
+    assert reader._processes["pdf"]._process is process
+
+
 def test_the_reader_process_can_open_no_file_and_gets_no_secret(
     tmp_path: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,8 +32,8 @@ Answer = dict[str, Any]
 
 def main() -> None:
     """Answer files from standard input until it is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    for each in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):  # the parent decides: its end closes standard input
+        signal.signal(each, signal.SIG_IGN)
     mode, memory, seconds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     read = _PREPARED[mode]()
     _limit(memory)
