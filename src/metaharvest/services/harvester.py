@@ -49,7 +49,8 @@ class Harvester:
 
     `engine`, `targets` and `source` come from the settings and the sites, unless others are given; `target` replaces
     all targets. A given engine is left open. The `clock` is the clock of the database, unless another is given.
-    `limits` are for tests. `actor` is the person who decides, for the audit.
+    `limits` are for tests. `actor` is the person who decides, for the audit. `transactions` is the number of
+    transactions that `writing` has committed, or tried to commit.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class Harvester:
         self._given_targets = targets
         self._given_source = source
         self._limits = limits
+        self.transactions = 0
 
     def __enter__(self) -> Self:
         return self
@@ -180,6 +182,7 @@ class Harvester:
 
         with database_errors(self.engine), writers(self.engine).begin() as session:
             yield session
+            self.transactions += 1
 
     @contextmanager
     def noting(self) -> Iterator[Session]:

@@ -12,12 +12,16 @@ import pytest
 import requests
 
 from metaharvest.database.engine import writers
+from metaharvest.errors import DatabaseUnavailable
 from metaharvest.jobs import claims, making, workers
 from metaharvest.jobs.claims import Used
 from metaharvest.jobs.making import NewJob
 from metaharvest.jobs.workers import WorkerProcess
 from metaharvest.model.jobs import JobState, Step
+from metaharvest.queries.sites import RegisteredSite, registered_site
 from metaharvest.services import accounts
+from metaharvest.web.api import acting, reading
+from metaharvest.web.api.call import Answer, Call
 from support import schemas
 from support.console import Served, served_console
 from support.databases import on_one_database
@@ -211,6 +215,39 @@ def test_a_repeated_call_with_an_idempotency_key_is_carried_out_once(console: Se
     assert problem(steward("POST", "/skips", json={"site": "elm"}, headers={"Idempotency-Key": "a b"}))[0] == 400
     refused = steward("POST", "/stops", json={}, headers={"Idempotency-Key": "two"})
     assert problem(steward("POST", "/stops", json={}, headers={"Idempotency-Key": "two"})) == problem(refused)
+
+
+def test_a_call_that_fails_after_its_action_is_not_carried_out_again(
+    console: Served, harvester: Harvester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steward, read = program(console, "steward"), iter([acting.mail, fails, fails, acting.mail, acting.mail])
+    monkeypatch.setattr(acting, "mail", lambda call: next(read)(call))
+    sent = {"json": {"to": ["oak@example.org"]}, "headers": {"Idempotency-Key": "one"}}
+    assert steward("POST", "/outbox/1/resend", **sent).status_code == 503
+    assert problem(steward("POST", "/outbox/1/resend", **sent))[0] == 409
+    sent["headers"] = {"Idempotency-Key": "two"}
+    assert steward("POST", "/outbox/1/resend", **sent).status_code == 503
+    assert harvester.rows("SELECT COUNT(*) FROM audit_entry WHERE action = 'reports.resend'") == [(1,)]
+    assert steward("POST", "/outbox/1/resend", **sent).status_code == 202
+
+
+def fails(_call: Call) -> Answer:
+    raise DatabaseUnavailable("It does not answer.")
+
+
+def test_the_etag_of_a_site_that_is_changed_while_it_is_read_is_too_old(
+    console: Served, harvester: Harvester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_before_a_change(*given: Any) -> RegisteredSite:
+        found = registered_site(*given)
+        harvester.rows("UPDATE harvest_site_schedule SET notify = 'never' WHERE name = 'elm'")
+        return found
+
+    steward = program(console, "steward")
+    monkeypatch.setattr(reading, "registered_site", read_before_a_change)
+    etag = steward("GET", "/sites/elm").headers["ETag"]
+    monkeypatch.undo()
+    assert problem(steward("PATCH", "/sites/elm", json={"every": 2}, headers={"If-Match": etag}))[0] == 412
 
 
 def test_a_site_is_changed_only_as_it_was_read(console: Served, harvester: Harvester) -> None:

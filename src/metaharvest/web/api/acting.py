@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from metaharvest.queries.sites import registered_site
 from metaharvest.services import registrations as registered
 from metaharvest.services import reports, sites
 from metaharvest.services import requests as asked
-from metaharvest.services.json_documents import registration_document, site_document
+from metaharvest.services.json_documents import registration_document
 from metaharvest.services.requests import Asked
 from metaharvest.services.sites import AnySite, SiteValues
 from metaharvest.web.api.call import ROOT, Answer, Call
@@ -17,11 +16,11 @@ from metaharvest.web.api.problems import Problem
 from metaharvest.web.api.reading import (
     asked_document,
     etag_of,
-    etag_of_site,
     find_request,
     mail,
     registration,
     require_site,
+    site_answer,
 )
 
 
@@ -84,9 +83,7 @@ def edit(call: Call) -> Answer:
             call.harvester, [name], values, also=lambda _session, before: _require_unchanged(call, before)
         )
         name = edited.site.name
-    with call.harvester.reading() as session:
-        site = registered_site(session, name, call.harvester.today())
-    return Answer(site_document(site), headers={"ETag": etag_of_site(call.harvester, name)})
+    return site_answer(call, name)
 
 
 def resend(call: Call) -> Answer:

@@ -315,12 +315,15 @@ def _answer_once(operation: Operation, call: Call, name: str, fingerprint: str) 
             raise Problem(409, "The first call with this Idempotency-Key has not ended. Try again later.")
         kept = json.loads(begun.answer)
         return Response(kept["body"], begun.status, headers={**kept["headers"], "Idempotency-Replayed": "true"})
+    written = harvester.transactions
     try:
         response = _response(_perform(operation, call))
     except Problem as problem:
         response = problem.response()
     except BaseException:
-        accounts.forget_call(harvester, begun.call_id)
+        # An error after a transaction can mean that the action is done: the call stays without an answer.
+        if harvester.transactions == written:
+            accounts.forget_call(harvester, begun.call_id)
         raise
     names = ("content-type", "location", "etag")
     headers = {name: response.headers[name] for name in names if name in response.headers}

@@ -29,7 +29,6 @@ from metaharvest.services import jobs as worker_jobs
 from metaharvest.services import registrations as registered
 from metaharvest.services import requests as asked
 from metaharvest.services import sites as registry
-from metaharvest.services.harvester import Harvester
 from metaharvest.services.json_documents import registration_document, run_document, run_row, site_document
 from metaharvest.web.api.call import ROOT, Answer, Call
 from metaharvest.web.api.cursors import cursor_of, number_of, values_of
@@ -65,8 +64,16 @@ def site(call: Call) -> Answer:
     name = call.path["site"]
     with call.harvester.reading() as session:
         require_site(session, name)
+    return site_answer(call, name)
+
+
+def site_answer(call: Call, name: str) -> Answer:
+    """The site of this name, with its ETag. Raises ScheduleError."""
+    # Read before the values: if the site is changed in between, an edit with this ETag is refused.
+    etag = etag_of(registry.find(call.harvester, name))
+    with call.harvester.reading() as session:
         found = registered_site(session, name, call.harvester.today())
-    return Answer(site_document(found), headers={"ETag": etag_of_site(call.harvester, name)})
+    return Answer(site_document(found), headers={"ETag": etag})
 
 
 def runs(call: Call) -> Answer:
@@ -267,11 +274,6 @@ def require_site(session: Session, name: str) -> int:
     if number is None:
         raise Problem(404, "There is no site of this name.")
     return number
-
-
-def etag_of_site(harvester: Harvester, name: str) -> str:
-    """The ETag of the site of this name. Raises ScheduleError."""
-    return etag_of(registry.find(harvester, name))
 
 
 def etag_of(site: registry.AnySite) -> str:
