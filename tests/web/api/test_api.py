@@ -220,7 +220,7 @@ def test_a_repeated_call_with_an_idempotency_key_is_carried_out_once(console: Se
 def test_a_call_that_fails_after_its_action_is_not_carried_out_again(
     console: Served, harvester: Harvester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    steward, read = program(console, "steward"), iter([acting.mail, fails, fails, acting.mail, acting.mail])
+    steward, read = program(console, "steward"), iter([reading.mail, fails, fails, reading.mail, reading.mail])
     monkeypatch.setattr(acting, "mail", lambda call: next(read)(call))
     sent = {"json": {"to": ["oak@example.org"]}, "headers": {"Idempotency-Key": "one"}}
     assert steward("POST", "/outbox/1/resend", **sent).status_code == 503
@@ -229,6 +229,13 @@ def test_a_call_that_fails_after_its_action_is_not_carried_out_again(
     assert steward("POST", "/outbox/1/resend", **sent).status_code == 503
     assert harvester.rows("SELECT COUNT(*) FROM audit_entry WHERE action = 'reports.resend'") == [(1,)]
     assert steward("POST", "/outbox/1/resend", **sent).status_code == 202
+
+
+def test_a_call_that_is_not_possible_can_be_repeated_with_its_key(console: Served, harvester: Harvester) -> None:
+    steward, once = program(console, "steward"), {"Idempotency-Key": "one"}
+    assert problem(steward("POST", "/stops", json={}, headers=once))[0] == 409
+    harvester.rows("UPDATE harvest_run SET status = 'running', ended_at = NULL, heartbeat_at = ?", datetime.now(UTC))
+    assert steward("POST", "/stops", json={}, headers=once).status_code == 202
 
 
 def fails(_call: Call) -> Answer:

@@ -325,6 +325,10 @@ def _answer_once(operation: Operation, call: Call, name: str, fingerprint: str) 
         if harvester.transactions == written:
             accounts.forget_call(harvester, begun.call_id)
         raise
+    if response.status_code == 409 and harvester.transactions == written:
+        # The action is not possible at this moment: the same call can be sent later.
+        accounts.forget_call(harvester, begun.call_id)
+        return response
     names = ("content-type", "location", "etag")
     headers = {name: response.headers[name] for name in names if name in response.headers}
     kept = {"headers": headers, "body": bytes(response.body).decode()}
