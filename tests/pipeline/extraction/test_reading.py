@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from typing import IO
 
 import pytest
 
-from metaharvest.pipeline.extraction import reading
+from metaharvest.pipeline.extraction import reader_process, reading
 from metaharvest.pipeline.extraction.reading import FileReader, Unreadable, kind_of
 from support.pdf_files import Placed, encrypted, pdf_bomb, pdf_of, pdf_of_text, pdf_without_text
 
@@ -126,6 +127,30 @@ def test_a_signal_that_stops_the_harvester_does_not_end_the_reader_process(reade
     process.terminate()
     assert reader.read(pdf_of_text(TEXTS["fr"]), "").text == TEXTS["fr"]
     assert reader._processes["pdf"]._process is process
+
+
+@pytest.mark.parametrize("kills", [1, 2])
+def test_a_file_whose_process_the_system_ends_is_tried_once_more(monkeypatch: pytest.MonkeyPatch, kills: int) -> None:
+    pids = list[int]()
+
+    def send(target: IO[bytes], content: bytes) -> None:
+        process = own._processes["pdf"]._process
+        assert process is not None
+        pids.append(process.pid)
+        if len(pids) <= kills:
+            process.kill()
+            process.wait()
+        reader_process.send(target, content)
+
+    monkeypatch.setattr(reading, "send", send)
+    with FileReader() as own:
+        if kills == 1:
+            assert own.read(pdf_of_text(TEXTS["en"]), "").text == TEXTS["en"]
+        else:
+            with pytest.raises(Unreadable, match="The system ended the process") as caught:
+                own.read(pdf_of_text(TEXTS["en"]), "")
+            assert caught.value.rule == "extraction.too-expensive"
+    assert len(set(pids)) == 2
 
 
 def test_the_reader_process_can_open_no_file_and_gets_no_secret(

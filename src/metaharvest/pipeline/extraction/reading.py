@@ -109,17 +109,17 @@ class FileReader:
         """What the process answers. Raises Unreadable.
 
         A file under which an old process ends is tried again in a new one: earlier files may have used its memory.
+        A file whose process was ended from outside is tried again, too.
         """
         process = self._processes.setdefault(mode, _Process(mode, *self._limits))
-        is_new = process.is_new
-        while True:
+        for is_last in (False, True):
+            is_new = process.is_new
             try:
                 answer = process.answer(content)
                 break
             except _Ended as ended:
-                if is_new or ended.is_over_time:
+                if is_last or ended.is_over_time or (is_new and not ended.is_from_outside):
                     raise Unreadable("extraction.too-expensive", ended.sentence) from None
-                is_new = True
         if error := answer.get("error"):
             raise Unreadable(*_sentence(str(error), str(answer.get("message", ""))))
         return answer
@@ -133,12 +133,13 @@ class FileReader:
 
 
 class _Ended(Exception):
-    """The process has ended under a file."""
+    """The process has ended under a file. `is_from_outside`: the system or a person has ended it."""
 
-    def __init__(self, sentence: str, *, is_over_time: bool = False) -> None:
+    def __init__(self, sentence: str, *, is_over_time: bool = False, is_from_outside: bool = False) -> None:
         super().__init__(sentence)
         self.sentence = sentence
         self.is_over_time = is_over_time
+        self.is_from_outside = is_from_outside
 
 
 class _Process:
@@ -206,8 +207,11 @@ class _Process:
             process.wait(5)
         code = process.poll()
         self.kill()
-        if code in (-signal.SIGXCPU, -signal.SIGKILL):
+        if code == -signal.SIGXCPU:
             return self._over_time()
+        if code == -signal.SIGKILL:
+            sentence = "The system ended the process that read the file: the memory of the machine may be full."
+            return _Ended(sentence, is_from_outside=True)
         if code == OUT_OF_MEMORY:
             return _Ended("The reading of the file takes too much memory.")
         return _Ended("The process that read the file crashed: the file is damaged, or made to do harm.")
