@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from metaharvest.pipeline.full_text.kinds import Kind, charset_of, kind_of
+from metaharvest.pipeline.full_text.kinds import Kind, charset_of, kind_of, stored_type
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,16 @@ def test_the_kind_of_a_body(content: bytes, media_type: str, expected: Kind) -> 
 )
 def test_the_charset_of_an_answer(media_type: str, expected: str | None) -> None:
     assert charset_of(media_type) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "media_type", "expected"),
+    [
+        (Kind.TEXT, "text/plain; charset=Windows-1251", "text/plain; charset=cp1251"),
+        (Kind.TEXT, "text/plain; charset=no-such-charset", "text/plain"),
+        (Kind.TEXT, "application/octet-stream", "text/plain"),
+        (Kind.PDF, "application/pdf; charset=utf-8", "application/pdf"),
+    ],
+)
+def test_plain_text_is_stored_with_its_charset(kind: Kind, media_type: str, expected: str) -> None:
+    assert stored_type(kind, media_type) == expected

@@ -21,6 +21,7 @@ from metaharvest.config.settings import load
 from metaharvest.database.pipeline_models import OutputFile, OutputRecord, OutputText, PipelineStep
 from metaharvest.model.outputs import Access, FileLink, FileRole, Identifier, Licence, Output, ResourceType, Text
 from metaharvest.pipeline import file_store as store
+from metaharvest.pipeline.extraction.reading import FileReader
 from metaharvest.pipeline.extraction.rows import stores
 from metaharvest.pipeline.file_store import FolderStore
 from metaharvest.pipeline.full_text.stage import STAGE, tidy
@@ -368,6 +369,18 @@ def test_a_licence_that_the_record_no_longer_names_is_not_kept_with_the_file(
     know(installation, {1: output(file), 2: output(page)})
     run(installation, document(1), document(2))
     assert [each[3] for each in table(installation).values()] == [None, "https://a.org/licence"]
+
+
+def test_the_charset_of_a_plain_text_is_stored(installation: Harvester, server: HttpServer) -> None:
+    content = "Леса севера".encode("cp1251")
+    url = server.serve("/a.txt", content, headers={"Content-Type": "text/plain; charset=windows-1251", "ETag": '"1"'})
+    know(installation, {1: Output("oai_dc", files=(FileLink(url, "dc:relation", FileRole.FULL_TEXT, "text/plain"),))})
+    for _ in range(2):
+        assert run(installation, document(1))[1].state is StepState.DONE
+        [(media_type,)] = installation.rows("SELECT media_type FROM output_file")
+        with FileReader() as reader:
+            assert reader.read(content, media_type).text == "Леса севера"
+        server.serve("/a.txt", content, headers={"Content-Type": "text/plain; charset=cp1251", "ETag": '"2"'})
 
 
 def test_a_file_stays_while_its_server_is_away_and_goes_when_it_is_gone(

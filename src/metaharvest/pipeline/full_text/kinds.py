@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import re
+from contextlib import suppress
 from enum import StrEnum
 
 _HEAD = 1_024
@@ -26,7 +28,7 @@ class Kind(StrEnum):
 
 
 TEXTS = {Kind.PDF: "application/pdf", Kind.JATS: "application/xml", Kind.HTML: "text/html", Kind.TEXT: "text/plain"}
-"""The kinds that text is taken from, and the type that they are stored with."""
+"""The kinds that text is taken from, and their types."""
 
 _STARTS = (
     (b"%!PS", Kind.POSTSCRIPT),
@@ -68,6 +70,15 @@ def kind_of(content: bytes, media_type: str = "") -> Kind:
     if "html" in media_type.lower() or _HTML.match(start):
         return Kind.HTML
     return Kind.TEXT if _is_plain(head, media_type) else Kind.OTHER
+
+
+def stored_type(kind: Kind, media_type: str) -> str:
+    """The type that a text of this kind is stored with. Plain text has the charset of its header Content-Type."""
+    charset = charset_of(media_type) if kind is Kind.TEXT else None
+    if charset is not None:
+        with suppress(LookupError, ValueError):
+            return f"{TEXTS[kind]}; charset={codecs.lookup(charset).name}"
+    return TEXTS[kind]
 
 
 def bare_type(media_type: str) -> str:

@@ -30,7 +30,7 @@ from metaharvest.pipeline.file_store import (
 from metaharvest.pipeline.full_text import rows
 from metaharvest.pipeline.full_text.candidates import Candidate, host_of
 from metaharvest.pipeline.full_text.crawling import Crawler, Servers, Unmodified, fetcher_for
-from metaharvest.pipeline.full_text.kinds import TEXTS, kind_of
+from metaharvest.pipeline.full_text.kinds import TEXTS, bare_type, kind_of, stored_type
 from metaharvest.pipeline.full_text.links import candidates, is_closed, is_without_text
 from metaharvest.pipeline.full_text.rows import StoredFile
 from metaharvest.pipeline.full_text.walk import Found, Reason, Refusal, Walk, closed, failure_of, keeps_files
@@ -255,10 +255,13 @@ async def _again(search: Search, starts: Sequence[Candidate], crawler: Crawler, 
     answer = await crawler.get(known.final_url, search.reach, version)
     if isinstance(answer, Unmodified):
         return replace(known, kept=search.is_kept, licence=licence)
-    if isinstance(answer, Refusal) or TEXTS.get(kind_of(answer.content, answer.media_type)) != known.media_type:
+    if isinstance(answer, Refusal):
+        return None
+    kind = kind_of(answer.content, answer.media_type)
+    if TEXTS.get(kind) != bare_type(known.media_type):
         return None
     same = Candidate(known.final_url, known.found_by, start=known.url)
-    return await _keep(search, Found(same, answer, known.media_type, licence), files)
+    return await _keep(search, Found(same, answer, stored_type(kind, answer.media_type), licence), files)
 
 
 async def _keep(search: Search, found: Found, files: FileStore) -> StoredFile:

@@ -17,7 +17,7 @@ from enum import StrEnum
 
 from metaharvest.errors import FetchError
 from metaharvest.pipeline.full_text.candidates import Candidate, Expects
-from metaharvest.pipeline.full_text.kinds import TEXTS, Kind, charset_of, kind_of
+from metaharvest.pipeline.full_text.kinds import TEXTS, Kind, charset_of, kind_of, stored_type
 from metaharvest.pipeline.full_text.landing import Page, is_login_address, read_page
 from metaharvest.pipeline.stage import Failure
 from metaharvest.text import shown_url
@@ -124,7 +124,7 @@ class Walk:
         self._visited.add(answer.url)
         kind = kind_of(answer.content, answer.media_type)
         if kind in (Kind.PDF, Kind.JATS) or (kind is Kind.TEXT and candidate.expects is not Expects.PAGE):
-            self.found = Found(candidate, answer, TEXTS[kind], candidate.licence)
+            self.found = Found(candidate, answer, stored_type(kind, answer.media_type), candidate.licence)
         elif kind is Kind.HTML:
             self._take_page(candidate, answer)
         else:
