@@ -393,6 +393,21 @@ def test_a_service_that_is_away_costs_its_part_alone_and_is_tried_again(
     assert not installation.files.has(digest)
 
 
+def test_crossref_away_costs_no_document_that_needs_no_answer_of_it(
+    installation: Installation, service: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("metaharvest.pipeline.extraction.stage._CROSSREF_PACE", 0.0)
+    service.otherwise = crossref_answer
+    installation.use(crossref=service.url("/"))
+    installation.add_file(3, pdf_of_text(PAPER))
+    installation.run(3)
+    service.otherwise = lambda asking: asking.answer(b"", 500)
+    installation.add_file(1, pdf_of_text(PAPER.replace("far south", "near east")))
+    installation.add_file(2, b"A text without references.", "text/plain")
+    states = [each.state for each in installation.run(1, 2, 3)]
+    assert states == [StepState.FAILED, StepState.DONE, StepState.DONE]
+
+
 def test_a_busy_service_is_asked_again_after_its_pause(
     installation: Installation, service: HttpServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,18 +54,23 @@ class Crossref:
         self._client = client
         self._new: dict[str, str] = {}
 
-    def matches(self, references: Sequence[Reference]) -> list[Match | None]:
-        """The work of Crossref that each reference names. After a failure, only answers that are kept are used."""
+    def matches(self, references: Sequence[Reference]) -> tuple[list[Match | None], str]:
+        """The work of Crossref that each reference names, and why Crossref is away if an answer is missing.
+
+        After a failure, only answers that are kept are used.
+        """
         settings = self._context.settings.pipeline
         urls = [_request_url(settings.crossref, each.raw, settings.mail) for each in references[:MOST]]
         keys = [hashlib.sha256(url.encode()).hexdigest() for url in urls]
         kept = self._kept(keys)
         found: list[Match | None] = [None] * len(references)
+        away = ""
         for place, (url, key) in enumerate(zip(urls, keys, strict=True)):
             answer = kept.get(key) or self._new.get(key) or self._answer(url, key)
+            away = away if answer else self.away
             works = _works_in(answer) if answer else None
             found[place] = by_title(references[place], works or (), "crossref")
-        return found
+        return found, away
 
     def taken(self) -> Mapping[str, str]:
         """The new answers since the last call, by the digest of the request."""

@@ -180,13 +180,13 @@ class _Work:
         if self._crossref is None:
             return matched, ""
         places = [place for place, each in enumerate(found) if matched[place] is None and each.doi is None]
-        looked_up = self._crossref.matches([found[place] for place in places])
+        looked_up, away = self._crossref.matches([found[place] for place in places])
         with self._context.reading() as session:
             own_works = with_dois(session, {match.work.doi for match in looked_up if match}, own)
         for place, match in zip(places, looked_up, strict=True):
             if match is not None:
                 matched[place] = replace(match, work=own_works.get(match.work.doi, match.work))
-        return matched, self._crossref.away
+        return matched, away
 
 
 @dataclass(frozen=True, slots=True)
