@@ -267,6 +267,21 @@ def test_without_full_texts_the_files_of_documents_that_are_gone_go_too(
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_a_stage_that_a_stop_keeps_from_its_work_does_not_tidy(harvester: Harvester, server: HttpServer) -> None:
+    harvester.add_site("alder", publish(server, "a.1.1", "a.2.1", "a.3.1"))
+    harvester.run("2026-11-20")
+    first, second, tidied = Recorder("first", ("second",)), Recorder("second"), list[str]()
+    stages = [
+        replace(first.stage(), tidy=lambda _: tidied.append("first")),
+        replace(second.stage(), tidy=lambda _: tidied.append("second")),
+    ]
+    context = replace(Pipeline(harvester, first).context, stops=lambda: bool(first.stored))
+    run_stages(context, stages)
+    assert tidied == ["first"]
+    assert second.performed == []
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 def test_a_stage_of_another_distribution_follows_a_stage(harvester: Harvester, server: HttpServer) -> None:
     harvester.add_site("alder", publish(server, "a.1.1"))
     harvester.run("2026-11-20")

@@ -69,6 +69,7 @@ def wake_changed(context: Context, stages: Sequence[Stage]) -> None:
 def run_stage(context: Context, stage: Stage, report: Report = lambda totals: None) -> StageTotals:
     """Do the documents that wait at a stage, batch by batch, until none is left or the context stops.
 
+    A stage that did nothing before the context stopped does not tidy.
     Raises MetaharvestError if the folder of the pipeline cannot be used: the documents wait on.
     """
     totals, began, due = StageTotals(stage.name), time.monotonic(), 0
@@ -85,7 +86,8 @@ def run_stage(context: Context, stage: Stage, report: Report = lambda totals: No
                 totals.states[state] = totals.states.get(state, 0) + 1
             totals.seconds = time.monotonic() - began
             report(totals)
-        stage.tidy(context)
+        if totals.documents or not context.stops():
+            stage.tidy(context)
     return totals
 
 

@@ -104,7 +104,7 @@ class Stage:
 
     `perform` gets documents that are there, and gives a result for each; a document without a result stays waiting.
     `store` replaces what the stage has of these documents. `forget` and `remove` delete what it has of documents that
-    are gone: first outside of the database, then in it. `tidy` is called when no document is left to do, and deletes
+    are gone: first outside of the database, then in it. `tidy` is called at the end of the work, and deletes
     files that no row names any more. `batch` is the number of documents at a time, `parts` the number of
     jobs of workers that may do the stage at a time, each with its share of the documents.
     """
