@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import signal
@@ -32,7 +33,7 @@ from metaharvest.pipeline.extraction.stage import STAGE
 from metaharvest.pipeline.file_store import FolderStore
 from metaharvest.pipeline.stage import Context, Document, Result, StepState
 from support.databases import open_sqlite_file
-from support.http_server import Asking, HttpServer
+from support.http_server import Asking, HttpServer, silent
 from support.pdf_files import encrypted, pdf_of_text
 from support.waiting import wait_until
 
@@ -493,6 +494,28 @@ def test_a_file_that_grobid_cannot_read_costs_no_other_file(installation: Instal
     installation.add_file(2, pdf_of_text(PAPER + " x"))
     assert [each.state for each in installation.run(1, 2)] == [StepState.DONE] * 2
     assert len(installation.references()) == 3 + 2
+
+
+def test_a_file_that_takes_grobid_too_long_costs_no_other_file_unless_the_next_one_does(
+    installation: Installation, service: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("metaharvest.pipeline.extraction.stage._GROBID_SECONDS", 0.5)
+    slow = {1, 3, 4}
+    count = itertools.count(1)
+
+    def answer(asking: Asking) -> None:
+        if next(count) in slow:
+            silent()(asking)
+        else:
+            asking.answer(TEI.encode())
+
+    service.otherwise = answer
+    installation.use(grobid=service.url("/"))
+    for number in range(1, 6):
+        installation.add_file(number, pdf_of_text(PAPER + " x" * number))
+    states = [each.state for each in installation.run(*range(1, 6))]
+    assert states == [*[StepState.DONE] * 3, *[StepState.FAILED] * 2]
+    assert len(service.requests) == 4
 
 
 def test_the_proxy_of_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch, service: HttpServer) -> None:

@@ -31,6 +31,10 @@ class ServiceAway(Exception):
     """A service gives no answer that can be used. The message is a sentence."""
 
 
+class ServiceSlow(ServiceAway):
+    """A service took this request, and did not answer it in time."""
+
+
 class ServiceRefused(ServiceAway):
     """A service cannot answer this one request; others it may."""
 
@@ -62,7 +66,7 @@ class ServiceClient:
     def post(self, url: str, file: tuple[str, bytes, str], fields: dict[str, str]) -> str:
         """The answer to a form with a file (field, content, media type) and fields.
 
-        Raises ServiceAway, ServiceRefused.
+        Raises ServiceAway, ServiceSlow, ServiceRefused.
         """
         name, content, media_type = file
         return self._text("POST", url, files={name: ("file", content, media_type)}, data=fields)
@@ -80,6 +84,8 @@ class ServiceClient:
                         return self._whole(answer, url)
                     if not self._pause(answer.headers):
                         break
+            except requests.ReadTimeout:
+                raise ServiceSlow(f"{self.at(url)} gives no answer within {self._seconds:g} seconds.") from None
             except requests.RequestException as error:
                 why = one_line(str(error) or type(error).__name__, 200)
                 raise ServiceAway(f"{self.at(url)} cannot be reached: {why}.") from None
