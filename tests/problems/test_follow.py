@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.models import HarvestDetailLog, HarvestRun, HarvestSiteRun, SiteProblem
 from metaharvest.journal.oai_notes import missing
-from metaharvest.ledger.records import NewlyMissing
+from metaharvest.ledger.records import MarkedMissing
 from metaharvest.model import MAX_FINDINGS, DocumentState, Finding, OutcomeKind, SiteRunKind
 from metaharvest.problems.follow import EndedSiteRun, update_problems
 from metaharvest.queries.problems import site_problems
@@ -51,7 +51,7 @@ class SiteNights:
         }
 
     def names_missing(self, *names: str) -> None:
-        row = missing(names, NewlyMissing(0, 1000, 1000))
+        row = missing(names, MarkedMissing(0, 1000, 1000))
         self.rows.log(self.run, row.code, row.message, self.site_run, row.findings)
 
     def purge(self) -> None:

@@ -75,7 +75,7 @@ class RunContext:
     `site_names` are the names of the registered sites by id. `same_origin` are the other sites of the site's origin,
     among which it has its `turn`. Sites `to_retry` have documents to try again, sites `to_look_at` have documents whose
     spot check is due. `batch`: see RunLimits. `full`: source repositories list all of their records.
-    `used_seconds`: the part of its deadline that each site has used in earlier slices. `policy`: how the site's
+    `used_seconds`: the part of its deadline that each site has used so far. `policy`: how the site's
     documents are filtered, normalised and checked. `reading_turns` are for work that takes the processor.
     """
 

@@ -190,7 +190,7 @@ class _Coordinator:
     ) -> list[NewJob]:
         """A job for each origin: the deletions of its sites wait for each other.
 
-        If a worker has a job of the origin, that one does what was asked for, and the new one waits for it.
+        If a worker has a job of the origin, that job does the requested work, and the new job waits for it.
         """
         origins = sites_of_one_origin(sites, self._settings.target_of)
         by_id = {site.site_id: site for site in sites}

@@ -131,7 +131,7 @@ class Deadlines:
         return replace(made, of_site=made.moments[-1] if seconds else None)
 
     def used_by_site(self, seconds: float) -> float:
-        """The part of the site's deadline, this time, that has passed; waits for other sites are left out."""
+        """The used seconds of the site's deadline, which has this number; waits for other sites are left out."""
         return 0.0 if self.of_site is None else seconds - (self.of_site.at - time.monotonic())
 
     def after_questions(self, seconds: float) -> Deadlines:

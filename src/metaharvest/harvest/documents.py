@@ -158,7 +158,7 @@ class SiteDocuments:
             raise
         except Exception as error:
             log.exception("The harvest of %s failed", todo.intent.document.docid)
-            outcome = replace(_unexpected(todo.intent, error), unconfirmed=todo.is_pending)
+            outcome = replace(_internal_failure(todo.intent, error), unconfirmed=todo.is_pending)
         outcome = with_levels(outcome, self._ctx.policy)
         in_journal = self._target.in_journal
         storing = Storing(fetched, in_journal, self._phases) if fetched and in_journal else None
@@ -348,7 +348,7 @@ class SiteDocuments:
             return outcome.as_error(OutcomeKind.UPLOAD_ERROR, *error.findings)
         except Exception as error:
             log.exception("The upload of %s failed", todo.intent.document.docid)
-            return replace(_unexpected(todo.intent, error), unconfirmed=True)
+            return replace(_internal_failure(todo.intent, error), unconfirmed=True)
         return replace(outcome, kind=OutcomeKind.INSERTED if action is Action.INSERT else OutcomeKind.UPDATED)
 
 
@@ -398,7 +398,7 @@ def access_error(intent: Intent, error: FetchError) -> Outcome:
     )
 
 
-def _unexpected(intent: Intent, error: Exception) -> Outcome:
+def _internal_failure(intent: Intent, error: Exception) -> Outcome:
     """The outcome of a document on which the harvester itself failed."""
     finding = internal_error(error, "The harvester itself failed on this document")
     return Outcome(intent.document, OutcomeKind.UPLOAD_ERROR, intent.target_revision, (finding,))

@@ -156,7 +156,7 @@ class Watch:
             await asyncio.sleep(self.seconds)
             numbers = self.progress.changed()
             try:
-                await self.journal.beat(numbers, self._stop)
+                await self.journal.beat(numbers, self._set_signals)
             except (DatabaseError, RunLost):
                 return  # whatever else the run writes raises it, too
             except NotWritten as error:
@@ -164,7 +164,7 @@ class Watch:
                 continue
             self.progress.written(numbers)
 
-    def _stop(self, stops: TakenStops) -> None:
+    def _set_signals(self, stops: TakenStops) -> None:
         """Set the signals of these stops. To be called in any thread."""
         for site_id in stops.sites:
             self.site_stops.of(site_id).set()

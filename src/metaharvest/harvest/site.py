@@ -59,7 +59,7 @@ async def harvest_site(site: Site, kind: SiteRunKind, source: Source | PagedSour
             try:
                 listing = await _listing(site_run, source, ctx)
                 if isinstance(listing, Listing) and listing.documents is not None:
-                    is_retry = kind is SiteRunKind.RETRY  # the ledger is read in no time
+                    is_retry = kind is SiteRunKind.RETRY  # it reads the ledger, which has no deadline
                     documents = listing.documents if is_retry else _in_time(listing.documents, ctx)
                     async with held_for(ctx.reading_turns, READING_TURN_SECONDS):
                         await in_thread(partial(staged.fill, documents))

@@ -123,7 +123,7 @@ class SiteWork:
         """The work in this text."""
         found = json.loads(text)
         sites = {int(site_id): SiteRunKind(kind) for site_id, kind in found["sites"]}
-        seconds = dict(found.get("seconds", ()))  # a version before had none
+        seconds = dict(found.get("seconds", ()))  # earlier versions stored none
         return cls(sites, frozenset(found["everything"]), frozenset(found["ended"]), seconds)
 
 

@@ -145,7 +145,7 @@ class Journal:
     async def beat(self, progress: Sequence[live.SiteNumbers], stop: Callable[[TakenStops], None]) -> None:
         """Write the live numbers of sites that have changed; take the stops of people, and call `stop` with them.
 
-        `stop` is called in another thread, before the commit: a stop that people see as taken has been called.
+        `stop` is called in another thread, before the commit: signals are set before people see the stop as taken.
         """
 
         def write(session: Session) -> None:

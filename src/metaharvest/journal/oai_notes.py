@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from metaharvest.journal.list_notes import is_much
 from metaharvest.journal.log_rows import LogRow
-from metaharvest.ledger.records import NewlyMissing
+from metaharvest.ledger.records import MarkedMissing
 from metaharvest.model import MAX_FINDINGS, Finding, Level, Site
 from metaharvest.model.actions import Remedy, todo
 from metaharvest.problems.attention import EMPTY, FEWER, MANY_DELETIONS, MISSING, REPOSITORY_CHANGED, SHRANK
@@ -61,7 +61,7 @@ def broken_off(findings: Sequence[Finding], listed: int, announced: int | None) 
     return LogRow("ListRecordsError", message, (replace(findings[0], message=message), *findings[1:]))
 
 
-def missing(document_ids: Sequence[str], marked: NewlyMissing) -> LogRow:
+def missing(document_ids: Sequence[str], marked: MarkedMissing) -> LogRow:
     """The row about records that a complete list did not name; the first of them by name."""
     number = len(document_ids)
     were = counted(number, "record that was", "records that were")

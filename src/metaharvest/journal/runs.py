@@ -67,7 +67,7 @@ def open_run(session: Session, context: ReportContext, today: date, *, distribut
 
 
 def unfinished_sites(session: Session) -> dict[int, SiteRunKind]:
-    """The sites, by number, with an interrupted site run, and the kind of it."""
+    """The kind of the interrupted site run of each site that has one, by number."""
     left = select(HarvestSiteRun.site_schedule_id, HarvestSiteRun.kind).where(
         HarvestSiteRun.status == SiteRunStatus.INTERRUPTED.value
     )
@@ -87,7 +87,7 @@ def interrupt(
 ) -> list[str]:
     """Leave the open site runs of a run, or of these sites in it, to be taken up again; return the sites' names.
 
-    If it is the whole run, no slice follows for site runs that waited for one: they have the same reason.
+    If it is the whole run, site runs that waited for a slice get this reason, too.
     Their totals are the outcomes in the log so far. Documents without rows are counted when the site run is closed.
     """
     its = [HarvestSiteRun.run_id == run_id, HarvestSiteRun.status == SiteRunStatus.RUNNING.value]

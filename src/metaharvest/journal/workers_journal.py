@@ -57,7 +57,7 @@ class WorkersJournal(Journal):
         """Leave the site runs open that a worker before left when it died, and forget the sites' live numbers."""
 
         def begin(session: Session) -> None:
-            runs.interrupt(session, self.run_id, self._clock(), site_ids)
+            runs.interrupt(session, self.run_id, self._clock(), site_ids, runs.SLICE_ENDED)
             live.forget(session, site_ids)
 
         await self._soon(begin)

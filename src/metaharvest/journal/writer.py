@@ -61,7 +61,7 @@ Write = Callable[[Session, Sequence[_Value]], Sequence[_Answer]]
 class GroupLimits:
     """Notes are committed at this number, at this number of bytes of documents, or at this age.
 
-    Two pages of records are 400 notes: they wait for the request that comes after them.
+    Two pages of records are 400 notes: the next request commits them.
     """
 
     notes: int = 500

@@ -204,18 +204,21 @@ def _rows(session: Session, *conditions: ColumnElement[bool]) -> Iterator[Unname
 
 
 @dataclass(frozen=True, slots=True)
-class NewlyMissing:
-    """The number of records that are newly missing; before, the lists `named` this number of the site's `copies`."""
+class MarkedMissing:
+    """The number of records that are marked as missing; before that, the lists `named` this number of the `copies`."""
 
     number: int
     named: int
     copies: int
 
 
-def mark_missing(session: Session, site_id: int, missing: Sequence[Unnamed], today: date) -> NewlyMissing:
-    """Note since when no list names these records. Records among them that failed are not tried again."""
+def mark_missing(session: Session, site_id: int, missing: Sequence[Unnamed], today: date) -> MarkedMissing:
+    """Note since when no list names these records. Returns the numbers before the change.
+
+    Records among them that failed are not tried again.
+    """
     new = [each.entry_id for each in missing if each.missing_since is None]
-    marked = NewlyMissing(len(new), number_named(session, site_id), number_of_copies(session, site_id))
+    marked = MarkedMissing(len(new), number_named(session, site_id), number_of_copies(session, site_id))
     statement = update(_LEDGER).where(_LEDGER.c.harvest_document_id == bindparam("this"))
     statement = statement.values(missing_since=today, next_attempt=None, state=DocumentState.MISSING.value)
     if new:

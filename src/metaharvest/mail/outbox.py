@@ -291,7 +291,7 @@ class _Round:
         self.in_doubt = max(0, self.in_doubt - settled)
 
     def _note(self, parcels: Sequence[_Parcel], attempts: Sequence[Attempt]) -> None:
-        """Update the deliveries of the recipients; if an attempt says stop, the rest of those that are due, too."""
+        """Update the deliveries of the recipients; after a stop, also the due deliveries that were not tried."""
         rows: list[dict[str, object]] = []
         overdue: list[dict[str, object]] = []
         for_rest: dict[str, object] = {}

@@ -120,7 +120,7 @@ def _runs(session: Session, engine: Engine, now: datetime, *, has_workers: bool)
     open_run, last = _newest_runs(session)
     held = open_run is not None and _lock_is_held(engine)
     if open_run is not None and not held:
-        # It may have ended since it was read, which this transaction does not see; another run has the lock then.
+        # The run may have ended since it was read: a new transaction sees its end. Another run may have the lock then.
         with readers(engine)() as later:
             newest, last = _newest_runs(later)
         held = newest is not None and newest.run_id != open_run.run_id

@@ -112,7 +112,7 @@ def _see_again(session: Session, ended: EndedSiteRun, today: date) -> None:
     found = (
         select(
             _DETAIL.fingerprint,
-            # The site may be checked at another level by now: what was an error may be a warning, and vice versa.
+            # The site may be checked at another level by now: an error may be a warning now, and vice versa.
             func.max(case((is_attention(), 1), else_=0)).label("attention"),
             func.min(_DETAIL.detail_log_id).label("first_row"),
         )

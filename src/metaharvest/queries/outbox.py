@@ -36,7 +36,7 @@ _DELIVERY = "recipient status attempts last_error last_attempt_at first_sent_at"
 class ReportFilter:
     """The selection of reports: of this site (under any of its names), kind, recipient, state.
 
-    `undelivered`, `recipient` and `state` are about one delivery: with all three, it is that of the recipient.
+    `undelivered`, `recipient` and `state` apply to the same delivery.
     `document`: reports about harvests whose log names this document id, or docid.
     """
 

@@ -70,7 +70,7 @@ def is_under_way(harvester: Harvester) -> bool:
 
 
 def workers(harvester: Harvester) -> list[WorkerRecord]:
-    """The workers that were seen in the last minutes."""
+    """The workers that are not forgotten yet, also silent ones."""
     with harvester.reading() as session:
         return stored.workers(session)
 

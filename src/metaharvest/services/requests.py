@@ -259,7 +259,7 @@ def next_at(after: datetime, at: Sequence[time], zone: ZoneInfo) -> datetime:
 def next_time(began: datetime, now: datetime, period: timedelta, at: Sequence[time], zone: ZoneInfo) -> datetime:
     """The time of the run after the one that began at `began`: whole periods later, and not in the past.
 
-    With one time of day, days count from the day for which the run was planned: it may begin after midnight.
+    With one time of day, days count from the day for which the run was planned: the run may begin after midnight.
     """
     if not at:
         return began + period * max(1, -((began - now) // period))

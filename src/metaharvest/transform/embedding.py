@@ -20,7 +20,7 @@ _PLAIN = re.compile(
 """The beginning of a document in UTF-8 that has nothing but a declaration before its root element."""
 
 _USUAL_TAG = 10_000
-"""Bytes up to the end of the root element's tag. Documents with more of them are parsed: others are kept in memory."""
+"""Bytes up to the end of the root element's tag. Longer tags are not cached: their documents are parsed."""
 
 _START = re.compile(rb"<[^\s/>]+")
 _NAME = re.compile(rb"""\s([^\s=]++)\s*+=\s*+(?:"[^"]*+"|'[^']*+')""")

@@ -1,4 +1,4 @@
-"""How much may be asked at a time, and by one client: the turns of requests, and the limits of their rates."""
+"""The turns and the rate limits of requests."""
 
 from __future__ import annotations
 

@@ -82,8 +82,8 @@ class _Job:
 class Checker:
     """Checks the documents of one run. It is made, used and closed in one event loop.
 
-    What it keeps about costly filters, and about formats, is for one site run: before the next one, a person may have
-    corrected the files of the site.
+    Costly filters and reported formats count for one site run: before the next one, a person may have corrected the
+    files of the site.
 
     `meanwhile` is called in a thread while worker processes start: until then, there is little else to do.
     """

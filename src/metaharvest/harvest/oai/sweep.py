@@ -125,9 +125,8 @@ async def harvest_sweep(harvest: SiteHarvest, listing: PagedListing) -> Tally:
 class _Sweep:
     """A sweep in this site run: brings its pages to their outcomes, and keeps its progress.
 
-    `first_sweep`: see AccountedFor. `tally` counts the documents of the
-    site run, `received` the records of the sweep. `announced`: the number of records that the source repository
-    announced; None: unknown.
+    `first_sweep`: see AccountedFor. `tally` counts the documents of the site run, `received` the records of the sweep.
+    `announced`: the number of records that the source repository announced; None: unknown.
     """
 
     def __init__(
@@ -305,7 +304,7 @@ class _Sweep:
             rows = self._left_out_rows(session, end, left_out)
             if not end.is_last:
                 return [*doubts, *rows]
-            # This list is the repetition, and the number is known: records are missing, whatever it left out.
+            # This list is the repetition, and the number is known: the unnamed records are missing.
             spared = 0 if end.repeat is None and left_out < inf else left_out
             if is_complete or self._listing.is_empty:
                 rows += self._unnamed_rows(session, spared, elsewhere)

@@ -1,4 +1,4 @@
-"""Crossref: the works that references without a document of the catalogue name. Answers are kept for half a year.
+"""Finds works at Crossref for references without a match in the catalogue. Answers are kept for half a year.
 
 The API: https://api.crossref.org/swagger-ui/index.html. The address in `mailto` is asked for by
 https://www.crossref.org/documentation/retrieve-metadata/rest-api/access-and-authentication/.

@@ -55,7 +55,7 @@ class KnownText:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the tables have of a document."""
+    """The rows of a document."""
 
     files: Sequence[KnownFile]
     output: Output | None
@@ -69,7 +69,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """What a file of an output has, by a version of the rules. `answers` are new answers of Crossref."""
+    """The text and the references of a file, by a version of the rules. `answers` are new answers of Crossref."""
 
     file_sha256: str
     text_sha256: str

@@ -173,7 +173,8 @@ class _Work:
     def _matched(self, found: Sequence[Reference], own: int) -> tuple[list[Match | None], str]:
         """The matches of references in the catalogue, else at Crossref; and why Crossref is away.
 
-        Crossref has no reference with a DOI. A document of the catalogue with a DOI of Crossref is the match.
+        Crossref is not asked about references with a DOI. If the catalogue has a document with a DOI of Crossref, that
+        document is the match.
         """
         with self._context.reading() as session:
             matched = matches(session, found, own)

@@ -42,7 +42,9 @@ _ALIAS = "metaharvest"
 
 
 class IndexPlace(ABC):
-    """Where the index is: the current one, which readers see, and the next one. All functions raise IndexUnavailable.
+    """Where the index is: the current one, which readers see, and the next one.
+
+    On a server, all functions raise IndexUnavailable; in a folder, OSError.
 
     The names of indexes begin with `prefix`.
     """
@@ -63,7 +65,7 @@ class IndexPlace(ABC):
     def current(self) -> AbstractContextManager[IndexWriter] | None:
         """The writer of the current index; None if there is none of INDEX_VERSION."""
         name = self._current_name()
-        return self._writer(name) if name is not None and self.version() == INDEX_VERSION else None
+        return self._writer(name) if name is not None and self._version(name) == INDEX_VERSION else None
 
     def next(self) -> AbstractContextManager[IndexWriter] | None:
         """The writer of the index that was begun; None if there is none."""

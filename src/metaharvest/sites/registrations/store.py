@@ -176,7 +176,7 @@ def forget(session: Session, address: str) -> int:
     table = SiteRegistration
     same = address.casefold()
     number = 0
-    # Compared here: lower() of SQLite leaves all letters but A to Z.
+    # Compared here: lower() of SQLite changes only A to Z.
     for row in session.scalars(select(table)):
         if row.address.casefold() == same:
             number += 1

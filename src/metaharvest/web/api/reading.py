@@ -234,7 +234,7 @@ def job(call: Call) -> Answer:
 
 
 def workers(call: Call) -> Answer:
-    """The workers that were seen in the last minutes, by name."""
+    """The workers that are not forgotten yet, also silent ones, by name."""
     return Answer(worker_jobs.workers(call.harvester))
 
 

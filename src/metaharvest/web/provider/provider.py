@@ -128,7 +128,7 @@ def _descriptions(public: Public, identifiers: Iterable[str]) -> Iterator[str]:
 
 
 def _description(name: str, namespace: str, inner: str, attributes: str = "") -> str:
-    """A description element, whose namespace and schema are below those of OAI-PMH."""
+    """A description element. Its namespace and schema are below the namespace of OAI-PMH."""
     namespace, schema = answers.OAI + namespace, f"{answers.OAI}{name}.xsd"
     return (
         f'<description><{name} xmlns="{namespace}" xmlns:xsi="{XSI}" xsi:schemaLocation="{namespace} {schema}"'
