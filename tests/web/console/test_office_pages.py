@@ -96,6 +96,15 @@ def test_a_mail_is_sent_again_and_dropped_with_a_reason(console: Served, harvest
     assert "Drop this mail" not in page.text
 
 
+def test_mails_that_were_refused_long_ago_can_be_sent_again(console: Served, harvested: Harvester) -> None:
+    refuse(harvested, "elm@example.org")
+    harvested.rows("UPDATE report_delivery SET last_attempt_at = '2020-01-01 00:00:00' WHERE status = 'refused'")
+    page = console.signed_in("steward").open("/console/outbox")
+    assert "refused a mail in the last seven days" not in page.text
+    page = page.submit("Send refused mails again …")
+    assert [row[1] for row in page.table("Refused mails")] == ["elm@example.org"]
+
+
 def test_refused_mails_are_sent_again_after_a_question_and_delivered(console: Served, harvested: Harvester) -> None:
     refuse(harvested, "elm@example.org")
     steward = console.signed_in("steward")

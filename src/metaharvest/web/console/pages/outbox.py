@@ -16,6 +16,7 @@ from metaharvest.queries.outbox import (
     ReportFilter,
     ReportRecord,
     newest_reports,
+    number_refused,
     outbox_state,
     report_content,
     report_record,
@@ -65,6 +66,7 @@ def show(visit: Visit) -> Response:
         with visit.mistakes(MetaharvestError):
             found = newest_reports(session, _ROWS + 1, which, visit.after)
         now = outbox_state(session, visit.harvester.now())
+        has_refused = number_refused(session) > 0
     given = {name: value for name, value in chosen.items() if value}
     return visit.render(
         "outbox.html",
@@ -72,6 +74,7 @@ def show(visit: Visit) -> Response:
         waiting=now.failed + now.fresh,
         waiting_since=now.failed_since,
         refused=now.refused,
+        has_refused=has_refused,
         chosen=chosen,
         states=[("", "any"), *STATES.items()],
         kinds=[("", "any"), *_KINDS.items()],
