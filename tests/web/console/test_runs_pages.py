@@ -5,15 +5,17 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from metaharvest.database.engine import writers
+from metaharvest.database.models import DocumentTransfer
 from metaharvest.jobs import claims, making, workers
 from metaharvest.jobs.making import NewJob
 from metaharvest.jobs.workers import WorkerProcess
+from metaharvest.web.console.pages import log
 from support.console import Page, Served, served_console
 from support.harvester import Harvester, eml, publish
 from support.http_server import HttpServer
@@ -178,6 +180,26 @@ def test_the_log_has_filters_findings_and_a_table(unchanged: Served) -> None:
     page = unchanged.signed_in("viewer").open("/console/log?rule=xml.unclosed")
     assert [row[4] for row in page.table()] == ["net.2.1"]
     assert "(run 1)" in page.text
+
+
+def test_the_last_page_of_the_log_has_all_transfers_before_the_first_run(
+    console: Served, nights: Harvester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with writers(nights.engine).begin() as session:
+        when = {"transferred_on": date(2020, 1, 1), "transferred_at": datetime.now(UTC), "transferred_by": "kim"}
+        for number in range(3):
+            session.add(DocumentTransfer(document_id=f"old.{number}", to_site="alder", message="given", **when))
+    [(number,)] = nights.rows("SELECT count(*) FROM harvest_log")
+    viewer = console.signed_in("viewer")
+    address = "/console/log?since=2010-01-01&level=debug"
+    for most in (number, number - 1):
+        monkeypatch.setattr(log, "_SHOWN", most)
+        page = viewer.open(address)
+        shown = page.table()
+        if most < number:
+            shown = page.follow("Earlier rows").table() + shown
+        assert len(shown) == number + 3
+        assert [row[4] for row in shown[:3]] == ["old.0", "old.1", "old.2"]
 
 
 def test_a_download_that_is_not_read_holds_no_session(console: Served, nights: Harvester) -> None:

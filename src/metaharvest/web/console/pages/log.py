@@ -28,11 +28,13 @@ def show(visit: Visit) -> Response:
         with visit.harvester.reading() as session:
             if wanted.run_id is None and not wanted.is_over_runs and wanted.site is None:
                 wanted = replace(wanted, run_id=newest_run_id(session))
-            found = list(log_entries(session, replace(wanted, limit=_SHOWN + 1)))[-_SHOWN - 1 :]
+            found = list(log_entries(session, replace(wanted, limit=_SHOWN + 1)))
         run = run or wanted.run_id or ""
-    shown = found[-_SHOWN:]
+    # The last page has all transfers before the first run, above its rows.
+    has_earlier = sum(each.log_id is not None for each in found) > _SHOWN
+    shown = found[-_SHOWN:] if has_earlier else found
     next_page = ""
-    if len(found) > _SHOWN and shown[0].log_id is not None:
+    if has_earlier:
         next_page = visit.link("/console/log", **{**given, "run": run, "after": shown[0].log_id})
     return visit.render(
         "log.html",
