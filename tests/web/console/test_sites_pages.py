@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import text
 
+from metaharvest.web.console.pages import sites
 from support.console import Page, Served, served_console
 from support.databases import on_one_database
 from support.harvester import Harvester
@@ -106,6 +107,35 @@ def test_a_wrong_change_of_many_sites_is_refused(console: Served, values: dict[s
     page = console.signed_in("steward").open("/console/sites").submit("Show the changes", values)
     assert page.status == 422
     assert said in page.text
+
+
+def test_a_change_of_many_sites_that_stops_names_the_number_of_changed_sites(
+    console: Served, harvester: Harvester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sites, "_TOGETHER", 1)
+    page = console.signed_in("steward").open("/console/sites")
+    page = page.submit("Show the changes", {"name": ["alder", "birch"], "notify": "never"})
+    harvester.rows("UPDATE harvest_site_schedule SET updatefrequency = NULL WHERE name = 'birch'")
+    page = page.submit("Change 2 sites")
+    assert page.status == 422
+    assert "1 site was changed, and the others were not: " in page.text
+    assert harvester.rows("SELECT name FROM harvest_site_schedule WHERE notify = 'never'") == [("alder",)]
+
+
+@pytest.mark.parametrize("size", [100_000, 100_001])
+def test_a_file_of_sites_that_is_shown_can_be_confirmed(
+    console: Served, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    assert sites.IMPORT_BYTES > 20_000_000 * 4 / 3
+    monkeypatch.setattr(sites, "_FILE_BYTES", 100_000)
+    steward = console.signed_in("steward")
+    exported = steward.open("/console/sites/export").content.replace(b"alder@example.org", b"anna@example.org")
+    file = ("sites.csv", exported + b"\n" * (size - len(exported)))
+    page = steward.open("/console/sites/import").submit("Show the changes", files={"file": file})
+    if size > 100_000:
+        assert (page.status, "The file is too large" in page.text) == (422, True)
+    else:
+        assert page.submit("Import").notice == "Imported: 0 new, 1 changed, 1 unchanged."
 
 
 def test_the_file_of_all_sites_is_exported_changed_and_imported(console: Served, harvester: Harvester) -> None:

@@ -138,7 +138,7 @@ PAGES = (
     Page("POST", "/console/sites/add/several", add_site.add_several, STEWARD, sites.FORM_BYTES),
     Page("GET", "/console/sites/export", sites.export, VIEWER),
     Page("GET", "/console/sites/import", sites.show_import, STEWARD),
-    Page("POST", "/console/sites/import", sites.import_file, STEWARD, sites.FILE_BYTES),
+    Page("POST", "/console/sites/import", sites.import_file, STEWARD, sites.IMPORT_BYTES),
     Page("POST", "/console/sites/several", sites.change_several, STEWARD, sites.FORM_BYTES),
     Page("GET", "/console/sites/{site}", site.show, CONTACT),
     Page("POST", "/console/sites/{site}/cancel", site.cancel, STEWARD),

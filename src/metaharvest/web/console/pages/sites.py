@@ -7,18 +7,21 @@ from collections.abc import Mapping, Sequence
 
 from starlette.responses import Response
 
-from metaharvest.errors import MetaharvestError, RequestError
+from metaharvest.errors import MetaharvestError, RequestError, ScheduleError, TransformError
 from metaharvest.model import Notify, Unit
 from metaharvest.model.kinds import Role
 from metaharvest.queries.sites import SiteOrder, SiteSelection, chosen_sites, site_page
 from metaharvest.services import schedule_files, sites
-from metaharvest.services.sites import SiteValues
+from metaharvest.services.sites import Edited, SiteValues
 from metaharvest.text import counted, shown_url
 from metaharvest.web.console.pages.site_form import parsed_groups, shown_value, value_of
 from metaharvest.web.console.visit import Visit
 
-FILE_BYTES = 20_000_000
-"""The largest form with a file of sites, which travels once more in the form that confirms it."""
+_FILE_BYTES = 20_000_000
+"""The largest file of sites."""
+
+IMPORT_BYTES = _FILE_BYTES * 3 // 2
+"""The largest form with a file of sites: the form that confirms the import has the file in Base64."""
 
 FORM_BYTES = 1_000_000
 MOST_AT_ONCE = 1000
@@ -63,16 +66,26 @@ def change_several(visit: Visit) -> Response:
         raise RequestError("No change is chosen: fill in at least one field under the table.")
     values = _several_values(given)
     is_confirmed = form.is_set("confirmed")
-    edits = []
+    edits = list[Edited]()
     for start in range(0, len(names), _TOGETHER):
         some = names[start : start + _TOGETHER]
-        edits += sites.edit(visit.harvester, some, values, dry_run=not is_confirmed)
-    changed = [edited for edited in edits if edited.changes]
+        try:
+            edits += sites.edit(visit.harvester, some, values, dry_run=not is_confirmed)
+        except (RequestError, ScheduleError, TransformError) as error:
+            if not is_confirmed or not edits:
+                raise
+            done = counted(len(_changed(edits)), "site was", "sites were")
+            raise RequestError(f"{done} changed, and the others were not: {error.in_form or error}") from error
+    changed = _changed(edits)
     if is_confirmed:
         return visit.go_back(form.text("back"), f"{counted(len(changed), 'site was', 'sites were')} changed.")
     return visit.render(
         "sites_change.html", changed=changed, unchanged=len(edits) - len(changed), values=given, back=form.text("back")
     )
+
+
+def _changed(edits: Sequence[Edited]) -> Sequence[Edited]:
+    return [edited for edited in edits if edited.changes]
 
 
 def export(visit: Visit) -> Response:
@@ -150,6 +163,8 @@ def _uploaded(visit: Visit) -> bytes:
     files = visit.form.files("file")
     if not files or not files[0].content:
         raise RequestError("Choose a file: one that was exported here, or by the command line.")
+    if len(files[0].content) > _FILE_BYTES:
+        raise RequestError(f"The file is too large: it may have at most {_FILE_BYTES // 1_000_000} MB.")
     return files[0].content
 
 
