@@ -286,6 +286,16 @@ def test_a_server_in_front_names_the_person_only_from_its_networks(harvester: Ha
 
 
 @on_one_database
+def test_a_person_whom_a_server_in_front_names_signs_out_there(harvester: Harvester) -> None:
+    with served_console(harvester, trusted_header="X-Person", trusted_networks=["127.0.0.0/8"]) as console:
+        accounts.add_user(console.harvester, "anna@example.org", "operator")
+        browser = console.visitor()
+        browser.session.headers["X-Person"] = "anna@example.org"
+        page = browser.open("/console/sessions").submit("Sign out")
+    assert page.notice == "The web server in front signs you in: sign out there."
+
+
+@on_one_database
 def test_a_session_can_be_ended_from_another_one(console: Served) -> None:
     first, second = console.signed_in("viewer"), console.signed_in("viewer")
     stranger = console.signed_in("steward")

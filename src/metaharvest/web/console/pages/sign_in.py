@@ -64,7 +64,8 @@ def sign_out(visit: Visit) -> Response:
     if visitor.session_id is not None:
         accounts.close_session(visit.harvester, visitor.session_id, visitor.address)
     visit.cookies.end_session()
-    return visit.redirect("/console/login", notice="You are signed out.")
+    notice = "The web server in front signs you in: sign out there." if visitor.by_proxy else "You are signed out."
+    return visit.redirect("/console/login", notice=notice)
 
 
 def start_openid(visit: Visit) -> Response:
