@@ -15,7 +15,7 @@ from metaharvest.queries.changes import CHANGE_COLUMNS, Changes, changes
 from metaharvest.queries.decisions import DecisionRecord
 from metaharvest.queries.documents import DocumentFilter, DocumentRow, document_rows
 from metaharvest.queries.log import LogFilter, log_selection
-from metaharvest.queries.problems import OpenProblem, RuleTotal
+from metaharvest.queries.problems import OpenProblem, RuleTotal, documents_of_rule
 from metaharvest.queries.runs import RunSummary, run_record, run_summaries
 from metaharvest.reports.tables import documents_csv, selected_log_csv, table_csv
 from metaharvest.services.harvester import Harvester
@@ -40,6 +40,7 @@ LISTED_COLUMNS = (*_STANDING, *_FINDING, "missing_since", "title")
 _PROBLEM = ("site", "document_id", "title", "line", "message", "first_seen", "nights", "needs_attention")
 CHANGES_COLUMNS = ("site", "site_id", *CHANGE_COLUMNS)
 _RUNS_AT_ONCE = 500
+_PROBLEMS_AT_ONCE = 10_000
 
 
 def log_table(harvester: Harvester, wanted: LogFilter) -> Generator[str, None, None]:
@@ -119,9 +120,20 @@ def problems_csv(found: Iterable[RuleTotal]) -> Generator[str, None, None]:
     return table_csv(names, (values_of(each, names) for each in found))
 
 
-def rule_csv(found: Iterable[OpenProblem]) -> Generator[str, None, None]:
-    """Open problems of a rule, a line for each document or list."""
-    return table_csv(_PROBLEM, (values_of(each, _PROBLEM) for each in found))
+def rule_table(harvester: Harvester, rule: str, site_id: int | None) -> Generator[str, None, None]:
+    """The open problems of a rule, at all sites or at one: a line for each document or list."""
+    return table_csv(_PROBLEM, (values_of(each, _PROBLEM) for each in _problems(harvester, rule, site_id)))
+
+
+def _problems(harvester: Harvester, rule: str, site_id: int | None) -> Iterator[OpenProblem]:
+    after = None
+    while True:
+        with harvester.reading() as session:
+            some = documents_of_rule(session, rule, site_id=site_id, limit=_PROBLEMS_AT_ONCE, after=after)
+        yield from some
+        if len(some) < _PROBLEMS_AT_ONCE:
+            return
+        after = some[-1].cursor
 
 
 def _runs(harvester: Harvester) -> Iterator[RunSummary]:

@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 
 from metaharvest.queries.figures import SITE_COLUMNS, year_figures
+from metaharvest.services import tables
 from support.console import Browser, Served, served_console
 from support.harvester import Harvester, eml, publish
 from support.http_server import HttpServer
@@ -82,6 +83,15 @@ def test_a_rule_says_what_it_means_and_names_its_documents(viewer: Browser) -> N
         (row["site"], row["document_id"]) for row in csv.DictReader(io.StringIO(table.content.decode("utf-8-sig")))
     ]
     assert viewer.open("/console/problems/no.rule").status == 404
+
+
+def test_the_table_of_a_rule_has_all_its_problems(viewer: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "_PROBLEMS_AT_ONCE", 1)
+    page = viewer.open("/console/problems/http.status")
+    found = csv.DictReader(io.StringIO(page.follow("Table (CSV)").content.decode("utf-8-sig")))
+    shown = page.table("Open problems of this rule")
+    assert len(shown) > 1
+    assert [row["site"] for row in found] == [row[1] for row in shown]
 
 
 def test_a_letter_is_ready_for_the_contacts_of_each_site(viewer: Browser) -> None:

@@ -20,12 +20,11 @@ from metaharvest.queries.sites import site_names
 from metaharvest.queries.trends import named_failed_sites
 from metaharvest.rules import RULES
 from metaharvest.services.reports import letters_about
-from metaharvest.services.tables import problems_csv, rule_csv
+from metaharvest.services.tables import problems_csv, rule_table
 from metaharvest.text import whole_number
 from metaharvest.web.console.visit import NotFound, Visit
 
 _ON_A_PAGE = 50
-_IN_A_TABLE = 100_000
 _LETTERS = 20
 
 ORDERS: Mapping[str, Callable[[RuleTrend], Any]] = {
@@ -91,8 +90,7 @@ def show_documents_csv(visit: Visit) -> Response:
     site = visit.query.get("site") or None
     with visit.harvester.reading() as session:
         site_id = None if site is None else site_number(session, site)
-        found = documents_of_rule(session, rule, site_id=site_id, limit=_IN_A_TABLE)
-    return visit.send_table(rule_csv(found), f"{rule}.csv")
+    return visit.send_table(rule_table(visit.harvester, rule, site_id), f"{rule}.csv")
 
 
 def show_letters(visit: Visit) -> Response:
