@@ -259,6 +259,23 @@ def test_a_copy_that_was_begun_of_something_else_by_now_begins_anew(source: Harv
     assert contents(target.engine) == contents(source.engine)
 
 
+@pytest.mark.parametrize("target", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE harvest_run SET harvest_date = '2026-11-19'",
+        "UPDATE harvest_run SET started_at = '2026-11-19 00:00:00.000000'",
+        "UPDATE document_withdrawal SET erased = TRUE",
+    ],
+)
+def test_a_change_of_a_date_or_a_mark_after_a_kill_is_copied(source: Harvester, target: Target, change: str) -> None:
+    padded(source, 5_000)
+    assert 0 < killed_copy(source, target) < 5_000
+    source.rows(change)
+    assert source("database", "copy", *target.options).code == 0
+    assert contents(target.engine) == contents(source.engine)
+
+
 def test_a_database_with_something_in_it_is_refused(source: Harvester, target: Target) -> None:
     url = target.engine.url
     with target.engine.begin() as connection:

@@ -16,8 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
+    BigInteger,
+    Boolean,
     Column,
     Connection,
+    Date,
     Engine,
     Integer,
     LargeBinary,
@@ -26,7 +29,10 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    case,
+    cast,
     delete,
+    extract,
     func,
     insert,
     inspect,
@@ -38,10 +44,11 @@ from sqlalchemy.exc import DataError, IntegrityError, StatementError
 from metaharvest.config.files import require_folder
 from metaharvest.database import console_models, dialects, models
 from metaharvest.database.all_tables import Base
+from metaharvest.database.base import UtcDateTime
 from metaharvest.database.engine import create_file, database_errors, run_lock, shown_database, upgrade
 from metaharvest.database.pipeline_models import PIPELINE_TABLES
 from metaharvest.database.rows import insert_rows
-from metaharvest.database.worker_models import HostLease
+from metaharvest.database.worker_models import HostLease, Job, JobEvent, Worker
 from metaharvest.errors import DatabaseUnavailable, LockHeld, MetaharvestError
 from metaharvest.model.actions import todo
 from metaharvest.text import one_line
@@ -54,6 +61,10 @@ _BYTES_AT_ONCE = 8_000_000
 _MODULUS = 1_000_003
 """Sums of remainders, as a sum of large numbers may exceed the numbers of a database."""
 
+_DAY = (("year", 1, 1, 4), ("month", 13, 6, 2), ("day", 32, 9, 2))
+_TIME = (("hour", 24, 12, 2), ("minute", 60, 15, 2), ("second", 60, 18, 2))
+"""The parts of a date, and of a time: name, number of values, and the place in the text of SQLite with its length."""
+
 _CHANGED_BY_PEOPLE = (
     *(console_models.ApiCall, console_models.ApiKey, console_models.ConsoleLink, console_models.ConsoleSession),
     *(console_models.ConsoleUser, console_models.SiteRegistration, models.AuditEntry, models.DaemonState),
@@ -63,6 +74,8 @@ _OPERATIONS = models.HarvestOperation.__tablename__
 _SCHEDULE = models.HarvestSiteSchedule.__tablename__
 _COPIED_AGAIN = (*(each.__tablename__ for each in _CHANGED_BY_PEOPLE), *PIPELINE_TABLES)
 """The tables that people and the pipeline change between runs: a resumed copy copies them again."""
+_WITH_OTHER_TIMES = (_SCHEDULE, *_COPIED_AGAIN, *(each.__tablename__ for each in (Worker, Job, JobEvent)))
+"""The tables whose times may change during a copy: the heartbeats of workers, too. Their times are only counted."""
 _MARK = Table(
     "metaharvest_copy",
     MetaData(),
@@ -376,7 +389,24 @@ def _sum(column: Column[Any], engine: Engine) -> Any:
     if isinstance(getattr(column.type, "impl_instance", column.type), String):
         characters = func.char_length if engine.dialect.name in ("mysql", "mariadb") else func.length
         return func.sum(characters(column))
+    if isinstance(column.type, Boolean):
+        return func.sum(case((column.is_(True), 2), (column.is_(False), 1), else_=0))
+    if isinstance(column.type, (Date, UtcDateTime)) and column.table.name not in _WITH_OTHER_TIMES:
+        return func.sum(_seconds(column, engine) % _MODULUS)
     return func.count(column)
+
+
+def _seconds(column: Column[Any], engine: Engine) -> Any:
+    """A date, or a time in whole seconds, as a number: the same in every database."""
+    parts = _DAY if isinstance(column.type, Date) else _DAY + _TIME
+    number: Any = 0
+    for name, most, begin, length in parts:
+        if engine.dialect.name == "sqlite":  # it stores texts, and its own functions round the seconds
+            part = cast(func.substr(column, begin, length), BigInteger)
+        else:
+            part = cast(func.floor(extract(name, column)), BigInteger)
+        number = number * most + part
+    return number
 
 
 def _count(engine: Engine, table: Table) -> int:
