@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import pty
 import re
@@ -13,7 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from metaharvest.cli.printing import Column, Fitted, fit
+from metaharvest.cli.printing import Column, Fitted, fit, json_text
+from metaharvest.cli.target_copy import _print
+from metaharvest.model import Finding
+from metaharvest.replication.result import CopyOutcome, CopyRequest, CopyResult, NotCopied
+from metaharvest.text import clean
 from support.fork_server import ForkedPopen
 from support.harvester import Harvester, eml, publish
 from support.http_server import HttpServer
@@ -131,3 +136,19 @@ def test_a_list_of_documents_shows_of_a_title_what_there_is_room_for(
     assert lines[1].startswith(expected)
     assert max(map(len, lines[:2])) <= width
     assert lines[1].endswith("…") == (width in (80, 50))
+
+
+@pytest.mark.parametrize("character", ["\x9b", "\u202e", "\U000e0001", "\U0001f600"])
+def test_json_with_escaped_characters_is_json(character: str) -> None:
+    text = json_text({"title": character})
+    assert clean(text) == text
+    assert json.loads(text) == {"title": character}
+
+
+def test_revisions_left_for_the_next_copy_are_not_taken_off_the_problems(capsys: pytest.CaptureFixture[str]) -> None:
+    left, refused = CopyOutcome.LEFT, CopyOutcome.REFUSED
+    finding = Finding("target.refused", "The target refuses it.")
+    shown = [NotCopied("a.1", number, left if number < 10 else refused, finding) for number in range(35)]
+    result = CopyResult("one", "two", 1, {left: 10, refused: 25}, 0, "", reached_limit=False)
+    _print(CopyRequest("one", "two"), result, shown, None)
+    assert "And 15 more;" in capsys.readouterr().out

@@ -93,7 +93,7 @@ def cell_text(value: object) -> str:
 
 def _escaped(character: str) -> str:
     """The escape of a character in JSON on a terminal."""
-    return character if clean(character) == character else f"\\u{ord(character):04x}"
+    return character if clean(character) == character else json.dumps(character)[1:-1]
 
 
 def new_page(name: str) -> Path:

@@ -166,7 +166,8 @@ def _print(request: CopyRequest, result: CopyResult, shown: list[NotCopied], tab
     for revision in reported[:_SHOWN]:
         finding = revision.finding
         print_line(f"{revision.docid}: {finding.with_remedy} [{finding.rule}]")
-    more = sum(ended.get(each, 0) for each in services.documents.PROBLEMS) - len(reported[:_SHOWN])
+    problems = services.documents.PROBLEMS
+    more = sum(ended.get(each, 0) for each in problems) - sum(each.ended in problems for each in reported[:_SHOWN])
     if more > 0:
         where = f"{table} has all of them" if table else "--csv FILE writes a table of all"
         click.echo(f"And {more:,} more; {where}.")
