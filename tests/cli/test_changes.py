@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from metaharvest.catalogue.change_feed import ChangedDocument
+from metaharvest.cli.export import _print_batch
 from metaharvest.database.engine import writers
 from metaharvest.database.models import SiteCheckpoint
 from metaharvest.services.change_hooks import before_sweeps
@@ -193,3 +194,14 @@ def test_a_reader_gets_one_document_and_its_position_moves(installed: Harvester)
 def test_a_wrong_call_gets_a_sentence(harvester: Harvester, arguments: tuple[str, ...], sentence: str) -> None:
     said = harvester("changes", *arguments)
     assert (said.code, sentence in " ".join(said.err.split())) == (2, True)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_lines_are_in_utf_8_whatever_the_terminal_has(
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes], encoding: str
+) -> None:
+    line = json.dumps({"title": "\xe9 \U0001f600"}, ensure_ascii=False) + "\n"
+    with open(1, "w", encoding=encoding, errors="backslashreplace", closefd=False) as stdout:
+        monkeypatch.setattr("sys.stdout", stdout)
+        _print_batch(line)
+    assert capfdbinary.readouterr().out == line.encode()

@@ -25,7 +25,7 @@ import click
 from metaharvest.cli import services
 from metaharvest.cli.folder_options import folder_options
 from metaharvest.cli.invocation import AS_JSON, NETWORKS, Invocation, called_as, options_as
-from metaharvest.cli.printing import json_text, new_page, opened, print_json
+from metaharvest.cli.printing import json_text, new_page, opened, print_csv, print_json
 from metaharvest.cli.signals import handled, stop_on_signal
 from metaharvest.errors import CannotBeChecked
 from metaharvest.queries.json_keys import as_mapping
@@ -90,8 +90,7 @@ class _Outputs:
         if self.as_json:
             print_json(_as_mapping(report))
         elif self.as_csv:
-            for chunk in report.csv():
-                click.echo(chunk, nl=False)
+            print_csv(report.csv())
         elif not self._on_stdout:
             self.print_text(report)
         self.write_files(report)

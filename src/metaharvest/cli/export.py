@@ -192,6 +192,5 @@ def _print_document(batches: Sequence[str], done: services.change_hooks.Delivere
 
 
 def _print_batch(lines: str) -> None:
-    """Print a batch; the output is flushed before the position of the reader moves."""
-    sys.stdout.write(lines)
-    sys.stdout.flush()
+    """Print a batch in UTF-8; the output is flushed before the position of the reader moves."""
+    click.echo(lines.encode("utf-8", "replace"), nl=False)
