@@ -80,3 +80,10 @@ def test_the_answer_no_changes_nothing_and_says_so(harvester: Harvester) -> None
     os.close(ours)
     os.close(theirs)
     assert (done.returncode, done.stderr) == (130, "Stopped. Nothing was changed.\n")
+
+
+def test_a_refused_edit_changes_nothing(harvester: Harvester) -> None:
+    assert harvester("users", "add", "anna@example.org", "--role", "operator").code == 0
+    harvester.rows("UPDATE console_user SET issuer = 'https://id.example.org', subject = '1'")
+    assert harvester("users", "edit", "anna@example.org", "--unbind", "--disable").code == 2
+    assert harvester.rows("SELECT issuer FROM console_user") == [("https://id.example.org",)]

@@ -81,9 +81,9 @@ def edit_user(
     if role is None and name is None and enabled is None and not unbind:
         raise click.UsageError("Nothing to change: give --role, --name, --enable, --disable or --unbind.")
     with usage_errors():
-        if unbind:
-            services.accounts.unbind_user(invocation.harvester, address)
-        user = services.accounts.edit_user(invocation.harvester, address, role=role, name=name, enabled=enabled)
+        user = services.accounts.edit_user(
+            invocation.harvester, address, role=role, name=name, enabled=enabled, unbind=unbind
+        )
     click.echo(f"{user.address} is {user.role.word}{', and disabled' if user.disabled_at else ''}.")
 
 

@@ -247,10 +247,16 @@ def edit_user(
     role: str | None = None,
     name: str | None = None,
     enabled: bool | None = None,
+    unbind: bool = False,
 ) -> User:
-    """Change a user; what is None stays. Disabling ends the sessions. Raises RequestError."""
+    """Change a user; what is None stays. Disabling ends the sessions. `unbind`: as unbind_user() does.
+
+    All of it or nothing is changed. Raises RequestError.
+    """
     address = address.strip().lower()
     with harvester.writing() as session:
+        if unbind:
+            _unbind(harvester, session, address)
         user = _found_user(session, address)
         granted = user.role if role is None else _checked_role(role)
         disabled_at = user.disabled_at
@@ -275,12 +281,16 @@ def unbind_user(harvester: Harvester, address: str) -> User:
     """
     address = address.strip().lower()
     with harvester.writing() as session:
-        user = _found_user(session, address)
-        if not user.issuer:
-            raise RequestError(f"{address} is not known to a provider of OpenID Connect.")
-        users.unbind(session, address)
-        harvester.audit(session, _decision("users.unbind", address, before={"issuer": user.issuer}))
+        _unbind(harvester, session, address)
         return _found_user(session, address)
+
+
+def _unbind(harvester: Harvester, session: Session, address: str) -> None:
+    user = _found_user(session, address)
+    if not user.issuer:
+        raise RequestError(f"{address} is not known to a provider of OpenID Connect.")
+    users.unbind(session, address)
+    harvester.audit(session, _decision("users.unbind", address, before={"issuer": user.issuer}))
 
 
 def remove_user(harvester: Harvester, address: str) -> None:
