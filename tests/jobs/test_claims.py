@@ -127,6 +127,19 @@ def test_a_slice_that_ends_begins_the_attempts_anew_and_adds_what_it_used(harves
 
 
 @on_one_database
+def test_a_failure_is_forgotten_after_a_slice_that_ends_by_itself(harvester: Harvester) -> None:
+    make(harvester, job(1))
+    [mine] = claim(harvester)
+    with writers(harvester.engine).begin() as session:
+        assert claims.fail_slice(session, mine, Used(), "The disk is full.")
+    assert harvester.rows("SELECT sentence FROM job") == [("The disk is full.",)]
+    [mine] = claim(harvester)
+    with writers(harvester.engine).begin() as session:
+        assert claims.end_slice(session, mine, Used())
+    assert harvester.rows("SELECT sentence FROM job") == [(None,)]
+
+
+@on_one_database
 def test_a_job_that_failed_waits_before_it_is_tried_again(harvester: Harvester) -> None:
     make(harvester, job(1))
     [mine] = claim(harvester)
