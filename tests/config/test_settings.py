@@ -199,6 +199,13 @@ def test_a_time_limit_is_a_finite_number(tmp_path: Path, key: str) -> None:
         load(write(tmp_path, f"[http]\n{key} = inf\n"), {})
 
 
+@pytest.mark.parametrize(("value", "trimmed"), [(" env:X ", "env:X"), ("   ", "")])
+def test_a_reference_is_trimmed(tmp_path: Path, value: str, trimmed: str) -> None:
+    text = f'[workers]\nbroker = "{value}"\n[monitoring]\nping_url = "{value}"\n'
+    settings = load(write(tmp_path, text), {})
+    assert (settings.workers.broker, settings.monitoring.ping_url) == (trimmed, trimmed)
+
+
 @pytest.mark.parametrize("value", ["03:00Z", "03:00+02:00"])
 def test_the_time_of_the_run_has_no_zone(tmp_path: Path, value: str) -> None:
     with pytest.raises(SettingsError, match=r"\[workers\] run_at = .*it must be a time without a zone, like 03:00:00"):

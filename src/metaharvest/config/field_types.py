@@ -95,12 +95,14 @@ def is_broker_address(value: str) -> bool:
 
 def _check_broker(value: str) -> str:
     """The address of a broker, or a reference to it: it has a password."""
+    value = value.strip()
     if is_reference(value) or is_broker_address(value):
         return value
     raise ValueError(f"{BROKER_ADDRESS}, or {HOW_TO_REFER}")
 
 
 def _check_ping_url(value: str) -> str:
+    value = value.strip()
     if is_reference(value):
         return value
     if "://" in value:
