@@ -76,3 +76,10 @@ def test_a_wrong_address_behind_a_reference_is_a_sentence(
     found = harvester("doctor").out
     assert wrong in found
     assert "No worker starts." in found
+
+
+@on_one_database
+def test_an_open_job_has_no_state_of_an_end(harvester: Harvester) -> None:
+    said = harvester("jobs", "--open", "--state", "done")
+    assert (said.code, "leave out --open or --state" in said.err) == (2, True)
+    assert harvester("jobs", "--open", "--state", "ready").code == 0

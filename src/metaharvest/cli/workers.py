@@ -132,6 +132,8 @@ def jobs_command(
 
     Example: metaharvest jobs --open
     """
+    if only_open and state and state not in OPEN:
+        raise click.UsageError(f"A job in the state {state} is not open: leave out --open or --state.")
     states = [JobState(state)] if state else [JobState(each) for each in OPEN] if only_open else []
     found = services.jobs.listed(invocation.harvester, services.jobs.JobFilter(states, run_id=run_id), limit, after)
     if as_json:
