@@ -163,7 +163,7 @@ def resend(
     try:
         return _deliver(invocation)
     except LockHeld:
-        click.echo(f"{again} in the outbox again; the run that is under way hands it over.")
+        click.echo(f"{again} in the outbox again; the next delivery sends it.")
         return 0
 
 
