@@ -23,7 +23,7 @@ from metaharvest.services.exit_codes import ExitCode
 from metaharvest.text import counted, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
 
 @click.group("pipeline", invoke_without_command=True)
