@@ -69,12 +69,14 @@ def wake_changed(context: Context, stages: Sequence[Stage]) -> None:
 def run_stage(context: Context, stage: Stage, report: Report = lambda totals: None) -> StageTotals:
     """Do the documents that wait at a stage, batch by batch, until none is left or the context stops.
 
-    A stage that did nothing before the context stopped does not tidy.
+    A stage that did not begin before the context stopped does not tidy.
     Raises MetaharvestError if the folder of the pipeline cannot be used: the documents wait on.
     """
     totals, began, due = StageTotals(stage.name), time.monotonic(), 0
+    has_begun = False
     with folder_errors(context.folder):
         while not context.stops():
+            has_begun = True
             if totals.documents >= due:
                 with database_errors(context.engine):
                     refresh_statistics(context.engine)
@@ -86,7 +88,7 @@ def run_stage(context: Context, stage: Stage, report: Report = lambda totals: No
                 totals.states[state] = totals.states.get(state, 0) + 1
             totals.seconds = time.monotonic() - began
             report(totals)
-        if totals.documents or not context.stops():
+        if has_begun:
             stage.tidy(context)
     return totals
 
