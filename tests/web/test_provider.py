@@ -524,6 +524,20 @@ def test_a_list_of_a_period_whose_rest_has_changed_ends(harvester: Harvester) ->
 
 
 @on_one_database
+@pytest.mark.parametrize("after_the_end", [False, True])
+def test_a_list_has_no_record_after_the_end_of_its_request(harvester: Harvester, after_the_end: bool) -> None:
+    store(harvester, *(document(f"a.{number}", eml(f"a.{number}.1")) for number in range(3)))
+    harvester.rows("UPDATE catalogue_document SET changed_at = '2026-01-01 00:00:00'")
+    end = datetime.now(UTC) + timedelta(days=2)
+    with asked(harvester, page_records=2) as ask:
+        root = ask("ListRecords", metadataPrefix="oai_dc", until=f"{end:%Y-%m-%d}")
+        [token] = texts(root, "resumptionToken")
+        changed = end + timedelta(days=2 if after_the_end else -1)
+        harvester.rows("UPDATE catalogue_document SET changed_at = ?", f"{changed:%Y-%m-%d} 00:00:00")
+        assert codes(ask("ListRecords", resumptionToken=token)) == ["noRecordsMatch"]
+
+
+@on_one_database
 def test_a_name_that_hides_nothing_is_noted(filled: Harvester) -> None:
     with opened_with(filled, {"hidden": ["frogs", "toads"]}) as opened:
         _, notes = describe(opened, "http://catalogue.example.org")

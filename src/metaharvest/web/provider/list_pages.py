@@ -43,8 +43,9 @@ def list_page(view: View, request: Request, now: datetime) -> bytes:
     if (selection := _selection(view, list_, of)) is None:
         raise Refused(_NO_RECORDS if request.token is None else _NO_SET)
     if request.token is None:
-        # Without an end in the request all changes count, so that their number can be kept.
-        counted = selection if list_.is_bounded else replace(selection, until=None)
+        # If the request names no earlier end, all changes count, so that their number can be kept.
+        ends_now = request.until is None or moment(list_.until) < request.until
+        counted = replace(selection, until=None) if ends_now else selection
         list_ = replace(list_, size=view.public.sizes.size(view.session, counted))
     page = _page(view, list_, selection, of)
     if not list_.is_bounded and request.token is not None and not page.entries:
@@ -85,15 +86,14 @@ class _Page:
 def _begun(view: View, request: Request, now: datetime) -> Token:
     """The list that a request begins."""
     end = max(now.replace(microsecond=0), last_stamp(view.session) or now)
-    is_bounded = request.until is not None and request.until < end
-    until = request.until if request.until is not None and is_bounded else end
+    until = end if request.until is None else min(request.until, end)
     return Token(
         request.verb,
         request.prefix,
         request.set_spec or "",
         int(request.since.timestamp()) if request.since else 0,
         int(until.timestamp()),
-        is_bounded,
+        request.until is not None,
     )
 
 
