@@ -7,13 +7,18 @@ import shlex
 import signal
 import subprocess
 import sys
-from datetime import UTC, datetime, time, timedelta
+import threading
+import time as clock
+from datetime import UTC, datetime, time, timedelta, tzinfo
 from pathlib import Path
+from typing import Self
 from zoneinfo import ZoneInfo
 
 import click
 import pytest
 
+from metaharvest.cli import daemon
+from metaharvest.cli.invocation import Invocation
 from metaharvest.config.settings import load
 from metaharvest.database.engine import database_url, open_url, run_lock
 from metaharvest.services.requests import next_at, next_time
@@ -47,6 +52,31 @@ def test_a_time_of_day_is_meant_in_the_harvester_s_time_zone_summer_and_winter(a
 
 def test_a_time_that_a_clock_change_leaves_out_comes_all_the_same() -> None:
     assert next_at(moment("2026-03-28 12:00"), [time(2, 30)], BERLIN) == moment("2026-03-29 01:30")
+
+
+def test_an_hour_that_clocks_show_twice_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine is in Berlin, where it is 02:30 at 00:30 UTC, and again at 01:30 UTC."""
+    slept = list[float]()
+
+    class At0030(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Self:
+            return cls.fromtimestamp(moment("2026-10-25 00:30").timestamp() + sum(slept), tz)
+
+    def sleep(_event: threading.Event, seconds: float) -> bool:
+        slept.append(seconds)
+        return False
+
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    clock.tzset()
+    monkeypatch.setattr(daemon, "datetime", At0030)
+    monkeypatch.setattr(daemon._Plan, "_is_requested", lambda *_: False)
+    monkeypatch.setattr(threading.Event, "wait", sleep)
+    plan = daemon._Plan(Invocation(None), DAY, (), BERLIN)
+    assert plan._wait(moment("2026-10-25 01:30"), None)
+    monkeypatch.undo()
+    clock.tzset()
+    assert sum(slept) == 3600
 
 
 @pytest.mark.parametrize(

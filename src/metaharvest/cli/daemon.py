@@ -18,7 +18,6 @@ import threading
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime, time, timedelta
-from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import click
@@ -30,9 +29,6 @@ from metaharvest.cli.run import harvest_now
 from metaharvest.cli.signals import handled
 from metaharvest.errors import MetaharvestError
 from metaharvest.text import clean
-
-if TYPE_CHECKING:
-    from schedule import Job, Scheduler
 
 _LONGEST_SLEEP = 5.0
 """The seconds between two looks for requests of people. The clock is read again, too: it may have been set."""
@@ -138,12 +134,12 @@ class _Plan:
         import schedule
 
         scheduler = schedule.Scheduler()
-        job = scheduler.every().day.do(lambda: _run(self._invocation))
+        scheduler.every().day.do(lambda: _run(self._invocation))
         began: datetime | None = None
         runs = 0
         while True:
             try:
-                is_time = self._wait(scheduler, job, start, began)
+                is_time = self._wait(start, began)
             except KeyboardInterrupt:
                 print_note("Stopped between two runs.")
                 return
@@ -155,24 +151,23 @@ class _Plan:
                 continue
             began = datetime.now(UTC)
             print_note(f"A run begins at {began.astimezone(self._zone):%Y-%m-%d %H:%M %Z}.")
-            scheduler.run_pending()
+            scheduler.run_all()
             self._ended = datetime.now(UTC)
             runs += 1
             if runs == max_runs:
                 return
 
-    def _wait(self, scheduler: Scheduler, job: Job, start: datetime, began: datetime | None) -> bool:
+    def _wait(self, start: datetime, began: datetime | None) -> bool:
         """Wait for the next moment; after SIGHUP, calculate it again. False: a person asks for a harvest before it."""
         while True:
             if self._asked.is_set():
                 self._asked.clear()
                 self._read_again()
             moment = self._next(start, began)
-            # It counts a period from the end of a run, takes zones of pytz only, and makes up for each time missed in a
-            # run: so the moment is calculated here. In it, moments are in local time, without a zone.
-            job.next_run = moment.astimezone().replace(tzinfo=None)
+            # The library counts a period from the end of a run, takes zones of pytz only, makes up for each time missed
+            # in a run, and compares local times, of which clocks show an hour twice: so the moment is calculated here.
             print_note(f"The next run is at {moment.astimezone(self._zone):%Y-%m-%d %H:%M %Z}.")
-            while (seconds := scheduler.idle_seconds or 0) > 0:
+            while (seconds := (moment - datetime.now(UTC)).total_seconds()) > 0:
                 if self._is_requested(moment):
                     return False
                 if self._asked.wait(min(seconds, _LONGEST_SLEEP)):
