@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -79,6 +80,10 @@ def open_database(settings: Settings) -> Engine:
     return open_url(database_url(settings), settings.place("database", "url"))
 
 
+OLDEST_SQLITE = (3, 35, 0)
+"""The first version of SQLite with UPDATE FROM and RETURNING."""
+
+
 def open_url(url: URL, place: str = "[database] url") -> Engine:
     """An engine for `url`, set up so that the databases behave alike.
 
@@ -88,6 +93,12 @@ def open_url(url: URL, place: str = "[database] url") -> Engine:
         engine = create_engine(url, **dialects.engine_options(url))
     except (NoSuchModuleError, ModuleNotFoundError) as error:
         raise SettingsError(f"{place} = {dialects.missing_driver(url)}") from error
+    if engine.dialect.name == "sqlite" and sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        oldest = ".".join(map(str, OLDEST_SQLITE[:2]))
+        raise SettingsError(
+            f"{place}: this Python has SQLite {sqlite3.sqlite_version}; metaharvest needs SQLite {oldest} or later. "
+            "Install a Python with a newer SQLite, or use PostgreSQL or MariaDB."
+        )
     dialects.prepare(engine)
     return engine
 

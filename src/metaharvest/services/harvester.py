@@ -13,6 +13,7 @@ from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cached_property
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from metaharvest.errors import DatabaseError, MetaharvestError, ScheduleError, SettingsError
@@ -37,6 +38,10 @@ if TYPE_CHECKING:
     from metaharvest.sources.lookup import SourceFor
     from metaharvest.targets.base import Target
     from metaharvest.targets.lookup import Targets
+
+
+_ASKS_AGAIN_AFTER = 30.0
+"""Seconds after which the settings of split sites are read again, if the database was away."""
 
 
 def utc_now() -> datetime:
@@ -74,6 +79,7 @@ class Harvester:
         self._given_source = source
         self._limits = limits
         self.transactions = 0
+        self._asks_again_at = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -84,9 +90,12 @@ class Harvester:
     @property
     def settings(self) -> Settings:
         """The settings, with the split sites; without them as long as the database cannot be used."""
+        if "_with_split_sites" not in vars(self) and monotonic() < self._asks_again_at:
+            return self._settings
         try:
             return self._with_split_sites
         except MetaharvestError:  # the first use of the database reports it
+            self._asks_again_at = monotonic() + _ASKS_AGAIN_AFTER
             return self._settings
 
     @cached_property
