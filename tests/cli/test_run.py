@@ -206,17 +206,3 @@ def test_the_log_names_the_run_in_which_it_has_found_nothing(harvester: Harveste
     assert "The log has nothing of that in run 2;" in harvester("log", "--level", "error").out
     assert "The log has nothing of that in run 1;" in harvester("log", "--level", "error", "--run", "1").out
     assert harvester("log", "--document", "nothing.1").out.startswith("The log has nothing of that.")
-
-
-@pytest.mark.parametrize("options", [(), ("--json",)])
-def test_a_result_that_cannot_be_printed_is_no_failure_of_the_run(tmp_path: Path, options: tuple[str, ...]) -> None:
-    initialize(tmp_path)
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "metaharvest", "run", *options],
-            cwd=tmp_path,
-            stdout=full,
-            stderr=subprocess.PIPE,
-            check=False,
-        )
-    assert (done.returncode, done.stderr) == (0, b"")

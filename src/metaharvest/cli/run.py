@@ -82,11 +82,10 @@ def command(
     with stop_on_signal() as stop:
         done = runs.harvest(harvester, request, progress=shown_progress(), stop=stop, strict=strict, note=print_note)
         # A stdout that cannot be written is no failure of the run.
-        with suppress(OSError):
-            if as_json:
-                _print_json(done)
-            else:
-                _print_table(harvester, done)
+        if as_json:
+            _print_json(done)
+        else:
+            _print_table(harvester, done)
     return done.exit_code
 
 
