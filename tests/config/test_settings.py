@@ -193,8 +193,8 @@ def test_what_a_database_asks_is_not_ended_twice(harvester: Harvester, monkeypat
     assert "accepting TCP/IP connections? Check that it is there" in said.err
 
 
-@pytest.mark.parametrize("key", ["connect_timeout", "read_timeout", "document_deadline", "list_deadline"])
-def test_a_time_limit_is_a_finite_number(tmp_path: Path, key: str) -> None:
+@pytest.mark.parametrize("key", ["connect_timeout", "document_deadline"])
+def test_the_time_limits_of_a_connection_and_a_document_are_finite(tmp_path: Path, key: str) -> None:
     with pytest.raises(SettingsError, match=rf"\[http\] {key} = inf: .*finite number"):
         load(write(tmp_path, f"[http]\n{key} = inf\n"), {})
 

@@ -81,7 +81,7 @@ def command(
         return _rehearse(harvester, request, as_json, strict)
     with stop_on_signal() as stop:
         done = runs.harvest(harvester, request, progress=shown_progress(), stop=stop, strict=strict, note=print_note)
-        # A stdout that cannot be written is no failure of the run.
+        # The run has ended by now: a stdout that cannot be written is an error of the command.
         if as_json:
             _print_json(done)
         else:

@@ -224,6 +224,7 @@ OwnFolder = Annotated[LocalPath, BeforeValidator(_check_folder)]
 Networks = Annotated[tuple[Annotated[Network, BeforeValidator(check_network)], ...], BeforeValidator(_split)]
 Texts = Annotated[tuple[str, ...], BeforeValidator(_split)]
 Positive = Annotated[int, Field(gt=0)]
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(gt=0)]
+FiniteSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 SecondsOrNone = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 """Seconds; 0: no limit, or no wait."""

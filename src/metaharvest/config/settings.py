@@ -95,9 +95,9 @@ class HttpSettings(_Section):
 
     contact_url: str = ""
     connections_per_host: Annotated[int, Field(ge=1, le=64)] = 4
-    connect_timeout: field_types.Seconds = 10
+    connect_timeout: field_types.FiniteSeconds = 10
     read_timeout: field_types.Seconds = 30
-    document_deadline: field_types.Seconds = 120
+    document_deadline: field_types.FiniteSeconds = 120
     list_deadline: field_types.Seconds = 1800
     max_document_bytes: field_types.Positive = 52_428_800
     max_list_bytes: field_types.Positive = 1_073_741_824

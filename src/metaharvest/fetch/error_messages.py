@@ -127,7 +127,7 @@ def failure(exchange: Exchange, given: Circumstances) -> FetchError | None:
         transient=transient,
         seconds=given.spent + exchange.seconds,
         retry_after=retry_after,
-        counted=transient and not exchange.connected and finding.rule != "http.proxy",  # the server was not asked
+        counted=transient and not exchange.connected,
         status=exchange.status,
         page=_page(exchange),
     )

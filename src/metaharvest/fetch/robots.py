@@ -157,16 +157,18 @@ class Robots:
             self._files.setdefault(host, file)
             rules = await asyncio.shield(file)
             if rules is None and others is not None:
-                continue  # the other request could not read them: this one may
+                continue  # the other request was not allowed to read them: this one may be
             return None if rules is None or rules.allow(url) else self._finding(url, host)
 
     async def _read(self, host: str, fetch: Callable[[], Awaitable[bytes]]) -> RobotsRules | None:
-        """The rules; None: this request could not read them, and another one may. A thread parses them."""
+        """The rules; None: this request is not allowed to read them. A thread parses them, as this takes long."""
         try:
             content = await fetch()
         except FetchError as error:
             content = b""
-            if isinstance(error, NotAsked) or error.findings[0].rule == "http.address-not-public":
+            if isinstance(error, NotAsked):
+                self._files.pop(host, None)  # the next request reads them
+            elif error.findings[0].rule == "http.address-not-public":
                 self._files.pop(host, None)
                 return None
         rules = await asyncio.to_thread(rules_for, self._product, content)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import TypeVar
@@ -224,9 +223,10 @@ def deliver_in_run(
     """
     sessions = writers(engine)
     with sessions() as session:
-        is_empty = not number_waiting(session)
+        if not number_waiting(session):
+            return Deliveries()
     try:
-        with nullcontext() if is_empty else outbox_lock(engine):
+        with outbox_lock(engine):
             return deliver(sessions, settings, now, run, is_stopped)
     except LockHeld:
         with sessions() as session:

@@ -162,6 +162,7 @@ class AdminView:
     started: str
     duration: str
     recipients: tuple[str, ...]
+    administrators: tuple[str, ...]
     asked: tuple[str, ...] = ()
     more_asked: int = 0
     table: TableNote = NO_TABLE
@@ -231,6 +232,7 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
         started=f"{run.started_at:%Y-%m-%d %H:%M:%S} UTC",
         duration=phrasing.duration(((run.ended_at or now) - run.started_at).total_seconds()),
         recipients=context.settings.harvester.administrators,
+        administrators=context.settings.harvester.administrators,
         asked=asked[:limit],
         more_asked=max(0, len(asked) - limit),
         went_nowhere=context.named_targets.went_nowhere(listing),

@@ -83,6 +83,7 @@ class SiteView:
     sentence: str
     reason: str
     start_here: tuple[Step, ...]
+    listed: int
     totals: tuple[Total, ...]
     attention: tuple[FindingGroup, ...]
     news: tuple[FindingGroup, ...]
@@ -106,6 +107,7 @@ class SiteView:
     recipients: tuple[str, ...]
     administrators: tuple[str, ...]
     target: str
+    site_run: int
     table: TableNote = NO_TABLE
     is_rehearsal: bool = False
     copies_stay: bool = False
@@ -160,6 +162,7 @@ def site_view(
         sentence=phrasing.site_sentence(end),
         reason="" if already_reported(reason, problems) else reason,
         start_here=_start_here(shown, rehearsal, _check_page(context.settings, schedule)),
+        listed=site_run.listed,
         totals=totals_of(site_run.listed, counts, site_run.warnings, before if is_compared else None, noted),
         attention=shown,
         news=for_contacts(news),
@@ -183,6 +186,7 @@ def site_view(
         recipients=registered.contacts if registered else (),
         administrators=harvester.administrators,
         target=one_line(target.words),
+        site_run=site_run.site_run_id,
         is_rehearsal=context.is_rehearsal,
         copies_stay=0 < noted == counts[OutcomeKind.DELETED],
         went_nowhere=context.named_targets.went_nowhere([site_run.site_name] if site_run.listed else []),
