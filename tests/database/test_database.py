@@ -419,8 +419,8 @@ def test_a_database_url_that_cannot_be_used_is_told_in_a_sentence(tmp_path: Path
 def test_an_old_sqlite_is_refused_with_the_version_that_is_needed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sqlite3.sqlite_version_info", (3, 34, 1))
-    with pytest.raises(SettingsError, match=r"needs SQLite 3\.35 or later"):
+    monkeypatch.setattr("sqlite3.sqlite_version_info", (3, 32, 3))
+    with pytest.raises(SettingsError, match=r"needs SQLite 3\.33 or later"):
         open_url(make_url(f"sqlite:///{tmp_path}/old.db"))
 
 

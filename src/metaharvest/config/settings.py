@@ -86,7 +86,7 @@ class MailSettings(_Section):
     username: str = ""
     password: field_types.SecretReference = ""
     sender: field_types.Sender = "metaharvest@localhost.localdomain"
-    timeout: field_types.Seconds = 30
+    timeout: field_types.FiniteSeconds = 30
     ca_file: field_types.LocalPath | None = None
 
 

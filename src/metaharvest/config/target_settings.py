@@ -56,8 +56,8 @@ class TargetSettings(BaseModel):
     ca_file: field_types.LocalPath | None = None
     proxy: field_types.ProxyUrl = ""
     proxy_password: field_types.SecretReference = ""
-    connect_timeout: field_types.Seconds = 10
-    read_timeout: field_types.Seconds = 60
+    connect_timeout: field_types.FiniteSeconds = 10
+    read_timeout: field_types.FiniteSeconds = 60
     deadline: field_types.Seconds = 300
     uploads_at_once: Annotated[int, Field(ge=1, le=64)] = 4
     checksum_algorithm: Literal["MD5", "SHA-1", "SHA-256"] = "SHA-1"

@@ -80,8 +80,8 @@ def open_database(settings: Settings) -> Engine:
     return open_url(database_url(settings), settings.place("database", "url"))
 
 
-OLDEST_SQLITE = (3, 35, 0)
-"""The first version of SQLite with UPDATE FROM and RETURNING."""
+OLDEST_SQLITE = (3, 33, 0)
+"""The first version of SQLite with UPDATE FROM."""
 
 
 def open_url(url: URL, place: str = "[database] url") -> Engine:

@@ -166,11 +166,11 @@ class Robots:
             content = await fetch()
         except FetchError as error:
             content = b""
-            if isinstance(error, NotAsked):
-                self._files.pop(host, None)  # the next request reads them
-            elif error.findings[0].rule == "http.address-not-public":
+            if error.findings[0].rule in ("http.address-not-public", "site.ca-file"):
                 self._files.pop(host, None)
                 return None
+            if isinstance(error, NotAsked):
+                self._files.pop(host, None)  # the next request reads them
         rules = await asyncio.to_thread(rules_for, self._product, content)
         if rules.left_out:
             text = "%d rules in the robots.txt of %s are not kept to: %d are read, none with very many `*`"

@@ -75,17 +75,15 @@ def write(session: Session, notes: Sequence[ListNote], stamp: Stamp) -> None:
 
 
 def _read_before(session: Session, site_runs: Sequence[SiteRun]) -> Collection[int]:
-    """The resumed site runs, by number, whose changed list was read before they were interrupted: it was compared."""
+    """The resumed site runs, by number, whose list was read before they were interrupted: then it was compared."""
     resumed = [site_run.site_run_id for site_run in site_runs if site_run.resumed]
     if not resumed:
         return ()
-    code = HarvestLog.harvest_operation_code
     # The index of the log has the rows of lists before the rows of documents.
     of_list = (HarvestLog.site_run_id.in_(resumed), HarvestLog.document_id.is_(None))
-    read = select(HarvestLog.site_run_id).where(*of_list, code == "ValidateHarvestListSuccess")
-    unchanged = select(HarvestLog.site_run_id).where(*of_list, code == "HarvestListUnchanged")
-    found = {*session.scalars(read)} - {*session.scalars(unchanged)}
-    return {site_run_id for site_run_id in found if site_run_id is not None}
+    is_read = HarvestLog.harvest_operation_code == "ValidateHarvestListSuccess"
+    read = session.scalars(select(HarvestLog.site_run_id).where(*of_list, is_read))
+    return {site_run_id for site_run_id in read if site_run_id is not None}
 
 
 def _compare(session: Session, notes: Sequence[ListNote], stamp: Stamp) -> None:

@@ -186,10 +186,11 @@ class Index:
 
     def _room(self, key: str, path: str, most: int) -> str:
         """The path for the next name in a folder, with a `/` at the end unless it is the base folder itself."""
-        query = "UPDATE folder SET names = names + 1 WHERE key = ? RETURNING names - 1"
-        found = self._connection.execute(query, [key]).fetchall()
-        names = int(found[0][0]) if found else 0
-        if not found:
+        found = self._connection.execute("SELECT names FROM folder WHERE key = ?", [key]).fetchone()
+        names = int(found[0]) if found else 0
+        if found:
+            self._connection.execute("UPDATE folder SET names = names + 1 WHERE key = ?", [key])
+        else:
             self.put_folder(key, path, 1)
         begin = names // most * most
         return "".join(f"{part}/" for part in (path, f"starting_at_{begin}" if begin else "") if part)
