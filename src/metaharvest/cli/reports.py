@@ -163,7 +163,7 @@ def resend(
     try:
         return _deliver(invocation)
     except LockHeld:
-        click.echo(f"{again} in the outbox again; the next delivery sends it.")
+        click.echo(f"{again} in the outbox again; the run that is under way hands it over.")
         return 0
 
 
