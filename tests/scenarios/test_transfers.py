@@ -89,15 +89,6 @@ def test_several_documents_and_a_file_of_them_are_transferred_or_none(network: H
     ]
 
 
-def test_a_deleted_document_is_not_transferred(network: Harvester) -> None:
-    assert network("target", "withdraw", "knb.7", "--reason", "a person objects").code == 0
-    one = network("target", "transfer", "knb.7.1", "fern")
-    assert (one.code, "The target has no document 'knb.7.1'" in one.err) == (2, True)
-    several = network("target", "transfer", "knb.7.1", "knb-lter-gce.1", "fern")
-    assert (several.code, "The target does not have 1 of these 2 documents: knb.7.1." in several.err) == (2, True)
-    assert network.rows("SELECT count(*) FROM document_transfer") == [(0,)]
-
-
 def test_a_rehearsed_transfer_changes_nothing(network: Harvester) -> None:
     before = owners(network)
     said = network("target", "transfer", "--scope", "knb-lter-gce", "--dry-run", "fern")

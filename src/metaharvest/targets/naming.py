@@ -31,25 +31,21 @@ def find_document(target: Target, name: str, elsewhere: Collection[str] = ()) ->
             return head, int(tail)
     if target.revisions(name):
         return name, None
-    if not held and (found := among(elsewhere, name)):
+    if not held and (found := _among(elsewhere, name)):
         return found
     if held:
         known = ", ".join(map(str, held))
         raise MetaharvestError(f"The target has no revision {tail} of {head}. It has: {known}.")
-    raise _unknown(name)
+    raise UnknownDocument(f"The target has no document '{one_line(name)}'. {todo('targets.list')} lists its documents.")
 
 
 def find_documents(target: Target, names: Sequence[str], elsewhere: Collection[str] = ()) -> dict[str, int | None]:
     """The documents that `names` mean, as `find_document` says, each with the named revision, if there is one.
 
-    A deleted document is unknown, also if the target keeps its revisions. Raises MetaharvestError with all names that
-    the target does not know, TargetError if it does not answer.
+    Raises MetaharvestError with all names that the target does not know, TargetError if it does not answer.
     """
     if len(names) == 1:
-        document_id, revision = find_document(target, names[0], elsewhere)
-        if document_id not in elsewhere and not _held(target, [document_id]):
-            raise _unknown(names[0])
-        return {document_id: revision}
+        return dict([find_document(target, names[0], elsewhere)])
     held = _held(target, possible_ids(names))
     found: dict[str, int | None] = {}
     unknown: list[str] = []
@@ -58,7 +54,7 @@ def find_documents(target: Target, names: Sequence[str], elsewhere: Collection[s
         if name in held and head not in held:
             found.setdefault(name, None)
         elif name not in held and head not in held:
-            if known := among(elsewhere, name):
+            if known := _among(elsewhere, name):
                 found.setdefault(*known)
             else:
                 unknown.append(name)
@@ -76,18 +72,12 @@ def find_documents(target: Target, names: Sequence[str], elsewhere: Collection[s
     return found
 
 
-def _unknown(name: str) -> UnknownDocument:
-    return UnknownDocument(
-        f"The target has no document '{one_line(name)}'. {todo('targets.list')} lists its documents."
-    )
-
-
 def possible_ids(names: Sequence[str]) -> list[str]:
     """The document ids that these names may mean."""
     return list(dict.fromkeys(each for name in names for each in (name, _parts(name)[0]) if each))
 
 
-def among(document_ids: Collection[str], name: str) -> tuple[str, int | None] | None:
+def _among(document_ids: Collection[str], name: str) -> tuple[str, int | None] | None:
     """The document among these that `name` means, with any revision; None if it is none of them."""
     head, tail = _parts(name)
     if head in document_ids and int(tail) <= LARGEST_ID:
