@@ -49,7 +49,7 @@ from metaharvest.targets.base import Deletion, Target
 from metaharvest.targets.embedded import EmbeddedTarget
 from metaharvest.targets.folder.session import FolderSession
 from metaharvest.targets.lookup import Targets
-from metaharvest.targets.naming import find_document, find_documents, possible_ids
+from metaharvest.targets.naming import among, find_document, find_documents, possible_ids
 from metaharvest.targets.owners import give, to_be_taken
 from metaharvest.targets.transfers import Receiving, Taken
 from metaharvest.text import clean, one_line

@@ -31,7 +31,7 @@ def find_document(target: Target, name: str, elsewhere: Collection[str] = ()) ->
             return head, int(tail)
     if target.revisions(name):
         return name, None
-    if not held and (found := _among(elsewhere, name)):
+    if not held and (found := among(elsewhere, name)):
         return found
     if held:
         known = ", ".join(map(str, held))
@@ -54,7 +54,7 @@ def find_documents(target: Target, names: Sequence[str], elsewhere: Collection[s
         if name in held and head not in held:
             found.setdefault(name, None)
         elif name not in held and head not in held:
-            if known := _among(elsewhere, name):
+            if known := among(elsewhere, name):
                 found.setdefault(*known)
             else:
                 unknown.append(name)
@@ -77,7 +77,7 @@ def possible_ids(names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(each for name in names for each in (name, _parts(name)[0]) if each))
 
 
-def _among(document_ids: Collection[str], name: str) -> tuple[str, int | None] | None:
+def among(document_ids: Collection[str], name: str) -> tuple[str, int | None] | None:
     """The document among these that `name` means, with any revision; None if it is none of them."""
     head, tail = _parts(name)
     if head in document_ids and int(tail) <= LARGEST_ID:
