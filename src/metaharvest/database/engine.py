@@ -9,7 +9,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -302,26 +302,23 @@ def run_lock(engine: Engine, *, beside_workers: bool = False) -> Iterator[locks.
         lock.release()
 
 
-@contextmanager
-def pipeline_lock(engine: Engine) -> Iterator[None]:
+def pipeline_lock(engine: Engine) -> AbstractContextManager[None]:
     """Hold the lock that only one process which runs the pipeline can have. Raises LockHeld, DatabaseUnavailable."""
-    with database_errors(engine):
-        lock = locks.take_lock(engine, "pipeline")
-    if lock is None:
-        raise LockHeld(f"Another process runs the pipeline on {shown_database(engine)}. Try again when it is done.")
-    try:
-        yield
-    finally:
-        lock.release()
+    return _lock_for(engine, "pipeline", f"runs the pipeline on {shown_database(engine)}")
+
+
+def outbox_lock(engine: Engine) -> AbstractContextManager[None]:
+    """Hold the lock that only one process which delivers reports can have. Raises LockHeld, DatabaseUnavailable."""
+    return _lock_for(engine, "outbox", f"delivers the reports of {shown_database(engine)}")
 
 
 @contextmanager
-def outbox_lock(engine: Engine) -> Iterator[None]:
-    """Hold the lock that only one process which delivers reports can have. Raises LockHeld, DatabaseUnavailable."""
+def _lock_for(engine: Engine, purpose: str, what: str) -> Iterator[None]:
+    """Hold the lock for a purpose. `what`: the work of the process that has it, in the sentence of LockHeld."""
     with database_errors(engine):
-        lock = locks.take_lock(engine, "outbox")
+        lock = locks.take_lock(engine, purpose)
     if lock is None:
-        raise LockHeld(f"Another process delivers the reports of {shown_database(engine)}. Try again when it is done.")
+        raise LockHeld(f"Another process {what}. Try again when it is done.")
     try:
         yield
     finally:

@@ -297,7 +297,7 @@ class WorkerSession:
 
 
 def _last_ended(work: SiteWork, ended: Mapping[int, HarvestSiteRun]) -> dict[int, tuple[SiteRunStatus, SiteRunKind]]:
-    """By site, the last ended site run that counts for this work. The retry of another job is no harvest of a list."""
+    """The last ended site run of each site that counts for this work. The retry of another job does not."""
     found: dict[int, tuple[SiteRunStatus, SiteRunKind]] = {}
     for site_run_id, each in sorted(ended.items()):
         site_id, kind = each.site_schedule_id, SiteRunKind(each.kind)

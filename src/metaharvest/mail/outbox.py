@@ -217,9 +217,9 @@ def deliver(
 def deliver_in_run(
     engine: Engine, settings: Settings, now: datetime, run: DeliveringRun, is_stopped: Callable[[], bool]
 ) -> Deliveries:
-    """As `deliver`, under the lock of the outbox. If another process delivers, the reports wait.
+    """As `deliver`, under the lock of the outbox.
 
-    That process has most of them by now. The next job of the coordinator, or the next run, delivers the others.
+    If another process delivers, it delivers the reports that it has read; the next job or run delivers the others.
     """
     sessions = writers(engine)
     with sessions() as session:

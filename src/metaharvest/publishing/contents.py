@@ -115,7 +115,7 @@ class FolderOptions:
 class FolderContents:
     """The files of a folder, by their paths below it: `documents`, harvest `lists`, and others.
 
-    `refused` are documents that cannot be listed, and `unreadable` files and folders that cannot be read, for the
+    `refused` are documents that cannot be listed, and `unreadable` files and folders that are not read, for the
     reasons in `findings`; a folder ends with a slash. `passed_over` are hidden files, copies of editors, and links to
     documents.
     """
@@ -140,7 +140,7 @@ def read_folder(
     if the folder cannot be read.
     """
     found = find_files(folder, options.selection)
-    contents = FolderContents(unreadable=found.refused, passed_over=found.passed_over, findings=found.findings)
+    contents = FolderContents(unreadable=found.unreadable, passed_over=found.passed_over, findings=found.findings)
     for file in found.files:
         identify = _identify(file, options.names, listed_id(file))
         try:

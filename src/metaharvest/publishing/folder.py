@@ -49,17 +49,17 @@ class FileFinding:
 class FolderFiles:
     """The files in a folder: paths below it, sorted. `passed_over`: hidden files, and files that were left behind.
 
-    `refused` are files and folders that cannot be read, for the reasons in `findings`; a folder ends with a slash.
+    `unreadable` are files and folders that are not read, for the reasons in `findings`; a folder ends with a slash.
     """
 
     files: list[str] = field(default_factory=list)
     passed_over: list[str] = field(default_factory=list)
-    refused: list[str] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
     findings: list[FileFinding] = field(default_factory=list)
 
     def refuse(self, path: str, finding: FileFinding) -> None:
         """Leave out this file or folder, for the reason in `finding`."""
-        self.refused.append(path)
+        self.unreadable.append(path)
         self.findings.append(finding)
 
 

@@ -123,9 +123,8 @@ class Delivered:
 def deliver(harvester: Harvester, is_stopped: Callable[[], bool] = lambda: False) -> Delivered:
     """Hand over the waiting reports in the outbox, under the run lock, as a run does.
 
-    Raises LockHeld, also if a worker delivers them now.
-
-    A minute after `is_stopped` says so, the rest is left to the next run.
+    Raises LockHeld if a run is under way, or a worker delivers reports. A minute after `is_stopped` says so, the rest
+    is left to the next run.
     """
     began = harvester.now()
     with run_lock(harvester.engine), outbox_lock(harvester.engine), database_errors(harvester.engine):

@@ -139,8 +139,9 @@ class _Sweep:
         self.tally = tally
         self.received = self._pages = 0
         self.announced: int | None = None
-        # Document ids of the pages since the last checkpoint; of them, the page whose outcomes may not be written yet.
+        # Document ids of the pages since the last checkpoint.
         self._ids = NamedIds()
+        # Document ids of the last page, if its outcomes may not be written yet.
         self._unwritten: frozenset[str] = frozenset()
         self.in_hand = _InHand(harvest.source)
         own = replace(harvest, source=self.in_hand)

@@ -194,7 +194,7 @@ class _Work:
 class _Read:
     """A file that was read. `reading`: None if the same rules have read it. `content`: empty if its text was read.
 
-    `is_lost`: the file is to be kept, and was damaged.
+    `is_lost`: the store must keep the file, and its copy is damaged.
     """
 
     file: KnownFile

@@ -117,7 +117,7 @@ def show_record(visit: Visit) -> Response:
 
 
 def ask_withdrawal(visit: Visit, *, reason: str = "", asks_again: bool = False) -> Response:
-    """What a withdrawal changes, and the form for its reason; or the question if the content is to be erased."""
+    """The effects of a withdrawal, and the form for its reason. Before an erasure, the page asks once more."""
     with visit.harvester.reading() as session:
         known = _known(visit, session)
         standing = document_standing(session, known)
