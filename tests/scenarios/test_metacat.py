@@ -285,3 +285,14 @@ def test_a_withdrawn_document_is_deleted_and_what_metacat_keeps_is_said(
     assert harvester.outcomes(run["run_id"]) == {"b.1.1": "filtered"}
     assert harvester.run(WEDNESDAY)["exit_code"] == 0
     assert Counter(metacat.written)["insert", "b.1.1"] == 1
+
+
+def test_the_documents_of_a_scope_are_transferred_though_a_metacat_has_no_listing(
+    harvester: Harvester, server: HttpServer, metacat: Metacat
+) -> None:
+    harvester.add_site("alder", publish(server, "a.1.1", "a.2.3", "other.1.1"))
+    harvester.add_site("birch", publish(server, "b.1.1", path="/b.xml"))
+    harvester.run(MONDAY)
+    said = harvester("target", "transfer", "--scope", "a", "birch")
+    assert (said.code, said.out.splitlines()[0]) == (0, "2 documents belong to birch from now on."), said.err
+    assert "no document of the scope 'nothing'" in harvester("target", "transfer", "--scope", "nothing", "birch").err

@@ -176,11 +176,21 @@ def _documents_of(harvester: Harvester, target: Target, scope: str) -> list[str]
     else:
         with harvester.reading() as session:
             owned = owners.owned_between(session, *within)
-        held = [*{*owned, *(each.document_id for each in target.held())}]
+        held = [*{*owned, *_listed_by(target)}]
     found = [document_id for document_id in held if scope_and_identifier(document_id)[0] == scope]
     if not found:
         raise MetaharvestError(f"The target has no document of the scope '{one_line(scope)}'. Nothing was changed.")
     return sorted(found, key=place_of)
+
+
+def _listed_by(target: Target) -> set[str]:
+    """The documents that the target lists; none if it has no listing, as Metacat. Raises TargetError."""
+    try:
+        return {each.document_id for each in target.held()}
+    except TargetError as error:
+        if error.findings[0].rule != "target.unsupported":
+            raise
+        return set()
 
 
 @dataclass(frozen=True, slots=True)
