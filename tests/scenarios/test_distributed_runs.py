@@ -28,6 +28,7 @@ from support.databases import TestDatabase, on_one_database
 from support.harvester import Harvester, eml, harvest_list, publish
 from support.http_server import Asking, HttpServer
 from support.mails import text_of
+from support.metacat_server import Metacat
 from support.waiting import wait_until
 from support.workers import tick, wait_until_closed, workers
 
@@ -778,6 +779,30 @@ def test_a_site_whose_target_cannot_be_used_fails_alone(harvester: Harvester, se
     sites = harvester.rows("SELECT site_name, status FROM harvest_site_run ORDER BY 1")
     assert sites == [("alder", "failed"), ("basalt", "succeeded")]
     assert harvester.rows("SELECT state FROM job WHERE kind = 'harvest_site'") == [("done",), ("done",)]
+
+
+@on_one_database
+def test_a_worker_uses_a_password_that_was_renewed_between_two_runs(harvester: Harvester, server: HttpServer) -> None:
+    with_workers(harvester)
+    password, users = harvester.folder / "password", {"harvester": "old"}
+    password.write_text("old")
+    password.chmod(0o600)
+    with Metacat(users) as metacat:
+        with harvester.config.open("a") as settings:
+            settings.write(f'[target]\nkind = "metacat"\nurl = "{metacat.url}"\nusername = "harvester"\n')
+            settings.write(f'password = "file:{password}"\n')
+        harvester.add_site("alder", publish(server, "alder.1.1"))
+        with workers(harvester):
+            tick(harvester)
+            wait_until_closed(harvester)
+            users["harvester"] = "new"
+            password.write_text("new")
+            publish(server, "alder.1.1", "alder.2.1")
+            harvester("sites", "harvest", "alder")
+            tick(harvester)
+            wait_until_closed(harvester, 2)
+        assert sorted(metacat.held) == ["alder.1.1", "alder.2.1"]
+    assert harvester.rows("SELECT status FROM harvest_run") == [("succeeded",), ("succeeded",)]
 
 
 @on_one_database

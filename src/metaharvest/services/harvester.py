@@ -155,6 +155,10 @@ class Harvester:
     @cached_property
     def targets(self) -> Targets:
         """The targets of the documents. Raises DatabaseError."""
+        return self._new_targets()
+
+    def _new_targets(self) -> Targets:
+        """The targets, which read their tokens and passwords at their first use. Raises DatabaseError."""
         from metaharvest.targets.lookup import Targets
 
         return self._given_targets or Targets(self._with_split_sites, self.engine, self._given_target)
@@ -224,10 +228,14 @@ class Harvester:
 
     @property
     def setup(self) -> HarvestSetup:
-        """The parts with which runs and workers harvest. Raises SettingsError, DatabaseError."""
+        """The parts of a run, or of a session of a worker, with new targets: a login may have been renewed.
+
+        Raises SettingsError, DatabaseError.
+        """
         from metaharvest.harvest.setup import HarvestSetup
 
-        return HarvestSetup(self._with_split_sites, self.engine, self.targets, self.source, self.now, self.limits)
+        targets = self._new_targets()
+        return HarvestSetup(self._with_split_sites, self.engine, targets, self.source, self.now, self.limits)
 
     def run(self, request: RunRequest, progress: Progress | None = None, stop: StopSignal | None = None) -> RunResult:
         """Harvest the sites that are due, or the requested ones; see `run_once` for the errors."""
