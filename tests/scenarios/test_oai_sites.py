@@ -278,6 +278,21 @@ def test_records_that_cannot_be_named_are_reported_to_the_contact(network: Netwo
 
 
 @on_one_database
+def test_an_error_of_the_list_is_a_problem_as_long_as_it_lasts(network: Network) -> None:
+    network.register()
+    nameless = b"<record><header><datestamp>2026-01-03T00:00:00Z</datestamp></header><metadata><a/></metadata></record>"
+    network.server.records["oai:test:3"].xml = nameless
+    seen = []
+    for _ in range(2):
+        assert network.harvest("--full")["status"] == "with-errors"
+        seen += network.harvester.rows("SELECT rule, state, nights FROM site_problem")
+    assert seen == [("oai.identifier", "open", 1), ("oai.identifier", "open", 2)]
+    report = network.report()
+    assert "still broken" in report
+    assert "thank you" not in report
+
+
+@on_one_database
 def test_no_record_is_missing_from_a_list_with_one_that_cannot_be_named(network: Network) -> None:
     network.register()
     assert network.harvest()["inserted"] == 25

@@ -272,7 +272,7 @@ def _problems_of(end: _End) -> EndedSiteRun:
     site_run, outcomes = end.closing.site_run, end.totals.outcomes
     others = any(outcomes.get(kind) for kind in OutcomeKind if kind not in FINE_OUTCOMES)
     list_was_read = end.closing.status is None and end.status is not SiteRunStatus.INCOMPLETE
-    has_findings = bool(end.totals.warnings or others or end.closing.status)
+    has_findings = bool(end.totals.warnings or end.totals.has_list_errors or others or end.closing.status)
     ids, is_complete = (site_run.site.site_id, site_run.site_run_id), end.closing.is_complete
     return EndedSiteRun(*ids, site_run.kind, list_was_read, has_findings, is_complete)
 
