@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from metaharvest.ledger import retries
 from metaharvest.model.actions import parts, todo
 from support.databases import TestDatabase, on_one_database
 from support.eml_documents import eml
@@ -761,6 +762,22 @@ def test_a_repository_that_changed_is_reported_once_each_time(network: Network) 
     said = network.report()
     network.harvest()
     assert network.report() == said  # there is nothing to tell; nobody has mended anything
+
+
+@on_one_database
+def test_the_choice_of_failing_records_to_fetch_again_is_no_change(
+    network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retries, "MOST_FAILED", 2)
+    network.register("--notify", "on-change")
+    for number in range(3, 8):
+        record = f"<identifier>oai:test:{number}</identifier><datestamp>2026-01-03T00:00:00Z</datestamp>"
+        network.server.records[f"oai:test:{number}"].xml = f"<record><header>{record}</header></record>".encode()
+    assert network.harvest() == {"status": "with-errors", "listed": 25, "inserted": 20, "invalid": 5}
+    said = network.report()
+    for _ in range(2):
+        assert network.harvest() == {"status": "with-errors", "listed": 2, "invalid": 2}
+        assert network.report() == said
 
 
 @on_one_database

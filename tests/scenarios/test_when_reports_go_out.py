@@ -7,10 +7,11 @@ from email.message import EmailMessage
 
 import pytest
 
-from support.harvester import SETTINGS, Harvester, eml, publish
+from support.harvester import SETTINGS, Harvester, eml, harvest_list, publish
 from support.http_server import HttpServer
 from support.mails import BAD as BAD_BAR
 from support.mails import text_of
+from support.ports import free_port
 
 pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 """Nothing here depends on the database."""
@@ -69,6 +70,24 @@ def test_what_a_retry_has_told_is_no_change_to_the_next_harvest(harvester: Harve
     server.serve("/gone.xml", eml("a.2.1"))
     harvester.run("2026-11-30")
     assert days_told(harvester, "site")[2:] == ["2026-11-30"]
+
+
+def test_a_server_that_stays_down_is_no_change_to_a_contact(harvester: Harvester, server: HttpServer) -> None:
+    dead = free_port()
+    docids = [f"a.{number}.1" for number in range(1, 41)]
+    server.serve("/a.xml", harvest_list([(docid, f"http://127.0.0.1:{dead}/{docid}.xml") for docid in docids]))
+    harvester.add_site("site", server.url("/a.xml"), notify="on-change")
+    for number in range(4):
+        harvester.run(str(MONDAY + timedelta(days=number)))
+    assert days_told(harvester, "site") == ["2026-11-16"]
+
+
+def test_a_warning_of_an_unchanged_document_is_no_change_to_a_contact(harvester: Harvester, server: HttpServer) -> None:
+    harvester.add_site("site", publish(server, "a.1.1"), notify="on-change")
+    server.serve("/a.1.1.xml", eml("zzz.1.1"))  # the packageId is another one: a warning
+    harvester.run("2026-11-16")
+    harvester.run("2026-11-17")
+    assert days_told(harvester, "site") == ["2026-11-16"]
 
 
 def test_no_reminder_is_sent_where_none_is_wanted(harvester: Harvester, server: HttpServer) -> None:

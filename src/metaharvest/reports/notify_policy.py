@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy import and_, case, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
-from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestRun, HarvestSiteRun, ReportOutbox
+from metaharvest.database.models import (
+    HarvestDetailLog,
+    HarvestLog,
+    HarvestRun,
+    HarvestSiteRun,
+    ReportOutbox,
+    SiteProblem,
+)
 from metaharvest.model import (
     ERROR_OUTCOMES,
     HARVESTED,
@@ -16,6 +25,7 @@ from metaharvest.model import (
     SiteRunStatus,
 )
 from metaharvest.problems.attention import REPOSITORY_CHANGED, SHRANK, VANISHED
+from metaharvest.problems.follow import OPEN
 from metaharvest.reports.document_lists import earlier_site_runs
 from metaharvest.reports.findings import NOT_FINE
 from metaharvest.reports.phrasing import counts_of, is_quiet, total
@@ -27,8 +37,10 @@ _CHANGES = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, OutcomeKind.DELETED)
 _ALWAYS_NEWS = {SHRANK, VANISHED, REPOSITORY_CHANGED}
 """Events that differ each time; other events, such as robots.txt, are the same again and again."""
 
-_Troubles = frozenset[tuple[str | None, int | None, str | None, str | None]]
-"""The troubles of a site: document id and revision (None: the list itself), outcome, rule."""
+_Trouble = tuple[str | None, int | None, str | None, str | None]
+"""A trouble of a site: document id and revision (None: the list itself), outcome, rule."""
+
+_Troubles = frozenset[_Trouble]
 
 
 def is_wanted(
@@ -68,12 +80,35 @@ def _changed(session: Session, site_run: HarvestSiteRun, remind_days: int) -> bo
         known = _after(session, row, known)
     troubles = _after(session, site_run, known)
     events = _events(session, site_run)
-    if troubles != known or events & _ALWAYS_NEWS or events - _events(session, *reported):
+    if _differ(session, troubles, known, reported) or events & _ALWAYS_NEWS or events - _events(session, *reported):
         return True
     failed = _failed(site_run)
     if failed != (_failed(reported[0]) if reported else None):
         return True
     return bool(reported and (troubles or failed) and 0 < remind_days <= _days_between(session, reported[-1], site_run))
+
+
+def _differ(session: Session, troubles: _Troubles, known: _Troubles, reported: Sequence[HarvestSiteRun]) -> bool:
+    """True if the troubles differ in more than the choice of the documents that were requested or checked.
+
+    If a server is down, it does not matter which of its documents were put off. A document that only one of the two
+    site runs checked counts as before if its problem is older than the report, and still open.
+    """
+    put_off = {each[:2] for each in troubles | known if each[2] == OutcomeKind.DEFERRED.value}
+
+    def simple(trouble: _Trouble) -> _Trouble:
+        is_away = trouble[:2] in put_off and trouble[2] in (OutcomeKind.DEFERRED.value, OutcomeKind.ACCESS_ERROR.value)
+        return (*trouble[:2], None, None) if is_away else trouble
+
+    changed = set(map(simple, troubles)) ^ set(map(simple, known))
+    if not changed or not reported:
+        return bool(changed)
+    its, last = SiteProblem, reported[-1]
+    lasts = (its.site_schedule_id == last.site_schedule_id, its.state == OPEN, its.first_site_run <= last.site_run_id)
+    rows = session.execute(select(its.document_id, its.rule).where(*lasts, its.document_id.is_not(None)))
+    lasting = {(row[0], rule) for row in rows for rule in (None, row[1])}
+    checked_once = {each[0] for each in troubles} ^ {each[0] for each in known}
+    return any(each[0] not in checked_once or (each[0], each[3]) not in lasting for each in changed)
 
 
 def _failed(site_run: HarvestSiteRun) -> str | None:
