@@ -16,8 +16,11 @@ from sqlalchemy import update
 from metaharvest.database.engine import readers, writers
 from metaharvest.database.models import HarvestRun
 from metaharvest.errors import MetaharvestError, TargetError
+from metaharvest.harvest.run import RunRequest
+from metaharvest.model import Action, Finding
 from metaharvest.services import documents
 from metaharvest.services.documents import Transfer, TransferRequest, transfer
+from metaharvest.targets.base import Upload
 from metaharvest.targets.embedded import EmbeddedTarget
 from metaharvest.targets.owners import give
 from metaharvest.targets.transfers import Receiving, Taken
@@ -191,3 +194,31 @@ def test_a_transfer_before_the_first_run_is_logged_and_told(harvester: Harvester
         ("gce", "fern", "kim"),
     ]
     assert shown["owners"] == [{"repository": "other", "site": "fern", "site_id": 1, "registered": True}]
+
+
+@pytest.mark.parametrize("is_pending", [True, False], ids=["pending", "under way"])
+def test_an_upload_of_the_former_site_does_not_take_a_document_back(
+    harvester: Harvester, server: HttpServer, is_pending: bool
+) -> None:
+    harvester.add_site("gce", publish(server, "knb.7.1", path="/gce.xml"))
+    harvester.add_site("fern", publish(server, "fern.1.1", path="/fern.xml"))
+
+    class Slow(RemoteTarget):
+        def upload(self, upload: Upload) -> Action:
+            action = super().upload(upload)
+            if upload.fetched.document.docid == "knb.7.2" and is_pending:
+                raise TargetError(Finding("target.away", "The answer is lost.", "Wait."), transient=True)
+            if upload.fetched.document.docid == "knb.7.2":
+                transfer(opened, TransferRequest(("knb.7",), "fern", "kim"))
+            return action
+
+    with Repository() as repository, harvester.opened(target=Slow(repository.url)) as opened:
+        opened.run(RunRequest(date(2026, 11, 20)))
+        publish(server, "knb.7.2", path="/gce.xml")
+        opened.run(RunRequest(date(2026, 11, 21), ("gce",)))
+        if is_pending:
+            transfer(opened, TransferRequest(("knb.7",), "fern", "kim"))
+        opened.run(RunRequest(date(2026, 11, 22)))
+        publish(server, "fern.1.1", "knb.7.3", path="/fern.xml")
+        run = opened.run(RunRequest(date(2026, 11, 23), ("fern",)))
+    assert harvester.outcomes(run.run_id) == {"knb.7.3": "updated"}

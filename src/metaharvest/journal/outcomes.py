@@ -210,18 +210,21 @@ def _own(session: Session, entries: Sequence[OutcomeNote]) -> None:
 
     A deleted document no longer counts as missing at other sites of the origin.
     """
-    arrived: dict[int, list[str]] = {}
+    arrived: dict[tuple[int, frozenset[int]], list[str]] = {}
     gone: dict[tuple[int, frozenset[int]], list[str]] = {}
     for entry in entries:
         site, document_id = entry.site_run.site, entry.outcome.document.document_id
+        ours = site.site_id, entry.site_run.same_origin.others
         if entry.storing is None and entry.outcome.kind in _KINDS.values():
-            arrived.setdefault(site.site_id, []).append(document_id)
+            arrived.setdefault(ours, []).append(document_id)
         elif entry.outcome.kind is OutcomeKind.DELETED and not (
             entry.stays or site.options.deletions is Deletions.KEEP
         ):
-            gone.setdefault((site.site_id, entry.site_run.same_origin.others), []).append(document_id)
-    for site_id, document_ids in arrived.items():
-        owners.set_owner(session, document_ids, site_id)
+            gone.setdefault(ours, []).append(document_id)
+    for (site_id, others), document_ids in arrived.items():
+        # A document that was transferred to another site while it was sent belongs to that site.
+        transferred = owners.owned_by_others(session, document_ids, [site_id, *others])
+        owners.set_owner(session, [each for each in document_ids if each not in transferred], site_id)
     for (site_id, others), document_ids in gone.items():
         owners.disown(session, document_ids, [site_id, *others])
         if others:

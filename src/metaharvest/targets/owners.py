@@ -44,6 +44,13 @@ def owners_of(session: Session, document_ids: Sequence[str]) -> Mapping[str, int
     return {str(row[0]): int(row[1]) for row in session.execute(_OWNED, {"documents": list(document_ids)})}
 
 
+def owned_by_others(session: Session, document_ids: Sequence[str], site_ids: Collection[int]) -> set[str]:
+    """The documents among these that belong to a registered site other than these sites."""
+    theirs = _OWNED.join(_SITES, _SITES.c.site_schedule_id == _OWNERS.c.site_schedule_id)
+    theirs = theirs.where(_OWNERS.c.site_schedule_id.not_in(site_ids))
+    return {str(row[0]) for row in session.execute(theirs, {"documents": list(document_ids)})}
+
+
 def owned_between(session: Session, first: str, end: str) -> list[str]:
     """The documents that belong to a site, with ids from `first` up to but without `end`."""
     within = (_OWNERS.c.document_id >= first, _OWNERS.c.document_id < end)
