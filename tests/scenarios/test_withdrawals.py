@@ -220,6 +220,36 @@ def test_a_withdrawn_record_of_a_repository_does_not_come_back(tmp_path: Path, d
             harvester.close()
 
 
+@on_one_database
+@pytest.mark.parametrize("order", ["deleted first", "withdrawn first"])
+@pytest.mark.parametrize("deletions", ["tell", "note"])
+def test_a_record_that_its_repository_deleted_is_not_live_after_its_withdrawal_is_taken_back(
+    tmp_path: Path, database: TestDatabase, order: str, deletions: str
+) -> None:
+    with OaiServer(records=5) as server:
+        network = Network(tmp_path, server, database=database)
+        network.register("--deletions", deletions)
+        network.harvest()
+        if order == "deleted first":
+            server.delete("oai:test:1")
+            network.harvest()
+        withdraw(network.harvester, "test/oai_dc/oai:test:1")
+        assert network.held().keys() == {"2", "3", "4", "5"}
+        if order == "withdrawn first":
+            server.delete("oai:test:1")
+            network.harvest()
+        said = network.harvester("target", "withdraw", "test/oai_dc/oai:test:1", "--undo")
+        assert (said.code, "the document stays deleted" in said.out) == (0, deletions == "tell")
+        assert "The next harvest tries it again" not in said.out
+        for options in ((), ("--full",)):
+            network.harvest(*options)
+            assert ("1" in network.held()) == (deletions == "note"), options
+        server.put("oai:test:1", title="back")
+        network.harvest()
+        assert network.held()["1"] == 2
+        network.harvester.close()
+
+
 def test_readers_of_what_is_published_learn_of_a_withdrawal(harvested: Harvester) -> None:
     """A harvester, a browser, and a reader of dataset files."""
     [(last,)] = harvested.rows("SELECT change_seq FROM catalogue_counter")

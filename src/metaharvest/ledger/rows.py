@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from metaharvest.database.batches import batches
 from metaharvest.database.models import Base, HarvestDocument, SiteCheckpoint
 from metaharvest.database.rows import insert_rows
-from metaharvest.ledger.entries import DELETION_WAITS, VALUES, LedgerEntry, Values, entry_values, of_outcome
+from metaharvest.ledger.entries import DELETED, DELETION_WAITS, VALUES, LedgerEntry, Values, entry_values, of_outcome
 from metaharvest.model import DocumentState, FetchedDocument, ListedDocument, Outcome, OutcomeKind, SiteRun
 
 _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
@@ -188,9 +188,13 @@ def note_pending(
 
 
 def note_withdrawal(session: Session, document_id: str, site_ids: Collection[int], *, erase: bool) -> None:
-    """Note that this document is no longer in the target, and not tried again. `erase`: no title."""
+    """Note that this document is no longer in the target, and not tried again. `erase`: no title.
+
+    A record that the source repository deleted stays deleted; a deletion that waited needs no further work.
+    """
+    is_deleted = _LEDGER.c.state.in_({DELETED, *DELETION_WAITS})
     gone = {
-        "outcome": OutcomeKind.FILTERED.value,
+        "outcome": case((is_deleted, OutcomeKind.DELETED.value), else_=OutcomeKind.FILTERED.value),
         "target_revision": None,
         "failing_since": None,
         "next_attempt": None,
@@ -198,7 +202,7 @@ def note_withdrawal(session: Session, document_id: str, site_ids: Collection[int
         "pending_run": None,
         "pending_sha256": None,
         "to_delete": False,
-        "state": DocumentState.LEFT_OUT.value,
+        "state": case((is_deleted, DELETED.value), else_=DocumentState.LEFT_OUT.value),
         **({"title": None} if erase else {}),
     }
     here = update(_LEDGER).where(_LEDGER.c.document_id == document_id, _LEDGER.c.site_schedule_id.in_(site_ids))
@@ -206,10 +210,19 @@ def note_withdrawal(session: Session, document_id: str, site_ids: Collection[int
 
 
 def note_put_back(session: Session, document_id: str, site_ids: Collection[int], today: date) -> None:
-    """Note that the withdrawal of this document was taken back: the next run tries it again."""
-    here = update(_LEDGER).where(_LEDGER.c.document_id == document_id, _LEDGER.c.site_schedule_id.in_(site_ids))
+    """Note that the withdrawal of this document was taken back: the next run tries it again.
+
+    A record that the source repository deleted stays deleted.
+    """
+    this = (_LEDGER.c.document_id == document_id, _LEDGER.c.site_schedule_id.in_(site_ids))
     again = {"outcome": OutcomeKind.DEFERRED.value, "next_attempt": today, "state": DocumentState.DEFERRED.value}
-    session.execute(here.values(**again))
+    session.execute(update(_LEDGER).where(*this, _LEDGER.c.state != DELETED.value).values(**again))
+
+
+def sites_with_deletion(session: Session, document_id: str, site_ids: Collection[int]) -> set[int]:
+    """The sites among these whose source repositories deleted the record of this document."""
+    this = (_LEDGER.c.document_id == document_id, _LEDGER.c.site_schedule_id.in_(site_ids))
+    return set(session.scalars(select(_LEDGER.c.site_schedule_id).where(*this, _LEDGER.c.state == DELETED.value)))
 
 
 def try_failing_again(session: Session, site_ids: Collection[int], today: date) -> set[int]:

@@ -33,14 +33,15 @@ from metaharvest.errors import MetaharvestError, TargetError
 from metaharvest.harvest.context import Progress
 from metaharvest.harvest.deadlines import StopSignal
 from metaharvest.journal.erasure import ErasedText, erase_document
-from metaharvest.ledger.rows import note_put_back, note_withdrawal
+from metaharvest.ledger.deletions import only_records
+from metaharvest.ledger.rows import note_put_back, note_withdrawal, sites_with_deletion
 from metaharvest.model import ListedDocument, Site
 from metaharvest.queries.sites import site_names
 from metaharvest.replication.replicate import copy_documents
 from metaharvest.replication.result import PROBLEMS, CopyOutcome, CopyRequest, CopyResult, NotCopied, ReportNotCopied
 from metaharvest.services import pipeline
 from metaharvest.services.harvester import Harvester
-from metaharvest.sites.registry import find_site, forget_lists, read_site, read_sites
+from metaharvest.sites.registry import find_site, forget_lists, read_site, read_sites, read_sites_of
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.sources.harvest_list.source import scope_and_identifier
 from metaharvest.sources.oai_pmh.records import RecordNames
@@ -264,7 +265,10 @@ def withdraw(harvester: Harvester, request: WithdrawalRequest) -> Withdrawn:
 
 
 def take_back(harvester: Harvester, request: WithdrawalRequest) -> Withdrawn:
-    """Take a withdrawal back: the next harvest of a site that lists the document may bring it in again."""
+    """Take a withdrawal back: the next harvest of a site that lists the document may bring it in again.
+
+    A document whose record the source repository deleted stays deleted.
+    """
     engine, today = harvester.engine, harvester.today()
     with run_lock(engine), database_errors(engine):
         with harvester.reading() as session:
@@ -272,7 +276,14 @@ def take_back(harvester: Harvester, request: WithdrawalRequest) -> Withdrawn:
         if not known:
             raise MetaharvestError(f"No document '{one_line(request.name)}' is withdrawn: nothing was changed.")
         found = _found(harvester, WithdrawalRequest(known[0], target=request.target))
-        at_targets = tuple([_restore(harvester, target, found) for target in found.targets])
+        with harvester.reading() as session:
+            deleted = sites_with_deletion(session, found.document_id, list(found.sites))
+            is_kept = any(map(only_records, read_sites_of(session, deleted).values()))
+        if deleted and deleted == found.sites.keys() and not is_kept:
+            stays = "the source repository deleted the record, so the document stays deleted"
+            at_targets = tuple([AtTarget(target.describe(), stays=stays) for target in found.targets])
+        else:
+            at_targets = tuple([_restore(harvester, target, found) for target in found.targets])
         with writers(engine).begin() as session:
             session.execute(delete(DocumentWithdrawal).where(DocumentWithdrawal.document_id == found.document_id))
             note_put_back(session, found.document_id, list(found.sites), today)
@@ -281,7 +292,8 @@ def take_back(harvester: Harvester, request: WithdrawalRequest) -> Withdrawn:
             by = f" by {request.by}" if request.by else ""
             _log(session, found, f"The withdrawal of {found.document_id} was taken back{by}.", harvester)
             harvester.audit(session, _about(found, "documents.readmit", {"target": request.target or "all"}))
-        return Withdrawn(found.document_id, at_targets, tuple(found.sites.values()))
+        listing = tuple(name for site_id, name in found.sites.items() if site_id not in deleted)
+        return Withdrawn(found.document_id, at_targets, listing)
 
 
 def _about(found: _Found, action: str, after: dict[str, object], reason: str = "") -> Decision:
