@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -12,7 +13,8 @@ import pytest
 
 from support.databases import TestDatabase, on_one_database
 from support.oai_network import ALL, TOTALS, Network, is_list
-from support.oai_server import OaiServer
+from support.oai_server import Asked, OaiServer
+from support.workers import tick, wait_until_closed, workers
 
 FOLDER = '[target]\nkind = "folder"\nfolder = "documents"\n'
 
@@ -403,3 +405,46 @@ def test_a_record_that_moved_to_a_site_whose_list_fails_is_not_deleted(two_sets:
     server.delete("oai:test:7")
     night(network)
     assert "7" not in network.held()
+
+
+@on_one_database
+@pytest.mark.parametrize("goes_on", ["next run", "next slice"])
+def test_a_record_that_moved_is_not_deleted_when_the_harvest_goes_on(network: Network, goes_on: str) -> None:
+    """The list of the site that has the record now failed before the interruption."""
+    harvest_two_sets(network)
+    harvester, server = network.harvester, network.server
+    server.now += timedelta(days=1)
+    for number in range(30, 60):
+        server.put(f"oai:test:{number}", sets=("b",))
+    server.put("oai:test:25", sets=("a",), left=("b",))
+    server.poisoned = (b"no", 403, {})
+    server.refuses = lambda asked: is_list(asked) and asked.arguments.get("set") == "a"
+    if goes_on == "next run":
+        network.kill(lambda asked: "!20!" in asked.arguments.get("resumptionToken", ""), "2030-01-05")
+        assert harvester.rows(LAST_TWO) == [("b", "running"), ("a", "list-failed")]
+        harvester.run("2030-01-05")
+    else:
+        server.tamper = slowly
+        settings = harvester.config.read_text(encoding="utf-8")
+        broker = '[workers]\nbroker = "amqp://guest@127.0.0.1:1/"\nslice = 1\n'
+        harvester.config.write_text(settings + broker, encoding="utf-8")
+        for name in ("a", "b"):
+            assert harvester("sites", "harvest", name).code == 0
+        tick(harvester)
+        with workers(harvester):
+            wait_until_closed(harvester, 3)
+        assert harvester.rows("SELECT slices > 0 FROM job WHERE kind = 'harvest_site'") == [(1,)]
+    assert harvester.rows(LAST_TWO) == [("b", "with-errors"), ("a", "list-failed")]
+    assert network.held()["25"] == 1
+    server.refuses = lambda asked: False
+    network.night = 5
+    night(network)
+    assert network.held()["25"] == 1
+
+
+def slowly(body: bytes, asked: Asked) -> bytes:
+    time.sleep(0.7 if is_list(asked) else 0)
+    return body
+
+
+LAST_TWO = "SELECT site_name, status FROM harvest_site_run ORDER BY site_run_id DESC LIMIT 2"

@@ -24,11 +24,12 @@ from metaharvest.harvest.event_loop import RunLoop
 from metaharvest.harvest.live import LiveProgress, SiteStops, Watch
 from metaharvest.harvest.origin_turns import OriginTurns
 from metaharvest.harvest.setup import HarvestSetup
-from metaharvest.harvest.site import harvest_site
+from metaharvest.harvest.site import NOT_OFFERED, harvest_site
 from metaharvest.harvest.site_target import RunTargets
 from metaharvest.harvest.tasks import held_for, in_background, in_thread, side_by_side
 from metaharvest.journal.internal_errors import is_no_memory
 from metaharvest.journal.journal import Journal
+from metaharvest.journal.runs import unread_lists
 from metaharvest.ledger.spot_check_rows import sites_to_look_at
 from metaharvest.model import Finding, SameOrigin, Site, SiteRunKind
 from metaharvest.sites.rows import BrokenSite
@@ -181,12 +182,25 @@ class Dispatcher:
         )
         origins = sites_of_one_origin(group.sites, self.setup.settings.target_of)
         enabled = frozenset(site.site_id for site in group.sites if site.enabled)
-        turns = OriginTurns(len(group.chosen))
+        turns = await self._turns(group.chosen, origins, enabled)
         async with side_by_side() as tasks:
             for site, kind in group.chosen:
                 its = replace(ctx, full=site.site_id in group.full)
                 tasks.create_task(self._in_turn(site, kind, its, turns, origins, enabled))
         await self._note_targets_away(ctx.targets)
+
+    async def _turns(
+        self, chosen: Sequence[Chosen], origins: Mapping[int, frozenset[int]], enabled: frozenset[int]
+    ) -> OriginTurns:
+        """The turns of these sites of one origin. Its lists that failed before the interruption of a harvest count."""
+        to_list = {site.site_id for site, kind in chosen if kind is not SiteRunKind.RETRY}
+        others = (origins.get(chosen[0][0].site_id, frozenset()) & enabled) - to_list
+
+        def unread() -> list[str]:
+            with database_errors(self.setup.engine), readers(self.setup.engine)() as session:
+                return unread_lists(session, self.journal.run_id, self.journal.today, others, NOT_OFFERED)
+
+        return OriginTurns(len(chosen), await in_thread(unread) if others else ())
 
     async def _in_turn(
         self,
@@ -233,7 +247,7 @@ class Dispatcher:
                 not_begun.append(site.name)
 
         async def harvest_origin(sites: Sequence[Chosen]) -> None:
-            host, turns = host_of(sites[0][0]), OriginTurns(len(sites))
+            host, turns = host_of(sites[0][0]), await self._turns(sites, origins, enabled)
             async with (
                 held_for(FairPlace(with_slow_ones, host), inf),
                 held_for(FairPlace(at_once, host), self.setup.limits.site_seconds),

@@ -6,7 +6,7 @@ Otherwise a record that moves from one site to another in a night is deleted, an
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -14,11 +14,11 @@ from typing import Self
 class OriginTurns:
     """The turns of the sites of one origin, of which `number` are harvested in this run.
 
-    `unread` are the names of the sites whose list did not come to its end.
+    `unread` are the names of the sites whose list did not come to its end, first in an earlier part of the harvest.
     """
 
-    def __init__(self, number: int) -> None:
-        self.unread: list[str] = []
+    def __init__(self, number: int, unread: Iterable[str] = ()) -> None:
+        self.unread = list(unread)
         self._to_list = number
         self._all_listed = asyncio.Event()
         self._lock = asyncio.Lock()

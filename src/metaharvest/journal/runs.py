@@ -9,18 +9,25 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import TYPE_CHECKING
 
-from sqlalchemy import exists, func, or_, select, update
+from sqlalchemy import ColumnElement, and_, exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from metaharvest.config.report_context import ReportContext
 from metaharvest.database.batches import batches
-from metaharvest.database.models import IS_HARVEST, IS_REAL, HarvestLog, HarvestRun, HarvestSiteRun
+from metaharvest.database.models import (
+    IS_HARVEST,
+    IS_REAL,
+    HarvestDetailLog,
+    HarvestLog,
+    HarvestRun,
+    HarvestSiteRun,
+)
 from metaharvest.journal import live, taken_requests, totals
 from metaharvest.journal.log_rows import NO_SITE, LogRow, Stamp, write_log
 from metaharvest.journal.outcomes import is_lost
 from metaharvest.journal.site_runs import NOT_MADE, not_reported, report_queued
 from metaharvest.journal.totals import keep_totals_of_run
-from metaharvest.model import RunStatus, SiteRunKind, SiteRunStatus
+from metaharvest.model import HARVESTED, RunStatus, SiteRunKind, SiteRunStatus
 from metaharvest.text import some_of
 
 if TYPE_CHECKING:
@@ -175,7 +182,39 @@ def close_run(session: Session, run_id: int, status: RunStatus, now: datetime) -
 
 
 def finished_before(session: Session, run_id: int, today: date) -> dict[int, SiteRunStatus]:
-    """The sites that were finished today by the dead runs right before this one, and the status of each.
+    """The sites that were finished today by the dead runs right before this one, and the status of each."""
+    statement = (
+        select(HarvestSiteRun.site_schedule_id, HarvestSiteRun.status)
+        .join(HarvestRun)
+        .where(*_in_dead_runs_before(run_id, today), HarvestSiteRun.status != SiteRunStatus.INTERRUPTED.value, IS_REAL)
+        .order_by(HarvestSiteRun.site_run_id)
+    )
+    return {site_id: SiteRunStatus(status) for site_id, status in session.execute(statement)}
+
+
+def unread_lists(
+    session: Session, run_id: int, today: date, site_ids: Collection[int], no_list: Collection[str]
+) -> list[str]:
+    """The names of these sites whose list did not come to its end in this run, or today in the dead runs before it.
+
+    A site whose list failed by one of the rules `no_list` has none that could come to its end.
+    """
+    ours = or_(HarvestSiteRun.run_id == run_id, and_(*_in_dead_runs_before(run_id, today)))
+    its = (HarvestSiteRun.site_schedule_id.in_(site_ids), HarvestSiteRun.kind != SiteRunKind.RETRY.value)
+    site_runs = select(HarvestSiteRun).join(HarvestRun).where(*its, ours).order_by(HarvestSiteRun.site_run_id)
+    last = {each.site_schedule_id: each for each in session.scalars(site_runs)}
+    unread = {each.site_run_id: each.site_name for each in last.values() if each.status not in HARVESTED}
+    without = (
+        select(HarvestLog.site_run_id)
+        .join(HarvestDetailLog, HarvestDetailLog.harvest_log_id == HarvestLog.harvest_log_id)
+        .where(HarvestLog.site_run_id.in_(unread), HarvestDetailLog.rule.in_(no_list))
+    )
+    have_none = set(session.scalars(without)) if unread else set()
+    return [name for site_run_id, name in unread.items() if site_run_id not in have_none]
+
+
+def _in_dead_runs_before(run_id: int, today: date) -> tuple[ColumnElement[bool], ...]:
+    """In the dead runs of today right before this one.
 
     A run that a signal stopped has closed itself: it is not dead, although both are `interrupted`.
     """
@@ -185,19 +224,11 @@ def finished_before(session: Session, run_id: int, today: date) -> dict[int, Sit
     last_whole = select(func.max(HarvestRun.run_id)).where(
         HarvestRun.run_id < run_id, or_(HarvestRun.status != RunStatus.INTERRUPTED.value, closed_itself), IS_HARVEST
     )
-    statement = (
-        select(HarvestSiteRun.site_schedule_id, HarvestSiteRun.status)
-        .join(HarvestRun)
-        .where(
-            HarvestRun.run_id < run_id,
-            HarvestRun.run_id > func.coalesce(last_whole.scalar_subquery(), 0),
-            HarvestRun.harvest_date == today,
-            HarvestSiteRun.status != SiteRunStatus.INTERRUPTED.value,
-            IS_REAL,
-        )
-        .order_by(HarvestSiteRun.site_run_id)
+    return (
+        HarvestRun.run_id < run_id,
+        HarvestRun.run_id > func.coalesce(last_whole.scalar_subquery(), 0),
+        HarvestRun.harvest_date == today,
     )
-    return {site_id: SiteRunStatus(status) for site_id, status in session.execute(statement)}
 
 
 def _close_dead(session: Session, run: HarvestRun, now: datetime) -> str:
