@@ -224,6 +224,19 @@ def test_more_than_a_hundred_that_vanished_are_a_number(harvester: Harvester, se
     assert ("150 documents are listed no longer; the repository keeps what it has.",) in harvester.rows(sql)
 
 
+def test_documents_that_left_a_long_list_are_one_number(harvester: Harvester, server: HttpServer) -> None:
+    harvester.limits = RunLimits(batch=50)
+    docids = [f"a.{number}.1" for number in range(100, 351)]
+    harvester.add_site("site", publish(server, *docids))
+    harvester.run("2026-11-20")
+    publish(server, docids[0])
+    harvester.run("2026-11-21")
+    told = warnings(harvester, "list.vanished")
+    assert len(told) == 101
+    assert told[0] == "250 documents are listed no longer; the repository keeps what it has."
+    assert harvester.rows("SELECT count(*) FROM harvest_document") == [(1,)]
+
+
 def test_a_list_from_which_duplicates_were_deleted_has_not_shrunk(harvester: Harvester, server: HttpServer) -> None:
     docids = [f"a.{number}.1" for number in range(10, 20)]
     twice = [(docid, server.url(f"/{docid}.xml")) for docid in docids]

@@ -113,6 +113,30 @@ def test_a_resumed_site_run_tells_of_an_unchanged_revision_what_it_would_have_to
     assert "the repository has" not in text
 
 
+@on_one_database
+def test_documents_that_leave_a_list_after_a_killed_run_are_reported(harvester: Harvester, server: HttpServer) -> None:
+    """The killed run had begun to replace all revisions."""
+    harvester.add_site("site", publish(server, *(f"a.{number}.1" for number in range(10, 30))))
+    harvester.run("2026-11-20")
+    raised = [f"a.{number}.2" for number in range(10, 30)]
+    publish(server, *raised)
+    for docid in raised[10:]:
+        server.route(f"/{docid}.xml", lambda asking: asking.pause(60))
+    process = harvester.start("run", "--date", "2026-11-21")
+    wait_until(lambda: len(harvester.held()) == 30)
+    process.kill()
+    process.communicate()
+    publish(server, *raised[:3])
+    harvester.run("2026-11-22")
+    told = [
+        row[0] for row in harvester.rows("SELECT error_message FROM harvest_detail_log WHERE rule = 'list.vanished'")
+    ]
+    assert len(told) == 17
+    assert "a.13 is listed no longer; the repository keeps it, at revision 2." in told
+    assert "a.20 is listed no longer; the repository keeps it, at revision 1." in told
+    assert harvester.rows("SELECT count(*) FROM harvest_document") == [(3,)]
+
+
 def killed_after_deferring(harvester: Harvester, server: HttpServer, away: HttpServer) -> list[str]:
     """A run killed when it had put off documents of the server `away`; their docids."""
     docids = [f"b.{number}.1" for number in range(1, 31)]

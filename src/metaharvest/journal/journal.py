@@ -36,7 +36,6 @@ from metaharvest.model import (
     FetchedDocument,
     Finding,
     Level,
-    ListedDocument,
     OriginalColumns,
     RunStatus,
     Site,
@@ -336,28 +335,13 @@ class Journal:
 
     # -- documents
 
-    async def forget(
-        self,
-        site_run: SiteRun,
-        entries: Sequence[LedgerEntry],
-        vanished: Sequence[LedgerEntry] = (),
-        reported: int = 0,
-    ) -> None:
-        """Delete documents from the ledger that are no longer listed; log uploads that may or may not have arrived.
-
-        No revision of the `vanished` ones is listed any more, which is logged. `reported`: the number of this list that
-        was reported before.
-        """
+    async def forget(self, site_run: SiteRun, entry_ids: Sequence[int], rows: Sequence[LogRow]) -> None:
+        """Log these rows, and delete entries of the ledger that are no longer listed."""
 
         def forget(session: Session) -> None:
-            for entry in entries:
-                if entry.pending_sha256 is not None:
-                    it = ListedDocument(entry.document_id, entry.revision, entry.document_type, entry.url)
-                    message = f"It is not known whether {it.docid} arrived, and it is listed no longer."
-                    self._log(session, LogRow("UploadUnconfirmed", message, (), it), site_run)
-            if vanished:
-                self._log(session, list_notes.vanished(vanished, reported), site_run)
-            delete_entries(session, [entry.entry_id for entry in entries])
+            for row in rows:
+                self._log(session, row, site_run)
+            delete_entries(session, entry_ids)
 
         await self._soon(forget)
 

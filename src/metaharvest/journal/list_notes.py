@@ -17,7 +17,7 @@ from metaharvest.journal import totals
 from metaharvest.journal.log_rows import LogRow, Stamp, whose, write_log
 from metaharvest.ledger.entries import LedgerEntry
 from metaharvest.ledger.spot_check_rows import CHANGED, DueCheck, note_looks
-from metaharvest.model import MAX_FINDINGS, Finding, Level, ListVersion, SiteRun
+from metaharvest.model import MAX_FINDINGS, Finding, Level, ListedDocument, ListVersion, SiteRun
 from metaharvest.problems.attention import SHRANK
 from metaharvest.sites.registry import forget_lists
 from metaharvest.text import counted, shown_url
@@ -120,16 +120,24 @@ def is_much(lost: int, before: int) -> bool:
     return lost >= max(_FEW, _LOST_MUCH * before)
 
 
-def vanished(entries: Sequence[LedgerEntry], reported: int) -> LogRow:
+def unconfirmed(entry: LedgerEntry) -> LogRow:
+    """The row about a pending upload of a revision that the list no longer names."""
+    document = ListedDocument(entry.document_id, entry.revision, entry.document_type, entry.url)
+    message = f"It is not known whether {document.docid} arrived, and it is listed no longer."
+    return LogRow("UploadUnconfirmed", message, (), document)
+
+
+def vanished(entries: Sequence[LedgerEntry], reported: int = 0, number: int = 0) -> LogRow:
     """The row about documents that the target has and the list no longer names.
 
     The first 100 of a list are named one by one, the others are counted. `reported`: the number that was reported
-    before.
+    before. `number`: the number of the documents, if `entries` has only the first ones.
     """
-    were = counted(len(entries), "document is", "documents are")
+    number = number or len(entries)
+    were = counted(number, "document is", "documents are")
     message = f"{were} listed no longer; the repository keeps what it has."
     findings = [_vanished(entry) for entry in entries[: max(MAX_FINDINGS - reported, 0)]]
-    if len(findings) < len(entries):
+    if len(findings) < number:
         findings.insert(0, Finding("list.vanished", message, _IF_BY_MISTAKE, Level.WARNING))
     return LogRow("ValidateHarvestListWarning", message, tuple(findings))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 from contextlib import nullcontext
 from functools import partial
@@ -10,6 +11,13 @@ from metaharvest.harvest.context import SiteHarvest
 from metaharvest.harvest.documents import SiteDocuments, Tally
 from metaharvest.harvest.lists.plan import Batch, Plan, ledger_batches, plans
 from metaharvest.harvest.tasks import in_thread, side_by_side
+from metaharvest.journal import list_notes
+from metaharvest.journal.log_rows import LogRow
+from metaharvest.ledger.entries import LedgerEntry
+from metaharvest.model import MAX_FINDINGS
+
+FORGOTTEN_AT_ONCE = 10_000
+"""The number of unlisted entries that are deleted from the ledger in one transaction."""
 
 
 async def harvest_unchanged(harvest: SiteHarvest) -> Tally:
@@ -24,8 +32,13 @@ async def harvest_unchanged(harvest: SiteHarvest) -> Tally:
 
 
 async def harvest_documents(harvest: SiteHarvest, batches: Iterator[Batch]) -> Tally:
-    """Bring every document to its outcome. Returns the numbers for the totals."""
+    """Bring every document to its outcome. Returns the numbers for the totals.
+
+    The ledger keeps unlisted entries until all documents have outcomes: if the run is killed, the next run reports
+    the documents that have left the list meanwhile.
+    """
     tally, ctx = Tally(), harvest.ctx
+    unlisted, notes, vanished = array("q"), list[LogRow](), list[LedgerEntry]()
     site = SiteDocuments(harvest, tally.phases)
     planned = plans(batches, harvest)
 
@@ -36,9 +49,10 @@ async def harvest_documents(harvest: SiteHarvest, batches: Iterator[Batch]) -> T
 
     async with side_by_side() as tasks:
         while (plan := await next_plan()) is not None:
-            if plan.unlisted:
-                await ctx.journal.forget(harvest.site_run, plan.unlisted, plan.vanished, tally.vanished)
-                tally.vanished += len(plan.vanished)
+            unlisted.extend(entry.entry_id for entry in plan.unlisted)
+            notes += [list_notes.unconfirmed(entry) for entry in plan.unlisted if entry.pending_sha256 is not None]
+            vanished += plan.vanished[: MAX_FINDINGS - len(vanished)]
+            tally.vanished += len(plan.vanished)
             await ctx.journal.set_unchanged(harvest.site_run, plan.settled)
             tally.listed += plan.listed
             tally.unchanged += plan.unchanged
@@ -48,4 +62,9 @@ async def harvest_documents(harvest: SiteHarvest, batches: Iterator[Batch]) -> T
                 await site.turn()
                 tasks.create_task(site.bring_in(revisions))
     await site.note_deferred()
+    if vanished:
+        notes.append(list_notes.vanished(vanished, number=tally.vanished))
+    for begin in range(0, len(unlisted), FORGOTTEN_AT_ONCE):
+        await ctx.journal.forget(harvest.site_run, unlisted[begin : begin + FORGOTTEN_AT_ONCE], notes)
+        notes = []
     return tally
