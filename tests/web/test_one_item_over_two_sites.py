@@ -12,7 +12,7 @@ from lxml import etree
 from support.databases import on_one_database
 from support.format_documents import VALID
 from support.harvester import Harvester
-from support.provider import DATACITE, OAI_DC, Asked, Served, asked, codes, dc, record, served, store, texts
+from support.provider import DATACITE, OAI, OAI_DC, Asked, Served, asked, codes, dc, record, served, store, texts
 
 ITEM = "oai:frogs.org:1"
 ADDRESSES = {"oai_dc": f"frogs/oai_dc/{ITEM}", "datacite": f"frogs/datacite/{ITEM}"}
@@ -33,6 +33,11 @@ def fill(harvester: Harvester, hidden: str, *, was_public: bool) -> None:
         store(harvester, record(ITEM, content, prefix=prefix, kind=kind, site=site, sets=sets))
     if was_public:
         assert harvester("sites", "edit", "secret", "--not-public").code == 0
+    set_back(harvester)
+
+
+def set_back(harvester: Harvester) -> None:
+    """Let all changes be those of 2020."""
     for table in ("catalogue_document", "catalogue_counter"):
         harvester.rows(f"UPDATE {table} SET changed_at = '2020-01-01 00:00:00'")
 
@@ -60,6 +65,31 @@ def test_the_provider(harvester: Harvester, hidden: str, *, was_public: bool) ->
             other = ask("GetRecord", identifier=ITEM, metadataPrefix=hidden)
             assert codes(other) == [] if was_public else codes(other) == ["cannotDisseminateFormat"]
             assert b"<metadata" not in etree.tostring(other)
+
+
+@on_one_database
+@pytest.mark.parametrize(
+    ("withhold", "publish"),
+    [
+        (("sites", "edit", "first", "--not-public"), ("sites", "edit", "first", "--public")),
+        (("target", "transfer", ADDRESSES["oai_dc"], "secret"), ("target", "transfer", ADDRESSES["oai_dc"], "first")),
+    ],
+    ids=["flag", "transfer"],
+)
+def test_a_harvester_gets_the_other_format_when_one_is_withheld(
+    harvester: Harvester, withhold: tuple[str, ...], publish: tuple[str, ...]
+) -> None:
+    for name in ("first", "second", "secret"):
+        harvester.add_site(name, f"https://{name}.example.org/list.xml")
+    assert harvester("sites", "edit", "secret", "--not-public").code == 0
+    store(harvester, record(ITEM, IN_DC, site=1))
+    store(harvester, record(ITEM, IN_DATACITE, prefix="datacite", kind=DATACITE, site=2))
+    with asked(harvester) as ask:
+        for command, is_shown in ((withhold, False), (publish, True)):
+            set_back(harvester)
+            assert harvester(*command).code == 0
+            [metadata] = ask("ListRecords", metadataPrefix="oai_dc", from_="2021-01-01").iter(f"{OAI}metadata")
+            assert (WORDS["oai_dc"] in etree.tostring(metadata).decode()) == is_shown
 
 
 def every_answer(ask: Asked) -> Iterator[etree._Element]:

@@ -81,7 +81,6 @@ def test_identify(ask: Asked) -> None:
     assert texts(ask("GetRecord", identifier=sample, metadataPrefix="oai_dc"), "identifier") == [f"{OURS}alder.1"]
 
 
-@on_one_database
 def test_identify_of_an_empty_catalogue(harvester: Harvester) -> None:
     options = {"friends": ["https://e.org/oai"], "rights": "https://e.org/r", "branding": "https://e.org/i.png"}
     with asked(harvester, **options) as ask:
@@ -273,6 +272,15 @@ def test_the_other_format_takes_the_place_of_a_deleted_dublin_core(filled: Harve
         assert [each.get("status") for each in ask("ListRecords", metadataPrefix="oai_dc", from_="2010-01-01").iter(
             f"{OAI}header"
         )] == ["deleted"]  # fmt: skip
+
+
+def test_a_record_whose_formats_are_deleted_one_after_another_is_listed_as_deleted(filled: Harvester) -> None:
+    for each in (record("oai:frogs.org:2", dc("Toads"), site=2), TOADS):
+        filled.rows("UPDATE catalogue_document SET changed_at = '2001-01-01 00:00:00.000000'")
+        delete(filled, each)
+    with asked(filled) as ask:
+        [header] = ask("ListIdentifiers", metadataPrefix="oai_dc", from_="2010-01-01").iter(f"{OAI}header")
+        assert header.get("status") == "deleted"
 
 
 def test_a_page_has_no_more_bytes_than_allowed_but_one_record(harvester: Harvester) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -170,6 +170,16 @@ def move(session: Session, numbers: Sequence[int], **values: Any) -> None:
     same = {"changed_at": taken.at, **values}
     rows = [{"this": number, "change_seq": seq, **same} for seq, number in enumerate(numbers, taken.first)]
     session.connection().execute(THIS_DOCUMENT, rows)
+
+
+def move_other_formats(session: Session, numbers: Collection[int]) -> None:
+    """Note a change of the other formats of these records: one of them may take the place of a document."""
+    this = DOCUMENTS.alias("this")
+    is_same = (this.c.item_identifier == DOCUMENTS.c.item_identifier) & (this.c.origin == DOCUMENTS.c.origin)
+    others = select(DOCUMENTS.c.catalogue_document_id).join(this, is_same)
+    found = session.scalars(others.where(this.c.catalogue_document_id.in_(numbers)))
+    if left := sorted(set(found).difference(numbers)):
+        move(session, left)
 
 
 def _numbers_of(session: Session) -> TakenNumbers | None:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from sqlalchemy import ColumnElement, bindparam, delete, exists, select
 from sqlalchemy.orm import Session
 
-from metaharvest.catalogue.change_feed import move, take_numbers
+from metaharvest.catalogue.change_feed import move, move_other_formats, take_numbers
 from metaharvest.catalogue.current import DOCUMENTS, SITES, WITHHELD
 from metaharvest.catalogue.selection import Position, later_than
 from metaharvest.database.rows import insert_rows
@@ -70,6 +70,7 @@ def align(session: Session, site_id: int, after: Position | None, most: int, *, 
         _insert(session, dict.fromkeys(numbers, retract))
     if flag or retract:
         move(session, numbers)
+        move_other_formats(session, numbers)
     return Position(*rows[-1])
 
 
@@ -81,11 +82,15 @@ def settle(session: Session, sites: Mapping[int, int], first_new: int | None = N
     private = _private(session, set(sites.values()))
     known = [number for number in sites if first_new is None or number < first_new]
     withheld = set(session.scalars(_WITHHELD_AMONG, {"documents": known}) if known else ())
-    if back := [number for number in withheld if sites[number] not in private]:
+    back = [number for number in withheld if sites[number] not in private]
+    if back:
         _remove(session, back)
     gone = [number for number, site in sites.items() if site in private and number not in withheld]
+    retracted = {number: first_new is None or number < first_new for number in gone}
     if gone:
-        _insert(session, {number: first_new is None or number < first_new for number in gone})
+        _insert(session, retracted)
+    if changed := [*back, *(number for number in gone if retracted[number])]:
+        move_other_formats(session, changed)
 
 
 def _private(session: Session, sites: Collection[int]) -> Collection[int]:

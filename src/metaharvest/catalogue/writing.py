@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, delete, select, update
+from sqlalchemy import bindparam, delete, update
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue import provenance
-from metaharvest.catalogue.change_feed import THIS_DOCUMENT, move, take_numbers
+from metaharvest.catalogue.change_feed import THIS_DOCUMENT, move, move_other_formats, take_numbers
 from metaharvest.catalogue.current import DOCUMENTS, FORMER, REVISIONS, SETS, Current, current_documents, revisions_of
 from metaharvest.catalogue.selection import LONGEST_SET
 from metaharvest.catalogue.withholding import settle
@@ -67,9 +67,7 @@ def store(session: Session, uploads: Sequence[Upload], known: Mapping[str, Curre
         _forget_sets(session, [each.number for each in known.values()])
     if formats:
         _note_formats(session, formats, taken.at)
-        for row in changed:
-            if row["origin"] is not None and row["this"] in formats:
-                _move_other_formats(session, row["this"])
+        move_other_formats(session, [row["this"] for row in changed if row["this"] in formats])
     _write_sets(session, sets)
     settle(session, sites, first_new=taken.first)
 
@@ -123,18 +121,7 @@ def transfer(session: Session, document_ids: Sequence[str], site_id: int) -> Non
 
 def _delete(session: Session, document: Current, **values: Any) -> None:
     move(session, [document.number], deleted=True, **values)
-    _move_other_formats(session, document.number, DOCUMENTS.c.deleted.is_(False))
-
-
-def _move_other_formats(session: Session, number: int, *conditions: ColumnElement[bool]) -> None:
-    """Note a change of the other formats of a record: one of them may take the place of the document."""
-    this = DOCUMENTS.c.catalogue_document_id == number
-    item = select(*DOCUMENTS.c["origin", "item_identifier"]).where(this).subquery()
-    others = select(DOCUMENTS.c.catalogue_document_id).where(
-        DOCUMENTS.c.item_identifier == item.c.item_identifier, DOCUMENTS.c.origin == item.c.origin, ~this
-    )
-    if numbers := session.scalars(others.where(*conditions)).all():
-        move(session, numbers)
+    move_other_formats(session, [document.number])
 
 
 def _note_formats(session: Session, changed: Mapping[int, tuple[str, str]], at: datetime) -> None:
