@@ -283,6 +283,23 @@ def test_a_record_whose_formats_are_deleted_one_after_another_is_listed_as_delet
         assert header.get("status") == "deleted"
 
 
+def test_a_normalised_record_keeps_its_identifier_when_it_is_erased_and_comes_back(filled: Harvester) -> None:
+    frogs = record("oai:frogs.org:4", dc("Frogs"), about=[RIGHTS], sets=("d",), altered=True, site=2)
+    name = frogs.fetched.document.document_id
+    identifier = f"{OURS}frogs/oai:frogs.org:4"
+    store(filled, frogs)
+    with asked(filled) as ask:
+        assert statuses(ask, "oai_dc")[identifier] is None
+        assert filled("target", "withdraw", name, "--reason", "names a person", "--erase", "--yes").code == 0
+        assert statuses(ask, "oai_dc")[identifier] == "deleted"
+        assert "origin:frogs:d" in texts(ask("GetRecord", identifier=identifier, metadataPrefix="oai_dc"), "setSpec")
+        kept = "SELECT base_url, identifier, about, received FROM document_origin WHERE altered"
+        assert filled.rows(kept) == [("", "", "[]", None)]
+        assert filled("target", "withdraw", name, "--undo").code == 0
+        store(filled, frogs)
+        assert statuses(ask, "oai_dc")[identifier] is None
+
+
 def test_a_page_has_no_more_bytes_than_allowed_but_one_record(harvester: Harvester) -> None:
     store(harvester, *(record(f"oai:f.org:{n}", dc("x" * 1000)) for n in range(5)))
     with asked(harvester, page_bytes=2600) as ask:

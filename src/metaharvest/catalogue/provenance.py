@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, delete, insert, select, update
+from sqlalchemy import ColumnElement, bindparam, delete, insert, select, update
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.current import DOCUMENTS, ORIGIN_OF_CURRENT, ORIGINS, REVISIONS, TOMBSTONES
@@ -24,11 +24,14 @@ _TEXTS = ("base_url", "identifier", "prefix", "datestamp", "response_date", "nam
 PROVENANCE = ORIGINS.c[*_TEXTS, "about", "altered"]
 """The columns that provenance_from() takes."""
 
+_IS_ERASED: ColumnElement[bool] = ORIGINS.c.base_url == ""
+"""The origin was erased, and its document was normalised."""
+
 _COMPARED = ("datestamp", "sets", "about")
 _LISTED = (
     select(DOCUMENTS.c.catalogue_document_id, *ORIGINS.c["document_id", "revision", *_COMPARED])
     .join(ORIGINS, ORIGIN_OF_CURRENT)
-    .where(DOCUMENTS.c.document_id.in_(bindparam("documents", expanding=True)))
+    .where(DOCUMENTS.c.document_id.in_(bindparam("documents", expanding=True)), ~_IS_ERASED)
 )
 _ANY_TOMBSTONE = select(TOMBSTONES.c.document_id).limit(1)
 _OF_TOMBSTONES = select(TOMBSTONES.c.document_id, TOMBSTONES.c.revision).where(
@@ -64,8 +67,13 @@ def provenance_from(values: Sequence[Any], sets: Sequence[str] = ()) -> Provenan
     return Provenance(origin, bool(altered))
 
 
-def note_origins(session: Session, uploads: Sequence[Upload]) -> None:
-    """Store the origins of the documents that are records of a source repository, or were normalised."""
+def note_origins(session: Session, uploads: Sequence[Upload], back: Collection[str]) -> None:
+    """Store the origins of the documents that are records of a source repository, or were normalised.
+
+    `back` are the ids of the documents among them that were deleted until now.
+    """
+    if back:
+        session.execute(delete(ORIGINS).where(ORIGINS.c.document_id.in_(back), _IS_ERASED))
     if rows := [row for upload in uploads if (row := _origin(upload))]:
         insert_rows(session.connection(), ORIGINS, rows)
 
@@ -113,14 +121,21 @@ def write_tombstone(session: Session, deletion: Deletion, revision: int) -> None
 
 
 def erase(session: Session, document_id: str) -> int:
-    """Delete all revisions of a document and their origins. Returns the number of revisions."""
+    """Delete all revisions of a document and their origins. Returns the number of revisions.
+
+    If the document was normalised, an empty origin says so: its public identifier depends on this.
+    """
     numbers = dict[str, int]()
+    normalised = select(*ORIGINS.c["document_id", "revision", "sets"]).join(DOCUMENTS, ORIGIN_OF_CURRENT)
+    kept = session.execute(normalised.where(ORIGINS.c.document_id == document_id, ORIGINS.c.altered)).all()
     for table, key in ((REVISIONS, "document_revision_id"), (ORIGINS, "document_origin_id")):
         found = session.execute(select(table.c[key], table.c.document_id).where(table.c.document_id == document_id))
         # Compared here too: MariaDB ignores spaces at the end.
         keys = [row[0] for row in found if row[1] == document_id]
         session.execute(delete(table).where(table.c[key].in_(keys)))
         numbers[table.name] = len(keys)
+    if rows := [row._mapping for row in kept if row.document_id == document_id]:
+        insert_rows(session.connection(), ORIGINS, rows, _ERASED)
     return numbers[REVISIONS.name]
 
 
@@ -174,6 +189,7 @@ def _listed(origin: RecordOrigin) -> Mapping[str, object]:
     }
 
 
+_ERASED: Mapping[str, object] = {**dict.fromkeys(_TEXTS, ""), "about": "[]", "altered": True, "received": None}
 _TOO_LONG = "The keeper of the repository should make it shorter: nothing that describes a record is so long."
 
 

@@ -39,7 +39,7 @@ def store(session: Session, uploads: Sequence[Upload], known: Mapping[str, Curre
     """
     connection = session.connection()
     insert_rows(connection, REVISIONS, [_revision_row(upload) for upload in uploads])
-    provenance.note_origins(session, uploads)
+    provenance.note_origins(session, uploads, [each for each, before in known.items() if before.deleted])
     newest = {upload.fetched.document.document_id: upload for upload in uploads}
     taken = take_numbers(session, len(newest))
     same = {"changed_at": taken.at, "deleted": False}
