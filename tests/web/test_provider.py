@@ -81,6 +81,19 @@ def test_identify(ask: Asked) -> None:
     assert texts(ask("GetRecord", identifier=sample, metadataPrefix="oai_dc"), "identifier") == [f"{OURS}alder.1"]
 
 
+@on_one_database
+def test_the_earliest_datestamp_is_that_of_a_former_format_if_it_is_older(harvester: Harvester) -> None:
+    harvester.add_site("alder", "https://alder.example.org/list.xml")
+    for revision, kind in enumerate((EML, DATACITE), 1):
+        store(harvester, document("alder.1", b"<a/>", kind, revision=revision))
+    harvester.rows("UPDATE catalogue_former_format SET changed_at = '2001-01-01 00:00:00'")
+    with asked(harvester) as ask:
+        [header] = ask("ListIdentifiers", metadataPrefix="eml-2.1.1").iter(f"{OAI}header")
+        assert texts(ask("Identify"), "earliestDatestamp") == texts(header, "datestamp")
+    with asked(harvester, hidden=["alder"]) as ask:
+        assert texts(ask("Identify"), "earliestDatestamp") != texts(header, "datestamp")
+
+
 def test_identify_of_an_empty_catalogue(harvester: Harvester) -> None:
     options = {"friends": ["https://e.org/oai"], "rights": "https://e.org/r", "branding": "https://e.org/i.png"}
     with asked(harvester, **options) as ask:

@@ -85,6 +85,10 @@ def _identify(view: View, now: datetime) -> bytes:
     public = view.public
     earliest = list_entries(view.session, Selection(hidden=view.hidden), 1)
     headers = view.headers([publication.published_document(view.session, each) for each in earliest])
+    # A former format may have an older datestamp than all documents.
+    types = tuple(each.document_type for each in view.formats)
+    in_format = list_entries(view.session, Selection(document_types=types, hidden=view.hidden, one_of="format"), 1)
+    datestamps = [now - public.lag, *(each.changed_at for each in (*earliest, *in_format))]
     return "".join(
         (
             "<Identify>",
@@ -92,7 +96,7 @@ def _identify(view: View, now: datetime) -> bytes:
             element("baseURL", public.base_url),
             element("protocolVersion", "2.0"),
             *(element("adminEmail", each) for each in public.administrators),
-            element("earliestDatestamp", stamp(min([now - public.lag, *(each.changed_at for each in earliest)]))),
+            element("earliestDatestamp", stamp(min(datestamps))),
             element("deletedRecord", "persistent"),
             element("granularity", "YYYY-MM-DDThh:mm:ssZ"),
             element("compression", "gzip"),
