@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import random
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -14,10 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lxml import etree
 
 from metaharvest.database.engine import run_lock
 from support.harvester import Harvester, eml, publish
 from support.http_server import HttpServer
+from support.oai_network import Network
+from support.oai_server import OaiServer
+from support.provider import OAI, asked
 from support.remote_target import Repository, installed
 from support.waiting import wait_until
 
@@ -547,3 +552,38 @@ def test_to_accept_what_is_refused_hides_nothing_else(
     repository.refused_documents, repository.documents = {"b.2.1"}, {"a.2.1": b"<other/>"}
     answer = copy(harvester, "embedded", "new", "--accept-refused")
     assert (answer["exit_code"], answer["refused"], answer["different"]) == (1, 1, 1)
+
+
+def test_records_that_are_copied_into_the_embedded_target_are_published_as_harvested(tmp_path: Path) -> None:
+    def published(network: Network) -> str:
+        with asked(network.harvester) as ask:
+            root = ask("ListRecords", metadataPrefix="oai_dc")
+        for each in root.iter(f"{OAI}datestamp", f"{OAI}responseDate"):
+            each.text = ""
+        return re.sub(r'harvestDate="[^"]*"', "", etree.tostring(root).decode())
+
+    with OaiServer(records=0) as server:
+        for number, identifier in enumerate(("oai:a.example.org:1", "2 % \u00e4")):
+            server.put(identifier, sets=(f"set{number}",))
+        (tmp_path / "direct").mkdir()
+        direct = Network(tmp_path / "direct", server)
+        (tmp_path / "moved").mkdir()
+        moved = Network(tmp_path / "moved", server)
+        settings = moved.harvester.config.read_text()
+        moved.harvester.config.write_text(f'{settings}\n[target]\nkind = "folder"\nfolder = "documents"\n')
+        for network in (direct, moved):
+            network.register()
+            network.harvest()
+            network.harvest("--full")
+        assert copy(moved.harvester, "target", "embedded")["copied"] == 2
+        moved.harvester.config.write_text(settings)
+        assert moved.harvest("--full") == {"status": "succeeded", "listed": 2, "unchanged": 2}
+        assert "originDescription" in published(direct)
+        assert published(moved) == published(direct)
+        server.put("oai:a.example.org:1", title="changed")
+        for network in (direct, moved):
+            network.harvest()
+        assert published(moved) == published(direct)
+        assert published(moved).count("<header") == 2
+        for network in (direct, moved):
+            network.harvester.close()

@@ -31,8 +31,8 @@ from metaharvest.harvest.tasks import in_thread, side_by_side
 from metaharvest.journal.internal_errors import internal_error
 from metaharvest.journal.journal import Clock
 from metaharvest.journal.outcomes import store_each
-from metaharvest.ledger.rows import titles_of
-from metaharvest.model import FetchedDocument, Finding, Holding, ListedDocument, Site
+from metaharvest.ledger.rows import note_inserted, titles_of
+from metaharvest.model import FetchedDocument, Finding, Holding, ListedDocument, RecordOrigin, Site
 from metaharvest.model.actions import Remedy, todo
 from metaharvest.replication.result import (
     CopyOutcome,
@@ -47,6 +47,7 @@ from metaharvest.replication.result import (
 )
 from metaharvest.sites.registry import find_site, read_sites
 from metaharvest.sites.rows import BrokenSite
+from metaharvest.sources.oai_pmh.records import RecordNames
 from metaharvest.targets import owners
 from metaharvest.targets.base import HeldRevision, Target, TransactionalTarget, Upload
 from metaharvest.targets.interruption import interrupted_by
@@ -410,6 +411,7 @@ class _Copying:
         """Store the documents of a part, several in a transaction."""
         revisions = [each for document in part.documents for each in document.revisions]
         titles = await in_thread(partial(self._titles, part))
+        origins = await in_thread(partial(self._origins, part))
         wanted = [revision for revision in revisions if not await self._is_settled(part, revision)]
         left = set[str]()
         group: list[tuple[HeldRevision, Upload]] = []
@@ -423,7 +425,8 @@ class _Copying:
                     self.tally.end(revision, CopyOutcome.LEFT)
                 else:
                     title = revision.title or titles.get((revision.document_id, revision.revision), "")
-                    group.append((revision, replace(self._upload(part, fetched), title=title)))
+                    upload = self._upload(part, _with_origin(fetched, origins.get(revision.document_id)))
+                    group.append((revision, replace(upload, title=title)))
                 if len(group) >= GROUP or sum(len(each.fetched.content) for _, each in group) >= GROUP_BYTES:
                     await self._commit(group, target)
                     group = []
@@ -435,6 +438,19 @@ class _Copying:
             return {}
         with database_errors(self.engine), readers(self.engine)() as session:
             return titles_of(session, part.owner, [each.document_id for each in part.documents])
+
+    def _origins(self, part: _Part) -> Mapping[str, RecordOrigin]:
+        """The origins of the records of a part, by document id, without dates and sets: a full list has these."""
+        site = self.sites.get(part.owner or 0)
+        if not isinstance(site, Site) or site.options.oai is None:
+            return {}
+        names = RecordNames(site.list_url, site.options.oai)
+        named = {each.document_id: names.origin_of(each.document_id) for each in part.documents}
+        found = {document_id: origin for document_id, origin in named.items() if origin is not None}
+        if self.lock is not None:
+            with database_errors(self.engine), writers(self.engine).begin() as session:
+                note_inserted(session, site.site_id, list(found))
+        return found
 
     async def _read_ahead(
         self, revisions: Iterable[HeldRevision]
@@ -488,6 +504,13 @@ class _Copying:
         for document in documents:
             for revision in document.revisions:
                 self.tally.end(revision, ended, finding)
+
+
+def _with_origin(fetched: FetchedDocument, origin: RecordOrigin | None) -> FetchedDocument:
+    if origin is None:
+        return fetched
+    document = fetched.document
+    return replace(fetched, document=replace(document, origin=replace(origin, namespace=document.document_type)))
 
 
 def _checked(upload: Upload) -> Upload:

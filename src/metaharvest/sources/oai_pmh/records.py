@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from lxml import etree
 
@@ -351,6 +351,12 @@ class RecordNames:
         if not _PLAIN.fullmatch(identifier):
             identifier = quote(identifier.replace("%", "%25"), safe=_PRINTABLE)
         return shortened(self._start + identifier, _LONGEST_ID)
+
+    def origin_of(self, document_id: str) -> RecordOrigin | None:
+        """The origin of the record with this document id, without dates; None if it is no record of these."""
+        if not document_id.startswith(self._start):
+            return None
+        return RecordOrigin(self.base_url, unquote(document_id.removeprefix(self._start)), self.prefix, "", "")
 
     def url(self, identifier: str) -> str:
         """The URL of the record."""
