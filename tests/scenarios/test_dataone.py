@@ -10,6 +10,7 @@ import os
 import re
 import signal
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -388,6 +389,30 @@ def test_a_run_that_is_killed_in_the_middle_is_gone_on_with(
     assert node.held() == published(*docids)
     outcomes = harvester.rows("SELECT outcome, COUNT(*) FROM harvest_log WHERE outcome IS NOT NULL GROUP BY outcome")
     assert outcomes == [("inserted", len(docids))]
+
+
+def test_a_login_that_ends_in_the_middle_defers_the_rest_and_has_it_the_next_night(
+    server: HttpServer, node: MemberNode, install: Install
+) -> None:
+    docids = [f"alder.{number}.1" for number in range(10, 30)]
+    harvester = install()
+    url, release = half_published(server, docids)
+    harvester.add_site("alder", url, updatefrequency=1, unit="months")
+    try:
+        running = harvester.start("run", "--date", MONDAY)
+        wait_until(lambda: node.number() == 10)
+        node.forbid(HARVESTER)
+        release.set()
+        running.communicate(timeout=60)
+    finally:
+        node.allow(HARVESTER)
+    assert running.returncode == 3
+    assert Counter(harvester.outcomes(1).values()) == {"inserted": 10, "deferred": 10}
+    ((message,),) = harvester.rows("SELECT message FROM harvest_log WHERE harvest_operation_code = 'TargetError'")
+    assert "does not let the harvester create documents" in message
+    run = harvester.run(TUESDAY)
+    assert (run["status"], run["sites"][0]["inserted"]) == ("succeeded", 10)
+    assert node.held() == published(*docids)
 
 
 @pytest.mark.parametrize("lost", ["every", "every other"])

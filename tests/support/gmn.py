@@ -131,6 +131,13 @@ class MemberNode:
         """Let this subject create, update and archive, until the end of all tests."""
         self._run("gmn_prepare.py", subject)
 
+    def forbid(self, subject: str) -> None:
+        """Let this subject create nothing until it is allowed again."""
+        query = "DELETE FROM app_whitelistforcreateupdatedelete WHERE subject_id IN "
+        query += "(SELECT id FROM app_subject WHERE subject = :subject)"
+        with self._engine.begin() as connection:
+            connection.execute(text(query), {"subject": subject})
+
     def start(self) -> None:
         """Serve, after a `kill` too; waits until it answers."""
         self._serve(encrypted=False)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -46,15 +47,26 @@ class _Series:
 
 
 class DataOneSession:
-    """The node, for any site: the token or the certificate in the settings is our identity."""
+    """The node, for any site: the token or the certificate in the settings is our identity.
+
+    `require_login` raises TargetError if the node no longer lets us create objects.
+    """
 
     writes_in_journal: Literal[False] = False
 
-    def __init__(self, node: Node, listing: NodeListing, settings: TargetSettings, rights_holder: str) -> None:
+    def __init__(
+        self,
+        node: Node,
+        listing: NodeListing,
+        settings: TargetSettings,
+        rights_holder: str,
+        require_login: Callable[[], None],
+    ) -> None:
         self._node = node
         self._listing = listing
         self._settings = settings
         self._rights_holder = rights_holder
+        self._require_login = require_login
         self._archived: dict[str, int] = {}
         """Per document whose series was read: the highest archived revision, else -1."""
 
@@ -123,6 +135,23 @@ class DataOneSession:
 
     def upload(self, upload: Upload) -> Action:
         """Create the document, or supersede its last revision."""
+        with self._login_checked():
+            return self._stored(upload)
+
+    @contextmanager
+    def _login_checked(self) -> Iterator[None]:
+        """A refusal is transient if our login has ended: it does not concern the document."""
+        try:
+            yield
+        except TargetError as error:
+            if not error.transient and error.findings[0].rule == "target.login":
+                try:
+                    self._require_login()
+                except TargetError as ended:
+                    raise TargetError(*ended.findings, transient=True) from error
+            raise
+
+    def _stored(self, upload: Upload) -> Action:
         document, content = upload.fetched.document, upload.fetched.content
         if len(document.docid) > LONGEST_IDENTIFIER or " " in document.docid:
             raise _no_identifier(document)
@@ -231,9 +260,10 @@ class DataOneSession:
 
     def delete(self, document_id: str) -> bool:
         """Archive the last revision: its bytes stay, and searches no longer offer it."""
-        series = self._series(document_id)
-        if series.head is not None:
-            self._archive(series.head.pid)
+        with self._login_checked():
+            series = self._series(document_id)
+            if series.head is not None:
+                self._archive(series.head.pid)
         self._archived[document_id] = series.highest
         return series.head is not None
 

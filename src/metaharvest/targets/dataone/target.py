@@ -42,7 +42,9 @@ class DataOneTarget:
         self._node = Node(HttpClient(settings), self._token)
         types = (self._settings.format_id, *VERSIONS, *settings.validation.other_document_types)
         self._listing = NodeListing(self._node, tuple(dict.fromkeys(each for each in types if each)))
-        self._session = DataOneSession(self._node, self._listing, self._settings, self._rights_holder)
+        self._session = DataOneSession(
+            self._node, self._listing, self._settings, self._rights_holder, self._require_login
+        )
         self._rights: Rights | None = None
 
     @property
@@ -57,18 +59,22 @@ class DataOneTarget:
     @contextmanager
     def session(self, site: Site | None) -> Iterator[DataOneSession]:
         """The same for every site. One request checks, without writing, that we may create objects."""
+        # A refusal may end.
+        self._require_login(asks=self._rights is None or self._rights.may_create is False)
+        yield self._session
+
+    def _require_login(self, *, asks: bool = True) -> None:
+        """Raises TargetError if the token has expired, or the node, which it `asks`, lets us create no objects."""
         expires = self._identity.expires
         if expires is not None and expires <= datetime.now(UTC):
             raise TargetError(
                 Finding("target.login", f"The token for {self._node.url} {_expiry(expires)}.", _NEW_TOKEN)
             )
-        # A refusal may end.
-        if self._rights is None or self._rights.may_create is False:
+        if asks:
             self._rights = self._node.rights()
-        if self._rights.may_create is False:
-            message = f"{self._node.url} does not let the harvester create documents: {self._rights.refusal}."
-            raise TargetError(Finding("target.login", message, _NO_RIGHTS))
-        yield self._session
+            if self._rights.may_create is False:
+                message = f"{self._node.url} does not let the harvester create documents: {self._rights.refusal}."
+                raise TargetError(Finding("target.login", message, _NO_RIGHTS))
 
     def check(self, site: Site | None) -> Iterator[Standing]:
         """Report if there is such a node, our identity there, and our right to write."""
