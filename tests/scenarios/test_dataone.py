@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 import trustme
 
+from metaharvest.targets.dataone import listing
 from support.gmn import HARVESTER, READER, MemberNode
 from support.harvester import SETTINGS, Harvester, eml, harvest_list, publish
 from support.http_server import Asking, HttpServer
@@ -102,6 +103,42 @@ def test_records_that_a_repository_deletes_are_archived_in_the_node(node: Member
         assert b"Frogs again" in node.stored()["frogs/oai_dc/oai:test:3.2"].content
         assert harvester("target", "list").code == 0
         assert details(harvester) == []
+
+
+def test_deletions_that_were_made_are_not_made_again_after_the_listing_was_read(
+    node: MemberNode, install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node lists its archived objects like others."""
+    monkeypatch.setattr(listing, "_FEW", 0)
+    harvester = install(format_id="application/octet-stream")
+    with OaiServer(records=4) as repository:
+        harvester("sites", "add", "frogs", "--oai", repository.base_url, "--origin", "frogs")
+
+        def harvest(day: int, *options: str) -> dict[str, str]:
+            repository.now += timedelta(days=1)
+            run = harvester.run(f"2030-01-{day:02}", *options)
+            outcomes = harvester.outcomes(run["run_id"])
+            return {docid.removeprefix("frogs/oai_dc/oai:test:"): outcome for docid, outcome in outcomes.items()}
+
+        full = ("--site", "frogs", "--full")
+        harvest(1)
+        repository.put("oai:test:2", title="Toads")
+        harvest(2)
+        repository.delete("oai:test:2")
+        repository.delete("oai:test:3")
+        assert sorted(harvest(3).values()) == ["deleted", "deleted"]
+        assert harvest(4, *full) == {}
+
+        # The content of the deleted revision comes back, and is deleted again.
+        repository.put("oai:test:2", title="Toads")
+        assert harvest(5) == {"2.3": "inserted"}
+        assert harvest(6, *full) == {}
+        repository.delete("oai:test:2")
+        assert harvest(7) == {"2.3": "deleted"}
+        assert harvest(8, *full) == {}
+    archived = {pid.rpartition(":")[2] for pid, each in node.stored().items() if each.archived}
+    assert archived == {"2.2", "2.3", "3.1"}
+    assert details(harvester) == []
 
 
 def test_a_first_harvest_and_the_nights_after_it(server: HttpServer, node: MemberNode, install: Install) -> None:

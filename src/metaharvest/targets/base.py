@@ -45,7 +45,8 @@ class Holder(Protocol):
     def used_up(self, document_ids: Sequence[str]) -> Mapping[str, int]:
         """The highest revision that the target had of each deleted document (at most a thousand).
 
-        Call this only for documents that `holdings` leaves out. Raises TargetError if the target does not answer.
+        Call this for documents that `holdings` leaves out. Call it for documents that were deleted before `holdings`,
+        as some targets learn of the deletion only here. Raises TargetError if the target does not answer.
         """
 
     def holds(self, document_id: str, revision: int, sha256: str) -> bool:

@@ -210,9 +210,11 @@ class _Sweep:
         with ctx.reading() as session:
             known = records.known_records(session, site_run.site.site_id, ids)
             logged = log_rows.logged_documents(session, site_run, ids) if site_run.resumed else frozenset()
+        # Before the holdings: the listing of a DataONE node names the documents that were deleted there, too.
+        deleted = target.used_up([each for each, row in known.items() if row.entry.is_deleted])
         holdings = target.holdings(ids)
         elsewhere = self._elsewhere(page, known, holdings) if site_run.same_origin.others else Elsewhere()
-        used_up = target.used_up([document_id for document_id in ids if document_id not in holdings])
+        used_up = {**deleted, **target.used_up([each for each in ids if each not in holdings and each not in deleted])}
         if target.health.given_up:
             # Without the target's holdings nothing can be decided: the next harvest requests the page again.
             raise ListIncomplete(*target.health.given_up)

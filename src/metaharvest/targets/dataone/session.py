@@ -68,7 +68,7 @@ class DataOneSession:
         self._rights_holder = rights_holder
         self._require_login = require_login
         self._archived: dict[str, int] = {}
-        """Per document whose series was read: the highest archived revision, else -1."""
+        """Per document whose series was read: the highest known archived revision, else -1."""
 
     # -- what it holds
 
@@ -80,9 +80,14 @@ class DataOneSession:
         return found | self._listed([each for each in document_ids if each not in found])
 
     def used_up(self, document_ids: Sequence[str]) -> Mapping[str, int]:
-        """The highest archived revisions, series by series: a listing leaves them out."""
+        """The highest archived revisions, series by series. `holdings` leaves them out from then on."""
         self._by_series([each for each in document_ids if each not in self._archived])
-        return {each: self._archived[each] for each in document_ids if self._archived[each] >= 0}
+        archived = [each for each in document_ids if self._archived[each] >= 0]
+        # A document that came back after a deletion has a chain without a series id.
+        for document_id, revision in self._listing.highest(archived).items() if archived else ():
+            if revision > self._archived[document_id] and self._is_archived(f"{document_id}.{revision}"):
+                self._archived[document_id] = revision
+        return {each: self._archived[each] for each in archived}
 
     def holds(self, document_id: str, revision: int, sha256: str) -> bool:
         """True if it has these bytes; they are fetched if the node uses another digest than SHA-256."""
@@ -102,13 +107,14 @@ class DataOneSession:
         found: dict[str, Holding] = {}
         for document_id, head in heads.items():
             revision = _revision_of(document_id, head.pid) if head else -1
-            self._archived[document_id] = revision if head and head.archived else -1
+            archived = revision if head and head.archived else -1
+            self._archived[document_id] = max(archived, self._archived.get(document_id, -1))
             if head and not head.archived and revision >= 0:
                 found[document_id] = Holding(document_id, revision, head.checksum.sha256)
         return found
 
     def _listed(self, document_ids: Sequence[str]) -> dict[str, Holding]:
-        """The holdings in the listing. It leaves archived objects out; we know those that we saw or archived."""
+        """The holdings in the listing, without the archived objects that we saw or archived: it does not mark them."""
         if not document_ids:
             return {}
         highest = self._listing.highest(document_ids).items()
@@ -130,6 +136,14 @@ class DataOneSession:
         """The object with this PID; None if there is none, even if it is the id of a series."""
         meta = self._node.meta(pid)
         return meta if meta and meta.pid == pid else None
+
+    def _is_archived(self, pid: str) -> bool:
+        """True if the object with this PID is archived, as far as we may read that."""
+        try:
+            there = self._object(pid)
+        except Unreadable:
+            return False
+        return there is not None and there.archived
 
     # -- uploads
 
