@@ -141,6 +141,32 @@ def test_deletions_that_were_made_are_not_made_again_after_the_listing_was_read(
     assert details(harvester) == []
 
 
+def test_records_of_other_formats_are_found_again_on_a_large_node(
+    node: MemberNode, install: Install, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Such a node is not listed whole, but format by format."""
+    monkeypatch.setattr(listing, "_FEW", 0)
+    monkeypatch.setattr(listing, "_WHOLE", 0)
+    node.put("data.1.1", b"1, 2, 3", format_id="text/csv")
+    harvester = install()
+    with harvester.config.open("a") as settings:
+        settings.write(f'[targets.copy]\nkind = "folder"\nfolder = "{tmp_path / "copy"}"\n')
+    with OaiServer(records=3) as repository:
+        harvester("sites", "add", "frogs", "--oai", repository.base_url, "--origin", "frogs")
+        first = harvester.run("2030-01-01")
+        assert set(harvester.outcomes(first["run_id"]).values()) == {"inserted"}
+        again = harvester.run("2030-01-02", "--site", "frogs", "--full")
+        assert (again["sites"][0]["unchanged"], node.number()) == (3, 1 + 3)
+        said = harvester("target", "copy", "target", "copy")
+        assert (said.code, len(list((tmp_path / "copy").rglob("*.xml")))) == (0, 3), said.out + said.err
+        repository.now += timedelta(days=3)
+        repository.delete("oai:test:3")
+        harvester.run("2030-01-03", "--site", "frogs", "--full")
+    assert [pid for pid, each in node.stored().items() if each.archived] == ["frogs/oai_dc/oai:test:3.1"]
+    listed = harvester("target", "list").out
+    assert ("oai:test:1" in listed, "data.1" in listed) == (True, False)
+
+
 def test_a_first_harvest_and_the_nights_after_it(server: HttpServer, node: MemberNode, install: Install) -> None:
     harvester = install()
     url = publish(server, "alder.1.1", "alder.2.3", "alder.3.1", "alder.4.7")

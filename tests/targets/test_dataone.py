@@ -17,8 +17,10 @@ from metaharvest.errors import SettingsError, TargetError
 from metaharvest.model import Action, FetchedDocument, ListedDocument
 from metaharvest.rules import RULES
 from metaharvest.targets.base import Upload
+from metaharvest.targets.dataone import listing
 from metaharvest.targets.dataone.session import DataOneSession
 from metaharvest.targets.dataone.target import DataOneTarget
+from metaharvest.validation.schemas import VERSIONS
 from support.gmn import HARVESTER, READER, MemberNode
 from support.harvester import eml
 from support.http_server import Asking, HttpServer, answering, in_turn, reset_after
@@ -306,6 +308,23 @@ def test_an_unknown_series_of_a_large_node_is_looked_for_by_the_formats_of_docum
     stub.list_page(0, 1000, [], 0, "formatId=https%3A%2F%2Feml.ecoinformatics.org%2Feml-2.2.0&")
     with target_at(stub.url).session(None) as session:
         assert revisions(session, "a.1", "a.2") == {"a.1": 4}
+
+
+def test_many_documents_of_a_large_node_with_other_formats_are_looked_up_by_series(
+    stub: Stub, target_at: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The listing of such a node has only the formats of documents."""
+    monkeypatch.setattr(listing, "_FEW", 0)
+    monkeypatch.setattr(listing, "_WHOLE", 0)
+    stub.list_page(0, 0, [], 1)
+    stub.list_page(0, 1000, ["a.1.2"], 1, f"formatId={quote(TYPE, safe='')}&")
+    for each in VERSIONS:
+        if each != TYPE:
+            stub.list_page(0, 1000, [], 0, f"formatId={quote(each, safe='')}&")
+    stub.meta("a.2", sysmeta("a.2.4", b"<oai_dc/>", "a.2"))
+    with target_at(stub.url).session(None) as session:
+        assert revisions(session, "a.1", "a.2", "a.3") == {"a.1": 2, "a.2": 4}
+    assert stub.asked("/v2/meta") == ["/v2/meta/a.2", "/v2/meta/a.3"]
 
 
 def test_a_listing_that_changes_meanwhile_is_read_again(server: HttpServer, target_at: Make) -> None:

@@ -128,7 +128,7 @@ def target_for(settings: Settings, engine: Engine) -> Target:
     if kind == "dataone":
         from metaharvest.targets.dataone.target import DataOneTarget
 
-        return DataOneTarget(settings)
+        return DataOneTarget(settings, engine)
     cannot_be_used = f"{settings.place('target', 'kind')} = '{kind}' cannot be used"
     try:
         make = TARGETS.load(kind)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from metaharvest.targets.dataone import refusals
 from metaharvest.targets.dataone.node import Node
@@ -35,11 +35,16 @@ _MOST_CHARACTERS = 50_000_000
 
 
 class NodeListing:
-    """Knows the highest revisions after the listing was read; safe for threads. `format_ids`: our formats."""
+    """Knows the highest revisions after the listing was read; safe for threads.
 
-    def __init__(self, node: Node, format_ids: Sequence[str]) -> None:
+    `format_ids` returns the formats of documents. `is_whole` is true if the last listing had all objects of the node,
+    and not these formats alone.
+    """
+
+    def __init__(self, node: Node, format_ids: Callable[[], Iterable[str]]) -> None:
         self._node = node
         self._format_ids = format_ids
+        self.is_whole = True
         self._lock = threading.Lock()
         self._highest: dict[str, int] | None = None
         self._read_at = 0.0
@@ -141,9 +146,8 @@ class NodeListing:
         return pids, total
 
     def _filters(self) -> list[Mapping[str, str]]:
-        if self._node.total() <= _WHOLE:
-            return [{}]
-        return [{"formatId": each} for each in self._format_ids]
+        self.is_whole = self._node.total() <= _WHOLE
+        return [{}] if self.is_whole else [{"formatId": each} for each in self._format_ids()]
 
 
 def parts_of(pid: str) -> tuple[str, int]:

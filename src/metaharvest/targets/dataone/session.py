@@ -74,10 +74,13 @@ class DataOneSession:
 
     def holdings(self, document_ids: Sequence[str]) -> Mapping[str, Holding]:
         """The highest revisions; from the listing if that is cheaper, else series by series."""
-        if self._listing.note_questions(len(document_ids)):
-            return self._listed(document_ids)
-        found = self._by_series(document_ids)
-        return found | self._listed([each for each in document_ids if each not in found])
+        if not self._listing.note_questions(len(document_ids)):
+            found = self._by_series(document_ids)
+            return found | self._listed([each for each in document_ids if each not in found])
+        found = self._listed(document_ids)
+        # The listing of a large node has the known formats alone.
+        rest = [] if self._listing.is_whole else [each for each in document_ids if each not in found]
+        return found | self._by_series(rest)
 
     def used_up(self, document_ids: Sequence[str]) -> Mapping[str, int]:
         """The highest archived revisions, series by series. `holdings` leaves them out from then on."""

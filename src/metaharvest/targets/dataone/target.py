@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -10,9 +10,12 @@ from itertools import chain
 from urllib.parse import urlsplit
 
 import jwt
+from sqlalchemy import Engine, func, select
 
 from metaharvest.config.secret_references import resolve_secret
 from metaharvest.config.settings import Settings
+from metaharvest.database.engine import database_errors, readers
+from metaharvest.database.models import HarvestDocument
 from metaharvest.errors import SettingsError, TargetError
 from metaharvest.fetch.url import is_loopback
 from metaharvest.model import Finding, Site
@@ -27,12 +30,18 @@ from metaharvest.text import one_line, shown_url
 from metaharvest.validation.schemas import VERSIONS
 
 _SOON = timedelta(days=7)
+_MOST_TYPES = 100
+"""The most types of documents from the ledger: each is a request to the node."""
 
 
 class DataOneTarget:
-    """The member node at [target] url. Raises SettingsError if the settings cannot be used."""
+    """The member node at [target] url. `engine` has the ledger, which names the types of documents.
 
-    def __init__(self, settings: Settings) -> None:
+    Raises SettingsError if the settings cannot be used.
+    """
+
+    def __init__(self, settings: Settings, engine: Engine | None = None) -> None:
+        self._engine = engine
         self._settings = settings.target
         self._token = resolve_secret(self._settings.token, settings.folder).removeprefix("Bearer ").strip()
         if not (self._token.isascii() and self._token.isprintable()):
@@ -40,8 +49,8 @@ class DataOneTarget:
         self._identity = _identity_in(self._token)
         self._rights_holder = _rights_holder(settings, self._identity.subject)
         self._node = Node(HttpClient(settings), self._token)
-        types = (self._settings.format_id, *VERSIONS, *settings.validation.other_document_types)
-        self._listing = NodeListing(self._node, tuple(dict.fromkeys(each for each in types if each)))
+        self._types = (self._settings.format_id, *VERSIONS, *settings.validation.other_document_types)
+        self._listing = NodeListing(self._node, self._format_ids)
         self._session = DataOneSession(
             self._node, self._listing, self._settings, self._rights_holder, self._require_login
         )
@@ -62,6 +71,16 @@ class DataOneTarget:
         # A refusal may end.
         self._require_login(asks=self._rights is None or self._rights.may_create is False)
         yield self._session
+
+    def _format_ids(self) -> Iterable[str]:
+        """The formats of documents: EML, those of the settings, and the most frequent ones in the ledger."""
+        types: list[str] = []
+        if self._engine is not None:
+            column = HarvestDocument.document_type
+            of_held = select(column).where(HarvestDocument.target_revision.is_not(None)).group_by(column)
+            with database_errors(self._engine), readers(self._engine)() as session:
+                types = [*session.scalars(of_held.order_by(func.count().desc()).limit(_MOST_TYPES))]
+        return dict.fromkeys(each for each in (*self._types, *types) if each)
 
     def _require_login(self, *, asks: bool = True) -> None:
         """Raises TargetError if the token has expired, or the node, which it `asks`, lets us create no objects."""
