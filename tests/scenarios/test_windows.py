@@ -92,6 +92,28 @@ def test_records_that_cannot_be_listed_are_named_by_their_dates_in_each_harvest_
     assert [each.arguments["from"] for each in lists(server)] == ["2026-11-23T02:55:00Z"]
 
 
+@pytest.mark.slow
+def test_neighbouring_records_that_cannot_be_listed_cost_only_themselves(network: Network) -> None:
+    server = network.server
+    server.put("oai:test:26", datetime(2026, 1, 4, 23, tzinfo=UTC))
+    server.poison = {"oai:test:5", "oai:test:26"}
+    server.tamper = lambda body, asked: (
+        b"" if asked.verb == "ListIdentifiers" and (b"test:5<" in body or b"test:26<" in body) else body
+    )
+    network.register()
+    held = {**ALL, "26": 1}
+    del held["5"], held["26"]
+    found = [network.harvest() for _ in range(2)]
+    assert ([each["status"] for each in found], network.held()) == (["incomplete"] * 2, held)
+    assert "The list has ended with" in report(network)
+    server.forget()
+    server.put("oai:test:27")
+    assert network.harvest()["listed"] == 1
+    assert len(lists(server)) < 10
+    server.poison, server.tamper = set(), None
+    assert (network.harvest()["status"], network.held()) == ("succeeded", {**ALL, "26": 1, "27": 1})
+
+
 def test_what_failed_for_a_while_is_tried_again_while_some_records_cannot_be_listed(network: Network) -> None:
     server = network.server
     server.tamper = without_the_fifth

@@ -331,7 +331,8 @@ class _Sweep:
         if not self._listing.goes_on:
             return end.left_out
         named, announced = self._number_listed(session), self.announced or 0
-        is_known = announced > named and not any(finding.is_error for finding in end.findings)
+        # If it is not the last page, the list has holes: each harvest requests their records.
+        is_known = end.is_last and announced > named and not any(finding.is_error for finding in end.findings)
         return max(end.left_out, announced - named if is_known else self._progress.moved)
 
     def _left_out_rows(self, session: Session, end: Page, left_out: float) -> list[LogRow]:

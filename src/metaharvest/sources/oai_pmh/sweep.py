@@ -278,7 +278,8 @@ class Sweeper:
             incomplete = self._incomplete(wrong)
             yield page
             raise incomplete
-        if not response.errors:
+        # After a failure, an answer without records shows that the windows before it were not an outage.
+        if not response.errors or (self._failed and (self.state.listed or not self.is_empty)):
             lacks_token = bool(answer.sent) and response.token is None
             yield replace(self._page(answer.rest, counts, self.checkpoint()), lacks_token=lacks_token)
 
