@@ -94,6 +94,7 @@ def test_the_earliest_datestamp_is_that_of_a_former_format_if_it_is_older(harves
         assert texts(ask("Identify"), "earliestDatestamp") != texts(header, "datestamp")
 
 
+@on_one_database
 def test_identify_of_an_empty_catalogue(harvester: Harvester) -> None:
     options = {"friends": ["https://e.org/oai"], "rights": "https://e.org/r", "branding": "https://e.org/i.png"}
     with asked(harvester, **options) as ask:

@@ -134,7 +134,7 @@ def erase(session: Session, document_id: str) -> int:
         keys = [row[0] for row in found if row[1] == document_id]
         session.execute(delete(table).where(table.c[key].in_(keys)))
         numbers[table.name] = len(keys)
-    if rows := [row._mapping for row in kept if row.document_id == document_id]:
+    if rows := [row._asdict() for row in kept if row.document_id == document_id]:
         insert_rows(session.connection(), ORIGINS, rows, _ERASED)
     return numbers[REVISIONS.name]
 
