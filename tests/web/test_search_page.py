@@ -237,6 +237,21 @@ def test_without_an_index_there_is_a_sentence_and_no_link(harvester: Harvester) 
         assert len(page(f"{root}/").xpath("//a[.='Search']")) == 2
 
 
+def test_a_folder_that_cannot_be_read_takes_no_page_away(
+    harvester: Harvester, caplog: pytest.LogCaptureFixture
+) -> None:
+    store(harvester, document("doc.1", b"<x/>"))
+    with served(harvester) as each:
+        root = each.base_url.removesuffix("/oai")
+        write_index(harvester, entry(1, output("Beech")))
+        [pointer] = harvester.folder.rglob("index/current")
+        pointer.unlink()
+        pointer.mkdir()
+        for path in ("/", "/documents/doc.1", "/status"):
+            assert page(f"{root}{path}").xpath("//a[.='Search']") == []
+    assert caplog.text.count("The folder of the search index cannot be read") == 1
+
+
 @pytest.mark.slow
 def test_a_browser_without_scripts_searches_in_the_light_and_in_the_dark_on_a_wide_and_a_narrow_screen(
     published: str,

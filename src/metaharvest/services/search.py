@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -61,6 +63,7 @@ class Question:
     cursor: str | None = None
 
 
+_LOG = logging.getLogger(__name__)
 _GENERAL_ADVICE = (
     "Nothing was found. All words have to be found, each in the same form. Check their spelling, leave some out, or "
     "write OR in capital letters between words of which one is enough."
@@ -101,8 +104,12 @@ class OutputSearch:
 
     @property
     def is_there(self) -> bool:
-        """True if there is an index. A server is not asked."""
-        return bool(self._harvester.settings.pipeline.search) or self._place.version() is not None
+        """True if there is an index. A server is not asked; a folder that cannot be read counts as none."""
+        try:
+            return bool(self._harvester.settings.pipeline.search) or self._place.version() is not None
+        except OSError as error:
+            _log_once(f"The folder of the search index cannot be read: {error}")
+            return False
 
     def search(self, question: Question) -> Answer:
         """Answer a question. Raises QueryError, NoIndex, IndexUnavailable, DatabaseError."""
@@ -220,6 +227,11 @@ class OutputSearch:
         if text and (marked := marker(query, "text").snippet(text)):
             highlights["text"] = marked
         return {**_summary(record, today), "score": hit.score, "highlights": highlights}
+
+
+@cache
+def _log_once(sentence: str) -> None:
+    _LOG.warning("%s", sentence)
 
 
 def rebuild(harvester: Harvester, stops: Callable[[], bool] = lambda: False) -> int | None:
