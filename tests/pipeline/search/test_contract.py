@@ -339,6 +339,26 @@ def test_a_new_index_is_made_beside_the_old_one(make_place: Callable[[], IndexPl
     assert reader.size() == 3
 
 
+def test_an_old_index_that_cannot_be_deleted_is_no_new_one(
+    make_place: Callable[[], IndexPlace], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = make_place()
+
+    def refuse(name: str) -> None:
+        raise IndexUnavailable(f"{name} is busy.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(place, "_delete", refuse)
+        for title in ("old", "new"):
+            rebuild(place, [entry(1, output(title))])
+    assert place.next() is None
+    assert ask(place, "new").total == 1
+    assert len(place._names()) == 2
+    place.delete_old()
+    assert len(place._names()) == 1
+    assert ask(place, "new").total == 1
+
+
 def test_an_index_of_another_version_answers_until_the_new_one_is_complete(
     make_place: Callable[[], IndexPlace], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,6 +25,7 @@ from metaharvest.pipeline.search import index_places, stage
 from metaharvest.pipeline.search.contract import Entry, Search
 from metaharvest.pipeline.search.embedded_index import EmbeddedWriter
 from metaharvest.pipeline.search.entries import entry_of
+from metaharvest.pipeline.search.index_places import IndexFolder
 from metaharvest.pipeline.search.query_language import read_query
 from metaharvest.pipeline.search.removals import Removals
 from metaharvest.pipeline.search.stage import STAGE, index_place, rebuild
@@ -198,6 +199,34 @@ def test_a_lost_index_is_made_again_with_all_documents(installation: Installatio
     store(installation.harvester, *uploads("oak"))  # type: ignore[arg-type]
     installation.run()
     assert installation.titles() == ["alder r1", "beech r1", "elm r1", "oak r1"]
+
+
+def test_an_old_index_that_was_not_deleted_does_no_harm(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(installation.harvester, *uploads("alder", "beech"))  # type: ignore[arg-type]
+    installation.run()
+    index = installation.context.folder / "index"
+    with monkeypatch.context() as patch:
+        patch.setattr(IndexFolder, "_delete", lambda self, name: (index / name / "meta.json").write_text("{"))
+        assert rebuild(installation.context)
+        store(installation.harvester, *uploads("elm"))  # type: ignore[arg-type]
+        installation.run()
+        assert (index / "current").read_text("ascii") == "v1-2\n"
+    installation.run()
+    assert sorted(each.name for each in index.iterdir()) == ["current", "lock", "v1-2"]
+    assert installation.titles() == ["alder r1", "beech r1", "elm r1"]
+
+
+def test_a_damaged_new_index_is_made_again(installation: Installation) -> None:
+    store(installation.harvester, *uploads("alder", "beech"))  # type: ignore[arg-type]
+    installation.run()
+    damaged = installation.context.folder / "index" / "v1-2"
+    damaged.mkdir()
+    (damaged / "meta.json").write_text("{")
+    assert rebuild(installation.context)
+    assert (damaged.parent / "current").read_text("ascii") == "v1-3\n"
+    assert installation.titles() == ["alder r1", "beech r1"]
 
 
 def test_another_version_is_made_beside_the_old_one(

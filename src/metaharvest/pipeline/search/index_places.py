@@ -6,11 +6,13 @@ with the alias that names the current index. In a folder, a file names it:
     index/current      the name of the current index
     index/v1-3         an index
 
-Readers look at the name for each search. It is replaced at once; the old index is deleted afterwards.
+Readers look at the name for each search. It is replaced at once; the old index is deleted afterwards. An index with a
+higher number than the current one was begun.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 import shutil
 from abc import ABC, abstractmethod
@@ -22,7 +24,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
 from metaharvest.config.files import replace_file
-from metaharvest.errors import NoIndex
+from metaharvest.errors import IndexUnavailable, NoIndex
 from metaharvest.pipeline.search.contract import INDEX_VERSION, NO_INDEX, OLDEST_READABLE, IndexWriter, SearchIndex
 from metaharvest.pipeline.search.embedded_index import STATE, EmbeddedIndex, EmbeddedWriter
 from metaharvest.pipeline.search.opensearch_index import (
@@ -36,6 +38,7 @@ from metaharvest.pipeline.search.opensearch_index import (
 if TYPE_CHECKING:
     from opensearchpy import OpenSearch
 
+_LOG = logging.getLogger(__name__)
 _POINTER = "current"
 _ALIAS = "metaharvest"
 """The alias, unless the URL has another one as its path."""
@@ -65,28 +68,39 @@ class IndexPlace(ABC):
     def current(self) -> AbstractContextManager[IndexWriter] | None:
         """The writer of the current index; None if there is none of INDEX_VERSION."""
         name = self._current_name()
-        return self._writer(name) if name is not None and self._version(name) == INDEX_VERSION else None
+        return self._writer(name) if name is not None and self.version() == INDEX_VERSION else None
 
     def next(self) -> AbstractContextManager[IndexWriter] | None:
-        """The writer of the index that was begun; None if there is none."""
+        """The writer of the index that was begun; None if there is none, or it is damaged."""
         name = self._next_name()
-        return None if name is None else self._writer(name)
+        try:
+            return None if name is None else self._writer(name)
+        except IndexUnavailable as error:
+            _LOG.warning("The new index %s is not used: %s", name, error)
+            return None
 
     def begin(self) -> AbstractContextManager[IndexWriter]:
         """The writer of a new index."""
-        number = max(map(self._number, self._names()), default=0) + 1
+        number = max([self._current_number(), *map(self._number, self._names())]) + 1
         name = f"{self._prefix}v{INDEX_VERSION}-{number}"
         self._create(name)
         return self._writer(name)
 
     def swap(self) -> None:
-        """Make the next index the current one, at once for all readers, and delete all others."""
-        if (name := self._next_name()) is None:
-            return
-        others = [each for each in self._names() if each != name]
-        self._make_current(name)
-        for each in others:
-            self._delete(each)
+        """Make the next index the current one, at once for all readers, and delete the older ones."""
+        if (name := self._next_name()) is not None:
+            self._make_current(name)
+            self.delete_old()
+
+    def delete_old(self) -> None:
+        """Delete the indexes that are older than the current one. One that cannot be deleted stays, and is logged."""
+        current = self._current_number()
+        for each in self._names():
+            if self._number(each) < current:
+                try:
+                    self._delete(each)
+                except (IndexUnavailable, NoIndex) as error:
+                    _LOG.warning("The old index %s stays: %s", each, error)
 
     def _readable_name(self) -> str:
         """The current index, if searches can read its version. Raises NoIndex."""
@@ -97,9 +111,14 @@ class IndexPlace(ABC):
         return name
 
     def _next_name(self) -> str | None:
-        current = self._current_name()
-        made = [each for each in self._names() if each != current and self._version(each) == INDEX_VERSION]
-        return max(made, key=self._number, default=None)
+        current = self._current_number()
+        made = [each for each in self._names() if self._number(each) > current]
+        return max((each for each in made if self._version(each) == INDEX_VERSION), key=self._number, default=None)
+
+    def _current_number(self) -> int:
+        """The number of the current index; 0 if there is none."""
+        name = self._current_name()
+        return self._number(name) if name is not None and self._version(name) is not None else 0
 
     def _version(self, name: str) -> int | None:
         """The version of an index; None for an index of somebody else."""

@@ -98,13 +98,14 @@ def forget(context: Context, numbers: Collection[int]) -> None:
 def tidy(context: Context) -> None:
     """Put the new index in the place of one of another version, if no document waits. Raises IndexUnavailable.
 
-    If it lacks documents, because it was lost in between, they are written first. Then note the last change whose
+    If it lacks documents, because it was lost in between, they are written first. Then delete old indexes, and note the last change whose
     removals the index has.
     """
     place = place_by(context.settings)
     if place.version() != INDEX_VERSION:
         _replace(context, place)
     if place.version() == INDEX_VERSION:
+        place.delete_old()
         _note_removals(context)
 
 
