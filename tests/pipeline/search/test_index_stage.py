@@ -201,6 +201,16 @@ def test_a_lost_index_is_made_again_with_all_documents(installation: Installatio
     assert installation.titles() == ["alder r1", "beech r1", "elm r1", "oak r1"]
 
 
+def test_a_lost_index_is_made_again_although_nothing_waits(installation: Installation) -> None:
+    store(installation.harvester, *uploads("alder", "beech"))  # type: ignore[arg-type]
+    installation.run()
+    index = installation.context.folder / "index"
+    for lost in (index, index / "v1-1"):
+        shutil.rmtree(lost)
+        installation.run()
+        assert installation.titles() == ["alder r1", "beech r1"]
+
+
 def test_an_old_index_that_was_not_deleted_does_no_harm(
     installation: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -98,7 +98,7 @@ def forget(context: Context, numbers: Collection[int]) -> None:
 def tidy(context: Context) -> None:
     """Put the new index in the place of one of another version, if no document waits. Raises IndexUnavailable.
 
-    If it lacks documents, because it was lost in between, they are written first. Then delete old indexes, and note the last change whose
+    If it lacks documents, or is lost, they are written first. Then delete old indexes, and note the last change whose
     removals the index has.
     """
     place = place_by(context.settings)
@@ -110,9 +110,13 @@ def tidy(context: Context) -> None:
 
 
 def _replace(context: Context, place: IndexPlace) -> None:
-    """Put the new index in the place of one of another version, if no document waits."""
+    """Put the new index in the place of one of another version, or of a lost one, if no document waits."""
     with _only_writer(context.folder / "index"):
-        if _number(context, StepState.WAITING) or (begun := place.next()) is None:
+        if _number(context, StepState.WAITING):
+            return
+        if (begun := place.next()) is None:
+            if place.version() is None and _number(context, StepState.DONE):
+                _fill_and_swap(context, place, place.begin())
             return
         with begun as writer:
             is_whole = writer.size() >= _number(context, StepState.DONE)
