@@ -270,6 +270,34 @@ def test_a_document_is_transferred_to_a_site_with_another_target(
 
 
 @on_sqlite
+@pytest.mark.parametrize("named", [("a.1",), ("a.1", "a.2"), ("--scope", "a")])
+@pytest.mark.parametrize("embedded", ["old", "new"])
+def test_a_document_is_transferred_between_the_embedded_target_and_another(
+    tmp_path: Path, server: HttpServer, database: TestDatabase, embedded: str, named: tuple[str, ...]
+) -> None:
+    own = f'[sites."{embedded}".target]\nkind = "embedded"\n'
+    harvester = Harvester(tmp_path, SETTINGS + own, database)
+    harvester.add_site("old", publish(server, "a.1.1", "a.2.1", "ab.1.1", path="/old.xml"))
+    harvester.add_site("new", publish(server, "a.1.2", path="/new.xml"))
+    harvester.run("2026-11-20", "--site", "old")
+    assert "The target has no document 'a.3'." in harvester("target", "transfer", "a.3", "new").err
+    assert "no document of the scope 'b'" in harvester("target", "transfer", "--scope", "b", "new").err
+    said = harvester("target", "transfer", *named, "new", "--json")
+    assert (said.code, said.err) == (0, "")
+    moved = ["a.1"] if named == ("a.1",) else ["a.1", "a.2"]
+    told = json.loads(said.out)["documents"]
+    assert told == [{"document_id": each, "from_site": "old", "to_site": "new", "transferred": True} for each in moved]
+    again = json.loads(harvester("target", "transfer", *named, "new", "--json").out)["documents"]
+    assert [each["transferred"] for each in again] == [False] * len(moved)
+    publish(server, "a.1.3", "a.2.1", path="/old.xml")
+    assert statuses(harvester.run("2026-11-21", "--site", "new")) == {"new": ("succeeded", 1)}
+    assert statuses(harvester.run("2026-11-21", "--site", "old")) == {"old": ("with-errors", 0)}
+    assert "a.1 was transferred from this site" in mail_to(harvester, "old@example.org", "2026-11-21")
+    assert "a.1.3" not in {**harvester.held(), **files(tmp_path / "repository")}
+    harvester.close()
+
+
+@on_sqlite
 def test_a_transfer_needs_a_document_that_is_there(harvester: Harvester, server: HttpServer) -> None:
     harvester.add_site("old", publish(server, "a.1.1"))
     harvester.run("2026-11-20")

@@ -14,7 +14,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from metaharvest.accounts.audit import Decision
-from metaharvest.catalogue.current import content_of
+from metaharvest.catalogue.current import content_of, held_between, held_documents
 from metaharvest.database.batches import batches
 from metaharvest.database.dialects import scrub
 from metaharvest.database.engine import database_errors, run_lock, writers
@@ -119,13 +119,13 @@ def transfer(harvester: Harvester, wanted: TransferRequest) -> list[Transfer]:
     Each 10,000 documents are a transaction: changes of the catalogue must be committed soon, see `COMMIT_LAG`. If the
     database is lost in between, the same request transfers the rest.
 
-    Their site's target holds them, or they belong to a site in any other target outside of the database.
+    Their site's target holds them, or they belong to a site in any other target.
 
     Raises MetaharvestError with the unknown documents, ScheduleError if there is no such site, TargetError,
     DatabaseUnavailable.
     """
     target = harvester.targets.of(wanted.site)
-    found = find_documents(target, wanted.names, _owned(harvester, target, wanted.names)) if wanted.names else {}
+    found = find_documents(target, wanted.names, _owned(harvester, wanted.names)) if wanted.names else {}
     for scope in wanted.scopes:
         found |= {each: None for each in _documents_of(harvester, target, scope) if each not in found}
     moved: list[Taken] = []
@@ -134,7 +134,7 @@ def transfer(harvester: Harvester, wanted: TransferRequest) -> list[Transfer]:
     for some in batches(list(found), _IN_A_TRANSACTION):
         with harvester.reading() if wanted.rehearse else harvester.writing() as session:
             site = find_site(session, wanted.site)
-            taken_now = to_be_taken(session, target, some, site.site_id, site_names(session))
+            taken_now = to_be_taken(session, some, site.site_id, site_names(session))
             if not wanted.rehearse:
                 receiving = Receiving(site.site_id, site.name, clean(wanted.by), harvester.today(), harvester.now())
                 give(session, target, taken_now, receiving)
@@ -158,26 +158,22 @@ def _transferred(taken: Taken, site: Site | BrokenSite) -> Decision:
     )
 
 
-def _owned(harvester: Harvester, target: Target, names: Sequence[str]) -> Collection[str]:
-    """The documents that `names` may mean, and that belong to a site in a target like this one."""
-    if isinstance(target, EmbeddedTarget):
-        return ()
+def _owned(harvester: Harvester, names: Sequence[str]) -> Collection[str]:
+    """The documents that `names` may mean, and that the embedded target has, or a site owns in another target."""
     owned, asked = set[str](), possible_ids(names)
     with harvester.reading() as session:
         for batch in batches(asked, _AT_ONCE):
-            owned |= set(owners.owners_of(session, batch))
+            owned |= {*owners.owners_of(session, batch), *held_documents(session, batch)}
     return owned
 
 
 def _documents_of(harvester: Harvester, target: Target, scope: str) -> list[str]:
     """The documents of a scope for a transfer, by document id. Raises MetaharvestError, TargetError."""
     within = (f"{scope}.", f"{scope}/")
-    if isinstance(target, EmbeddedTarget):
-        held = target.documents_between(*within)
-    else:
-        with harvester.reading() as session:
-            owned = owners.owned_between(session, *within)
-        held = [*{*owned, *_listed_by(target)}]
+    with harvester.reading() as session:
+        held = {*owners.owned_between(session, *within), *held_between(session, *within)}
+    if not isinstance(target, EmbeddedTarget):
+        held |= _listed_by(target)
     found = [document_id for document_id in held if scope_and_identifier(document_id)[0] == scope]
     if not found:
         raise MetaharvestError(f"The target has no document of the scope '{one_line(scope)}'. Nothing was changed.")

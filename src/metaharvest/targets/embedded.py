@@ -175,11 +175,6 @@ class EmbeddedTarget:
         """Transfer documents to another site."""
         writing.transfer(session, document_ids, site_id)
 
-    def documents_between(self, first: str, end: str) -> list[str]:
-        """The ids of documents that are not deleted, from `first` up to but without `end`, in order of bytes."""
-        with self._sessions() as session:
-            return current.held_between(session, first, end)
-
 
 def _refuse_other_site(by: Upload | Deletion, document_id: str, held: Holding, remedy: str) -> None:
     if held.site_id not in (None, by.site_id, *by.same_origin):

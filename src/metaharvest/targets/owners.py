@@ -15,6 +15,7 @@ from typing import Literal
 from sqlalchemy import bindparam, delete, select
 from sqlalchemy.orm import Session
 
+from metaharvest.catalogue import current, writing
 from metaharvest.database.batches import batches
 from metaharvest.database.engine import Sessions
 from metaharvest.database.models import Base, DocumentOwner, HarvestDocument, HarvestSiteSchedule
@@ -106,37 +107,35 @@ def other_sender(session: Session, document_id: str, site_ids: Collection[int]) 
     return session.scalar(sender.limit(1))
 
 
-def to_be_taken(
-    session: Session, target: Target, document_ids: Sequence[str], site_id: int, names: Mapping[int, str]
-) -> list[Taken]:
-    """The documents among these, held by the target, that do not belong to that site; each with its owner.
+def to_be_taken(session: Session, document_ids: Sequence[str], site_id: int, names: Mapping[int, str]) -> list[Taken]:
+    """The documents among these that do not belong to that site alone; each with its other owner, if it has one.
 
-    `names` are the names of the registered sites: a document of any other site is free.
+    The embedded target and the targets outside of the database may have different owners. `names` are the names of the
+    registered sites: a document of any other site is free.
     """
     found: list[Taken] = []
     for some in batches(document_ids):
-        former = target.owners(some, session) if isinstance(target, EmbeddedTarget) else owners_of(session, some)
-        found += [_taken(document_id, former.get(document_id), names) for document_id in some]
-    return [each for each in found if each.site_id != site_id]
+        outside, embedded = owners_of(session, some), current.held_documents(session, some)
+        for document_id in some:
+            holding = embedded.get(document_id)
+            registered = {outside.get(document_id, 0), (holding and holding.site_id) or 0} & names.keys()
+            if others := sorted(registered - {site_id}):
+                found.append(Taken(document_id, others[0], names[others[0]]))
+            elif not registered:
+                found.append(Taken(document_id, None, None))
+    return found
 
 
 def give(session: Session, target: Target, taken: Sequence[Taken], to: Receiving) -> None:
-    """Transfer these documents of the target to that site, and record it."""
+    """Transfer these documents to that site, whose target this is, and record it: in all targets that know them."""
     for some in batches(taken):
         document_ids = [each.document_id for each in some]
         # This locks the run's row: first that, then the catalogue's counter, as in the journal. The opposite order is a
         # deadlock.
         transfers.note(session, some, to)
-        if isinstance(target, EmbeddedTarget):
-            target.transfer(document_ids, to.site_id, session)
-        else:
-            set_owner(session, document_ids, to.site_id)
-
-
-def _taken(document_id: str, site_id: int | None, names: Mapping[int, str]) -> Taken:
-    if site_id is None or site_id not in names:
-        return Taken(document_id, None, None)
-    return Taken(document_id, site_id, names[site_id])
+        writing.transfer(session, document_ids, to.site_id)
+        outside = list(owners_of(session, document_ids)) if isinstance(target, EmbeddedTarget) else document_ids
+        set_owner(session, outside, to.site_id)
 
 
 class _OwnedSession:
