@@ -467,6 +467,34 @@ def test_the_totals_of_a_stopped_run_count_a_site_that_waits_for_its_next_slice(
     assert harvester.rows("SELECT status, listed, inserted FROM harvest_site_run") == [("succeeded", 40, 40)]
 
 
+@pytest.mark.parametrize(
+    ("command", "reports"), [(("sites", "disable", "alder"), 1), (("sites", "remove", "alder", "--yes"), 0)]
+)
+def test_a_site_that_is_switched_off_or_removed_between_two_slices_is_stopped(
+    harvester: Harvester, server: HttpServer, command: tuple[str, ...], reports: int
+) -> None:
+    with_workers(harvester)
+    docids, gate = gated_site(harvester, server, "alder", 40)
+    tick(harvester)
+    with workers(harvester) as [loop]:
+        wait_until(lambda: len(harvester.held()) == 1)
+        loop.end()
+        gate.set()
+    stored = len(harvester.held())
+    assert 0 < stored < len(docids)
+    assert harvester(*command).code == 0
+    tick(harvester)
+    with workers(harvester):
+        wait_until_closed(harvester)
+    why = "The site was switched off or removed before the end of its harvest."
+    ended = harvester.rows("SELECT status, inserted, failure_reason FROM harvest_site_run")
+    assert ended == [("stopped", stored, why)]
+    assert harvester.rows("SELECT status FROM harvest_run") == [("succeeded",)]
+    mails = [text_of(mail) for mail in harvester.mails()]
+    assert sum("The harvest of your site was stopped." in text for text in mails) == reports
+    assert all("takes it up" not in text and "goes on with it" not in text for text in mails)
+
+
 def gated_site(harvester: Harvester, server: HttpServer, name: str, number: int) -> tuple[list[str], threading.Event]:
     """A site whose documents wait for an event, but the first one; their docids, and the event."""
     docids, gate = slow_site(harvester, server, name, number, 0), threading.Event()

@@ -239,7 +239,7 @@ class WorkerSession:
         """Harvest the sites of a job for one slice; False if sites are left for another one."""
         work = SiteWork.read(claim.work)
         await journal.begin_slice(work.sites)
-        sites, to_retry, left = await in_thread(partial(self._read, work))
+        sites, to_retry, left = await self._read(journal, work)
         if not left:
             return True
         if claim.attempts > MOST_ATTEMPTS:
@@ -256,7 +256,7 @@ class WorkerSession:
             if not slice_end.is_over:
                 return True
             await journal.end_slice(work.sites)
-            left = (await in_thread(partial(self._read, work)))[2]
+            left = (await self._read(journal, work))[2]
             seconds = {site.site_id: used[site.site_id] for site, _ in left if site.site_id in used}
             await journal.keep_work(claim, replace(work, seconds=seconds).text())
             return not left
@@ -280,8 +280,24 @@ class WorkerSession:
         """
         return any(self.setup.goes_nowhere(site.name) for site in sites)
 
-    def _read(self, work: SiteWork) -> tuple[list[Site | BrokenSite], Collection[int], Sequence[Chosen]]:
-        """All sites; of the job, the sites with documents to try again, and the sites that are left to harvest."""
+    async def _read(
+        self, journal: WorkersJournal, work: SiteWork
+    ) -> tuple[list[Site | BrokenSite], Collection[int], Sequence[Chosen]]:
+        """All sites; of the job, the sites with documents to try again, and the sites that are left to harvest.
+
+        The open site runs of sites that were switched off or removed are closed.
+        """
+        sites, to_retry, kinds = await in_thread(partial(self._rows, work))
+        left = [
+            (sites[site_id], kind) for site_id, kind in kinds.items() if site_id in sites and sites[site_id].enabled
+        ]
+        if len(left) < len(kinds):
+            await journal.stop_left(kinds.keys() - {site.site_id for site, _ in left})
+        left = [(afresh(site) if site.site_id in work.everything else site, kind) for site, kind in left]
+        return list(sites.values()), to_retry, left
+
+    def _rows(self, work: SiteWork) -> tuple[dict[int, Site | BrokenSite], Collection[int], dict[int, SiteRunKind]]:
+        """All sites; of the job, the sites with documents to try again, and the sites that no slice has finished."""
         with database_errors(self.setup.engine), readers(self.setup.engine)() as session:
             sites = self.known_sites.read(session, work.sites)
             to_retry = retries.sites_to_retry(session, self.run.today, work.sites)
@@ -289,11 +305,7 @@ class WorkerSession:
             stopped = taken_requests.taken_stops(session, self.run.run_id)
         statuses = _last_ended(work, ended)
         kinds = {} if stopped.whole_run else left_to_do(work.sites, statuses, to_retry, stopped.sites)
-        chosen = [(sites[site_id], kind) for site_id, kind in kinds.items() if site_id in sites]
-        left = [
-            (afresh(site) if site.site_id in work.everything else site, kind) for site, kind in chosen if site.enabled
-        ]
-        return list(sites.values()), to_retry, left
+        return sites, to_retry, kinds
 
 
 def _last_ended(work: SiteWork, ended: Mapping[int, HarvestSiteRun]) -> dict[int, tuple[SiteRunStatus, SiteRunKind]]:

@@ -7,7 +7,7 @@ log, the site's dates, and the report that is owed to its contacts.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
@@ -48,6 +48,7 @@ log = logging.getLogger(__name__)
 
 _SITE_RUNS = Base.metadata.tables[HarvestSiteRun.__tablename__]
 _THIS = update(_SITE_RUNS).where(_SITE_RUNS.c.site_run_id == bindparam("this"))
+_SWITCHED_OFF = "The site was switched off or removed before the end of its harvest."
 _INTERRUPTED = (
     select(HarvestSiteRun)
     .where(
@@ -226,9 +227,29 @@ def close_all(session: Session, closings: Sequence[Closing], stamp: Stamp, conte
     update_problems(session, [_problems_of(end) for end in real], stamp.today)
     rows = [_closed_columns(end, dates, stamp) for end in ends]
     session.connection().execute(_THIS.values({name: bindparam(name) for name in rows[0] if name != "this"}), rows)
-    reported = _reported(session, closings, registered, stamp, context)
+    its = {closing.site_run.site_run_id: whose(closing.site_run) for closing in closings}
+    reported = _reported(session, its, registered, stamp, context)
     forget_rehearsed(session, [closing.site_run.site for closing in closings])
     return reported
+
+
+def stop_left(session: Session, site_ids: Collection[int], stamp: Stamp, context: ReportContext) -> None:
+    """Close the interrupted site runs of sites that were switched off or removed during their run."""
+    its = (HarvestSiteRun.run_id == stamp.run_id, HarvestSiteRun.status == SiteRunStatus.INTERRUPTED.value)
+    of_sites = select(HarvestSiteRun).where(*its, HarvestSiteRun.site_schedule_id.in_(site_ids))
+    left = {row.site_run_id: row for row in session.scalars(of_sites)}
+    registered = read_sites_of(session, [row.site_schedule_id for row in left.values()])
+    for row in left.values():
+        row.status, row.ended_at, row.failure_reason = SiteRunStatus.STOPPED.value, stamp.now, _SWITCHED_OFF
+    owners = {site_run_id: Whose(row.site_schedule_id, site_run_id) for site_run_id, row in left.items()}
+    write_log(session, [(LogRow("DocDeferred", _SWITCHED_OFF), owner) for owner in owners.values()], stamp)
+    ended = [
+        EndedSiteRun(row.site_schedule_id, site_run_id, SiteRunKind(row.kind), list_was_read=False, has_findings=True)
+        for site_run_id, row in left.items()
+        if row.site_schedule_id in registered
+    ]
+    update_problems(session, ended, stamp.today)
+    _reported(session, owners, registered, stamp, context)
 
 
 def _rows_of(closing: Closing) -> Iterator[LogRow]:
@@ -292,31 +313,33 @@ def _closed_columns(end: _End, dates: Mapping[int, date | None], stamp: Stamp) -
 
 def _reported(
     session: Session,
-    closings: Sequence[Closing],
+    owners: Mapping[int, Whose],
     registered: Mapping[int, Site | BrokenSite],
     stamp: Stamp,
     context: ReportContext,
 ) -> list[bool]:
-    """Queue the reports that are owed. A report that cannot be made is our own mistake: nothing else is lost for it."""
-    by_id = {closing.site_run.site_run_id: closing for closing in closings}
+    """Queue the reports that are owed for these site runs; for each, True if its report was made.
+
+    A report that cannot be made is our own mistake: nothing else is lost for it.
+    """
     try:
         # Imported here: templates and mail would take 7 MB of a run's memory from its beginning.
         from metaharvest.mail.outbox import queue_all
         from metaharvest.reports.compose import site_reports
 
         with session.begin_nested():
-            owed = site_reports(session, list(by_id), registered, context)
+            owed = site_reports(session, list(owners), registered, context)
             queued = queue_all(session, owed, stamp.run_id, stamp.now)
-            rows = [(report_queued(owed[site_run_id]), whose(by_id[site_run_id].site_run)) for site_run_id in queued]
+            rows = [(report_queued(owed[site_run_id]), owners[site_run_id]) for site_run_id in queued]
             write_log(session, rows, stamp)
-        return [True] * len(closings)
+        return [True] * len(owners)
     except Exception as error:
         if is_lost(error):
             raise
-        if len(closings) > 1:
-            one_by_one = [_reported(session, [each], registered, stamp, context) for each in closings]
+        if len(owners) > 1:
+            one_by_one = [_reported(session, dict([each]), registered, stamp, context) for each in owners.items()]
             return [is_well for [is_well] in one_by_one]
-        write_log(session, [(not_reported(error), whose(closings[0].site_run))], stamp)
+        write_log(session, [(not_reported(error), owner) for owner in owners.values()], stamp)
         return [False]
 
 

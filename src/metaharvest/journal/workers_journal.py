@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from metaharvest.config.settings import Settings
 from metaharvest.jobs import claims
 from metaharvest.jobs.claims import Claim, HeldClaims
-from metaharvest.journal import live, runs, taken_requests
+from metaharvest.journal import live, runs, site_runs, taken_requests
 from metaharvest.journal.journal import Clock, Journal
 from metaharvest.journal.outcomes import OutcomeNote
 from metaharvest.journal.site_runs import Closing
@@ -67,6 +67,10 @@ class WorkersJournal(Journal):
         await self._soon(
             lambda session: runs.interrupt(session, self.run_id, self._clock(), site_ids, runs.SLICE_ENDED)
         )
+
+    async def stop_left(self, site_ids: Collection[int]) -> None:
+        """Close the site runs that a slice left open of sites that are no longer harvested."""
+        await self._soon(lambda session: site_runs.stop_left(session, site_ids, self._stamp(), self._report_context()))
 
     async def keep_work(self, claim: Claim, work: str) -> None:
         """Keep the work that is left of a job, for its next slice."""

@@ -185,7 +185,8 @@ class SiteEnd:
     """The end of a site run, for the words about it.
 
     `source`: the content of the site's source. `noted`: the number of deletions that were only recorded.
-    `went_nowhere`: there is no target. `stores_nothing`: there is no target, or this is a rehearsal.
+    `went_nowhere`: there is no target. `stores_nothing`: there is no target, or this is a rehearsal. `is_enabled`: the
+    next run harvests the site.
     """
 
     status: SiteRunStatus
@@ -197,6 +198,7 @@ class SiteEnd:
     noted: int
     went_nowhere: bool
     stores_nothing: bool
+    is_enabled: bool = True
 
 
 def site_story(end: SiteEnd) -> str:
@@ -283,10 +285,11 @@ def site_sentence(end: SiteEnd) -> str:
     unfinished = "The harvest is incomplete: some of the listed documents are not accounted for. "
     if source == OAI_REPOSITORY:
         unfinished = "The harvest is incomplete: not all records of the list came; the next one asks for the rest. "
+    goes_on = "; the next run goes on with it" if end.is_enabled else ""
     trouble = {
         SiteRunStatus.FAILED: "The harvest of your site failed. ",
         SiteRunStatus.INTERRUPTED: "The harvest of your site was interrupted. ",
-        SiteRunStatus.STOPPED: "The harvest of your site was stopped; the next run goes on with it. ",
+        SiteRunStatus.STOPPED: f"The harvest of your site was stopped{goes_on}. ",
         SiteRunStatus.INCOMPLETE: unfinished,
     }.get(status, "")
     if end.doubts.is_empty and not (listed or trouble):

@@ -149,6 +149,7 @@ def site_view(
         noted=noted,
         went_nowhere=not target.keeps,
         stores_nothing=context.is_rehearsal or not target.keeps,
+        is_enabled=schedule is None or schedule.enabled,
     )
     # The lists of a source repository differ from night to night: everything, or only the changes.
     shown, rehearsal = for_contacts(problems), "" if context.is_rehearsal else _rehearsal(schedule)
