@@ -223,6 +223,23 @@ def test_mail_that_did_not_arrive_is_told(session: Session, rows: JournalRows, t
     assert "old@example.org" not in text
 
 
+def test_refused_mail_waits_for_a_person_until_somebody_decides(
+    session: Session, rows: JournalRows, tmp_path: Path
+) -> None:
+    settings, week = settings_for(tmp_path), timedelta(days=7)
+    before = rows.run(TODAY - week, NOW - week, "succeeded")
+    site_run = rows.site_run(before, rows.site("alder-creek", "gone@example.org"))
+    report = compose.site_report(session, site_run.site_run_id, ReportContext(settings, NAMED, NOW))
+    outbox.queue(session, report, before.run_id, site_run.site_run_id, NOW - week)
+    [delivery] = session.query(ReportDelivery)
+    delivery.status, delivery.last_error, delivery.last_attempt_at = "refused", "550 gone", NOW - week
+    assert report_of(session, rows.run(), settings).subject.startswith("[NAME] 1 mail refused; ")
+
+    outbox.drop(session, delivery.report_id, "No such person.")
+
+    assert "refused" not in report_of(session, rows.run(), settings).subject
+
+
 def test_a_run_that_died_before_its_report_hides_no_refusal_and_no_error_of_the_pipeline(
     session: Session, rows: JournalRows, tmp_path: Path
 ) -> None:

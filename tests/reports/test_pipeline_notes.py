@@ -108,6 +108,15 @@ def test_administrators_read_how_far_the_pipeline_is(session: Session, site_run:
 
 
 @on_one_database
+def test_administrators_read_their_own_remedy(session: Session, site_run: Any) -> None:
+    add_failure(session, "a.1", "extraction.file-missing", "The file is gone.", stage="extraction")
+    session.flush()
+    text, _page = admin_text(session, site_run, settings_with())
+    assert "`metaharvest pipeline retry extraction` lets the next run fetch missing files" in text
+    assert "You need to do nothing" not in text
+
+
+@on_one_database
 def test_stages_that_are_switched_off_are_in_no_report(session: Session, site_run: Any) -> None:
     text, _page = admin_text(session, site_run, settings_with(full_text=False))
     assert "All is well: nothing waits, and nothing failed" in text

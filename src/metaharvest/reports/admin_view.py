@@ -27,7 +27,7 @@ from metaharvest.database.models import (
     ReportOutbox,
 )
 from metaharvest.database.operations import PIPELINE_ERROR
-from metaharvest.mail.outbox import stuck_mail
+from metaharvest.mail.outbox import is_refused, stuck_mail
 from metaharvest.model import (
     ATTENTION_OUTCOMES,
     ERROR_OUTCOMES,
@@ -188,7 +188,7 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
     waits = [*clock, *_stuck_mail(session, now), *(site.sentence for site in overdue)]
     failures = tuple(_failed_sites(session, site_runs, run, limit))
     to_repair = {failure.name: _step(failure) for failure in failures}
-    refused = sum(each.state == "refused" for each in undelivered)
+    refused = session.scalar(select(func.count()).select_from(ReportDelivery).where(is_refused())) or 0
     person = waiting_for_a_person(session, refused, overdue, to_repair)
     if overdue:
         to_repair.pop(one_line(overdue[0].name), None)

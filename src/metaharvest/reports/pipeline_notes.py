@@ -65,7 +65,7 @@ def progress_note(session: Session, settings: PipelineSettings, now: datetime, l
     return PipelineNote(
         f"The state of the pipeline before its run of this night ({_as_of(now)}):",
         tuple(StageLine(name, _counts(counts, name)) for name in names),
-        tuple(_reason(each.rule, each.number_of_documents, each.stage) for each in found[:limit]),
+        tuple(_reason(each.rule, each.number_of_documents, stage=each.stage) for each in found[:limit]),
         max(0, len(found) - limit),
     )
 
@@ -84,7 +84,9 @@ def files_note(session: Session, site_id: int, settings: PipelineSettings, now: 
     reasons = []
     for number, (rule, documents) in enumerate(counts.failed.items()):
         examples = failed_titles(session, site_id, StageName.FULL_TEXT, rule, each_of) if number < _EXAMPLES else ()
-        reasons.append(_reason(rule, documents, examples=tuple(one_line(each, 200) for each in examples)))
+        shown = tuple(one_line(each, 200) for each in examples)
+        for_contact = RULES[rule].for_contact if rule in RULES else ""
+        reasons.append(_reason(rule, documents, for_contact, examples=shown))
     records = counted(counts.done + failed, "record")
     leads = "leads" if failed == 1 else "lead"
     return PipelineNote(f"{failed:,} of {records} {leads} to no file ({_as_of(now)}).", reasons=tuple(reasons))
@@ -95,10 +97,11 @@ def _counts(counts: Mapping[tuple[str, StepState], int], stage: str) -> str:
     return ", ".join(f"{counts.get((stage, state), 0):,} {state.value}" for state in shown)
 
 
-def _reason(rule: str, documents: int, stage: str = "", examples: tuple[str, ...] = ()) -> Reason:
+def _reason(rule: str, documents: int, remedy: str = "", stage: str = "", examples: tuple[str, ...] = ()) -> Reason:
+    """The reason, with the remedy of its rule if there is no other `remedy`."""
     known = RULES.get(rule)
     title = known.title if known else one_line(rule)
-    return Reason(rule, title, documents, (known.for_contact or known.remedy) if known else "", stage, examples)
+    return Reason(rule, title, documents, remedy or (known.remedy if known else ""), stage, examples)
 
 
 def _as_of(now: datetime) -> str:
