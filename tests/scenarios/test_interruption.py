@@ -1,5 +1,6 @@
 """One run at a time; what a killed run leaves is taken up by the next, nothing lost, nothing doubled."""
 
+import re
 import signal
 import threading
 from datetime import UTC, datetime
@@ -239,6 +240,26 @@ def test_a_run_that_was_killed_is_taken_up_by_the_run_of_the_next_day(harvester:
     assert set(harvester.held()) == {"b.1.1", "s.1.1"}
     dates = "SELECT datelastharvest, datenextharvest FROM harvest_site_schedule WHERE name = 'slow'"
     assert harvester.rows(dates) == [("2026-11-21", "2026-11-22")]
+
+
+@on_one_database
+def test_the_night_between_a_killed_run_and_the_next_one_is_no_time_of_a_harvest(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    killed_run(harvester, server, 20)
+    for table in ("harvest_run", "harvest_site_run"):
+        harvester.rows(f"UPDATE {table} SET started_at = '2026-11-20 01:00:00.000000'")
+    harvester.rows("UPDATE harvest_run SET heartbeat_at = '2026-11-20 01:05:00.000000'")
+    harvester.run("2026-11-21")
+    mails = {str(mail["To"]): " ".join(text_of(mail).split()) for mail in harvester.mails()}
+    assert "The harvest was interrupted, and went on in a later run." in mails["site@example.org"]
+    assert "The harvest took" not in mails["site@example.org"]
+    took = re.compile(r"took \d+(\.\d+)? s\b")
+    of_runs = [" ".join(text_of(mail).split()) for mail in harvester.mails() if "steward" in str(mail["To"])]
+    assert any("Run 1, started 2026-11-20 01:00:00 UTC, took 5 min 0 s" in text for text in of_runs)
+    [last] = [text for text in of_runs if "Run 2," in text]
+    assert len(took.findall(last)) == 2
+    assert harvester.rows("SELECT DISTINCT server_seconds FROM harvest_site_run") == [(None,)]
 
 
 def test_a_second_run_exits_75_and_says_who_holds_the_lock(harvester: Harvester, server: HttpServer) -> None:

@@ -63,7 +63,7 @@ def open_run(session: Session, context: ReportContext, today: date, *, distribut
     stamp = Stamp(run.run_id, today, now)
     live.forget(session)
     write_log(session, [(LogRow("HarvesterStartup", "The run began."), NO_SITE)], stamp)
-    closed = [LogRow("RunInterrupted", _close_dead(session, old, now)) for old in dead]
+    closed = [LogRow("RunInterrupted", _close_dead(session, old)) for old in dead]
     write_log(session, [(row, NO_SITE) for row in closed], stamp)
     taken_requests.give_back(session, [old.run_id for old in dead], stamp)
     session.flush()
@@ -231,10 +231,13 @@ def _in_dead_runs_before(run_id: int, today: date) -> tuple[ColumnElement[bool],
     )
 
 
-def _close_dead(session: Session, run: HarvestRun, now: datetime) -> str:
-    """Close a run that never ended; its site runs wait to be resumed. Returns its findings."""
-    run.status, run.ended_at = RunStatus.INTERRUPTED.value, now
-    left = interrupt(session, run.run_id, now)
+def _close_dead(session: Session, run: HarvestRun) -> str:
+    """Close a run that never ended, as of its last sign of life; its site runs wait to be resumed.
+
+    Returns its findings.
+    """
+    run.status, run.ended_at = RunStatus.INTERRUPTED.value, run.heartbeat_at
+    left = interrupt(session, run.run_id, run.heartbeat_at)
     sites = f" It left {some_of(left)} unfinished." if left else ""
     began = f"{run.started_at:%Y-%m-%d %H:%M} UTC on {run.host} (process {run.pid})"
     return f"The run {run.run_id}, begun {began}, never ended.{sites}"

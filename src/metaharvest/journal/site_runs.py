@@ -299,15 +299,17 @@ def _problems_of(end: _End) -> EndedSiteRun:
 
 
 def _closed_columns(end: _End, dates: Mapping[int, date | None], stamp: Stamp) -> dict[str, object]:
-    site = end.closing.site_run.site
+    site_run, site = end.closing.site_run, end.closing.site_run.site
+    # The phases of the part before an interruption, or of the slices before, are not known.
+    phases = None if site_run.resumed else end.closing.phases
     return {
-        "this": end.closing.site_run.site_run_id,
+        "this": site_run.site_run_id,
         "status": end.status.value,
         "ended_at": stamp.now,
         "failure_reason": end.closing.reason,
         "next_harvest": dates.get(site.site_id) or site.next_harvest,
         **end.totals.columns(end.listed),
-        **(end.closing.phases.columns() if end.closing.phases else UNKNOWN_TIMES),
+        **(phases.columns() if phases else UNKNOWN_TIMES),
     }
 
 

@@ -213,7 +213,7 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
         sentence=_sentence(facts, bool(undelivered), len(overdue), bool(clock)),
         start_here=(*person.steps, *about_run, *islice(to_repair.values(), 3)),
         totals=totals_of(facts.listed, counts, sum(row.warnings for row in site_runs), noted=noted),
-        sites=tuple(_site_row(row, doubtful[row.site_run_id], now) for row in site_runs),
+        sites=tuple(_site_row(row, run, doubtful[row.site_run_id], now) for row in site_runs),
         failures=failures,
         troubles=troubles,
         more_troubles=more_troubles,
@@ -326,9 +326,10 @@ def _site_runs(session: Session, run_id: int) -> list[HarvestSiteRun]:
     return sorted(rows, key=lambda row: (phrasing.GRAVITY.index(SiteRunStatus(row.status)), row.site_name.casefold()))
 
 
-def _site_row(row: HarvestSiteRun, doubtful: phrasing.Doubts, now: datetime) -> SiteRow:
-    """A site run as the table shows it; the time of one that has not ended goes until now."""
+def _site_row(row: HarvestSiteRun, run: HarvestRun, doubtful: phrasing.Doubts, now: datetime) -> SiteRow:
+    """A site run as the table shows it: its time in this run, until now if it has not ended."""
     status, counts = SiteRunStatus(row.status), counts_of(row)
+    began = max(row.started_at, run.started_at)
     odd = [
         f"{counts[kind]:,} {phrasing.LABELS[kind]}" for kind in (*phrasing.ERRORS, *ATTENTION_OUTCOMES) if counts[kind]
     ]
@@ -344,7 +345,7 @@ def _site_row(row: HarvestSiteRun, doubtful: phrasing.Doubts, now: datetime) -> 
         attention=phrasing.total(counts, ATTENTION_OUTCOMES),
         errors=phrasing.total(counts, ERROR_OUTCOMES),
         details=", ".join(odd),
-        duration=phrasing.duration(((row.ended_at or now) - row.started_at).total_seconds()),
+        duration=phrasing.duration(((row.ended_at or now) - began).total_seconds()),
         next_harvest=row.next_harvest.isoformat() if row.next_harvest else "",
     )
 

@@ -181,7 +181,7 @@ def site_view(
         deleted=ended_as(session, site_run, OutcomeKind.DELETED, limit),
         unchanged=unchanged(session, site_run, limit),
         next_harvest=_next_harvest(site_run, run, schedule),
-        time_spent=_time_spent(session, site_run, counts, context.now),
+        time_spent=_time_spent(session, site_run, run, counts, context.now),
         rehearsal=rehearsal,
         registered=_registered(site_run, schedule) if registered else (),
         recipients=registered.contacts if registered else (),
@@ -238,23 +238,27 @@ def _next_harvest(site_run: HarvestSiteRun, run: HarvestRun, schedule: Site | No
     return planned.isoformat()
 
 
-def _time_spent(session: Session, site_run: HarvestSiteRun, counts: phrasing.Counts, now: datetime) -> str:
+def _time_spent(
+    session: Session, site_run: HarvestSiteRun, run: HarvestRun, counts: phrasing.Counts, now: datetime
+) -> str:
     """The duration of the harvest, and the time of the site's server, if it was asked for any document."""
     log = HarvestLog
-    taken = phrasing.duration(((site_run.ended_at or now) - site_run.started_at).total_seconds())
+    taken = f"The harvest took {phrasing.duration(((site_run.ended_at or now) - site_run.started_at).total_seconds())}."
+    if site_run.started_at < run.started_at:
+        taken = "The harvest was interrupted, and went on in a later run."
     if not phrasing.total(counts, _FETCHED):
-        return f"The harvest took {taken}."
+        return taken
     here = (log.site_run_id == site_run.site_run_id) & log.seconds.is_not(None) & log.outcome.is_not(None)
     number, mean = session.execute(select(func.count(), func.avg(log.seconds)).where(here)).one()
     if not number:
-        return f"The harvest took {taken}."
+        return taken
     if number == 1:
-        return f"The harvest took {taken}. Your server was asked for 1 document and took {phrasing.duration(mean)}."
+        return f"{taken} Your server was asked for 1 document and took {phrasing.duration(mean)}."
     slowest = session.scalars(select(log).where(here).order_by(log.seconds.desc()).limit(1)).one()
     docid = one_line(phrasing.docid_of(slowest.document_id, slowest.revision))
     asked = f"Your server was asked for {counted(number, 'document')} and took {phrasing.duration(mean)} for each"
     longest = f"the slowest, {docid}, took {phrasing.duration(slowest.seconds or 0)}"
-    return f"The harvest took {taken}. {asked} on average; {longest}.{_phases(site_run, number, mean)}"
+    return f"{taken} {asked} on average; {longest}.{_phases(site_run, number, mean)}"
 
 
 def _phases(site_run: HarvestSiteRun, documents: int, mean: float) -> str:
