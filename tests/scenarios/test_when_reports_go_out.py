@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date, timedelta
 from email.message import EmailMessage
+from pathlib import Path
 
 import pytest
 
@@ -97,6 +99,40 @@ def test_no_reminder_is_sent_where_none_is_wanted(harvester: Harvester, server: 
     for number in range(9):
         harvester.run(str(MONDAY + timedelta(days=number)))
     assert days_told(harvester, "site") == ["2026-11-16"]
+
+
+def test_the_subject_counts_a_site_with_a_retry_once(harvester: Harvester, server: HttpServer) -> None:
+    harvester.add_site("site", publish(server, "a.1.1", "a.2.1"))
+    server.serve("/a.2.1.xml", b"busy", status=503)
+    harvester.run("2026-11-16")
+    server.serve("/list.xml", b"<no-list/>")
+    run = harvester.run("2026-11-17")
+    assert [site["kind"] for site in run["sites"]] == ["scheduled", "retry"]
+    assert "[Test network] 1 site: 1 failed; nothing new (2026-11-17)" in harvester.subjects()
+    [summary, _] = json.loads(harvester("runs", "--json").out)
+    assert (summary["sites"], summary["failed"]) == (1, 1)
+
+
+def test_the_subject_says_that_the_run_failed_as_its_preview_does(harvester: Harvester, server: HttpServer) -> None:
+    server.serve("/list.xml", b"<no-list/>")
+    harvester.add_site("site", server.url("/list.xml"))
+    assert harvester.run("2026-11-16")["status"] == "failed"
+    subject = "[Test network] the run failed; 1 site: 1 failed; nothing new (2026-11-16)"
+    assert subject in harvester.subjects()
+    assert subject in harvester("reports", "preview").out
+
+
+def test_digests_of_two_installations_have_message_ids_of_their_own(
+    harvester: Harvester, tmp_path: Path, server: HttpServer
+) -> None:
+    (tmp_path / "other").mkdir()
+    other = Harvester(tmp_path / "other")
+    for each in (harvester, other):
+        set_reports(each, 'digest = "monday"')
+        each.add_site("site", publish(server, "a.1.1"))
+        each.run(str(MONDAY))
+    assert len({mail["Message-ID"] for each in (harvester, other) for mail in digests(each)}) == 2
+    other.close()
 
 
 def test_the_administrator_hears_only_of_what_needs_attention_if_they_wish(

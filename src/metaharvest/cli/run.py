@@ -14,7 +14,7 @@ from metaharvest.cli.invocation import AS_JSON, Invocation, day, usage_errors
 from metaharvest.cli.json_lines import print_note
 from metaharvest.cli.printing import print_json, print_line
 from metaharvest.cli.signals import stop_on_signal
-from metaharvest.model import OutcomeKind, SiteRunStatus
+from metaharvest.model import OutcomeKind
 from metaharvest.queries.json_keys import as_mapping
 from metaharvest.text import clean, counted
 
@@ -129,12 +129,12 @@ def _print_table(harvester: services.harvester.Harvester, done: services.runs.Fi
 
 def _print_event(harvester: services.harvester.Harvester, done: services.runs.FinishedRun) -> None:
     """Print one line for a run: the results of its sites, and the exit code of the same `metaharvest run`."""
-    from metaharvest.reports.phrasing import run_story
+    from metaharvest.reports.phrasing import run_story, statuses_of_sites
 
     record = done.record
     errors = record.totals.errors
     counts = {kind: sum(site.number(kind) for site in record.sites) for kind in OutcomeKind}
-    parts = [record.status, run_story([SiteRunStatus(site.status) for site in record.sites], counts)]
+    parts = [record.status, run_story(statuses_of_sites((site.site_id, site.status) for site in record.sites), counts)]
     parts += [counted(errors, "error")] if errors else []
     sentences = (*record.targets_away, services.runs.went_nowhere(harvester, record), _undelivered(done.result))
     more = " ".join(filter(None, sentences))

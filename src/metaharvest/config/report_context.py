@@ -7,21 +7,22 @@ from datetime import datetime
 
 from metaharvest.config.settings import Settings
 from metaharvest.config.target_settings import NamedTargets
+from metaharvest.model import RunStatus
 
 
 @dataclass(frozen=True, slots=True)
 class ReportContext:
     """The shared values of all reports of one call: the settings, the targets, and the time they are made at.
 
-    `is_rehearsal`: they are printed and not sent, and nothing in them has been done. `is_stopped`: a signal ends the
-    run, which is still open.
+    `is_rehearsal`: they are printed and not sent, and nothing in them has been done. `run_status`: the status
+    with which the run ends, if it is still open.
     """
 
     settings: Settings
     named_targets: NamedTargets
     now: datetime
     is_rehearsal: bool = False
-    is_stopped: bool = False
+    run_status: RunStatus | None = None
 
     @property
     def limit(self) -> int:

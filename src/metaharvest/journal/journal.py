@@ -193,7 +193,7 @@ class Journal:
     def report_run(self) -> None:
         """Queue the composite report to the administrators; site runs that are still open wait for the next run."""
         context = self._report_context()
-        if not self._now(lambda session: runs.report_run(session, context, self._stamp())):
+        if not self._now(lambda session: runs.report_run(session, context, self._stamp(), self._is_stopped)):
             self.reports_not_made += 1
 
     def require_ours(self) -> None:
@@ -409,7 +409,7 @@ class Journal:
         return await asyncio.wrap_future(self._writer.request(_write_each, write, hurry=is_alone))
 
     def _report_context(self) -> ReportContext:
-        return ReportContext(self._settings, self._named_targets, self._clock(), is_stopped=self._is_stopped)
+        return ReportContext(self._settings, self._named_targets, self._clock())
 
     def _stamp(self) -> Stamp:
         return Stamp(self.run_id, self.today, self._clock())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING
 
@@ -151,10 +151,14 @@ def number_of_reports_not_made(session: Session, run_id: int) -> int:
     return session.scalar(not_made) or 0
 
 
-def report_run(session: Session, context: ReportContext, stamp: Stamp) -> bool:
-    """Queue the composite report; site runs that are still open wait for the next run. False if it was not made."""
+def report_run(session: Session, context: ReportContext, stamp: Stamp, is_stopped: bool) -> bool:
+    """Queue the composite report; site runs that are still open wait for the next run. False if it was not made.
+
+    `is_stopped`: see `run_status`.
+    """
     interrupt(session, stamp.run_id, stamp.now)
     session.flush()
+    context = replace(context, run_status=run_status(session, stamp.run_id, is_whole=True, is_stopped=is_stopped))
     is_made = _report(session, stamp.run_id, context, stamp)
     return _report_digest(session, context, stamp) and is_made
 

@@ -9,7 +9,7 @@ from datetime import date, datetime, timedelta
 from functools import reduce
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, case, func, select
+from sqlalchemy import ColumnElement, Select, case, distinct, func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestRun, HarvestSiteRun
@@ -169,8 +169,8 @@ class RunRecord(_Run):
             return sum(site.number(kind) for site in self.sites for kind in kinds)
 
         return RunTotals(
-            sites=len(self.sites),
-            failed=sum(site.status in NOT_HARVESTED for site in self.sites),
+            sites=len({site.site_id for site in self.sites}),
+            failed=len({site.site_id for site in self.sites if site.status in NOT_HARVESTED}),
             listed=sum(site.listed for site in self.sites),
             inserted=counted(OutcomeKind.INSERTED),
             updated=counted(OutcomeKind.UPDATED),
@@ -271,9 +271,9 @@ def _summed() -> list[ColumnElement[int]]:
     def of(kinds: Iterable[OutcomeKind]) -> ColumnElement[int]:
         return added(*(kind.column for kind in kinds))
 
-    failed = func.sum(case((row.status.in_(NOT_HARVESTED), 1), else_=0))
+    failed = func.count(distinct(case((row.status.in_(NOT_HARVESTED), row.site_schedule_id))))
     counted = [added(name) for name in ("listed", "inserted", "updated", "unchanged")]
-    return [func.count(), func.coalesce(failed, 0), *counted, of(ATTENTION_OUTCOMES), of(ERROR_OUTCOMES)]
+    return [func.count(distinct(row.site_schedule_id)), failed, *counted, of(ATTENTION_OUTCOMES), of(ERROR_OUTCOMES)]
 
 
 def is_imported(session: Session, run_id: int | None) -> bool:

@@ -195,8 +195,8 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
     check = f"{todo('installation.check')} checks the settings, the database, the target and the mail."
     about_run = [Step(trouble, check) for trouble in troubles[:1]]
     failing, more_failing = failing_sites(session, run.harvest_date, limit)
-    status = RunStatus.INTERRUPTED if context.is_stopped else RunStatus(run.status)
-    statuses = [SiteRunStatus(row.status) for row in site_runs]
+    status = context.run_status or RunStatus(run.status)
+    statuses = phrasing.statuses_of_sites((row.site_schedule_id, row.status) for row in site_runs)
     counts, doubtful = _sum(site_runs), {row.site_run_id: doubts(session, row) for row in site_runs}
     noted = number_noted(session, site_runs)
     is_grave = any(each.is_grave for each in doubtful.values())

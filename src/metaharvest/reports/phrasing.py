@@ -240,6 +240,15 @@ def _without_noted(counts: Counts, noted: int) -> Counts:
     return {**counts, OutcomeKind.DELETED: counts.get(OutcomeKind.DELETED, 0) - noted} if noted else counts
 
 
+def statuses_of_sites(site_runs: Iterable[tuple[int, str]]) -> list[SiteRunStatus]:
+    """The gravest status of each site in a run, from the number of its site and the status of each site run.
+
+    A site whose list fails may have a retry in the same run.
+    """
+    statuses = [(site_id, SiteRunStatus(status)) for site_id, status in site_runs]
+    return list(dict(sorted(statuses, key=lambda each: GRAVITY.index(each[1]), reverse=True)).values())
+
+
 def run_story(
     statuses: Sequence[SiteRunStatus],
     counts: Counts,

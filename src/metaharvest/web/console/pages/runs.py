@@ -13,7 +13,7 @@ from metaharvest.errors import MetaharvestError
 from metaharvest.model import OutcomeKind, RunStatus, SiteRunStatus
 from metaharvest.queries.changes import changed_sites
 from metaharvest.queries.runs import RunRecord, SiteRunRecord, run_record, run_summaries
-from metaharvest.reports.phrasing import GRAVITY, PHASES, phases, run_story
+from metaharvest.reports.phrasing import GRAVITY, PHASES, phases, run_story, statuses_of_sites
 from metaharvest.services import tables
 from metaharvest.text import whole_number
 from metaharvest.web.console.pages.jobs import live_values
@@ -169,7 +169,7 @@ def _pair(visit: Visit, session: Session, run_id: int) -> tuple[int | None, int]
 def _story(run: RunRecord) -> str:
     """The run in the words of the subject of its mail."""
     counts = {kind: sum(site.number(kind) for site in run.sites) for kind in OutcomeKind}
-    return run_story([SiteRunStatus(site.status) for site in run.sites], counts)
+    return run_story(statuses_of_sites((site.site_id, site.status) for site in run.sites), counts)
 
 
 def _run(session: Session, run_id: int) -> RunRecord:
