@@ -339,6 +339,25 @@ def test_a_harvester_that_is_not_started_any_more_is_a_problem(folder: Path) -> 
     assert (state, "2020-01-01, and 1 site waits: check" in message) == ("PROBLEM", True)
 
 
+def test_refused_reports_are_sent_again_from_their_day_in_the_time_zone_of_the_harvester(folder: Path) -> None:
+    file = folder / "metaharvest.toml"
+    file.write_text(GOOD.replace("[harvester]\n", '[harvester]\ntime_zone = "America/Los_Angeles"\n'))
+    now = datetime.now(UTC).replace(hour=3, minute=30, tzinfo=None)
+    sql(
+        folder,
+        "INSERT INTO report_outbox (idempotency_key, kind, run_id, message_id, subject, content, created_at)"
+        " VALUES ('k', 'site', 1, '<m@x>', 's', x'00', ?)",
+        now.isoformat(" "),
+    )
+    values = "VALUES (1, 'a@example.org', 'refused', ?)"
+    sql(
+        folder,
+        f"INSERT INTO report_delivery (report_id, recipient, status, last_attempt_at) {values}",
+        now.isoformat(" "),
+    )
+    assert f"--since {now.date() - timedelta(days=1)}`" in findings(folder)["reports"][1]
+
+
 def test_reports_that_did_not_arrive_are_told(folder: Path) -> None:
     sql(
         folder,

@@ -6,7 +6,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from email.parser import BytesParser
 from email.policy import SMTP as SMTP_POLICY
 from pathlib import Path
@@ -168,6 +168,23 @@ def test_only_one_process_delivers_at_a_time_and_a_run_leaves_the_reports_to_it(
             pass
     assert deliver_in_run() == outbox.Deliveries(sent=1)
     assert len(sink.messages) == 1
+
+
+@on_one_database
+def test_workers_try_everything_with_their_first_delivery_of_a_day_only(engine: Engine, tmp_path: Path) -> None:
+    settings = settings_for(tmp_path, backend="smtp", host="127.0.0.1", port=free_port())
+    queue_reports(engine, settings, "a@example.org")
+    midnight = NOW.replace(hour=0, minute=0) + timedelta(days=1)  # the run of the day begins later
+
+    def attempts_at(moment: datetime, midnight: datetime) -> int:
+        run = outbox.DeliveringRun(moment, moment.date(), midnight=midnight)
+        outbox.deliver_in_run(engine, settings, moment, run, lambda: False)
+        return states(engine)["a@example.org"][1]
+
+    minute = timedelta(minutes=1)
+    evening = [midnight - number * minute for number in (40, 30, 20, 10)]
+    assert [attempts_at(moment, midnight - timedelta(days=1)) for moment in evening] == [1, 2, 2, 2]
+    assert [attempts_at(midnight + number * minute, midnight) for number in (1, 11, 21, 61)] == [3, 3, 3, 3]
 
 
 def test_a_recipient_who_is_put_off_for_days_is_given_up_with_the_last_answer(

@@ -88,11 +88,15 @@ class _Parcel:
 
 @dataclass(frozen=True, slots=True)
 class DeliveringRun:
-    """The run that delivers: its beginning, its day, and its refusals in doubt."""
+    """The run that delivers: its beginning, its day, and its refusals in doubt.
+
+    Workers deliver between runs, too: their first delivery of a day is the first one after `midnight`.
+    """
 
     began: datetime
     day: date
     refusals: Refusals = field(default_factory=lambda: Refusals(unattended=True))
+    midnight: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,6 +373,8 @@ def _due(now: datetime, run: DeliveringRun) -> ColumnElement[bool]:
     rested = [and_(attempts == number, last <= now - delay) for number, delay in enumerate(delays, 1)]
     rested.append(and_(attempts > len(delays), last <= now - _LONGEST_DELAY))
     is_first_of_day = ~exists().where(HarvestRun.harvest_date == run.day, HarvestRun.started_at < run.began, IS_HARVEST)
+    if run.midnight is not None:
+        is_first_of_day = last < run.midnight
     # A time in the future comes from a wrong clock.
     return or_(attempts == 0, last.is_(None), last > now, and_(last < run.began, or_(is_first_of_day, *rested)))
 

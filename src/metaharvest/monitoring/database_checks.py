@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection, Engine, func, select, update
 from sqlalchemy.orm import Session
@@ -75,7 +76,7 @@ def check_database(settings: Settings, now: datetime) -> Iterator[Check]:
                 yield from _sites(session, today)
                 yield from _clock(session, now, today)
                 yield from _files_of_sites(session, settings)
-                yield from _reports(session, now)
+                yield from _reports(session, now, settings.harvester.zone)
                 yield from check_workers(session, settings)
                 yield from check_pipeline(session, settings, now)
         except (SettingsError, DatabaseError) as error:
@@ -302,18 +303,18 @@ def _silent(session: Session, sites: list[Site], today: date) -> Iterator[Check]
         )
 
 
-def _sent_again(since: datetime | None) -> str:
-    """The way to send refused reports again; `since`: the date of the oldest of them."""
+def _sent_again(since: datetime | None, zone: ZoneInfo) -> str:
+    """The way to send refused reports again; `since`: the time of the oldest of them, in this time zone."""
     again = todo("reports.resend_refused")
     if since is not None:
-        again = todo("reports.resend_since", date=f"{since:%Y-%m-%d}")
+        again = todo("reports.resend_since", date=f"{since.astimezone(zone):%Y-%m-%d}")
     return (
         f"{todo('reports.refused')} names them and says why. Once the cause is gone, {again} sends them again; "
         f"{todo('reports.drop')} gives one up."
     )
 
 
-def _reports(session: Session, now: datetime) -> Iterator[Check]:
+def _reports(session: Session, now: datetime, zone: ZoneInfo) -> Iterator[Check]:
     outbox, stuck = outbox_state(session, now), stuck_mail(session, now)
     if outbox.failed:
         yield problem(
@@ -326,13 +327,13 @@ def _reports(session: Session, now: datetime) -> Iterator[Check]:
         yield problem(
             "reports",
             f"{counted(outbox.admins_refused, 'administrator')} did not get a report: the mail server refused it. "
-            + _sent_again(outbox.admins_since),
+            + _sent_again(outbox.admins_since, zone),
         )
     elif outbox.refused:
         yield warning(
             "reports",
             f"{counted(outbox.refused, 'recipient')} refused a report in the last seven days. "
-            + _sent_again(outbox.refused_since),
+            + _sent_again(outbox.refused_since, zone),
         )
     if stuck is not None and not outbox.failed:
         waits = counted(stuck.deliveries, "delivery has", "deliveries have")

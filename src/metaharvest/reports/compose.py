@@ -101,12 +101,13 @@ def digest(session: Session, run_id: int, context: ReportContext) -> Report | No
     The settings name the day; the digest is made on it, or on the first one after it that has a run. Its key is the day
     in the settings: further runs have no digest of their own.
     """
-    today, settings = session.get_one(HarvestRun, run_id).harvest_date, context.settings
+    run, settings = session.get_one(HarvestRun, run_id), context.settings
+    today = run.harvest_date
     week = (today - timedelta(days=number) for number in range(7))
     due = next((day for day in week if f"{day:%A}".lower() == settings.reports.digest), None)
     if due is None or _has_ended(session, due, today):
         return None
-    return _report("digest", due.toordinal(), (due,), digest_view(session, today, settings), None, context)
+    return _report("digest", due.toordinal(), (due, *_seed(run)), digest_view(session, today, settings), None, context)
 
 
 def _has_ended(session: Session, first: date, before: date) -> bool:

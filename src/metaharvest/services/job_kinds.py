@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime, time
 from typing import Any
 
 from sqlalchemy import select
@@ -147,8 +147,9 @@ def _failed(harvester: Harvester, run_id: int) -> Sequence[str]:
 
 
 def _deliver(context: JobContext, _collected: None) -> bool:
-    harvester = context.harvester
-    delivering = outbox.DeliveringRun(harvester.now(), harvester.today())
+    harvester, today = context.harvester, context.harvester.today()
+    midnight = datetime.combine(today, time(), harvester.settings.harvester.zone)
+    delivering = outbox.DeliveringRun(harvester.now(), today, midnight=midnight)
     with database_errors(harvester.engine):
         stop = context.slice_end.signal()
         outbox.deliver_in_run(harvester.engine, harvester.settings, harvester.now(), delivering, stop.is_set)
