@@ -137,6 +137,21 @@ def test_an_old_run_is_removed_by_a_person_and_the_newest_stays(harvester: Harve
 
 
 @on_one_database
+def test_the_run_of_a_removed_site_whose_harvest_was_interrupted_is_removed(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    harvester.add_site("alder", publish(server, "alder.1.1"))
+    harvester.run("2026-11-20")
+    harvester.rows("UPDATE harvest_site_run SET status = 'interrupted'")
+    harvester.add_site("birch", publish(server, "birch.1.1"))
+    harvester.run("2026-11-21", "--site", "birch")
+    assert "goes on with a site of it" in harvester("runs", "remove", "1", "--yes").err
+    done(harvester, "sites", "remove", "alder", "--yes")
+    done(harvester, "runs", "remove", "1", "--yes")
+    assert harvester.rows("SELECT run_id FROM harvest_run") == [(2,)]
+
+
+@on_one_database
 def test_a_person_who_is_forgotten_leaves_the_audit(harvester: Harvester, server: HttpServer) -> None:
     url = publish(server, "alder.1.1")
     for address in ("anna@example.org", "bert@example.org"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 
-from sqlalchemy import ColumnElement, delete, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, and_, delete, exists, func, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.batches import batches
@@ -15,6 +15,7 @@ from metaharvest.database.models import (
     HarvestLog,
     HarvestRun,
     HarvestSiteRun,
+    HarvestSiteSchedule,
     ReportDelivery,
     ReportOutbox,
     SiteCheckpoint,
@@ -98,9 +99,8 @@ def why_it_stays(session: Session, run_id: int) -> str:
     if session.scalar(select(func.max(HarvestRun.run_id))) == run_id:
         return "it is the newest run"
     reasons = {
-        "the next run goes on with a site of it": its_sites
-        & (HarvestSiteRun.status == SiteRunStatus.INTERRUPTED.value),
-        "it has the last harvest of a site": its_sites & is_newest,
+        "the next run goes on with a site of it": its_sites & _goes_on(),
+        "it has the last harvest of a site": its_sites & is_newest & _is_of_registered_site(),
         "a report of it waits to be delivered": (ReportOutbox.run_id == run_id) & ReportOutbox.report_id.in_(waiting),
         "its log has transfers of documents": (HarvestLog.run_id == run_id) & IS_TRANSFER,
         "an upload of it is pending": HarvestDocument.pending_run == run_id,
@@ -108,6 +108,15 @@ def why_it_stays(session: Session, run_id: int) -> str:
         "an open problem was found in it": (SiteProblem.state == "open") & problem,
     }
     return next((why for why, condition in reasons.items() if _any(session, condition)), "")
+
+
+def _goes_on() -> ColumnElement[bool]:
+    """True for an interrupted site run that the next run resumes: its site is still registered."""
+    return and_(HarvestSiteRun.status == SiteRunStatus.INTERRUPTED.value, _is_of_registered_site())
+
+
+def _is_of_registered_site() -> ColumnElement[bool]:
+    return HarvestSiteRun.site_schedule_id.in_(select(HarvestSiteSchedule.site_schedule_id))
 
 
 def _any(session: Session, condition: ColumnElement[bool]) -> bool:
@@ -132,9 +141,7 @@ def purge_log_rows(session: Session, limit: date) -> int:
 
     Rows that an interrupted site run needs to be resumed stay, and so do transfers of documents from site to site.
     """
-    unfinished = exists().where(
-        HarvestSiteRun.site_run_id == HarvestLog.site_run_id, HarvestSiteRun.status == SiteRunStatus.INTERRUPTED.value
-    )
+    unfinished = exists().where(HarvestSiteRun.site_run_id == HarvestLog.site_run_id, _goes_on())
     old = session.scalars(
         select(HarvestLog.harvest_log_id)
         .where(HarvestLog.harvest_date < limit, ~unfinished, ~IS_TRANSFER)
