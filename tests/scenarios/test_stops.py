@@ -21,7 +21,7 @@ pytestmark = [on_one_database, pytest.mark.slow]
 Slow = Callable[[HttpServer, threading.Event], str]
 
 
-def long_list(server: HttpServer, release: threading.Event) -> str:
+def long_list(server: HttpServer, release: threading.Event, path: str = "/list.xml") -> str:
     """A list that comes byte by byte."""
 
     def drip(asking: Asking) -> None:
@@ -32,7 +32,7 @@ def long_list(server: HttpServer, release: threading.Event) -> str:
             asking.wfile.write(b" ")
             asking.wfile.flush()
 
-    return server.route("/list.xml", drip)
+    return server.route(path, drip)
 
 
 def resting_host(server: HttpServer, release: threading.Event) -> str:
@@ -52,7 +52,13 @@ def hanging_documents(server: HttpServer, release: threading.Event) -> str:
     return server.serve("/list.xml", harvest_list((docid, server.url(f"/{docid}.xml")) for docid in docids))
 
 
-SLOW = [long_list, resting_host, hanging_documents]
+def slow_robots(server: HttpServer, release: threading.Event) -> str:
+    """A list whose server sends its robots.txt byte by byte."""
+    long_list(server, release, "/robots.txt")
+    return server.serve("/list.xml", harvest_list([("alder.1.1", server.url("/alder.1.1.xml"))]))
+
+
+SLOW = [long_list, resting_host, hanging_documents, slow_robots]
 
 
 @contextmanager
@@ -112,3 +118,14 @@ def test_a_signal_ends_a_long_list_within_seconds_and_keeps_the_request(
         os.kill(pid, signal.SIGTERM)
         assert seconds_to_end() < 30
     assert harvester.rows("SELECT state FROM harvest_request") == [("waiting",)]
+
+
+def test_a_signal_ends_a_wait_for_a_binding_robots_txt(harvester: Harvester, server: HttpServer) -> None:
+    text = harvester.config.read_text(encoding="utf-8")
+    harvester.config.write_text(text.replace("[http]\n", "[http]\nobey_robots = true\n"), encoding="utf-8")
+    with under_way(harvester, server, slow_robots) as seconds_to_end:
+        [(pid,)] = harvester.rows("SELECT pid FROM harvest_run")
+        os.kill(pid, signal.SIGTERM)
+        assert seconds_to_end() < 30
+    assert server.asked("/list.xml") == []
+    assert harvester.rows("SELECT status FROM harvest_site_run") == [("stopped",)]

@@ -12,7 +12,8 @@ resolves names and connects, so only addresses that are written in a URL can be 
 others.
 
 `url` reads URLs, `limits` counts requests and bytes, `health` remembers the behaviour of servers, `transfer` speaks to
-libcurl, `error_messages` puts failures into words. A server can cause no exception but FetchError.
+libcurl, `stops` ends requests after a stop, `error_messages` puts failures into words. A server can cause no exception
+but FetchError.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ import io
 import time
 import unicodedata
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from contextlib import ExitStack, nullcontext
 from copy import copy
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
-from typing import BinaryIO, Protocol, Self
+from typing import BinaryIO, Self
 from urllib.parse import quote
 
 from metaharvest import __version__
 from metaharvest.config.settings import HttpSettings
 from metaharvest.config.trust_store import BadAuthorities, configured_authorities, read_authorities, system_trust
-from metaharvest.errors import FetchError, NotAsked, RequestEnded
+from metaharvest.errors import FetchError, NotAsked
 from metaharvest.fetch import error_messages, local_files
 from metaharvest.fetch.error_messages import Circumstances
 from metaharvest.fetch.exchange import Exchange, Limits, Policy, Query, StopReason, redirected, started
@@ -41,6 +42,7 @@ from metaharvest.fetch.health import HostHealth
 from metaharvest.fetch.held_hosts import HeldHosts, HostLeases
 from metaharvest.fetch.limits import FairLimiter, HostLimiter, MemoryBudget, WaitedTooLong, Waiting
 from metaharvest.fetch.robots import Robots
+from metaharvest.fetch.stops import Stops, ending_after
 from metaharvest.fetch.transfer import CurlHandle, CurlMulti
 from metaharvest.fetch.url import WebAddress, is_allowed, literal_address
 from metaharvest.model import Finding, ListVersion, Network, Reach
@@ -48,9 +50,6 @@ from metaharvest.model.actions import Remedy, todo
 from metaharvest.text import shown_url
 
 _ACCEPT = "application/xml, text/xml;q=0.9, */*;q=0.5"
-
-SECONDS_AFTER_STOP = 4.0
-"""The time that requests under way still have after their site, or the run, was stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +71,6 @@ class Response:
     date: str = ""
     media_type: str = ""
     link: str = ""
-
-
-class Stops(Protocol):
-    """The stop of a site by a person, or of the whole run."""
-
-    def calling(self, call: Callable[[], object]) -> AbstractContextManager[None]:
-        """Call `call` in the present event loop at the stop, at once if it has come."""
-
-    def stop_reason(self) -> Finding | None:
-        """Why nothing new may begin; None before the stop."""
 
 
 OnRedirect = Callable[[str], Awaitable[None]]
@@ -240,6 +229,7 @@ class Fetcher:
         """The same client for one site: its requests end some seconds after the site is stopped, by RequestEnded."""
         its = copy(self)
         its._stops = stops
+        its.robots = self.robots.until_stopped(stops)
         return its
 
     def end_waiting(self) -> None:
@@ -248,6 +238,7 @@ class Fetcher:
 
     async def close(self) -> None:
         """Close all connections, and let other processes send requests to their hosts."""
+        await self.robots.close()
         for handles in self._idle.values():
             for handle in handles:
                 handle.close()
@@ -296,7 +287,8 @@ class Fetcher:
                 form=question.query.form if question.query else "",
                 plain=here.host == repeated or here.host in self._plain,
             )
-            await self._exchange_until_stopped(exchange, question, given)
+            async with ending_after(self._stops, given.spent):
+                await self._exchange(exchange, question, given)
             location = exchange.location
             if location is None and exchange.is_lost_in_coding and self._may_help(exchange):
                 repeated = here.host
@@ -314,27 +306,6 @@ class Fetcher:
             if question.on_redirect:
                 await question.on_redirect(here.url)
         raise FetchError(error_messages.too_many_redirects(here.url, given), seconds=spent)
-
-    async def _exchange_until_stopped(self, exchange: Exchange, question: _Question, given: Circumstances) -> None:
-        """Perform the exchange; it ends a few seconds after the stop, so that most answers under way still come."""
-        stops = self._stops
-        if stops is None:
-            await self._exchange(exchange, question, given)
-            return
-        loop = asyncio.get_running_loop()
-        try:
-            async with asyncio.timeout(None) as timeout:
-
-                def end() -> None:
-                    with suppress(RuntimeError):  # the request has ended in this very moment
-                        timeout.reschedule(loop.time() + SECONDS_AFTER_STOP)
-
-                with stops.calling(end):
-                    await self._exchange(exchange, question, given)
-        except TimeoutError as error:
-            if (why := stops.stop_reason()) is None:
-                raise
-            raise RequestEnded(why, "", seconds=given.spent) from error
 
     def _may_help(self, exchange: Exchange) -> bool:
         """True if a request without compression may help.

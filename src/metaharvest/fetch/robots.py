@@ -14,6 +14,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -22,6 +23,7 @@ from protego import Protego
 from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError, NotAsked
 from metaharvest.fetch.health import server_of
+from metaharvest.fetch.stops import Stops, ending_after
 from metaharvest.model import Finding, Level, Reach
 from metaharvest.text import shown_url
 
@@ -116,6 +118,20 @@ class Robots:
         self._http = http
         self._product = product
         self._files: dict[str, asyncio.Future[RobotsRules | None]] = {}
+        self._stops: Stops | None = None
+
+    def until_stopped(self, stops: Stops) -> Robots:
+        """The same for one site: forbids() ends some seconds after the site is stopped, by RequestEnded."""
+        its = copy(self)
+        its._stops = stops
+        return its
+
+    async def close(self) -> None:
+        """End the requests under way."""
+        under_way = [file for file in self._files.values() if not file.done()]
+        for file in under_way:
+            file.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
 
     def known(self) -> dict[str, RobotsRules]:
         """The rules that were read, by the name of the server."""
@@ -155,7 +171,8 @@ class Robots:
             others = self._files.get(host)
             file = others or asyncio.ensure_future(self._read(host, fetch))
             self._files.setdefault(host, file)
-            rules = await asyncio.shield(file)
+            async with ending_after(self._stops):  # other sites may wait for the same file
+                rules = await asyncio.shield(file)
             if rules is None and others is not None:
                 continue  # the other request was not allowed to read them: this one may be
             return None if rules is None or rules.allow(url) else self._finding(url, host)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from math import inf
 from typing import BinaryIO
 
-from metaharvest.errors import FetchError, ListError
+from metaharvest.errors import FetchError, ListError, RequestEnded
 from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.health import server_of
 from metaharvest.fetch.html_page import html_title
@@ -65,11 +65,19 @@ class HarvestListSource:
         return Listing(_read(spool, self._site), version, await self._forbidden(self._site.list_url))
 
     async def _forbidden(self, url: str) -> tuple[Finding, ...]:
-        """The finding if the server's robots.txt forbids `url`; once for each server."""
+        """The finding if the server's robots.txt forbids `url`; once for each server. None after a stop.
+
+        Raises RequestEnded if robots.txt is binding.
+        """
         host = server_of(url)
         if host in self._reported_servers:
             return ()
-        finding = await self._fetcher.robots.forbids(url, self._site.options.reach)
+        try:
+            finding = await self._fetcher.robots.forbids(url, self._site.options.reach)
+        except RequestEnded:
+            if self._fetcher.robots.is_binding:
+                raise
+            return ()
         if finding is None or host in self._reported_servers:
             return ()
         self._reported_servers.add(host)
