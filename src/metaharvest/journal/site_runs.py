@@ -180,7 +180,8 @@ def _take_up(session: Session, left: HarvestSiteRun, opening: Opening, stamp: St
     left.site_name, left.list_url = opening.site.name, shown_url(opening.site.list_url)
     # Its log rows come along, so that every query of a run's log finds them.
     ours = HarvestLog.site_run_id == left.site_run_id
-    session.execute(update(HarvestLog).where(ours).values(run_id=stamp.run_id))
+    of_other_run = (ours, HarvestLog.run_id != stamp.run_id)
+    session.execute(update(HarvestLog).where(*of_other_run).values(run_id=stamp.run_id))
     # This run processes the documents that were put off, or gives the reason again.
     put_off = (ours, HarvestLog.harvest_operation_code == "DocDeferred")
     which = select(HarvestLog.harvest_log_id).where(*put_off)
