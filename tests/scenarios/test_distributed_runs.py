@@ -851,3 +851,28 @@ def test_a_request_while_a_run_is_being_closed_waits_for_the_next_run(harvester:
         wait_until(lambda: harvester.rows("SELECT 1 FROM harvest_request WHERE state = 'done'"), seconds=120)
     assert harvester.rows("SELECT sentence FROM harvest_request") == [("Run 2 harvested it: succeeded.",)]
     assert list(harvester.held()) == ["alder.1.1"]
+
+
+@on_one_database
+def test_a_run_that_ends_after_midnight_deletes_old_log_rows(harvester: Harvester, server: HttpServer) -> None:
+    with_workers(harvester)
+    harvester.add_site("alder", publish(server, "alder.1.1"))
+    today = datetime.now(UTC).date()
+    for days in range(60, 1, -1):
+        day = str(today - timedelta(days=days))
+        harvester.rows(
+            "INSERT INTO harvest_run (harvest_date, started_at, status, host, pid, heartbeat_at, distributed) "
+            "VALUES (?, '2026-01-01', 'succeeded', 'machine', 1, '2026-01-01', 0)",
+            day,
+        )
+    harvester.rows(
+        "INSERT INTO harvest_log (status, message, harvest_operation_code, run_id, harvest_date, logged_at) "
+        "VALUES (0, 'old', 'HarvesterStartup', 1, '2020-01-01', '2020-01-01')"
+    )
+    tick(harvester)
+    [(run_id,)] = harvester.rows("SELECT run_id FROM harvest_run WHERE status = 'running'")
+    harvester.rows("UPDATE harvest_run SET harvest_date = ? WHERE run_id = ?", str(today - timedelta(days=1)), run_id)
+    with workers(harvester):
+        wait_until_closed(harvester, run_id)
+    assert harvester.rows("SELECT message FROM harvest_log WHERE message = 'old'") == []
+    assert "LogPurged" in harvester.operations(run_id)

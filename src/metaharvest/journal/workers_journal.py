@@ -49,6 +49,7 @@ class WorkersJournal(Journal):
         limits: GroupLimits = GroupLimits(),  # noqa: B008 - it is frozen
     ) -> None:
         self._prepare(settings, targets, clock, run.today, run.run_id)
+        self._is_by_the_clock = True  # also if it ends after midnight: workers have no --date
         self._is_over = is_over
         self._cut_short: set[int] = set()
         self._writer = Writer(engine, by_leases(held), self._write_notes, limits)
