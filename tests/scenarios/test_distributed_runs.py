@@ -876,3 +876,25 @@ def test_a_run_that_ends_after_midnight_deletes_old_log_rows(harvester: Harveste
         wait_until_closed(harvester, run_id)
     assert harvester.rows("SELECT message FROM harvest_log WHERE message = 'old'") == []
     assert "LogPurged" in harvester.operations(run_id)
+
+
+@on_one_database
+def test_a_stopped_run_names_the_sites_whose_jobs_workers_ended_at_once(
+    harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_loop, "_BEAT_SECONDS", 0.2)
+    with_workers(harvester)
+    slow_site(harvester, server, "alder", 40, 0.2)
+    for name in ("basalt", "cedar"):
+        harvester.add_site(name, publish(server, f"{name}.1.1", path=f"/{name}.xml"))
+    harvester("sites", "disable", "cedar")
+    tick(harvester)
+    with workers(harvester):
+        wait_until(lambda: len(harvester.held()) >= 2)
+        assert harvester("runs", "stop").code == 0
+        wait_until(lambda: harvester.rows("SELECT 1 FROM job WHERE subject = 'basalt' AND state = 'done'"))
+        tick(harvester)
+        wait_until_closed(harvester)
+    sql = "SELECT message FROM harvest_log WHERE harvest_operation_code = 'RunInterrupted'"
+    [(message,)] = harvester.rows(sql)
+    assert message.endswith(" 1 site was not begun, and left to the next run: basalt.")

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from datetime import date, datetime, time
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import and_, or_, select
 
 from metaharvest.config.kinds import JOBS
 from metaharvest.database.engine import database_errors
-from metaharvest.database.models import HarvestRun
+from metaharvest.database.models import HarvestRun, HarvestSiteRun
 from metaharvest.database.worker_models import Job
 from metaharvest.harvest.coordination import WHY_ENDED, deliver_job
 from metaharvest.harvest.deadlines import STOPPED
-from metaharvest.harvest.worker_session import SliceEnd
+from metaharvest.harvest.worker_session import SiteWork, SliceEnd
 from metaharvest.jobs import making
 from metaharvest.jobs.claims import Claim, HeldClaims
 from metaharvest.jobs.policy import GIVEN_UP, MOST_ATTEMPTS
@@ -33,6 +33,7 @@ from metaharvest.model.jobs import JobKind, JobState
 from metaharvest.services import pipeline, public_flags
 from metaharvest.services.harvester import Harvester
 from metaharvest.services.runs import end_of_distributed_run
+from metaharvest.sites.registry import read_sites
 from metaharvest.text import one_line
 
 
@@ -115,20 +116,34 @@ def _closed(context: JobContext, run: RunOfWorkers, taken_back: Sequence[tuple[F
 
 
 def _taken_back(harvester: Harvester, run_id: int) -> Sequence[tuple[Finding, Sequence[str]]]:
-    """The reasons why the run ended early, each with the subjects of the jobs that no worker had begun.
+    """The reasons why the run ended early, each with the names of the sites that were not begun.
 
-    A slice that sees the stop of the run ends its job by itself: then no job is taken back.
+    A worker that sees the stop of the run ends a job by itself, which is then done.
     """
     found: dict[str, list[str]] = {}
-    its = (Job.run_id == run_id, Job.state == JobState.CANCELLED.value, Job.sentence.in_(WHY_ENDED))
+    its = (Job.run_id == run_id, Job.kind == JobKind.HARVEST_SITE.value)
+    taken_back = and_(Job.state == JobState.CANCELLED.value, Job.sentence.in_(WHY_ENDED))
     with harvester.reading() as session:
-        if taken_requests.taken_stops(session, run_id).whole_run:
+        stopped = taken_requests.taken_stops(session, run_id)
+        if stopped.whole_run:
             found[STOPPED.message] = []
-        for job in session.scalars(select(Job).where(*its).order_by(Job.job_id)):
-            not_begun = found.setdefault(str(job.sentence), [])
-            if not job.slices:
-                not_begun.append(job.subject)
-    return [(WHY_ENDED[why], subjects) for why, subjects in found.items()]
+            taken_back = or_(taken_back, Job.state == JobState.DONE.value)
+        jobs = session.scalars(select(Job).where(*its, taken_back).order_by(Job.job_id)).all()
+        if not jobs:
+            return [(WHY_ENDED[why], ()) for why in found]
+        names = {site.site_id: site.name for site in read_sites(session) if site.enabled}
+        site_runs: dict[int, set[int]] = {}
+        for site_id, site_run_id in session.execute(
+            select(HarvestSiteRun.site_schedule_id, HarvestSiteRun.site_run_id).where(HarvestSiteRun.run_id == run_id)
+        ):
+            site_runs.setdefault(site_id, set()).add(site_run_id)
+    for job in jobs:
+        work, why = SiteWork.read(job.work), job.sentence if job.sentence in WHY_ENDED else STOPPED.message
+        not_begun = [each for each in work.sites if site_runs.get(each, set()) <= work.ended]
+        found.setdefault(why, []).extend(
+            names[each] for each in not_begun if each in names and each not in stopped.sites
+        )
+    return [(WHY_ENDED[why], list(dict.fromkeys(sites))) for why, sites in found.items()]
 
 
 def _failed(harvester: Harvester, run_id: int) -> Sequence[str]:
