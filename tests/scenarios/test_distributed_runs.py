@@ -898,3 +898,29 @@ def test_a_stopped_run_names_the_sites_whose_jobs_workers_ended_at_once(
     sql = "SELECT message FROM harvest_log WHERE harvest_operation_code = 'RunInterrupted'"
     [(message,)] = harvester.rows(sql)
     assert message.endswith(" 1 site was not begun, and left to the next run: basalt.")
+
+
+@on_one_database
+def test_a_request_that_the_stop_of_its_run_took_back_is_not_said_to_be_done(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    """The run had harvested the site before a person asked for it."""
+    with_workers(harvester)
+    for name in ("alder", "basalt"):
+        harvester.add_site(name, publish(server, f"{name}.1.1", path=f"/{name}.xml"))
+    tick(harvester)
+    harvester.rows("UPDATE job SET not_before = '2999-01-01 00:00:00' WHERE subject = 'basalt'")
+    with workers(harvester):
+        wait_until(lambda: harvester.rows("SELECT 1 FROM job WHERE subject = 'alder' AND state = 'done'"))
+    harvester("sites", "harvest", "alder", "--everything")
+    tick(harvester)
+    harvester("sites", "harvest", "alder", "--everything")  # it is the same request
+    assert harvester("runs", "stop").code == 0
+    tick(harvester)
+    with workers(harvester):
+        wait_until_closed(harvester)
+    ends = harvester.rows("SELECT state, sentence FROM harvest_request WHERE kind = 'harvest'")
+    assert ends == [("cancelled", "A person stopped it in run 1.")]
+    sql = "SELECT message FROM harvest_log WHERE harvest_operation_code = 'RunInterrupted'"
+    [(message,)] = harvester.rows(sql)
+    assert message.endswith(" 2 sites were not begun, and left to the next run: basalt, alder.")

@@ -93,12 +93,12 @@ def end(session: Session, stamp: Stamp, *, is_stopped: bool, is_whole: bool) -> 
 
     `is_stopped`: a person stopped the whole run. `is_whole`: it was not cut short.
     """
-    its = select(HarvestSiteRun.site_schedule_id, HarvestSiteRun.status).where(HarvestSiteRun.run_id == stamp.run_id)
+    its = select(HarvestSiteRun).where(HarvestSiteRun.run_id == stamp.run_id).order_by(HarvestSiteRun.site_run_id)
     not_ended = (SiteRunStatus.RUNNING.value, SiteRunStatus.INTERRUPTED.value, SiteRunStatus.STOPPED.value)
     ended = {
-        site_id: status
-        for site_id, status in session.execute(its.order_by(HarvestSiteRun.site_run_id))
-        if status not in not_ended
+        each.site_schedule_id: (each.status, each.ended_at)
+        for each in session.scalars(its)
+        if each.status not in not_ended and each.ended_at is not None
     }
     taking.end_of_run(session, stamp.run_id, ended, stamp.now, is_stopped=is_stopped, is_whole=is_whole)
 

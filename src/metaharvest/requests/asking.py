@@ -69,11 +69,12 @@ def ask(session: Session, new: NewRequest, actor: Actor, now: datetime) -> tuple
 
 
 def _has_result(session: Session, request: HarvestRequest) -> bool:
-    """True if the run that has taken this request has harvested the site."""
+    """True if the run that has taken this request has harvested the site since then."""
     if request.kind != RequestKind.HARVEST.value or request.state != RequestState.TAKEN.value:
         return False
     row = HarvestSiteRun
-    its = (row.run_id == request.run_id, row.site_schedule_id == request.site_schedule_id, row.ended_at.is_not(None))
+    of_site = (row.run_id == request.run_id, row.site_schedule_id == request.site_schedule_id)
+    its = (*of_site, row.ended_at >= request.taken_at)
     return session.scalar(select(row.site_run_id).where(*its).limit(1)) is not None
 
 

@@ -84,19 +84,26 @@ def end(session: Session, request_ids: Collection[int], state: RequestState, sen
 
 
 def end_of_run(
-    session: Session, run_id: int, ended: Mapping[int, str], now: datetime, *, is_stopped: bool, is_whole: bool
+    session: Session,
+    run_id: int,
+    ended: Mapping[int, tuple[str, datetime]],
+    now: datetime,
+    *,
+    is_stopped: bool,
+    is_whole: bool,
 ) -> None:
-    """End all requests that a run has taken; `ended` has the result of each site that it harvested, in words.
+    """End all requests that a run has taken; `ended` has the last result of each site, in words, and its time.
 
-    A harvest that it had no time for waits again, unless a person stopped the site, or the whole run (`is_stopped`). A
-    run that was not cut short (`is_whole`) had time: without a result, the next run would have none either.
+    A result from before the request was taken does not count. A harvest that the run had no time for waits again,
+    unless a person stopped the site, or the whole run (`is_stopped`). A run that was not cut short (`is_whole`) had
+    time: without a result, the next run would have none either.
     """
     taken = _taken_by(session, [run_id])
     stopped = {each.site_schedule_id for each in taken if each.kind == RequestKind.STOP.value}
     for request in taken:
         if request.kind == RequestKind.HARVEST.value:
-            result = ended.get(request.site_schedule_id or 0)
-            if result is not None:
+            result, at = ended.get(request.site_schedule_id or 0, ("", now))
+            if result and (request.taken_at is None or at >= request.taken_at):
                 _end(request, RequestState.DONE, f"Run {run_id} harvested it: {result}.", now)
             elif is_stopped or request.site_schedule_id in stopped:
                 _end(request, RequestState.CANCELLED, f"A person stopped it in run {run_id}.", now)
