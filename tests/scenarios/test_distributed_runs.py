@@ -924,3 +924,23 @@ def test_a_request_that_the_stop_of_its_run_took_back_is_not_said_to_be_done(
     sql = "SELECT message FROM harvest_log WHERE harvest_operation_code = 'RunInterrupted'"
     [(message,)] = harvester.rows(sql)
     assert message.endswith(" 2 sites were not begun, and left to the next run: basalt, alder.")
+
+
+@on_one_database
+def test_a_due_harvest_waits_for_the_request_that_a_worker_has_also_if_the_host_is_another(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    with_workers(harvester)
+    settings = harvester.config.read_text(encoding="utf-8")
+    harvester.config.write_text(f"{settings}run_at = 23:59:59\n", encoding="utf-8")
+    harvester.add_site("alder", publish(server, "alder.1.1"))
+    harvester("sites", "harvest", "alder")
+    tick(harvester)
+    harvester.rows("UPDATE job SET state = 'taken', lease_until = '2999-01-01 00:00:00', host_key = host")
+    assert harvester("sites", "edit", "alder", "--list-url", "http://localhost:1/list.xml").code == 0
+    harvester.config.write_text(settings, encoding="utf-8")
+    tick(harvester)
+    assert harvester.rows("SELECT state, host FROM job ORDER BY job_id") == [
+        ("taken", "127.0.0.1"),
+        ("ready", "127.0.0.1"),
+    ]

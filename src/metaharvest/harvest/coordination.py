@@ -196,13 +196,15 @@ class _Coordinator:
         by_id = {site.site_id: site for site in sites}
         in_order = sorted(chosen, key=lambda each: due_day(each[0]))
         taken = set(self._session.scalars(select(Job.open_key).where(*_taken(run))))
+        hosts = self._hosts(run)
         found = []
         for group in by_origin(in_order, origins):
             site_ids = [site.site_id for site, _ in group]
             ended = frozenset(runs.ended_site_runs(self._session, run.run_id, site_ids))
             work = SiteWork(dict(zip(site_ids, (kind for _, kind in group), strict=True)), asked.everything, ended)
             # All jobs of an origin have one host: no two of them are under way.
-            first = by_id[min(origins.get(site_ids[0], frozenset(site_ids)))]
+            members = sorted(origins.get(site_ids[0], site_ids))
+            host = next((hosts[each] for each in members if each in hosts), None) or host_of(by_id[members[0]])
             key = f"{JobKind.HARVEST_SITE}:{run.run_id}:{min(site_ids)}"
             found.append(
                 NewJob(
@@ -211,11 +213,17 @@ class _Coordinator:
                     subject=", ".join(site.name for site, _ in group),
                     work=work.text(),
                     run_id=run.run_id,
-                    host=host_of(first),
+                    host=host,
                     priority=max(priority_of(self._waiting(site, kind, asked), self._today) for site, kind in group),
                 )
             )
         return found
+
+    def _hosts(self, run: HarvestRun) -> dict[int, str]:
+        """The host of the open jobs of each site. A person may have changed the address of the site since then."""
+        its = (Job.run_id == run.run_id, Job.kind == JobKind.HARVEST_SITE.value, Job.state.in_(OPEN))
+        jobs = self._session.execute(select(Job.host, Job.work).where(*its))
+        return {site_id: host for host, work in jobs for site_id in SiteWork.read(work).sites}
 
     def _waiting(self, site: Site | BrokenSite, kind: SiteRunKind, asked: TakenRequests) -> Waiting:
         is_known = isinstance(site, BrokenSite) or site.last_harvest is not None
