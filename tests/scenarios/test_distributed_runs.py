@@ -944,3 +944,21 @@ def test_a_due_harvest_waits_for_the_request_that_a_worker_has_also_if_the_host_
         ("taken", "127.0.0.1"),
         ("ready", "127.0.0.1"),
     ]
+
+
+@on_one_database
+def test_workers_harvest_due_sites_once_the_dates_of_a_wrong_clock_are_repaired(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    with_workers(harvester)
+    harvester.add_site("alder", publish(server, "alder.1.1"))
+    tick(harvester)
+    with workers(harvester):
+        wait_until_closed(harvester)
+    harvester.rows("UPDATE harvest_run SET harvest_date = '2999-01-01', due_sites_of = '2999-01-01'")
+    harvester.rows("UPDATE harvest_site_schedule SET datelastharvest = '2999-01-01', datenextharvest = '2999-01-02'")
+    harvester.rows("UPDATE job SET ended_at = '2999-01-01 00:00:00'")
+    assert " jobs" in harvester("database", "repair-dates").out
+    assert harvester.rows("SELECT max(ended_at) < '2998-01-01' FROM job") == [(1,)]
+    tick(harvester)
+    assert harvester.rows("SELECT subject FROM job WHERE kind = 'harvest_site'") == [("alder",), ("alder",)]

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.change_feed import repair_times
 from metaharvest.database.models import IS_REAL, Base, HarvestRun, HarvestSiteRun
+from metaharvest.database.worker_models import Job
 from metaharvest.journal.totals import move_totals
 from metaharvest.ledger.rows import move_dates
 from metaharvest.model import HARVESTED
@@ -26,6 +27,7 @@ _TIMES = {
     "log rows": ("harvest_log", ("logged_at",)),
     "runs": ("harvest_run", ("started_at", "ended_at", "heartbeat_at")),
     "site runs": ("harvest_site_run", ("started_at", "ended_at")),
+    "jobs": (Job.__tablename__, ("not_before", "lease_until", "ended_at")),
 }
 
 
@@ -40,12 +42,14 @@ def repair_dates(session: Session, now: datetime, today: date) -> dict[str, int]
         for what, (name, columns) in values.items():
             rows = [_move(session, Base.metadata.tables[name], column, limit, value) for column in columns]
             repaired[what] = max(repaired.get(what, 0), *rows)
+    # Workers then harvest the sites that are due today.
+    _move(session, Base.metadata.tables[HarvestRun.__tablename__], "due_sites_of", today + _GRACE, None)
     if repaired.get("runs") or repaired.get("site runs"):
         move_totals(session, today + _GRACE, today)
     return {what: number for what, number in repaired.items() if number}
 
 
-def _move(session: Session, table: Table, column: str, limit: date, value: date) -> int:
+def _move(session: Session, table: Table, column: str, limit: date, value: date | None) -> int:
     statement = update(table).where(table.c[column] > limit).values({column: value})
     return session.connection().execute(statement).rowcount
 
