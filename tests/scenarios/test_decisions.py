@@ -137,6 +137,20 @@ def test_an_old_run_is_removed_by_a_person_and_the_newest_stays(harvester: Harve
 
 
 @on_one_database
+def test_the_run_that_last_read_a_list_stays(harvester: Harvester, server: HttpServer) -> None:
+    """The next harvest compares its list with it."""
+    docids = [f"alder.{number}.1" for number in range(1, 21)]
+    harvester.add_site("alder", publish(server, *docids))
+    harvester.run("2026-11-20")
+    server.serve("/list.xml", b"not here", status=404)
+    harvester.run("2026-11-21")
+    assert "it has the last harvest of a site" in harvester("runs", "remove", "1", "--yes").err
+    publish(server, *docids)
+    harvester.run("2026-11-22")
+    done(harvester, "runs", "remove", "1", "--yes")
+
+
+@on_one_database
 def test_the_run_of_a_removed_site_whose_harvest_was_interrupted_is_removed(
     harvester: Harvester, server: HttpServer
 ) -> None:

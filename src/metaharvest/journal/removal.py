@@ -24,7 +24,7 @@ from metaharvest.database.models import (
     SiteTotals,
 )
 from metaharvest.errors import RequestError
-from metaharvest.journal.totals import keep_totals
+from metaharvest.journal.totals import is_whole_list, keep_totals
 from metaharvest.model import RunStatus, SiteRunStatus
 from metaharvest.queries.site_totals import Span, totals_of_sites
 from metaharvest.targets.transfers import IS_TRANSFER
@@ -89,7 +89,9 @@ def why_it_stays(session: Session, run_id: int) -> str:
     ours = select(HarvestSiteRun.site_run_id).where(HarvestSiteRun.run_id == run_id)
     later = aliased(HarvestSiteRun)
     is_of_site = later.site_schedule_id == HarvestSiteRun.site_schedule_id
-    is_newest = ~exists().where(is_of_site, later.site_run_id > HarvestSiteRun.site_run_id)
+    is_later = (is_of_site, later.site_run_id > HarvestSiteRun.site_run_id)
+    has_last_list = and_(*is_whole_list(HarvestSiteRun), ~exists().where(*is_later, *is_whole_list(later)))
+    is_newest = or_(~exists().where(*is_later), has_last_list)
     waiting = select(ReportDelivery.report_id).where(ReportDelivery.status == "queued")
     details = select(HarvestDetailLog.detail_log_id).join(HarvestLog).where(HarvestLog.run_id == run_id)
     problem = or_(SiteProblem.detail_log_id.in_(details), SiteProblem.first_site_run.in_(ours))

@@ -6,11 +6,11 @@ again at the end of each run, and when site runs of other days have changed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from sqlalchemy import Select, bindparam, case, delete, func, insert, literal, select, true
+from sqlalchemy import ColumnElement, Select, bindparam, case, delete, func, insert, literal, select, true
 from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.models import Base, HarvestDetailLog, HarvestLog, HarvestRun, HarvestSiteRun, SiteTotals
@@ -77,6 +77,15 @@ def last_listings(session: Session, site_ids: Collection[int]) -> dict[int, Last
     return {site_id: LastListing(*listing) for site_id, *listing in rows}
 
 
+def is_whole_list(its: type[HarvestSiteRun]) -> Sequence[ColumnElement[bool]]:
+    """The conditions of a site run that harvested a whole list."""
+    return (
+        its.kind != SiteRunKind.RETRY.value,
+        its.rehearsal.is_(False),
+        its.status.in_([SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value]),
+    )
+
+
 _LOG = Base.metadata.tables[HarvestLog.__tablename__]
 _DETAILS = Base.metadata.tables[HarvestDetailLog.__tablename__]
 _SITE_RUNS = Base.metadata.tables[HarvestSiteRun.__tablename__]
@@ -109,9 +118,7 @@ _LAST_LISTINGS = select(*_SITE_RUNS.c["site_schedule_id", "listed", "list_url", 
         select(func.max(_SITE_RUNS.c.site_run_id))
         .where(
             _SITE_RUNS.c.site_schedule_id.in_(bindparam("sites", expanding=True)),
-            _SITE_RUNS.c.kind != SiteRunKind.RETRY.value,
-            _SITE_RUNS.c.rehearsal.is_(False),
-            _SITE_RUNS.c.status.in_([SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value]),
+            *is_whole_list(HarvestSiteRun),
         )
         .group_by(_SITE_RUNS.c.site_schedule_id)
     )
