@@ -11,6 +11,7 @@ import stat
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from lxml import etree
@@ -382,6 +383,17 @@ def test_files_keep_their_permissions_and_links_stay_links(site: SiteFolder) -> 
     assert stat.S_IMODE(site.list_file.stat().st_mode) == 0o604
     names = {path.name for path in site.path.iterdir()}
     assert names == {".store", "discharge.xml", "harvest-list.xml", "rain.xml", "soil.xml"}
+
+
+def test_a_list_changes_where_the_file_system_refuses_permissions(
+    site: SiteFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A Windows drive in WSL: https://github.com/microsoft/WSL/issues/41519
+    monkeypatch.setattr(os, "fchmod", Mock(side_effect=PermissionError(1, "Operation not permitted")))
+    site.build()
+    site.put("snow.xml", "alder.9.1")
+    assert changes(site.built())["alder.9.1"] == "added"
+    assert b'"alder.9.1"' in (site.path / "snow.xml").read_bytes()
 
 
 def test_a_new_list_may_be_read_by_the_web_server(site: SiteFolder) -> None:

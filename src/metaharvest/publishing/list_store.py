@@ -102,7 +102,7 @@ _NEW_FILE = 0o666
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Put `content` at `path`; the file keeps its permissions and, as far as possible, its owner.
+    """Put `content` at `path`; the file keeps its permissions and its owner, as far as possible.
 
     If `path` is a link, the linked file is replaced. Raises OSError; then the old file is untouched.
     """
@@ -128,7 +128,9 @@ def replace_file(path: Path, content: bytes) -> None:
 def _as_before(descriptor: int, before: os.stat_result) -> None:
     with suppress(OSError):
         os.fchown(descriptor, before.st_uid, before.st_gid)
-    os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
+    # Windows' drives in WSL refuse it: https://github.com/microsoft/WSL/issues/41519
+    with suppress(OSError):
+        os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
 
 
 @dataclass(frozen=True, slots=True)
