@@ -1,7 +1,9 @@
 """The wheel, installed in a clean environment, has everything with it: the demo runs from it."""
 
+import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -40,3 +42,9 @@ def test_the_built_wheel_runs_the_demo_in_a_clean_environment(tmp_path: Path) ->
         python, "-c", "from metaharvest.config.paths import data_folder; print(data_folder('sql'))", cwd=tmp_path
     )
     assert str(CHECKOUT) not in found
+
+
+def test_the_container_image_has_each_file_that_goes_into_the_wheel() -> None:
+    wheel = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    copied = re.findall(r"^COPY (.+) /src/", (CHECKOUT / "packaging/Containerfile").read_text(), re.MULTILINE)
+    assert set(wheel["force-include"]) <= set(" ".join(copied).split())
