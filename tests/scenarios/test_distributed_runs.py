@@ -19,10 +19,13 @@ from sqlalchemy.exc import DBAPIError
 
 from metaharvest.database.engine import open_url, run_lock, writers
 from metaharvest.errors import DatabaseError
+from metaharvest.jobs import making
+from metaharvest.jobs.making import NewJob
 from metaharvest.jobs.workers import WorkerProcess, note
 from metaharvest.journal.workers_journal import WorkersJournal
 from metaharvest.reports import compose
-from metaharvest.services import worker_loop
+from metaharvest.services import job_kinds, worker_loop
+from metaharvest.services.job_kinds import JobContext, Kind
 from metaharvest.services.worker_loop import WorkerLoop, process_named
 from support.databases import TestDatabase, on_one_database
 from support.harvester import Harvester, eml, harvest_list, publish
@@ -410,6 +413,31 @@ def test_a_site_that_a_person_asks_for_comes_before_the_sites_that_wait(
         wait_until_closed(harvester)
     assert server.requests[0].path == "/list.xml"
     assert harvester.rows("SELECT state, sentence FROM harvest_request") == [("done", "Run 1 harvested it: succeeded.")]
+
+
+@on_one_database
+def test_a_site_that_a_person_asks_for_begins_after_one_slice_of_the_pipeline(
+    harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    has_begun, is_asked = threading.Event(), threading.Event()
+
+    def perform(context: JobContext, collected: object) -> bool:
+        has_begun.set()
+        return is_asked.wait(60)
+
+    monkeypatch.setitem(job_kinds._BUILT_IN, "pipeline", Kind(lambda context: None, perform))
+    with_workers(harvester)
+    harvester.add_site("alder", publish(server, "alder.1.1"))
+    with writers(harvester.engine).begin() as session:
+        making.make(session, [NewJob("pipeline", f"part {part}", priority=5) for part in range(3)])
+    with workers(harvester):
+        assert has_begun.wait(60)
+        tick(harvester)
+        is_asked.set()
+        wait_until_closed(harvester)
+    steps = harvester.rows("SELECT kind FROM job_event JOIN job USING (job_id) WHERE step = 'collected' ORDER BY at")
+    assert steps[:2] == [("pipeline",), ("harvest_site",)]
+    assert steps.count(("pipeline",)) == 3
 
 
 @on_one_database

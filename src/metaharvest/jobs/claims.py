@@ -213,6 +213,13 @@ def number_of_lapsed(session: Session) -> int:
     return session.scalar(select(func.count()).select_from(Job).where(_is_lapsed(database_now(session)))) or 0
 
 
+def is_overtaken(session: Session, claim: Claim) -> bool:
+    """True if a job with a higher priority than this one waits for a worker."""
+    its_own = select(Job.priority).where(Job.job_id == claim.job_id).scalar_subquery()
+    first = select(Job.job_id).where(_is_ready(session, database_now(session)), Job.priority > its_own)
+    return session.scalar(first.limit(1)) is not None
+
+
 def busy_workers(session: Session) -> list[str]:
     """The names of the workers that have a job, and a lease that has not passed."""
     its = (Job.state == JobState.TAKEN.value, Job.lease_until >= database_now(session))

@@ -201,12 +201,17 @@ class WorkerLoop:
         self._slices.pop(claim.job_id, None)
 
     def _work_on(self, claimed: Sequence[Claim]) -> None:
-        """Work on these jobs, and on further ones of the same run while it harvests them."""
+        """Work on these jobs, and on further ones of the same run while it harvests them.
+
+        Without a harvest, one job follows the other, until a job with a higher priority waits: the rest is given back.
+        """
         self._is_alone, self._had_outage = len(claimed) == 1, False
         first = next((each for each in claimed if each.kind == JobKind.HARVEST_SITE), None)
         run = None if first is None else self._run_of(first)
         if run is None:
             for claim in claimed:
+                if claim is not claimed[0] and self._is_overtaken(claim):
+                    return
                 if claim.kind == JobKind.HARVEST_SITE:
                     self._end_late(claim)
                 else:
@@ -218,6 +223,10 @@ class WorkerLoop:
             await self._lead(session, harvest_job, claimed)
 
         session.work(lead)
+
+    def _is_overtaken(self, claim: Claim) -> bool:
+        with self._harvester.reading() as session:
+            return claims.is_overtaken(session, claim)
 
     def _end_late(self, claim: Claim) -> None:
         """End a job whose run has ended: the next run has its sites."""
