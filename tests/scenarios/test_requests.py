@@ -124,6 +124,19 @@ def test_only_failing_documents_are_tried_again_on_request(harvester: Harvester,
 
 
 @on_one_database
+def test_a_failing_revision_below_the_one_in_the_target_is_not_tried_again_on_request(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    harvester.add_site("alder", publish(server, "alder.1.1", "alder.1.2"))
+    server.serve("/alder.1.1.xml", b"not here", status=404)
+    harvester.run("2026-11-20")
+    asked(harvester, "sites", "harvest", "alder", "--failing")
+    assert harvester.run("2026-11-20", "--requested")["sites"] == []
+    [request] = harvester.rows("SELECT state, sentence FROM harvest_request")
+    assert request == ("done", "No document of the site fails.")
+
+
+@on_one_database
 def test_a_due_site_is_harvested_as_a_whole_though_only_its_failing_documents_are_asked_for(
     harvester: Harvester, server: HttpServer
 ) -> None:

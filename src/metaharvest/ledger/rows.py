@@ -12,6 +12,7 @@ from metaharvest.database.batches import batches
 from metaharvest.database.models import Base, HarvestDocument, SiteCheckpoint
 from metaharvest.database.rows import insert_rows
 from metaharvest.ledger.entries import DELETED, DELETION_WAITS, VALUES, LedgerEntry, Values, entry_values, of_outcome
+from metaharvest.ledger.retries import sites_to_retry
 from metaharvest.model import DocumentState, FetchedDocument, ListedDocument, Outcome, OutcomeKind, SiteRun
 
 _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
@@ -233,14 +234,14 @@ def sites_with_deletion(session: Session, document_id: str, site_ids: Collection
 
 
 def try_failing_again(session: Session, site_ids: Collection[int], today: date) -> set[int]:
-    """Let all failing documents of these sites be tried again today; return the sites that have some."""
+    """Let all failing documents of these sites be tried again today; return the sites that have some to try again."""
     failing = (
         _LEDGER.c.site_schedule_id.in_(site_ids),
         _LEDGER.c.failing_since.is_not(None),
         _LEDGER.c.state.not_in(DELETION_WAITS),
     )
     session.execute(update(_LEDGER).where(*failing).values(next_attempt=today))
-    return set(session.scalars(select(_LEDGER.c.site_schedule_id).where(*failing).distinct()))
+    return sites_to_retry(session, today, site_ids)
 
 
 def forget_sites(session: Session, site_ids: Collection[int]) -> None:
