@@ -84,6 +84,11 @@ class LiveRun:
         """The number of documents done, in words."""
         return _so_far(self.done, self.listed)
 
+    def under_way(self, site_id: int) -> LiveSite | None:
+        """The site, if its harvest has begun and has not ended; otherwise None."""
+        idle = (LivePhase.WAITING, LivePhase.ENDED)
+        return next((each for each in self.sites if each.site_id == site_id and each.phase not in idle), None)
+
     def number(self, *phases: LivePhase) -> int:
         """The number of sites in these phases."""
         return sum(site.phase in phases for site in self.sites)

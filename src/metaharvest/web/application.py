@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -100,7 +100,10 @@ async def _oai(provider: Provider, request: Request) -> Response:
         return HTMLResponse(try_it.page(provider.public), headers={**_HEADERS, "Vary": "Accept"})
     text = request.url.query
     if request.method == "POST":
-        body = await read_body(request, _MOST_BYTES)
+        try:
+            body = await read_body(request, _MOST_BYTES)
+        except ClientDisconnect:
+            body = b""
         if body is None:
             return _sentence(413, f"A request has at most {_MOST_BYTES:,} bytes.")
         # Another type of body counts as an empty one.

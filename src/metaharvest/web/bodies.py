@@ -22,15 +22,12 @@ _REFUSED = re.compile(r"0(\.0{0,3})?")
 
 
 async def read_body(request: Request, most_bytes: int) -> bytes | None:
-    """The body of a request; None if it is larger. The body of a client that goes away counts as empty."""
+    """The body of a request; None if it is larger. Raises ClientDisconnect if the client goes away before its end."""
     body = bytearray()
-    try:
-        async for part in request.stream():
-            body += part
-            if len(body) > most_bytes:
-                return None
-    except ClientDisconnect:
-        return b""
+    async for part in request.stream():
+        body += part
+        if len(body) > most_bytes:
+            return None
     return bytes(body)
 
 

@@ -172,6 +172,14 @@ def make_jobs(harvester: Harvester) -> None:
         workers.note(session, process, [])
 
 
+def test_a_request_has_its_address_in_the_folder_of_the_public_url(harvester: Harvester) -> None:
+    harvester.add_site("elm", "http://127.0.0.1:1/elm.xml")
+    with served_console(harvester, url="https://example.org/harvest") as console:
+        answer = program(console, "steward")("POST", "/harvests", json={"site": "elm"})
+    number = answer.json()["data"]["request_id"]
+    assert answer.headers["Location"] == answer.json()["data"]["url"] == f"/harvest/api/v1/requests/{number}"
+
+
 def test_a_requested_harvest_has_an_address_and_is_asked_for_once(console: Served) -> None:
     steward = program(console, "steward", "portal")
     answer = steward("POST", "/harvests", json={"site": "elm", "scope": "everything", "priority": 5})

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from metaharvest.database.engine import writers
+from metaharvest.database.models import HarvestRun, SiteProgress
 from support.console import Served, served_console
 from support.databases import on_one_database
 from support.harvester import Harvester, eml, harvest_list, publish
@@ -133,6 +135,22 @@ def test_a_form_that_is_refused_leads_back_to_its_page(console: Served) -> None:
     assert broken.status == 403
 
 
+def test_a_form_of_everybody_leads_back_to_itself_without_signing_in(console: Served) -> None:
+    form = {"Referer": f"{console.url}/console/register"}
+    stale = console.visitor().request("POST", "/console/register", headers=form)
+    assert stale.status == 403
+    assert "Sign in" not in " ".join(each for each, to in stale.links().items() if "next=" in to)
+    assert stale.follow("Open the page of the form").path == "/console/register"
+
+
+def test_a_server_in_front_that_hides_its_host_leads_back_to_the_form(harvester: Harvester) -> None:
+    with served_console(harvester, url="http://harvest.example.org") as console:
+        form = {"Referer": "http://harvest.example.org/console/sites"}
+        stale = console.signed_in("steward").request("POST", "/console/sites/several", headers=form)
+        assert stale.status == 403
+        assert stale.links()["Open the page of the form"] == "/console/sites"
+
+
 def test_the_address_of_a_form_is_not_taken_for_a_site(console: Served) -> None:
     form = {"Referer": f"{console.url}/console/sites/several"}
     stale = console.signed_in("steward").request("POST", "/console/sites/several", headers=form)
@@ -153,6 +171,32 @@ def test_a_contact_asks_for_a_harvest(harvester: Harvester, console: Served) -> 
     assert page.notice == "A harvest of your site is requested. This page shows its progress."
     assert "It begins at the next run at the latest." in page.text
     assert harvester.rows("SELECT kind, asked_by FROM harvest_request") == [("harvest", ALDER)]
+
+
+@pytest.mark.parametrize(("phase", "is_harvested"), [("waiting", False), ("fetching", True), ("ended", False)])
+def test_a_contact_sees_the_harvest_that_is_under_way_and_else_the_request(
+    harvester: Harvester, console: Served, phase: str, is_harvested: bool
+) -> None:
+    now = console.harvester.now()
+    moments = {"started_at": now, "heartbeat_at": now, "harvest_date": now.date()}
+    with writers(harvester.engine).begin() as session:
+        session.add(HarvestRun(run_id=7, status="running", host="h", pid=1, **moments))
+        numbers = {"listed": 12, "done": 7, "errors": 0}
+        session.add(
+            SiteProgress(
+                site_schedule_id=1, run_id=7, site_name="alder", phase=phase, began_at=now, updated_at=now, **numbers
+            )
+        )
+    page = console.signed_in_as(ALDER).open("/console/my/alder").submit("Harvest tonight")
+    assert ("Your site is being harvested: 7 of 12 documents done." in page.text) is is_harvested
+    assert ("A harvest of your site is requested." in page.text.replace(page.notice, "")) is not is_harvested
+
+
+def test_a_contact_sees_one_date_of_the_next_harvest(harvester: Harvester, console: Served) -> None:
+    page = console.signed_in_as(ALDER).open("/console/my/alder")
+    assert "Next harvest– , at the next run" in page.text.replace("–,", "– ,")
+    harvester.rows("UPDATE harvest_site_schedule SET datenextharvest = '2999-01-05' WHERE name = 'alder'")
+    assert "Next harvest2999-01-05 (UTC) Last harvest" in page.browser.open("/console/my/alder").text
 
 
 def test_a_new_address_is_confirmed_by_its_own_link(harvester: Harvester, console: Served) -> None:

@@ -11,7 +11,7 @@ from metaharvest.services import requests as asked
 from metaharvest.services.json_documents import registration_document
 from metaharvest.services.requests import Asked
 from metaharvest.services.sites import AnySite, SiteValues
-from metaharvest.web.api.call import ROOT, Answer, Call
+from metaharvest.web.api.call import Answer, Call
 from metaharvest.web.api.problems import Problem
 from metaharvest.web.api.reading import (
     asked_document,
@@ -28,27 +28,27 @@ def harvest(call: Call) -> Answer:
     """Ask for the harvest of a site; the answer says where to look at the request."""
     body = call.body
     _require_site(call, body.site)
-    return _accepted(asked.ask_harvest(call.harvester, body.site, body.scope, priority=body.priority))
+    return _accepted(call, asked.ask_harvest(call.harvester, body.site, body.scope, priority=body.priority))
 
 
 def stop(call: Call) -> Answer:
     """Stop the run under way, or the harvest of one site in it."""
     if call.body.site is not None:
         _require_site(call, call.body.site)
-    return _accepted(asked.ask_stop(call.harvester, call.body.site))
+    return _accepted(call, asked.ask_stop(call.harvester, call.body.site))
 
 
 def skip(call: Call) -> Answer:
     """Leave a site out of the next run."""
     _require_site(call, call.body.site)
-    return _accepted(asked.skip_tonight(call.harvester, call.body.site))
+    return _accepted(call, asked.skip_tonight(call.harvester, call.body.site))
 
 
 def cancel(call: Call) -> Answer:
     """Take a request back, as long as no run has taken it."""
     found = find_request(call)
     asked.cancel(call.harvester, found.request.request_id)
-    return Answer(asked_document(find_request(call)))
+    return Answer(asked_document(call, find_request(call)))
 
 
 def confirm(call: Call) -> Answer:
@@ -142,7 +142,7 @@ def _values(site: AnySite, given: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _accepted(request: Asked) -> Answer:
+def _accepted(call: Call, request: Asked) -> Answer:
     """The status 202, with the address of the request."""
-    location = f"{ROOT}/requests/{request.request.request_id}"
-    return Answer(asked_document(request), status=202, headers={"Location": location})
+    document = asked_document(call, request)
+    return Answer(document, status=202, headers={"Location": str(document["url"])})

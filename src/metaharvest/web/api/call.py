@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel
 
@@ -35,6 +36,10 @@ class Call:
     query: Any
     body: Any
     expected: tuple[str, ...] = ()
+
+    def address(self, path: str) -> str:
+        """The address of this path of the API, below the folder of [web] url."""
+        return urlsplit(self.harvester.settings.web.url).path.rstrip("/") + ROOT + path
 
     def number(self, name: str, what: str) -> int:
         """The number in the path. Raises Problem."""

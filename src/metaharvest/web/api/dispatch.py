@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, unquote
 
 from pydantic import BaseModel, ValidationError
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -83,7 +83,10 @@ def api_application(harvester: Harvester, readers: Readers, *, least: Role = Rol
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
-        body = await read_body(request, MOST_BYTES)
+        try:
+            body = await read_body(request, MOST_BYTES)
+        except ClientDisconnect:  # a part of a body may say something else than the whole
+            return
         response = await run_in_threadpool(_answer, api, request, body)
         for name, value in _HEADERS.items():
             response.headers.setdefault(name, value)

@@ -30,7 +30,7 @@ from metaharvest.services import registrations as registered
 from metaharvest.services import requests as asked
 from metaharvest.services import sites as registry
 from metaharvest.services.json_documents import registration_document, run_document, run_row, site_document
-from metaharvest.web.api.call import ROOT, Answer, Call
+from metaharvest.web.api.call import Answer, Call
 from metaharvest.web.api.cursors import cursor_of, number_of, values_of
 from metaharvest.web.api.problems import Problem, known
 
@@ -200,7 +200,7 @@ def requests(call: Call) -> Answer:
 
 def request(call: Call) -> Answer:
     """A request, and what it waits for."""
-    return Answer(asked_document(find_request(call)))
+    return Answer(asked_document(call, find_request(call)))
 
 
 def find_request(call: Call) -> asked.Asked:
@@ -210,9 +210,9 @@ def find_request(call: Call) -> asked.Asked:
         return asked.find(call.harvester, number)
 
 
-def asked_document(found: asked.Asked) -> dict[str, object]:
+def asked_document(call: Call, found: asked.Asked) -> dict[str, object]:
     """A request with its address, and what it waits for."""
-    url = f"{ROOT}/requests/{found.request.request_id}"
+    url = call.address(f"/requests/{found.request.request_id}")
     return {**as_mapping(found.request), "waits_for": found.waits_for, "url": url}
 
 

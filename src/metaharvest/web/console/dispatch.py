@@ -254,7 +254,7 @@ def _page_of_form(visit: Visit) -> str:
         page = urlsplit(visit.headers.get("referer", ""))
     except ValueError:
         return ""
-    if page.netloc != visit.headers.get("host"):
+    if page.netloc not in (visit.headers.get("host"), urlsplit(visit.console.url).netloc):
         return ""
     return _page_above(local_path(page.path.removeprefix(visit.console.root)))
 

@@ -205,7 +205,7 @@ class Visit:
         self, status: int, *sentences: str, page: str = "", words: str = "Open the page of the form"
     ) -> Response:
         """A page of sentences, and a link to `page`; a visitor whose session has ended signs in on the way there."""
-        needs_sign_in = status == 403 and self.visitor.role is Role.PUBLIC
+        needs_sign_in = status == 403 and self.visitor.role is Role.PUBLIC and self.page.least > Role.PUBLIC
         return self.render(
             "message.html", status, sentences=sentences, needs_sign_in=needs_sign_in, page=page, words=words
         )

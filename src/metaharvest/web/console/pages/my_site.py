@@ -173,7 +173,7 @@ def _live(visit: Visit, site_id: int) -> dict[str, Any]:
     harvester = visit.harvester
     with harvester.reading() as session:
         run = live_run(session, harvester.now())
-        live = next((each for each in run.sites if each.site_id == site_id), None) if run else None
+        live = run.under_way(site_id) if run else None
         asked = open_requests(session, site_id)
         coming = upcoming_run(session, harvester.now(), harvester.today())
     return {"live": live, "requests": asked, "coming": coming, "site_id": site_id}

@@ -60,13 +60,12 @@ def show(visit: Visit) -> Response:
     with harvester.reading() as session:
         site = registered_site(session, visit.site.name, today)
         live = live_run(session, now)
-        going = next((each for each in live.sites if each.site_id == site_id), None) if live else None
         coming = upcoming_run(session, now, today)
         waiting = [(each, asking.waits_for(harvester, session, each)) for each in open_requests(session, site_id)]
         values: dict[str, Any] = {
             "site": site,
             "live": live,
-            "going": going if going and going.phase != "ended" else None,
+            "going": live.under_way(site_id) if live else None,
             "next_run": coming,
             "waiting": waiting,
             "is_left_out": any(each.kind == RequestKind.SKIP for each, _ in waiting),
