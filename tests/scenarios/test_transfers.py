@@ -7,11 +7,11 @@ import json
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from unittest.mock import DEFAULT, Mock
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import text, update
 
 from metaharvest.database.engine import readers, writers
 from metaharvest.database.models import HarvestRun
@@ -163,6 +163,45 @@ def test_a_run_that_is_under_way_does_not_take_back_a_transferred_document(netwo
     assert said == ["target.other-site"]
     owner = "SELECT site_schedule_id FROM {} WHERE document_id = 'knb.7'"
     assert {*network.rows(owner.format("catalogue_document"))} == {*network.rows(owner.format("document_revision"))}
+
+
+@pytest.mark.parametrize("database", ["postgresql", "mariadb"], indirect=True)
+@pytest.mark.slow
+@pytest.mark.parametrize("is_first", ["the transfer", "the worker"])
+def test_a_worker_does_not_take_back_a_transferred_document(network: Harvester, is_first: str) -> None:
+    """A worker leaves the row of the run alone. It writes the document and a row of the log."""
+    network.rows("UPDATE harvest_run SET distributed = TRUE")
+    to = Receiving(2, "fern", "kim", date(2026, 11, 20), datetime(2026, 11, 20, tzinfo=UTC))
+    target, said = EmbeddedTarget(readers(network.engine)), list[str]()
+    columns = "harvest_date, logged_at, status, message, harvest_operation_code, run_id"
+    log = f"INSERT INTO harvest_log ({columns}) SELECT {columns} FROM harvest_log LIMIT 1"
+
+    def commit(first: Event, second: Event) -> None:
+        try:
+            with writers(network.engine).begin() as session:
+                target.upload([replace(upload("knb.7.99"), site_id=1)], session)
+                first.set()
+                second.wait(1)
+                session.execute(text(log))
+            said.append("stored")
+        except TargetError as error:
+            said.append(error.findings[0].rule)
+
+    stored, transferred = Event(), Event()
+    worker = Thread(target=commit, args=(stored, transferred))
+    if is_first == "the worker":
+        worker.start()
+        assert stored.wait(30)
+    with writers(network.engine).begin() as session:
+        give(session, target, [Taken("knb.7", 1, "gce")], to)
+        if is_first == "the transfer":
+            worker.start()
+            worker.join(1)
+            assert not said
+    transferred.set()
+    worker.join(30)
+    assert said == ["target.other-site" if is_first == "the transfer" else "stored"]
+    assert network.rows("SELECT site_schedule_id FROM catalogue_document WHERE document_id = 'knb.7'") == [(2,)]
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)

@@ -18,7 +18,8 @@ from metaharvest.catalogue.current import DOCUMENTS, FORMER, REVISIONS, SETS, Cu
 from metaharvest.catalogue.selection import LONGEST_SET
 from metaharvest.catalogue.withholding import settle
 from metaharvest.database.rows import insert_rows
-from metaharvest.model import Deletion, ListedDocument, Upload
+from metaharvest.errors import TargetError
+from metaharvest.model import Deletion, Finding, ListedDocument, Upload
 from metaharvest.model.namespaces import OAI_DC
 from metaharvest.text import shown_url
 
@@ -35,13 +36,15 @@ _MOVE_TO_SITE = update(REVISIONS).where(
 def store(session: Session, uploads: Sequence[Upload], known: Mapping[str, Current]) -> None:
     """Store these revisions, the last one of each document as the current one.
 
-    `known` are the documents among them that are in the catalogue. Raises TargetError if a value is too long.
+    `known` are the documents among them that are in the catalogue. Raises TargetError if a value is too long, or a
+    document was transferred after `known` was read.
     """
     connection = session.connection()
     insert_rows(connection, REVISIONS, [_revision_row(upload) for upload in uploads])
     provenance.note_origins(session, uploads, [each for each, before in known.items() if before.deleted])
     newest = {upload.fetched.document.document_id: upload for upload in uploads}
     taken = take_numbers(session, len(newest))
+    _refuse_transferred(session, known)
     same = {"changed_at": taken.at, "deleted": False}
     new: list[dict[str, object]] = []
     changed: list[dict[str, Any]] = []
@@ -117,6 +120,15 @@ def transfer(session: Session, document_ids: Sequence[str], site_id: int) -> Non
         session.connection().execute(_MOVE_TO_SITE.values(site_schedule_id=site_id), rows)
         move(session, [each.number for each in moved], site_schedule_id=site_id)
         settle(session, {each.number: site_id for each in moved})
+
+
+def _refuse_transferred(session: Session, known: Mapping[str, Current]) -> None:
+    """Raise TargetError if another site has one of these documents by now. The counter is locked: nothing moves it."""
+    now = current_documents(session, known.keys()) if known else {}
+    for document_id, before in known.items():
+        if now[document_id].holding.site_id != before.holding.site_id:
+            message = f"{document_id} belongs to another site by now."
+            raise TargetError(Finding("target.other-site", message, "The next harvest of the list decides again."))
 
 
 def _delete(session: Session, document: Current, **values: Any) -> None:

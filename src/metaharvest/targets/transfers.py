@@ -62,9 +62,13 @@ def note(session: Session, taken: Sequence[Taken], to: Receiving) -> None:
     """Write the rows; the rows of the log belong to the newest run, if there is one."""
     if not taken:
         return
-    # A run that is under way commits nothing until the transfer has ended: it has read the owners of its documents.
-    newest = select(HarvestRun.run_id).where(IS_HARVEST).order_by(HarvestRun.run_id.desc()).limit(1)
-    run_id = session.scalar(newest.with_for_update())
+    newest = select(HarvestRun).where(IS_HARVEST).order_by(HarvestRun.run_id.desc()).limit(1)
+    run = session.scalar(newest)
+    run_id = run.run_id if run else None
+    if run and not run.distributed:
+        # A run that is under way commits nothing until the transfer has ended: it has read the owners of its documents.
+        # Workers leave the row of their run alone: they read the owners again after they have locked the counter.
+        session.refresh(run, with_for_update=True)
     rows = [
         {
             "document_id": each.document_id,
