@@ -424,16 +424,7 @@ def test_a_record_that_moved_is_not_deleted_when_the_harvest_goes_on(network: Ne
         assert harvester.rows(LAST_TWO) == [("b", "running"), ("a", "list-failed")]
         harvester.run("2030-01-05")
     else:
-        server.tamper = slowly
-        settings = harvester.config.read_text(encoding="utf-8")
-        broker = '[workers]\nbroker = "amqp://guest@127.0.0.1:1/"\nslice = 1\n'
-        harvester.config.write_text(settings + broker, encoding="utf-8")
-        for name in ("a", "b"):
-            assert harvester("sites", "harvest", name).code == 0
-        tick(harvester)
-        with workers(harvester):
-            wait_until_closed(harvester, 3)
-        assert harvester.rows("SELECT slices > 0 FROM job WHERE kind = 'harvest_site'") == [(1,)]
+        harvest_in_slices(network, 3)
     assert harvester.rows(LAST_TWO) == [("b", "with-errors"), ("a", "list-failed")]
     assert network.held()["25"] == 1
     server.refuses = lambda asked: False
@@ -448,3 +439,38 @@ def slowly(body: bytes, asked: Asked) -> bytes:
 
 
 LAST_TWO = "SELECT site_name, status FROM harvest_site_run ORDER BY site_run_id DESC LIMIT 2"
+
+
+def harvest_in_slices(network: Network, run_id: int, *options: str, seconds: int = 1) -> None:
+    """Workers harvest both sites on request, in slices of this time."""
+    harvester = network.harvester
+    network.server.tamper = slowly
+    settings = harvester.config.read_text(encoding="utf-8")
+    broker = '[workers]\nbroker = "amqp://guest@127.0.0.1:1/"\n'
+    harvester.config.write_text(f"{settings}{broker}slice = {seconds}\n", encoding="utf-8")
+    for name in ("a", "b"):
+        assert harvester("sites", "harvest", name, *options).code == 0
+    tick(harvester)
+    with workers(harvester):
+        wait_until_closed(harvester, run_id)
+    assert harvester.rows("SELECT slices > 0 FROM job WHERE kind = 'harvest_site'") == [(1,)]
+
+
+@on_one_database
+def test_everything_that_a_person_asked_for_is_listed_once_in_all_slices(network: Network) -> None:
+    """The list of one site ends in an early slice, and its deletion waits for the list of the other site."""
+    harvest_two_sets(network)
+    server = network.server
+    server.now += timedelta(days=1)
+    for number in range(30, 60):
+        server.put(f"oai:test:{number}", sets=("b",))
+    server.delete("oai:test:4")
+    server.forget()
+    harvest_in_slices(network, 3, "--everything", seconds=3)
+    full = [
+        each.arguments["set"] for each in server.asked("ListRecords") if {*each.arguments} == {"metadataPrefix", "set"}
+    ]
+    assert sorted(full) == ["a", "b"]
+    assert "4" not in network.held()
+    ends = network.harvester.rows("SELECT state, sentence FROM harvest_request")
+    assert ends == [("done", "Run 3 harvested it: succeeded.")] * 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
@@ -93,7 +93,7 @@ class RunContext:
     batch: int
     to_look_at: Collection[int] = ()
     full: bool = False
-    used_seconds: dict[int, float] = field(default_factory=dict)
+    used_seconds: MutableMapping[int, float] = field(default_factory=dict)
     policy: ProcessingPolicy = field(default_factory=ProcessingPolicy)
     same_origin: SameOrigin = field(default_factory=SameOrigin)
     turn: Turn = field(default_factory=lambda: Turn(OriginTurns(1)))
@@ -122,7 +122,7 @@ class Group:
     sites: Collection[Site | BrokenSite]
     to_retry: Collection[int]
     full: frozenset[int]
-    used_seconds: dict[int, float]
+    used_seconds: MutableMapping[int, float]
 
 
 @dataclass(frozen=True, slots=True)

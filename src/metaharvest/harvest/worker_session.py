@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections import ChainMap
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -250,7 +251,7 @@ class WorkerSession:
             self.site_stops.share(site.site_id, slice_end.signal())
         self.slices.begin(its_sites, slice_end, has_end=not self._is_rehearsal(its_sites))
         try:
-            used = dict(work.seconds)
+            used = ChainMap[int, float]({}, dict(work.seconds))
             await harvest_group(Group(left, sites, to_retry, work.everything, used))
             slice_end.cancel()
             if not slice_end.is_over:
@@ -258,7 +259,10 @@ class WorkerSession:
             await journal.end_slice(work.sites)
             left = (await self._read(journal, work))[2]
             seconds = {site.site_id: used[site.site_id] for site, _ in left if site.site_id in used}
-            await journal.keep_work(claim, replace(work, seconds=seconds).text())
+            # From the first slice of a source repository on, its checkpoint says whether a full list is wanted.
+            began = {site.site_id for site in its_sites if isinstance(site, Site) and site.options.oai}
+            everything = work.everything - began.intersection(used.maps[0])
+            await journal.keep_work(claim, replace(work, seconds=seconds, everything=everything).text())
             return not left
         finally:
             slice_end.cancel()

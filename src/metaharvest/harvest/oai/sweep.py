@@ -77,7 +77,7 @@ async def begin_sweep(site_run: SiteRun, source: PagedSource, ctx: RunContext) -
     """
     progress = await _progress(site_run, ctx)
     resumed, rechecks = _is_same_run(site_run, progress), _is_to_check_again(site_run, progress, ctx)
-    if ctx.full and not resumed:
+    if ctx.full:
         await ctx.journal.write(site_run, partial(_note_full_wanted, site_run))
     full = ctx.full or progress.full_wanted or rechecks
     return await source.list_records(progress.checkpoint, ctx.deadlines, full=full, resumed=resumed)
