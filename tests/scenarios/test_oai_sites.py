@@ -828,6 +828,15 @@ def test_a_repository_that_writes_its_local_time_as_utc_loses_nothing_and_is_rep
 
 
 @on_one_database
+def test_a_harvest_that_goes_on_after_a_kill_warns_of_the_repository_once(network: Network) -> None:
+    network.register()
+    network.server.ahead = timedelta(hours=2)
+    network.kill(lambda asked: "!20!" in str(asked.arguments), "2030-01-01")
+    network.server.now += timedelta(minutes=1)
+    assert [each["warnings"] for each in network.harvester.run("2030-01-01")["sites"]] == [1]
+
+
+@on_one_database
 def test_a_full_list_that_was_killed_before_it_began_is_asked_for_by_the_next_run(network: Network) -> None:
     network.register()
     network.harvest()

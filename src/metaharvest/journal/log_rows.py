@@ -251,6 +251,16 @@ def number_logged(session: Session, site_run: SiteRun) -> int:
     return session.scalar(query) or 0
 
 
+def logged_findings(session: Session, site_run: SiteRun) -> Sequence[tuple[str, str]]:
+    """The rule and the message of each finding that is logged in this site run, and is not about a document."""
+    query = (
+        select(HarvestDetailLog.rule, HarvestDetailLog.error_message)
+        .join(HarvestLog, HarvestLog.harvest_log_id == HarvestDetailLog.harvest_log_id)
+        .where(HarvestLog.site_run_id == site_run.site_run_id, HarvestLog.document_id.is_(None))
+    )
+    return [(rule, message) for rule, message in session.execute(query)]
+
+
 def logged_documents(session: Session, site_run: SiteRun, document_ids: Sequence[str]) -> frozenset[str]:
     """The ids among these documents whose outcomes are logged in this site run."""
     query = select(HarvestLog.document_id).where(

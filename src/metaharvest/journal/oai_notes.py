@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from metaharvest.journal.list_notes import is_much
@@ -30,6 +30,15 @@ def begun(site: Site, findings: Sequence[Finding]) -> list[LogRow]:
         rows.append(LogRow("RepositoryChanged", message, changed))
     others = tuple(finding for finding in findings if finding.rule != REPOSITORY_CHANGED)
     return rows + doubtful(others)
+
+
+def not_logged(findings: Sequence[Finding], logged: Collection[tuple[str, str]]) -> list[Finding]:
+    """The findings about a source repository that the log of an interrupted site run does not have.
+
+    `logged` are rules and messages. The message of a doubt may name the time: its rule counts. Each change is new.
+    """
+    rules = {rule for rule, _ in logged if rule != REPOSITORY_CHANGED}
+    return [each for each in findings if each.rule not in rules and (each.rule, each.message) not in logged]
 
 
 def doubtful(findings: Sequence[Finding]) -> list[LogRow]:

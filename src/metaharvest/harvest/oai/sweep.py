@@ -457,7 +457,9 @@ def _note_begun(
         records.note_other_request(session, site.site_id)
         end_those_of_lists(session, site.site_id, site_run.site_run_id, today)
     split = splits.begun(session, site) if is_first and site.options.split_from else []
-    return [*oai_notes.begun(site, listing.findings), *split, *([oai_notes.judged_again()] if is_changed else [])]
+    logged = log_rows.logged_findings(session, site_run) if site_run.resumed else ()
+    findings = oai_notes.not_logged(listing.findings, logged)
+    return [*oai_notes.begun(site, findings), *split, *([oai_notes.judged_again()] if is_changed else [])]
 
 
 # -- after its last page
