@@ -6,6 +6,8 @@ import errno
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,8 +16,9 @@ from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import load
 from metaharvest.database.pipeline_models import PipelineStage
-from metaharvest.errors import MetaharvestError
+from metaharvest.errors import MetaharvestError, StoreUnavailable
 from metaharvest.model.kinds import StepState
+from metaharvest.pipeline import running
 from metaharvest.pipeline.full_text.walk import closed, failure_of
 from metaharvest.pipeline.lookup import with_followers, with_removal
 from metaharvest.pipeline.running import StageTotals, run_stages
@@ -279,6 +282,64 @@ def test_a_stage_that_a_stop_keeps_from_its_work_does_not_tidy(harvester: Harves
     run_stages(context, stages)
     assert tidied == ["first"]
     assert second.performed == []
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_the_index_does_not_wait_for_all_files(
+    harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harvester.add_site("alder", publish(server, "a.1.1", "a.2.1", "a.3.1"))
+    harvester.run("2026-11-20")
+    minutes, performed = 0, list[str]()
+    monkeypatch.setattr(running, "time", SimpleNamespace(monotonic=lambda: minutes * 60))
+
+    def note(name: str) -> Callable[[Document], None]:
+        def noted(_document: Document) -> None:
+            nonlocal minutes
+            performed.append(name)
+            minutes += 20 * (name == "full-text")
+
+        return noted
+
+    pipeline = Pipeline(
+        harvester,
+        *(
+            Recorder(name, wakes, 1, note(name))
+            for name, wakes in {
+                "cleaning": ("full-text", "index"),
+                "full-text": ("extraction",),
+                "extraction": ("index",),
+                "index": (),
+            }.items()
+        ),
+    )
+    counts = [states[StepState.DONE] for states in pipeline.run()]
+    turns = [(name, len(list(some))) for name, some in groupby(performed)]
+    assert turns == [
+        *(("cleaning", 3), ("index", 3)),
+        *(("full-text", 2), ("extraction", 2), ("index", 2)),
+        *(("full-text", 1), ("extraction", 1), ("index", 1)),
+    ]
+    assert counts == [3, 3, 3, 6]
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_an_error_of_a_stage_of_files_does_not_keep_records_from_the_index(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    harvester.add_site("alder", publish(server, "a.1.1"))
+    harvester.run("2026-11-20")
+
+    def is_away(_document: Document) -> None:
+        raise StoreUnavailable("The store is away.")
+
+    index = Recorder("index")
+    pipeline = Pipeline(
+        harvester, Recorder("cleaning", ("full-text", "index")), Recorder("full-text", fails=is_away), index
+    )
+    with pytest.raises(StoreUnavailable):
+        pipeline.run()
+    assert index.performed == ["a.1.1"]
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)

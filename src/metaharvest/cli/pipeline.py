@@ -149,7 +149,9 @@ def _shown_progress(invocation: Invocation) -> Iterator[Callable[[services.pipel
                     each.stage: each.waiting_documents for each in services.pipeline.shown(invocation.harvester).stages
                 }
                 tasks[totals.stage] = bars.add_task(totals.stage, total=waiting.get(totals.stage, 0) + totals.documents)
-            bars.update(tasks[totals.stage], completed=totals.documents)
+            bar = tasks[totals.stage]
+            # A stage may do documents again that wait for it since its bar is there.
+            bars.update(bar, completed=totals.documents, total=max(bars.tasks[bar].total or 0, totals.documents))
 
         yield report
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from metaharvest.database.dialects import is_about_statement, may_be_about_state
 from metaharvest.database.engine import database_errors, repeated
 from metaharvest.database.statements import refresh_statistics
 from metaharvest.errors import MetaharvestError
-from metaharvest.model.kinds import StepState
+from metaharvest.model.kinds import OF_FILES, StepState
 from metaharvest.pipeline import steps
 from metaharvest.pipeline.file_store import folder_errors
 from metaharvest.pipeline.stage import Context, Failure, Result, Stage
@@ -26,13 +27,19 @@ _AFTER_A_SURPRISE = timedelta(days=1)
 _GROWTH = 500
 """The number of documents after which statistics are taken; each further time waits for twice as many."""
 
+_SLICE_SECONDS = 30 * 60
+"""The time of a stage of files, after which the other stages have their turn."""
+
 Report = Callable[["StageTotals"], None]
 """Is called after each batch of a stage."""
 
 
 @dataclass(slots=True)
 class StageTotals:
-    """What a stage did in this run: the documents by the state they have now, and the time in seconds."""
+    """What a stage did in this run: the documents by the state that they got, and the time in seconds.
+
+    A document that was done again, as a file was found, counts again.
+    """
 
     stage: str
     states: dict[StepState, int] = field(default_factory=dict)
@@ -49,10 +56,26 @@ def run_stages(
 ) -> list[StageTotals]:
     """Read the change feed, and run the stages, or the named ones, in their order.
 
+    The stages of files take long: the others run first without them, and again after each half hour of such a stage.
     Raises DatabaseUnavailable, and errors of a stage.
     """
     wake_changed(context, stages)
-    return [run_stage(context, each, report) for each in stages if not names or each.name in names]
+    wanted = [(each, StageTotals(each.name)) for each in stages if not names or each.name in names]
+    if any(stage.name in OF_FILES for stage, _ in wanted):
+        for stage, totals in wanted:
+            if stage.name not in OF_FILES:
+                run_stage(context, stage, report, totals)
+    has_more = True
+    while has_more:
+        has_more = False
+        for stage, totals in wanted:
+            if stage.name in OF_FILES:
+                end = time.monotonic() + _SLICE_SECONDS
+                run_stage(context, stage, report, totals, end)
+                has_more |= time.monotonic() > end and not context.stops()
+            else:
+                run_stage(context, stage, report, totals)
+    return [totals for _, totals in wanted]
 
 
 def wake_changed(context: Context, stages: Sequence[Stage]) -> None:
@@ -66,16 +89,24 @@ def wake_changed(context: Context, stages: Sequence[Stage]) -> None:
             more = steps.read_feed(session, stages[0], context.now())
 
 
-def run_stage(context: Context, stage: Stage, report: Report = lambda totals: None) -> StageTotals:
+def run_stage(
+    context: Context,
+    stage: Stage,
+    report: Report = lambda totals: None,
+    totals: StageTotals | None = None,
+    end: float = math.inf,
+) -> StageTotals:
     """Do the documents that wait at a stage, batch by batch, until none is left or the context stops.
 
-    A stage that did not begin before the context stopped does not tidy.
+    No batch begins after `end` (time.monotonic). Returns `totals`, with what was done added. A stage that did not
+    begin before the context stopped does not tidy.
     Raises MetaharvestError if the folder of the pipeline cannot be used: the documents wait on.
     """
-    totals, began, due = StageTotals(stage.name), time.monotonic(), 0
+    totals = totals or StageTotals(stage.name)
+    began, due = time.monotonic() - totals.seconds, 0
     has_begun = False
     with folder_errors(context.folder):
-        while not context.stops():
+        while not context.stops() and time.monotonic() <= end:
             has_begun = True
             if totals.documents >= due:
                 with database_errors(context.engine):
