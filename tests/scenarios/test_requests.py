@@ -281,6 +281,27 @@ def test_one_site_stops_and_the_others_are_harvested(harvester: Harvester, serve
     assert (site["status"], site["deferred"]) == ("succeeded", 0)
 
 
+@on_one_database
+def test_a_stop_of_a_site_that_has_ended_or_is_not_due_says_so(harvester: Harvester, server: HttpServer) -> None:
+    url, release = held_back(server, "alder.1.1", "alder.2.1")
+    harvester.add_site("alder", url)
+    harvester.add_site("weekly", server.url("/weekly.xml"), datenextharvest="2999-12-24")
+    with HttpServer(host="127.0.0.2") as other:
+        harvester.add_site("basalt", publish(other, "basalt.1.1"))
+        process = harvester.start("run", "--date", "2026-11-20")
+        ended = "SELECT 1 FROM harvest_site_run WHERE site_name = 'basalt' AND ended_at IS NOT NULL"
+        wait_until(lambda: harvester.rows(ended))
+        for name in ("basalt", "weekly"):
+            assert harvester("runs", "stop", "--site", name).code == 0
+        wait_until(lambda: [state for _, _, state in states(harvester)] == ["taken", "taken"])
+        release.set()
+        process.communicate(timeout=60)
+    assert harvester.rows("SELECT sentence FROM harvest_request ORDER BY request_id") == [
+        ("Run 1 had already harvested basalt: succeeded.",),
+        ("Run 1 did not harvest weekly.",),
+    ]
+
+
 def test_a_site_that_stops_while_its_list_is_read_is_stopped_and_stays_due(
     harvester: Harvester, server: HttpServer
 ) -> None:

@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, time
 from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import DaemonState, HarvestRequest
+from metaharvest.database.models import DaemonState, HarvestRequest, HarvestSiteRun
 from metaharvest.model.requests import OPEN, HarvestScope, RequestKind, RequestState
 
 MOST_ATTEMPTS = 3
@@ -119,7 +119,14 @@ def end_of_run(
             harvested = f"Run {run_id} harvested it: a person asked for that."
             _end(request, RequestState.DONE, harvested if was_harvested else left_out, now)
         elif request.site_name is not None:
-            _end(request, RequestState.DONE, f"Run {run_id} stopped the harvest of {request.site_name}.", now)
+            result, at = ended.get(request.site_schedule_id or 0, ("", now))
+            if result and request.taken_at is not None and at < request.taken_at:
+                sentence = f"Run {run_id} had already harvested {request.site_name}: {result}."
+            elif _has_begun(session, run_id, request.site_schedule_id):
+                sentence = f"Run {run_id} stopped the harvest of {request.site_name}."
+            else:
+                sentence = f"Run {run_id} did not harvest {request.site_name}."
+            _end(request, RequestState.DONE, sentence, now)
         else:
             _end(request, RequestState.DONE, f"Run {run_id} stopped.", now)
     _end_late_stops(session, [run_id], now)
@@ -162,6 +169,11 @@ def purge(session: Session, before: date) -> None:
 def _taken_by(session: Session, runs: Collection[int]) -> Sequence[HarvestRequest]:
     its = (HarvestRequest.run_id.in_(runs), HarvestRequest.state == RequestState.TAKEN.value)
     return session.scalars(select(HarvestRequest).where(*its).execution_options(populate_existing=True)).all()
+
+
+def _has_begun(session: Session, run_id: int, site_id: int | None) -> bool:
+    its = (HarvestSiteRun.run_id == run_id, HarvestSiteRun.site_schedule_id == site_id)
+    return session.scalar(select(HarvestSiteRun.site_run_id).where(*its).limit(1)) is not None
 
 
 def _end_late_stops(session: Session, runs: Collection[int] | None, now: datetime) -> None:
