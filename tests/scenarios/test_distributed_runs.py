@@ -796,10 +796,8 @@ def test_coordinators_at_once_open_one_run(harvester: Harvester, server: HttpSer
     assert harvester.rows("SELECT state FROM job") == [("ready",)]
 
 
-def test_two_sites_that_list_one_document_at_the_same_time_lose_nothing(
-    harvester: Harvester, server: HttpServer
-) -> None:
-    with_workers(harvester)
+def two_sites_with_one_document(harvester: Harvester, server: HttpServer) -> None:
+    """Two sites list the same document, and both get it at the same moment."""
     ready = threading.Barrier(2)
 
     def both(asking: Asking) -> None:
@@ -812,6 +810,13 @@ def test_two_sites_that_list_one_document_at_the_same_time_lose_nothing(
         url = server.url("/shared.xml").replace("127.0.0.1", host)
         server.serve(f"/{name}.xml", harvest_list([("shared.1.1", url)]))
         harvester.add_site(name, server.url(f"/{name}.xml").replace("127.0.0.1", host))
+
+
+def test_two_sites_that_list_one_document_at_the_same_time_lose_nothing(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    with_workers(harvester)
+    two_sites_with_one_document(harvester, server)
     tick(harvester)
     with workers(harvester, 2):
         wait_until_closed(harvester)
@@ -819,6 +824,21 @@ def test_two_sites_that_list_one_document_at_the_same_time_lose_nothing(
     outcomes = [outcome for (outcome,) in harvester.rows("SELECT outcome FROM harvest_log WHERE outcome IS NOT NULL")]
     assert len(outcomes) == 2
     assert outcomes.count("inserted") == 1
+
+
+def test_of_two_sites_one_alone_sends_a_document_to_a_target_outside_of_the_database(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    with_workers(harvester)
+    with harvester.config.open("a") as file:
+        file.write(f'[target]\nkind = "folder"\nfolder = "{harvester.folder / "documents"}"\n')
+    two_sites_with_one_document(harvester, server)
+    tick(harvester)
+    with workers(harvester, 2):
+        wait_until_closed(harvester)
+    outcomes = [outcome for (outcome,) in harvester.rows("SELECT outcome FROM harvest_log WHERE outcome IS NOT NULL")]
+    assert sorted(outcomes) == ["inserted", "upload-error"]
+    assert harvester.rows("SELECT DISTINCT rule FROM harvest_detail_log") == [("target.other-site",)]
 
 
 @on_one_database

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
+import time
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -20,6 +21,7 @@ from metaharvest.harvest.run import RunRequest
 from metaharvest.model import Action, Finding
 from metaharvest.services import documents
 from metaharvest.services.documents import Transfer, TransferRequest, transfer
+from metaharvest.targets import owners as owners_outside
 from metaharvest.targets.base import Upload
 from metaharvest.targets.embedded import EmbeddedTarget
 from metaharvest.targets.owners import give
@@ -202,6 +204,34 @@ def test_a_worker_does_not_take_back_a_transferred_document(network: Harvester, 
     worker.join(30)
     assert said == ["target.other-site" if is_first == "the transfer" else "stored"]
     assert network.rows("SELECT site_schedule_id FROM catalogue_document WHERE document_id = 'knb.7'") == [(2,)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("database", ["postgresql", "mariadb"], indirect=True)
+def test_of_two_workers_one_alone_sends_a_new_document(network: Harvester) -> None:
+    pending = (
+        "INSERT INTO harvest_document (site_schedule_id, document_id, revision, document_url, document_type, state, "
+        "attempts, to_delete, pending_sha256) VALUES (:site, 'a.1', 1, '', '', 'pending', 0, FALSE, 'x')"
+    )
+    said = list[str | None]()
+
+    def mark(site_id: int, noted: Event, seconds: float) -> None:
+        with writers(network.engine).begin() as session:
+            owners_outside.wait_for_senders(session, "a.1", site_id)
+            said.append(owners_outside.other_sender(session, "a.1", [site_id]))
+            if said[-1] is None:
+                session.execute(text(pending), {"site": site_id})
+            noted.set()
+            time.sleep(seconds)
+
+    noted = Event()
+    first = Thread(target=mark, args=(1, noted, 1))
+    first.start()
+    assert noted.wait(30)
+    mark(2, Event(), 0)
+    first.join(30)
+    assert said == [None, "gce"]
+    assert network.rows("SELECT count(*) FROM document_owner") == [(0,)]
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)

@@ -360,12 +360,16 @@ class Journal:
 
         def mark(session: Session) -> str | None:
             ours = (site_run.site.site_id, *site_run.same_origin.others)
+            self._wait_for_senders(session, fetched.document.document_id, site_run.site.site_id)
             if other := owners.other_sender(session, fetched.document.document_id, ours):
                 return other
             note_pending(session, site_run, self.run_id, fetched, target_revision, known)
             return None
 
         return await self._soon(mark)
+
+    def _wait_for_senders(self, session: Session, document_id: str, site_id: int) -> None:
+        """Do nothing: no other process sends documents for this run."""
 
     async def record(self, note: OutcomeNote) -> None:
         """Hand over the outcome of a document. A document to be stored goes into the target in the same transaction.

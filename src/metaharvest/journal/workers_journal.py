@@ -19,6 +19,7 @@ from metaharvest.journal.site_runs import Closing
 from metaharvest.journal.taken_requests import TakenStops
 from metaharvest.journal.writer import GroupLimits, MayWrite, Writer
 from metaharvest.model import Finding, OutcomeKind, RunStatus, SiteRun
+from metaharvest.targets import owners
 from metaharvest.targets.lookup import Targets
 
 
@@ -81,6 +82,10 @@ class WorkersJournal(Journal):
         """Take the stops of people. Returns the stops that all workers have taken."""
         super()._take_stops(session)
         return taken_requests.taken_stops(session, self.run_id)
+
+    def _wait_for_senders(self, session: Session, document_id: str, site_id: int) -> None:
+        """Wait for another worker that is about to send the same new document for another site."""
+        owners.wait_for_senders(session, document_id, site_id)
 
     async def record(self, note: OutcomeNote) -> None:
         """Hand over the outcome of a document."""

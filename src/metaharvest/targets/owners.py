@@ -8,11 +8,12 @@ until its result is known.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Literal
 
 from sqlalchemy import bindparam, delete, select
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue import current, writing
@@ -105,6 +106,17 @@ def other_sender(session: Session, document_id: str, site_ids: Collection[int]) 
         )
     )
     return session.scalar(sender.limit(1))
+
+
+def wait_for_senders(session: Session, document_id: str, site_id: int) -> None:
+    """Let transactions that note the same new document as pending follow one another.
+
+    Each inserts its owner, and deletes that row: the next one waits at the key until the transaction ends.
+    """
+    if not owners_of(session, [document_id]):
+        with suppress(IntegrityError), session.begin_nested():
+            session.execute(_OWNERS.insert().values(document_id=document_id, site_schedule_id=site_id))
+            disown(session, [document_id], [site_id])
 
 
 def to_be_taken(session: Session, document_ids: Sequence[str], site_id: int, names: Mapping[int, str]) -> list[Taken]:
