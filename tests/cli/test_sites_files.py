@@ -205,6 +205,17 @@ def test_a_login_in_a_url_is_exported_only_if_asked_for(harvester: Harvester, ot
     assert other("sites", "import", str(file)).code == 0
     assert registered(other) == registered(harvester)
     assert "secret" not in other("sites", "import", str(file)).out
+    file.write_text("name,list_url\nelm,https://elm.example.org/new.xml\n")
+    assert "The user name and password in its former URL were not kept" in other("sites", "import", str(file)).out
+
+
+@on_one_database
+def test_another_login_of_the_same_url_is_a_change(harvester: Harvester) -> None:
+    url = "https://me:secret@elm.example.org/l.xml"
+    harvester("sites", "add", "elm", "--list-url", url, "--contact", "e@x.org")
+    said = harvester("sites", "edit", "elm", "--list-url", url.replace("secret", "other"))
+    assert "Changed elm" in said.out
+    assert "  login: (not shown) -> another one (not shown)\n" in said.out
 
 
 @on_one_database

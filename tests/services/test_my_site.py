@@ -15,6 +15,7 @@ from metaharvest.services import my_site, registrations, schedule_files, sites
 from metaharvest.services.harvester import Harvester as Opened
 from metaharvest.services.my_site import Schedule
 from metaharvest.services.registrations import State
+from metaharvest.services.sites import SiteValues
 from metaharvest.sites import page_link
 from metaharvest.sites.registry import read_sites
 from support.databases import on_one_database
@@ -134,6 +135,14 @@ def test_a_list_moves_on_its_host_and_a_steward_decides_about_another_host(opene
         assert [each.url for each in my_site.waiting(opened, "alder")] == [other]
         registrations.accept(opened, asked.registration_id)
         assert sites.find(opened, "alder").list_url == other
+
+
+def test_the_shown_address_of_a_list_with_a_login_is_no_move(opened: Opened) -> None:
+    with_login = "https://me:secret@alder.example.org/list.xml"
+    sites.edit(opened, ["alder"], SiteValues(list_url=with_login))
+    with pytest.raises(RequestError, match="harvested from this address already"):
+        my_site.move(opened, "alder", ANNA, URL)
+    assert sites.find(opened, "alder").list_url == with_login
 
 
 def test_a_site_that_leaves_is_switched_off_and_removed_by_a_steward(opened: Opened) -> None:

@@ -208,6 +208,20 @@ def test_a_site_is_switched_off_confirmed_and_removed(opened: Opened) -> None:
         sites.find(opened, "alder")
 
 
+def test_an_export_without_logins_that_is_imported_again_keeps_them(opened: Opened) -> None:
+    url = "https://me:secret@Alder.example.org/list.xml"
+    sites.register(opened, replace(ALDER, list_url=url))
+    for as_csv in (False, True):
+        [unchanged] = schedule_files.import_file(
+            opened, schedule_files.export_file(opened, as_csv=as_csv).content
+        ).changes
+        assert unchanged.verdict == "unchanged"
+    assert registered(opened, "alder").list_url == url
+    new = b"name,list_url\nalder,https://alder.example.org/new.xml\n"
+    [changed] = schedule_files.import_file(opened, new).changes
+    assert changed.lost_login
+
+
 def test_an_export_is_imported_into_another_installation(opened: Opened, tmp_path: Path) -> None:
     sites.register(opened, replace(ALDER, list_url="https://me:secret@alder.example.org/list.xml"))
     exported = schedule_files.export_file(opened, as_csv=True)

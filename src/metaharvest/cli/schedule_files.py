@@ -13,7 +13,7 @@ import click
 from metaharvest.cli import services
 from metaharvest.cli.invocation import AS_JSON, Invocation, file_errors
 from metaharvest.cli.printing import print_json, print_line
-from metaharvest.cli.site_options import warn_of_far_date
+from metaharvest.cli.site_options import LOST_LOGIN, warn_of_far_date
 from metaharvest.model.mappings import picked
 from metaharvest.text import clean, counted, one_line, shown_url
 
@@ -85,6 +85,8 @@ def import_sites(invocation: Invocation, file: Path, dry_run: bool, allow_duplic
         print_line(f"{change.name}: {change.verdict}.")
         for name, (before, after) in change.changes.items():
             click.echo(clean(f"  {name.replace('_', ' ')}: {_shown(before)} -> {_shown(after)}"))
+        if change.lost_login:
+            click.echo(LOST_LOGIN)
     counts = {verdict: sum(each.verdict == verdict for each in done) for verdict in ("added", "changed", "unchanged")}
     number = counted(len(done), "site")
     click.echo(f"{number}: {counts['added']} added, {counts['changed']} changed, {counts['unchanged']} unchanged.")

@@ -21,6 +21,7 @@ from metaharvest.cli.printing import (
 )
 from metaharvest.cli.schedule_files import export_sites, import_metacat, import_sites
 from metaharvest.cli.site_options import (
+    LOST_LOGIN,
     allow_duplicate_option,
     registration_options,
     values_of,
@@ -190,7 +191,7 @@ def _print_edit(edited: services.sites.Edited) -> None:
     else:
         click.echo(f"Nothing was changed: {site.name} has these values already.")
     if edited.lost_login:
-        click.echo("The user name and password in its former URL were not kept: the new URL needs its own, if any.")
+        click.echo(LOST_LOGIN)
     if edited.has_other_files:
         click.echo(_AS_REPOSITORY if site.options.oai is not None else _AS_LIST)
     if edited.same_records:

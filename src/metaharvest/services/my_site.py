@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.hashed_tokens import hash_of, new_token
 from metaharvest.errors import RequestError, SameSource
-from metaharvest.fetch.url import BadUrl, parse_url
+from metaharvest.fetch.url import BadUrl, parse_url, without_login
 from metaharvest.model import Notify, Site, Unit
 from metaharvest.model.requests import Actor
 from metaharvest.reports.letters import DoorLetter
@@ -155,7 +155,7 @@ def move(harvester: Harvester, name: str, by: str, url: str) -> Registration | N
     """
     address = policy.checked_url(url)
     site = require_contact(harvester, name, by)
-    if site.list_url == address.url:
+    if without_login(site.list_url) == address.url:
         raise RequestError.about("url", f"{name} is harvested from this address already.")
     if _server(site.list_url) == (address.host, address.port):
         _edit(harvester, site, address.url)

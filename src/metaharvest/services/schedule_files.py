@@ -17,7 +17,7 @@ from metaharvest.model.kinds import StageName
 from metaharvest.pipeline import steps
 from metaharvest.services import public_flags
 from metaharvest.services.harvester import Harvester
-from metaharvest.services.sites import about, edition, values_of
+from metaharvest.services.sites import about, edition, loses_login, values_of, with_login
 from metaharvest.sites.admin_policy import require_allowed
 from metaharvest.sites.registrations.store import end_pauses
 from metaharvest.sites.registry import add_site, edit_site, new_site, read_sites
@@ -78,6 +78,12 @@ class SiteChange:
     name: str
     verdict: str
     changes: Mapping[str, tuple[object, object]]
+
+    @property
+    def lost_login(self) -> bool:
+        """True if its URL had a user name or a password, and the new one has none."""
+        before, after = self.changes.get("list_url", ("", ""))
+        return loses_login(str(before), str(after))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +171,8 @@ def _imported(
         values = {"datenextharvest": harvester.today(), **require_kind(values, options)}
         require_allowed(harvester.settings, new_site(values), _JUDGED)
         return SiteChange(add_site(session, values).name, "added", {})
+    if isinstance(url := values.get("documentlisturl"), str):
+        values["documentlisturl"] = with_login(before, url)
     former = as_mapping(before, with_logins=True) if isinstance(before, Site) else {}
     if isinstance(before, Site):
         planned = new_site({**row_values(before), **values})

@@ -20,6 +20,7 @@ from metaharvest.accounts.audit import Decision, Values, changed
 from metaharvest.config.field_types import check_email, url_parts
 from metaharvest.config.secret_references import NOT_SHOWN
 from metaharvest.errors import FetchError, ListError, RequestError, ScheduleError
+from metaharvest.fetch.url import without_login
 from metaharvest.ledger.deletions import confirm_deletions, only_records
 from metaharvest.model import (
     Deletions,
@@ -136,6 +137,17 @@ def url_values(source_kind: str, url: str) -> SiteValues:
     return SiteValues(base_url=url) if source_kind == OAI else SiteValues(list_url=url)
 
 
+def with_login(site: AnySite, url: str) -> str:
+    """The registered URL, if `url` is the same one without its login, as files and pages show it; otherwise `url`."""
+    is_shown = loses_login(site.list_url, url) and without_login(url) == without_login(site.list_url)
+    return site.list_url if is_shown else url
+
+
+def loses_login(former: str, url: str) -> bool:
+    """True if the former URL has a user name or a password, and the other one has none."""
+    return _has_user(former) and not _has_user(url)
+
+
 _COLUMNS = {
     "name": "name",
     "every": "updatefrequency",
@@ -202,7 +214,7 @@ class Edited:
     @property
     def lost_login(self) -> bool:
         """True if its URL had a user name or a password, and the new one has none."""
-        return _has_user(self.former.list_url) and not _has_user(self.site.list_url)
+        return loses_login(self.former.list_url, self.site.list_url)
 
     @property
     def has_other_files(self) -> bool:
@@ -413,9 +425,12 @@ def _edited(harvester: Harvester, session: Session, name: str, values: SiteValue
     if not allow_duplicate and source_key(former) != source_key(site):
         require_new_source(site, read_sites(session))
     after = registration(session, site, harvester.today())
+    changes = list(_changes(before, after))
+    if _has_other_login(former, site) and all(each.name != "ldappwd" for each in changes):
+        changes.append(ChangedValue("login", *_OTHER_LOGIN))
     is_other = isinstance(former, Site) and _document_ids(former) != _document_ids(site)
     others = _with_same_records(site, read_sites(session)) if is_other else ()
-    return Edited(former, site, tuple(_changes(before, after)), others)
+    return Edited(former, site, tuple(changes), others)
 
 
 def ask_again(harvester: Harvester, edited: Edited) -> RepositoryAnswer | None:
@@ -618,12 +633,16 @@ def confirm(harvester: Harvester, name: str, seen: int | None = None) -> int | N
 # -- decisions about sites, as the audit has them: the registered values before and after, without logins
 
 
+_OTHER_LOGIN = (NOT_SHOWN, f"another one {NOT_SHOWN}")
+"""A login before and after a change: the URLs look alike without it."""
+
+
 def edition(former: Site | BrokenSite, site: Site, action: str = "sites.edit") -> Decision:
     """The values of a site that have changed."""
     before, after = changed(values_of(former), values_of(site))
     if _has_other_login(former, site):
-        # The URLs look alike without it.
-        before, after = {**before, "login": NOT_SHOWN}, {**after, "login": f"another one {NOT_SHOWN}"}
+        was, is_now = _OTHER_LOGIN
+        before, after = {**before, "login": was}, {**after, "login": is_now}
     return about(site, action, before, after)
 
 

@@ -296,6 +296,17 @@ def test_a_site_is_changed_only_as_it_was_read(console: Served, harvester: Harve
         assert problem(steward("PATCH", "/sites/yew", json=mistake, headers={"If-Match": "*"}))[0] == 422, mistake
 
 
+def test_the_address_of_a_site_as_it_was_read_keeps_its_login(console: Served, harvester: Harvester) -> None:
+    steward = program(console, "steward")
+    with_login = "https://me:secret@rowan.example.org/list.xml"
+    harvester.add_site("rowan", with_login)
+    read = steward("GET", "/sites/rowan").json()["data"]
+    change = {"every": 3, "list_url": read["list_url"]}
+    assert steward("PATCH", "/sites/rowan", json=change, headers={"If-Match": "*"}).json()["data"]["every"] == 3
+    url = "SELECT documentlisturl FROM harvest_site_schedule WHERE name = 'rowan'"
+    assert harvester.rows(url) == [(with_login,)]
+
+
 def test_a_broken_repository_gets_another_address_and_other_groups(console: Served, harvester: Harvester) -> None:
     steward = program(console, "steward")
     options = '{"groups": ["north", "south"], "oai": {"origin": "frogs"}}'

@@ -214,6 +214,17 @@ def test_a_new_address_is_confirmed_by_its_own_link(harvester: Harvester, consol
     assert page.browser.open("/console/my/alder").title == "Sign in"
 
 
+def test_a_move_says_that_the_login_of_the_list_was_not_kept(
+    harvester: Harvester, console: Served, server: HttpServer
+) -> None:
+    with_login = server.url("/list.xml").replace("://", "://me:secret@")
+    harvester.rows("UPDATE harvest_site_schedule SET documentlisturl = ? WHERE name = 'alder'", with_login)
+    page = console.signed_in_as(ALDER).open("/console/my/alder")
+    page = page.submit("Change the address", {"url": server.url("/new.xml")})
+    assert "The user name and password in its former address were not kept" in page.notice
+    assert "not kept" not in page.submit("Change the address", {"url": server.url("/newer.xml")}).notice
+
+
 def test_a_move_to_another_server_waits_for_a_steward(
     harvester: Harvester, console: Served, server: HttpServer
 ) -> None:

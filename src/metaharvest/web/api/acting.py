@@ -127,6 +127,8 @@ def _values(site: AnySite, given: dict[str, Any]) -> dict[str, Any]:
     values = dict(given)
     if "site" in values:
         values["name"] = values.pop("site")
+    if "list_url" in values:
+        values["list_url"] = sites.with_login(site, values["list_url"])
     if sites.is_repository(site) and "list_url" in values:
         values["base_url"] = values.pop("list_url")
     if "contacts" in values:

@@ -24,6 +24,9 @@ from metaharvest.web.console.visit import Visit
 
 _MOST_EVERY = 99
 _SHOWN = 50
+_LOST_LOGIN = (
+    "The user name and password in its former address were not kept: ask the steward if the new one needs them."
+)
 
 
 def show_mine(visit: Visit) -> Response:
@@ -80,10 +83,12 @@ def change_address(visit: Visit) -> Response:
 
 def move(visit: Visit) -> Response:
     """Change the address of the list, or ask a steward to do it."""
+    former = sites.find(visit.harvester, visit.site.name)
     with visit.mistakes():
         asked = my_site.move(visit.harvester, *_who(visit), visit.form.text("url"))
         if asked is None:
-            return _back(visit, "The address was changed. The next harvest reads it.")
+            lost = f" {_LOST_LOGIN}" if sites.loses_login(former.list_url, visit.form.text("url")) else ""
+            return _back(visit, f"The address was changed. The next harvest reads it.{lost}")
         other = "The new address is on another web server, so a steward decides. Until then the old one is read."
         return _back(visit, other)
     return show(visit)
