@@ -302,6 +302,7 @@ def test_a_database_with_something_in_it_is_refused(source: Harvester, target: T
         (("--to", "sqlite:///metaharvest.db"), "is the database itself"),
         (("--to", "postgresql+psycopg://u:secret-word@h/x"), "a password is never written here"),
         (("--to", "nonsense"), "--to = 'nonsense' is not a database URL"),
+        (("--to", "postgresql+psycopg://h:5432x"), "--to = 'postgresql+psycopg://h:5432x' is not a database URL"),
         (("--to", "sqlite:///x.db", "--password", "secret-word"), "--password: a secret is never written here"),
         (("--to", "postgresql+psycopg://u@127.0.0.1:1/x"), "cannot be used"),
         (("--to", "oracle://u@h/x"), "--to = 'oracle://h/x': this is not a kind of database"),

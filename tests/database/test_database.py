@@ -410,7 +410,20 @@ def test_two_databases_on_one_server_have_a_lock_each(harvester: Harvester, bare
 # -- what goes wrong
 
 
-@pytest.mark.parametrize("url", ["nonsense", "sqlite://", "sqlite:///:memory:", "nosuch://localhost/x"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "nonsense",
+        "sqlite://",
+        "sqlite:///:memory:",
+        "nosuch://localhost/x",
+        "postgresql+psycopg://h@db.example.org:5432metaharvest",
+        "postgresql+psycopg://h@[::1:5432/x",
+        "mysql+pymysql://h@localhost/x?charset=utf-8",
+        "mysql+pymysql://h@localhost/x?connect_timeout=soon",
+        "sqlite://localhost/x.db",
+    ],
+)
 def test_a_database_url_that_cannot_be_used_is_told_in_a_sentence(tmp_path: Path, url: str) -> None:
     with pytest.raises(SettingsError, match=r"\[database\] url"):
         open_database(Settings(database=DatabaseSettings(url=url), folder=tmp_path))

@@ -92,6 +92,16 @@ def engine_options(url: URL) -> dict[str, Any]:
     return {**options, "connect_args": given, "isolation_level": "READ COMMITTED", "pool_pre_ping": True}
 
 
+def unknown_charset(url: URL) -> str:
+    """The charset of a URL for PyMySQL that PyMySQL does not know; it fails with an AttributeError then."""
+    if url.get_driver_name() != "pymysql" or "charset" not in url.query:
+        return ""
+    from pymysql.charset import charset_by_name
+
+    charset = str(url.query["charset"])
+    return charset if charset_by_name(charset) is None else ""
+
+
 def prepare(engine: Engine) -> None:
     """Register the functions that set up every new connection of `engine`."""
     if engine.dialect.name == "sqlite":

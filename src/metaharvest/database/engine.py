@@ -26,7 +26,7 @@ from metaharvest.database.models import HarvestOperation, HarvestRun
 from metaharvest.database.operations import OPERATIONS
 from metaharvest.errors import DatabaseError, DatabaseUnavailable, LockHeld, SchemaMismatch, SettingsError
 from metaharvest.model.actions import todo
-from metaharvest.text import shown_url
+from metaharvest.text import one_line, shown_url
 
 SCHEMA_VERSION = "0033"
 """The newest migration in sql/migrations; the database must be at it."""
@@ -61,7 +61,7 @@ def database_url(settings: Settings) -> URL:
     place = settings.place("database", "url")
     try:
         url = make_url(settings.database.url)
-    except ArgumentError as error:
+    except (ArgumentError, ValueError) as error:
         raise SettingsError(
             f"{place} = '{shown_url(settings.database.url)}' is not a database URL; "
             "write it like sqlite:///metaharvest.db, postgresql+psycopg://host/name or mysql+pymysql://host/name, "
@@ -87,12 +87,18 @@ OLDEST_SQLITE = (3, 33, 0)
 def open_url(url: URL, place: str = "[database] url") -> Engine:
     """An engine for `url`, set up so that the databases behave alike.
 
-    Raises SettingsError if there is no driver for it; `place` is its place in the settings.
+    Raises SettingsError if it cannot be used, or if there is no driver for it; `place` is its place in the settings.
     """
     try:
         engine = create_engine(url, **dialects.engine_options(url))
     except (NoSuchModuleError, ModuleNotFoundError) as error:
         raise SettingsError(f"{place} = {dialects.missing_driver(url)}") from error
+    except (ArgumentError, ValueError) as error:
+        raise SettingsError(f"{place} cannot be used: {one_line(str(error), 300)}.") from error
+    if charset := dialects.unknown_charset(url):
+        raise SettingsError(
+            f"{place}: PyMySQL has no charset '{one_line(charset, 60)}'. Leave it out: utf8mb4 is used."
+        )
     if engine.dialect.name == "sqlite" and sqlite3.sqlite_version_info < OLDEST_SQLITE:
         oldest = ".".join(map(str, OLDEST_SQLITE[:2]))
         raise SettingsError(
