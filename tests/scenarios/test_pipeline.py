@@ -130,6 +130,21 @@ def test_an_erased_document_is_gone_at_once_and_a_withdrawn_one_is_in_no_answer(
     assert (len(found_ids(library)), searched(library)["total"]) == (4, 4)
 
 
+def test_the_next_run_after_an_erasure_makes_the_index_again(library: Harvester) -> None:
+    """The files of an index keep what was deleted from it."""
+    library("pipeline", "run")
+    index = library.folder / "pipeline" / "index"
+    erased = min(found_ids(library))
+    done = library("target", "withdraw", erased, "--erase", "--reason", "a person objects", "--yes")
+    assert (
+        "Files of the search index keep its text until `metaharvest pipeline run` has made the index again." in done.out
+    )
+    assert len(found_ids(library)) == 5
+    library("pipeline", "run")
+    assert len(found_ids(library)) == 5
+    assert sorted(each.name for each in index.iterdir()) == ["current", "lock", "v1-2"]
+
+
 def searched(library: Harvester) -> dict[str, Any]:
     answer: dict[str, Any] = json.loads(library("search", "--json").out)
     return answer

@@ -24,6 +24,7 @@ from metaharvest.pipeline import steps
 from metaharvest.pipeline.file_store import folder_errors
 from metaharvest.pipeline.lookup import stages
 from metaharvest.pipeline.running import Report, StageTotals, run_stage, run_stages, wake_changed
+from metaharvest.pipeline.search.stage import begin_again
 from metaharvest.pipeline.stage import Context
 from metaharvest.queries import pipeline as stored
 from metaharvest.queries.pipeline import FailedDocument, FailureFilter, PipelineRecord
@@ -162,6 +163,7 @@ def forget(harvester: Harvester, document_id: str) -> str:
         with folder_errors(context.folder):
             for stage in every:
                 stage.forget(context, [number])
+            is_in_files = begin_again(context)
             with harvester.writing() as session:
                 for stage in every:
                     stage.remove(session, [number])
@@ -170,6 +172,8 @@ def forget(harvester: Harvester, document_id: str) -> str:
                 stage.tidy(context)
     except MetaharvestError as error:
         return f"The pipeline may still have its text: {error} {todo('pipeline.run')} removes it."
+    if is_in_files:
+        return f"Files of the search index keep its text until {todo('pipeline.run')} has made the index again."
     return ""
 
 

@@ -341,6 +341,15 @@ def test_a_run_that_ends_before_its_steps_are_noted_is_harmless(
     assert installation.titles() == ["alder r2"]
 
 
+def test_a_rebuild_that_was_stopped_goes_on_although_nothing_waits(installation: Installation) -> None:
+    store(installation.harvester, *uploads("alder", "beech"))  # type: ignore[arg-type]
+    installation.run()
+    assert not rebuild(replace(installation.context, stops=lambda: True))
+    installation.run()
+    assert (installation.context.folder / "index" / "current").read_text("ascii") == "v1-2\n"
+    assert installation.titles() == ["alder r1", "beech r1"]
+
+
 def test_two_processes_do_not_write_at_once(installation: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage, "_WAIT_SECONDS", 0)
     folder = installation.context.folder / "index"

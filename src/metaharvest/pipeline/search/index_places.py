@@ -70,6 +70,10 @@ class IndexPlace(ABC):
         name = self._current_name()
         return self._writer(name) if name is not None and self.version() == INDEX_VERSION else None
 
+    def is_begun(self) -> bool:
+        """True if an index was begun."""
+        return self._next_name() is not None
+
     def next(self) -> AbstractContextManager[IndexWriter] | None:
         """The writer of the index that was begun; None if there is none, or it is damaged."""
         name = self._next_name()

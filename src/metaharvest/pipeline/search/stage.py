@@ -95,14 +95,28 @@ def forget(context: Context, numbers: Collection[int]) -> None:
                     writer.commit()
 
 
+def begin_again(context: Context) -> bool:
+    """Begin a new index, which the next run fills: files of the present one keep removed texts. False: there is none.
+
+    Raises IndexUnavailable.
+    """
+    place = place_by(context.settings)
+    with _only_writer(context.folder / "index"):
+        if place.version() is None:
+            return False
+        with place.begin() as writer:
+            writer.commit()
+    return True
+
+
 def tidy(context: Context) -> None:
-    """Put the new index in the place of one of another version, if no document waits. Raises IndexUnavailable.
+    """Put an index that was begun in the place of the present one, if no document waits. Raises IndexUnavailable.
 
     If it lacks documents, or is lost, they are written first. Then delete old indexes, and note the last change whose
     removals the index has.
     """
     place = place_by(context.settings)
-    if place.version() != INDEX_VERSION:
+    if place.version() != INDEX_VERSION or place.is_begun():
         _replace(context, place)
     if place.version() == INDEX_VERSION:
         place.delete_old()
@@ -110,7 +124,7 @@ def tidy(context: Context) -> None:
 
 
 def _replace(context: Context, place: IndexPlace) -> None:
-    """Put the new index in the place of one of another version, or of a lost one, if no document waits."""
+    """Put the new index in the place of the present one, or of a lost one, if no document waits."""
     with _only_writer(context.folder / "index"):
         if _number(context, StepState.WAITING):
             return
