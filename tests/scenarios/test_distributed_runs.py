@@ -625,6 +625,23 @@ def test_requests_for_a_site_that_a_worker_has_are_done_after_its_slice(
 
 
 @on_one_database
+def test_the_next_slice_of_a_site_does_what_a_person_asked_for(
+    harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_loop, "_POLL_SECONDS", 0.1)
+    with_workers(harvester, slice_seconds=1)
+    docids = slow_site(harvester, server, "alder", 40, 0.3)
+    tick(harvester)
+    with workers(harvester):
+        wait_until(lambda: len(server.requests) > 2)
+        harvester("sites", "harvest", "alder", "--everything")
+        wait_until_closed(harvester)
+    assert harvester.rows("SELECT sentence FROM harvest_request") == [("Run 1 harvested it: succeeded.",)]
+    assert harvester.rows("SELECT count(*) FROM job WHERE kind = 'harvest_site'") == [(1,)]
+    assert sorted(harvester.held()) == sorted(docids)
+
+
+@on_one_database
 def test_a_due_harvest_follows_the_retry_that_a_worker_has(harvester: Harvester, server: HttpServer) -> None:
     with_workers(harvester)
     settings = harvester.config.read_text(encoding="utf-8")

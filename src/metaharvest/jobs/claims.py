@@ -163,12 +163,14 @@ def keep_work(session: Session, claim: Claim, work: str) -> None:
     session.execute(kept.execution_options(synchronize_session=False))
 
 
-def end_slice(session: Session, claim: Claim, used: Used) -> JobState | None:
-    """Let the job be claimed again: its slice ended by itself. It is counted, and earlier failures are forgotten.
+def end_slice(session: Session, claim: Claim, used: Used, wait: timedelta = timedelta()) -> JobState | None:
+    """Let the job be claimed again after this time: its slice ended by itself.
+
+    The slice is counted, and earlier failures are forgotten.
 
     A job that is to end is cancelled. Returns the new state of the job; None if the claim is no longer valid.
     """
-    return _give_back(session, claim, used, timedelta(), {"slices": Job.slices + 1, "attempts": 0, "sentence": None})
+    return _give_back(session, claim, used, wait, {"slices": Job.slices + 1, "attempts": 0, "sentence": None})
 
 
 def fail_slice(

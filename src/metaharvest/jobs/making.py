@@ -47,20 +47,22 @@ class NewJob:
 def make(session: Session, jobs: Sequence[NewJob], merge: Callable[[str, str], str] = lambda old, new: old) -> int:
     """Make these jobs. Returns the number of new ones.
 
-    A job that is open already gets the higher priority. If no worker has it, `merge` adds the new work to it.
+    A job that is open already gets the higher priority. If no worker has it, `merge` adds the new work to it. It can
+    be claimed now, unless it failed.
     """
-    known = _open_jobs(session, [each.key for each in jobs])
+    known, now = _open_jobs(session, [each.key for each in jobs]), database_now(session)
     for each in jobs:
         if job := known.get(each.key):
             job.priority = max(job.priority, each.priority)
             if job.state == JobState.READY.value:
                 job.work = merge(job.work, each.work)
+                if not job.attempts:
+                    job.not_before = min(job.not_before, now)
                 names = dict.fromkeys([*job.subject.split(", "), *each.subject.split(", ")])
                 job.subject = ", ".join(names)[:255]
     session.flush()
     new = [each for each in jobs if each.key not in known]
     if new:
-        now = database_now(session)
         same = {"state": JobState.READY.value, "not_before": now, "made_at": now, **_UNUSED}
         insert_numbered(session.connection(), _JOBS, [_columns(each) for each in new], same)
     return len(new)

@@ -30,9 +30,11 @@ def is_open(session: Session) -> bool:
     return session.scalar(select(HarvestRequest.request_id).where(*its).limit(1)) is not None
 
 
-def is_waiting(session: Session) -> bool:
-    """True if a harvest waits that no run has taken."""
-    its = (HarvestRequest.state == RequestState.WAITING.value, HarvestRequest.kind == RequestKind.HARVEST.value)
+def is_waiting(session: Session, site_ids: Collection[int] | None = None) -> bool:
+    """True if a harvest waits that no run has taken, of these sites if they are given."""
+    its = [HarvestRequest.state == RequestState.WAITING.value, HarvestRequest.kind == RequestKind.HARVEST.value]
+    if site_ids is not None:
+        its.append(HarvestRequest.site_schedule_id.in_(site_ids))
     return session.scalar(select(HarvestRequest.request_id).where(*its).limit(1)) is not None
 
 

@@ -40,7 +40,7 @@ from metaharvest.errors import (
     StoreUnavailable,
 )
 from metaharvest.harvest.coordination import tick
-from metaharvest.harvest.worker_session import HarvestJob, SliceEnd, WorkerSession
+from metaharvest.harvest.worker_session import HarvestJob, SiteWork, SliceEnd, WorkerSession
 from metaharvest.jobs import claims, workers
 from metaharvest.jobs.claims import Claim, HeldClaims, Used
 from metaharvest.jobs.policy import GIVEN_UP, LONGER_AFTER_OUTAGE, MOST_ATTEMPTS, assess, pause_after
@@ -48,6 +48,7 @@ from metaharvest.jobs.workers import WorkerProcess
 from metaharvest.journal.workers_journal import RunOfWorkers
 from metaharvest.model import RunStatus
 from metaharvest.model.jobs import Assessment, JobKind, JobState, Step
+from metaharvest.requests import taking
 from metaharvest.services import pipeline
 from metaharvest.services.harvester import Harvester
 from metaharvest.services.job_kinds import JobContext, kind_of
@@ -66,6 +67,9 @@ _REFILL_SECONDS = 2.0
 
 _GATHER_SECONDS = 0.02
 """The time that the end of a job waits for others, so that new jobs are claimed together."""
+
+_REQUEST_TIME = timedelta(minutes=2)
+"""The most time that a job waits for a coordinator, whose timer calls it every minute, to take a request."""
 
 _CLAIM_TRIES = 5
 
@@ -529,7 +533,7 @@ def _end(harvester: Harvester, claim: Claim, used: Used, assessed: Assessment, p
             pause, blameless = _pause(claim, performed), performed.is_blameless
             state = claims.fail_slice(session, claim, used, error, pause, is_blameless=blameless)
         elif assessed is Assessment.AGAIN:
-            state = claims.end_slice(session, claim, used)
+            state = claims.end_slice(session, claim, used, _time_to_take_requests(session, claim))
         else:
             why = error or (GIVEN_UP if assessed is Assessment.FAILED else "")
             ended = JobState(assessed.value)
@@ -545,6 +549,12 @@ def _end(harvester: Harvester, claim: Claim, used: Used, assessed: Assessment, p
             )
             workers.note_steps(session, [(claim, *each) for each in steps], harvester.now())
         return state is not None
+
+
+def _time_to_take_requests(session: Session, claim: Claim) -> timedelta:
+    """The time before a job is claimed again: a coordinator takes requests for its sites while no worker has it."""
+    its_sites = SiteWork.read(claim.work).sites if claim.kind == JobKind.HARVEST_SITE else ()
+    return _REQUEST_TIME if its_sites and taking.is_waiting(session, its_sites) else timedelta()
 
 
 @dataclass(frozen=True, slots=True)
