@@ -642,6 +642,30 @@ def test_the_next_slice_of_a_site_does_what_a_person_asked_for(
 
 
 @on_one_database
+def test_a_run_takes_requests_until_it_is_time_for_the_next_one(harvester: Harvester) -> None:
+    with_workers(harvester)
+    harvester.config.write_text(f"{harvester.config.read_text(encoding='utf-8')}run_at = 22:00:00\n", encoding="utf-8")
+    for name, day in (("alder", "2026-12-20"), ("basalt", "2999-12-24"), ("cedar", "2999-12-24")):
+        harvester.add_site(name, f"https://{name}.example.org/list.xml", datenextharvest=day)
+
+    def jobs_at(day: int, hour: int) -> list[tuple[str, str]]:
+        tick(harvester, datetime(2026, 12, day, hour, 30, tzinfo=UTC))
+        return harvester.rows("SELECT subject, state FROM job WHERE kind = 'harvest_site' ORDER BY job_id")
+
+    assert jobs_at(20, 22) == [("alder", "ready")]
+    harvester("sites", "harvest", "basalt")
+    assert jobs_at(21, 0) == [("alder", "ready"), ("basalt", "ready")]
+    assert jobs_at(21, 22) == [("alder", "cancelled"), ("basalt", "cancelled")]
+    # A run of requests alone goes on, too.
+    harvester.rows("DELETE FROM job")
+    harvester.rows("UPDATE harvest_run SET status = 'succeeded', due_sites_of = '2026-12-21'")
+    harvester("sites", "harvest", "cedar")
+    assert jobs_at(21, 23) == [("cedar", "ready")]
+    assert jobs_at(22, 0) == [("cedar", "ready")]
+    assert set(jobs_at(22, 22)) == {("cedar", "cancelled")}
+
+
+@on_one_database
 def test_a_due_harvest_follows_the_retry_that_a_worker_has(harvester: Harvester, server: HttpServer) -> None:
     with_workers(harvester)
     settings = harvester.config.read_text(encoding="utf-8")

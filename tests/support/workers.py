@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 
 from metaharvest.services.worker_loop import WorkerLoop, process_named
 from support.harvester import Harvester
@@ -30,11 +31,11 @@ def workers(harvester: Harvester, number: int = 1) -> Iterator[list[WorkerLoop]]
             each.close()
 
 
-def tick(harvester: Harvester) -> None:
-    """What `metaharvest coordinate` does, without the message to the workers."""
+def tick(harvester: Harvester, at: datetime | None = None) -> None:
+    """What `metaharvest coordinate` does, now or at another moment, without the message to the workers."""
     from metaharvest.services import jobs
 
-    opened = harvester.opened()
+    opened = harvester.opened(**({"clock": lambda: at} if at else {}))
     try:
         jobs.coordinate(opened)
     finally:

@@ -143,7 +143,7 @@ class _Coordinator:
 
     def _add_jobs(self, run: HarvestRun) -> int:
         """Make jobs for the sites that are due, once a day, and for the sites that people asked for."""
-        if run.harvest_date != self._today or self._why_ended(run) or self._is_closing(run):
+        if run.harvest_date > self._today or self._why_ended(run) or self._is_closing(run):
             return 0
         with_due = self._is_time()
         if not (with_due or taking.is_waiting(self._session)):
@@ -261,7 +261,7 @@ class _Coordinator:
             return STOPPED
         if runs_too_long(self._now, run.started_at, self._settings.harvester.run_deadline):
             return RUN_DEADLINE
-        if run.harvest_date < self._today and (self._is_time() or run.due_sites_of is None):
+        if run.harvest_date < self._today and self._is_time():
             return NEXT_DAY
         return None
 
