@@ -130,6 +130,33 @@ def test_a_run_alone_and_workers_exclude_each_other(harvester: Harvester, server
     assert harvester("run").code == 0
 
 
+@on_one_database
+def test_without_a_broker_a_run_alone_takes_up_what_workers_left(harvester: Harvester, server: HttpServer) -> None:
+    settings = harvester.config.read_text(encoding="utf-8")
+    with_workers(harvester)
+    harvester.add_site("alder", publish(server, "alder.1.1"))
+    tick(harvester)
+    harvester.rows("UPDATE job SET state = 'taken', worker = 'one', lease_until = '2999-01-01 00:00:00'")
+    harvester.config.write_text(settings, encoding="utf-8")
+    assert harvester("run").code == 75
+    harvester.rows("UPDATE job SET lease_until = '2020-01-01 00:00:00'")
+    assert "The next run takes up what it left." in " ".join(harvester("doctor").out.split())
+    assert harvester("run").code == 0
+    assert list(harvester.held()) == ["alder.1.1"]
+    assert harvester.rows("SELECT status FROM harvest_run ORDER BY run_id") == [("interrupted",), ("succeeded",)]
+
+
+@on_one_database
+def test_a_run_that_no_worker_writes_is_stopped_by_the_coordinator(harvester: Harvester, server: HttpServer) -> None:
+    with_workers(harvester)
+    harvester.add_site("alder", publish(server, "alder.1.1"))
+    tick(harvester)
+    harvester.rows("UPDATE harvest_run SET heartbeat_at = '2026-01-01 00:00:00'")
+    assert "The coordinator takes it within a minute." in harvester("runs", "stop").out
+    tick(harvester)
+    assert harvester.rows("SELECT state FROM harvest_request") == [("taken",)]
+
+
 def test_a_long_site_is_harvested_in_slices_that_each_end_at_a_checkpoint(
     harvester: Harvester, server: HttpServer
 ) -> None:

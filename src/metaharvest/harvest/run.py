@@ -21,10 +21,12 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Engine
 
+from metaharvest.config.settings import Settings
 from metaharvest.database.engine import database_errors, readers, require_current, run_lock
 from metaharvest.errors import ScheduleError
 from metaharvest.harvest.deadlines import Deadlines, StopSignal
 from metaharvest.harvest.setup import HarvestSetup
+from metaharvest.jobs.claims import busy_workers
 from metaharvest.journal.journal import Journal
 from metaharvest.journal.runs import finished_before
 from metaharvest.journal.taken_requests import NO_REQUESTS, TakenRequests
@@ -83,7 +85,7 @@ def run_once(setup: HarvestSetup, request: RunRequest, progress: Progress, stop:
     began = clock()
     deadlines = Deadlines(stop or StopSignal()).after_run(settings.harvester.run_deadline)
     stop_is_set = deadlines.stop.is_set
-    with run_lock(engine) as lock:
+    with run_lock(engine, beside_workers=_are_workers_gone(engine, settings)) as lock:
         sites = _read_schedule(engine)
         _check_names(sites, request.names)
         with Journal(engine, settings, setup.targets, clock, request.today, lock, setup.limits.group) as journal:
@@ -202,6 +204,12 @@ def _is_due(site: Site | BrokenSite, today: date) -> bool:
 def due_day(site: Site | BrokenSite) -> date:
     """The day since when the site is due, for the order of sites; a site that was never harvested comes first."""
     return (due_since(site) if isinstance(site, Site) else None) or date.min
+
+
+def _are_workers_gone(engine: Engine, settings: Settings) -> bool:
+    """True if the settings name no broker, and no worker has a job: nobody else ends an open run of workers."""
+    with database_errors(engine), readers(engine)() as session:
+        return not (settings.workers.broker or busy_workers(session))
 
 
 def _read_schedule(engine: Engine) -> list[Site | BrokenSite]:

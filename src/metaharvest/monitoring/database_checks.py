@@ -119,7 +119,8 @@ def _server(connection: Connection, largest_document: int) -> Iterator[Check]:
 
 def _runs(session: Session, engine: Engine, now: datetime, *, has_workers: bool) -> Iterator[Check]:
     open_run, last = _newest_runs(session)
-    held = open_run is not None and _lock_is_held(engine)
+    # Without workers, the next run closes a run of workers.
+    held = open_run is not None and (has_workers or not open_run.distributed) and _lock_is_held(engine)
     if open_run is not None and not held:
         # The run may have ended since it was read: a new transaction sees its end. Another run may have the lock then.
         with readers(engine)() as later:

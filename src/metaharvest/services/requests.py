@@ -185,6 +185,8 @@ def _sentence(request: RequestRecord, situation: _Situation) -> str:
         return request.sentence or f"It is {request.state}."
     if request.state == RequestState.TAKEN:
         return f"Run {request.run_id} has taken it."
+    if request.kind == RequestKind.STOP and situation.running is None and situation.has_workers:
+        return "The coordinator takes it within a minute."
     if request.kind == RequestKind.STOP and situation.running is None:
         return f"Run {request.run_id} has not written for 2 minutes: its process may have ended. The next run goes on."
     if request.kind == RequestKind.STOP:
