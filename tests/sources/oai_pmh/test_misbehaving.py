@@ -540,6 +540,37 @@ def test_a_list_in_parts_goes_on_in_the_next_harvest_where_it_was_stopped(method
         assert len(repository.asked("GetRecord")) < 150
 
 
+@pytest.mark.parametrize("change", ["none", "gone", "changed"])
+def test_a_long_answer_of_identifiers_goes_on_behind_the_records_that_came(change: str) -> None:
+    with OaiServer(450, page=1000) as repository:
+        first = harvest(repository.base_url, method=ListMethod.LIST_IDENTIFIERS, most_pages=1)
+        assert (len(first.good), first.listing.goes_on) == (200, False)
+        if change == "gone":
+            del repository.records["oai:test:7"]
+        elif change == "changed":
+            repository.put("oai:test:7", metadata=dublin_core("Toads"))
+        repository.now += timedelta(days=1)
+        repository.forget()
+        again = harvest(repository.base_url, first.checkpoint, method=ListMethod.LIST_IDENTIFIERS)
+        assert (again.broken, again.listing.goes_on, again.listing.is_complete) == (None, True, True)
+        assert {*first.good, *again.good} >= set(repository.records)
+        assert "oai:test:7" in again.good or change != "changed"
+        assert len(repository.asked("GetRecord")) == {"none": 250, "gone": 449, "changed": 450}[change]
+        assert again.checkpoint is not None
+        assert again.checkpoint["watermark"] == "2026-11-20T03:00:00Z"
+
+
+def test_a_long_answer_of_identifiers_of_which_all_records_came_is_not_empty() -> None:
+    with OaiServer(450, page=1000) as repository:
+        checkpoint = harvest(repository.base_url, most_pages=2, method=ListMethod.LIST_IDENTIFIERS).checkpoint
+        for number in range(401, 451):
+            del repository.records[f"oai:test:{number}"]
+        found = harvest(repository.base_url, checkpoint, method=ListMethod.LIST_IDENTIFIERS)
+        assert (found.records, found.rules, found.listing.is_empty) == ([], [], False)
+        assert found.checkpoint is not None
+        assert found.checkpoint["watermark"] == "2026-11-20T03:00:00Z"
+
+
 def test_a_header_that_was_corrected_is_asked_for() -> None:
     with OaiServer(30) as repository:
         repository.records["oai:test:17"].sets = ("a\x01",)

@@ -44,6 +44,8 @@ class Sweep:
     """The number of records of the whole list (completeListSize)."""
     divided: bool = False
     """True if the list was divided into windows, or began with holes of the sweep before."""
+    parts: Mapping[str, int] = field(default_factory=dict)
+    """The parts of the answer under way whose records came individually: their digests and numbers of records."""
     moved: int = 0
     """The received records that came a second time, with another datestamp or in another answer."""
     left_out: int | None = 0
@@ -58,7 +60,7 @@ class Sweep:
     @property
     def is_resumed(self) -> bool:
         """True if it goes on from an earlier harvest, whose records are not requested again."""
-        return bool(self.token or self.came)
+        return bool(self.token or self.came or self.parts)
 
     @property
     def lost_its_token(self) -> bool:
@@ -73,7 +75,7 @@ class Sweep:
     def restarted(self, *windows: Window) -> Sweep:
         """The sweep with these windows in place of the first one; without any, it begins the first one again."""
         todo = (*(windows or self.todo[:1]), *self.todo[1:])
-        again = replace(self, todo=todo, token="", expires="", received=0, moved=0, odd=self.odd_before)
+        again = replace(self, todo=todo, token="", expires="", received=0, parts={}, moved=0, odd=self.odd_before)
         return replace(again, divided=self.divided or len(windows) > 1)
 
     def joined(self) -> Sweep:

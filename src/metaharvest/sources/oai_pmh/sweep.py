@@ -14,6 +14,7 @@ records of how many.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -136,7 +137,7 @@ class Sweeper:
         self._seen = Versions()
         self._to_come_again: set[int] = set()
         # Numbers: records of earlier harvests; records and bytes in pages; records without a key in ended windows.
-        self._came_earlier = sweep.came + sweep.received
+        self._came_earlier = sweep.came + sweep.received + sum(sweep.parts.values())
         self._yielded = self._bytes = self._nameless = 0
         # The announced size of the list (see State.size), and the number of its records if it usually announces more.
         self._size: int | None = None
@@ -248,7 +249,7 @@ class Sweeper:
             async with aclosing(self._prefetcher.answer(response, self._arguments(window))) as parts:
                 async for part in parts:
                     if answer.rest:
-                        yield self._page(answer.rest, counts)
+                        yield self._page(answer.rest, counts, self.checkpoint() if self.sweep.parts else None)
                     await self._take_part(part, answer, counts)
         except (FetchError, NotOaiResponse, Stopped) as error:
             raise await self._examine_failure(error, window) from error
@@ -288,8 +289,20 @@ class Sweeper:
         answer.rest = []
         fresh, new = self._fresh(part, counts)
         answer.number, answer.new = answer.number + len(part), answer.new + new
+        if answer.response.verb == "ListIdentifiers":
+            fresh = await self._fetched(part, fresh)
         counts.fresh += len(fresh)
-        answer.rest = fresh if answer.response.verb == "ListRecords" else await self._singles.all_of(fresh)
+        answer.rest = fresh
+
+    async def _fetched(self, part: Sequence[ListedRecord], fresh: Sequence[ListedRecord]) -> list[ListedRecord]:
+        """The `fresh` records of a part, fetched individually; none if all of the part came before. Raises Stopped."""
+        digest = hashlib.sha256(repr([_stamped(record) for record in part]).encode()).hexdigest()[:16]
+        if digest in self.sweep.parts:
+            return []
+        found = await self._singles.all_of(fresh)
+        first = self.sweep.first or first_moment(self._identity.response_date, self._identity.ahead)
+        self.sweep = replace(self.sweep, first=first, parts={**self.sweep.parts, digest: len(part)})
+        return found
 
     def _note_faults(self, answer: _Answer, counts: Counts) -> None:
         """Count the unusable records of an answer, and note if it is not well-formed."""
@@ -311,7 +324,7 @@ class Sweeper:
             sweep = replace(sweep, first=first_moment(answer.response_date, ahead))
         if not sweep.divided:
             sweep = replace(sweep, announced=counts.announced)
-        sweep = replace(sweep, received=counts.before + counts.received, moved=counts.moved)
+        sweep = replace(sweep, received=counts.before + counts.received, parts={}, moved=counts.moved)
         if leads_nowhere:
             self.sweep = replace(sweep, token="", expires="", odd=sweep.odd_before)
             return
@@ -727,6 +740,12 @@ def _too_many_bytes(came: int) -> Finding:
     )
     remedy = "The next harvest goes on from here; a repository of this size needs nothing else."
     return Finding("oai.broken-off", message, remedy)
+
+
+def _stamped(record: ListedRecord) -> tuple[str, str, bool]:
+    """The identifier of a record, its datestamp, and if it is deleted."""
+    origin = record.document.origin
+    return (origin.identifier, origin.datestamp, record.deleted) if origin else (record.document.document_id, "", False)
 
 
 def _bytes_of(record: ListedRecord) -> int:
