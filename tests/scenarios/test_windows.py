@@ -140,6 +140,20 @@ def test_no_record_is_missing_while_some_cannot_be_listed(network: Network) -> N
     assert missing(network) == 1
 
 
+def test_a_record_of_an_answer_that_broke_off_is_missing_if_the_next_list_lacks_it(network: Network) -> None:
+    server = network.server
+    server.page, server.poisoned = 100, (b"no", 403, {})
+    server.tamper = lambda body, asked: body.partition(b"oai:test:11<")[0] if asked.verb == "ListRecords" else body
+    server.refuses = lambda asked: is_list(asked) and len(lists(server)) > 1
+    network.register()
+    server.forget()
+    assert network.harvest()["inserted"] == 10
+    server.tamper, server.refuses = None, lambda asked: False
+    del server.records["oai:test:3"]
+    assert network.harvest()["inserted"] == 15
+    assert (missing(network), network.held()) == (1, ALL)
+
+
 @pytest.mark.parametrize("odd", [Odd.SAME_TOKEN, Odd.EMPTY_PAGES])
 def test_a_window_that_led_nowhere_is_divided_in_the_next_harvest(network: Network, odd: Odd) -> None:
     server = network.server

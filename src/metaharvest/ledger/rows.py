@@ -58,6 +58,9 @@ _NUMBERS = (
 
 _COPIED_AT_ONCE = 1000
 
+_BEFORE_CHECKPOINT = -1
+"""The `sweep_id` of a new record until its sweep is kept. If the list breaks off before, the record may be missing."""
+
 
 def entries_between(
     session: Session, site_id: int, after: str | None, upto: str | None, number: int
@@ -91,13 +94,14 @@ def numbers_of_entries(session: Session, site_ids: Collection[int]) -> dict[int,
 
 
 def ledger_key(site_run: SiteRun, document: ListedDocument) -> Columns:
-    """The columns that name a document in the ledger, and its URL."""
+    """The columns of a new row that name the document, its URL, and that no sweep has kept its record yet."""
     return {
         "site_schedule_id": site_run.site.site_id,
         "document_id": document.document_id,
         "revision": document.revision,
         "document_url": document.url,
         "document_type": document.document_type,
+        "listing": None if document.origin is None else _BEFORE_CHECKPOINT,
     }
 
 
