@@ -142,6 +142,14 @@ def test_a_record_that_the_list_has_named_before_is_a_duplicate() -> None:
     assert (plan.listed, plan.duplicate, plan.unchanged) == (1, 1, 0)
 
 
+def test_a_record_that_an_earlier_harvest_of_the_list_has_brought_is_unchanged() -> None:
+    seen, row = replace(SEEN, goes_on=True), known(sweep_id=5)
+    plan = planned(record("old", EARLIER), row=row, holding=held(), seen=seen)
+    assert (plan.listed, plan.duplicate, plan.unchanged) == (1, 0, 1)
+    older = planned(record("older", "2026-11-18T00:00:00Z"), row=row, holding=held(), seen=seen)
+    assert (older.listed, older.duplicate) == (1, 1)
+
+
 def test_a_document_of_a_site_of_another_origin_is_refused() -> None:
     plan = planned(record(), holding=held(STRANGER))
     [(outcome, _)] = plan.ended

@@ -154,6 +154,19 @@ def test_a_record_of_an_answer_that_broke_off_is_missing_if_the_next_list_lacks_
     assert (missing(network), network.held()) == (1, ALL)
 
 
+def test_records_that_two_harvests_request_are_not_listed_twice(network: Network) -> None:
+    server = network.server
+    server.seconds, server.poisoned = False, (b"no", 403, {})
+    server.odd.add(Odd.TOKENS_EXPIRE)
+    server.refuses = lambda asked: is_list(asked) and asked.arguments.get("from", "") > "2026-01-07"
+    network.register()
+    assert network.harvest()["status"] == "incomplete"
+    before = len(network.held())
+    server.refuses = lambda asked: False
+    assert network.harvest() == {"status": "succeeded", "listed": 26 - before, "inserted": 25 - before, "unchanged": 1}
+    assert network.held() == ALL
+
+
 @pytest.mark.parametrize("odd", [Odd.SAME_TOKEN, Odd.EMPTY_PAGES])
 def test_a_window_that_led_nowhere_is_divided_in_the_next_harvest(network: Network, odd: Odd) -> None:
     server = network.server

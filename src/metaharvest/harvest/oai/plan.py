@@ -47,6 +47,8 @@ class AccountedFor:
     """
     rechecks: bool = False
     """True if unchanged records are checked as well."""
+    goes_on: bool = False
+    """True if an earlier harvest, or an earlier part of this one, began the sweep."""
     before: Container[str] = ()
     """Document ids of the pages since the last checkpoint."""
     logged: Collection[str] = ()
@@ -193,12 +195,18 @@ def _newest_versions(records: Sequence[ListedRecord]) -> dict[str, ListedRecord]
 def _plan_record(case: _Case, page: PageContext, plan: PagePlan) -> None:
     """Plan the record, unless its outcome, or a newer version, is known already."""
     known, record = case.known, case.record
-    was_listed = known is not None and (known.sweep_id == page.seen.sweep_id or case.document_id in page.seen.before)
     if known is None:
         _decide(case, page, plan)
-    elif _is_accounted_for(record, known, page.seen):
         return
-    elif was_listed and _adds_nothing(record, known):
+    if _is_accounted_for(record, known, page.seen):
+        return
+    was_listed = known.sweep_id == page.seen.sweep_id or case.document_id in page.seen.before
+    if was_listed and page.seen.goes_on and _is_same(record, known):
+        # An earlier harvest requested it: the repository may have listed it once.
+        if page.site_run.resumed:
+            return
+        was_listed = False
+    if was_listed and _adds_nothing(record, known):
         plan.duplicate += 1
     elif not record.deleted and not _is_as_received(record, known) and _is_older(record, known.datestamp):
         plan.outdated.append(known)
@@ -217,11 +225,14 @@ def _is_accounted_for(record: ListedRecord, known: KnownRecord, seen: AccountedF
 
 def _adds_nothing(record: ListedRecord, known: KnownRecord) -> bool:
     """True if the list has shown this version of the record, or a newer one."""
-    needs_refetch = known.entry.needs_refetch
     # If a record must be fetched, its known datestamp may be the one of a deletion that waited.
-    is_live = not (known.is_said_to_be_deleted or needs_refetch)
-    is_same = _is_as_received(record, known) and not needs_refetch
-    return is_same or _is_outdated(record, known.datestamp, is_live=is_live)
+    is_live = not (known.is_said_to_be_deleted or known.entry.needs_refetch)
+    return _is_same(record, known) or _is_outdated(record, known.datestamp, is_live=is_live)
+
+
+def _is_same(record: ListedRecord, known: KnownRecord) -> bool:
+    """True if the record is as it was received last, and need not be fetched."""
+    return _is_as_received(record, known) and not known.entry.needs_refetch
 
 
 def _is_as_received(record: ListedRecord, known: KnownRecord) -> bool:

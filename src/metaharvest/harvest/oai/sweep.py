@@ -218,7 +218,8 @@ class _Sweep:
         if target.health.given_up:
             # Without the target's holdings nothing can be decided: the next harvest requests the page again.
             raise ListIncomplete(*target.health.given_up)
-        seen = AccountedFor(progress.sweep_id, self._first_sweep, progress.rechecks, before=self._ids, logged=logged)
+        goes_on, rechecks = self._listing.goes_on, progress.rechecks
+        seen = AccountedFor(progress.sweep_id, self._first_sweep, rechecks, goes_on, before=self._ids, logged=logged)
         context = PageContext(site_run, ctx.site_names, seen, known, holdings, used_up, elsewhere)
         plan = plan_page(page.records, context)
         self._ids.add_page(set(ids))
