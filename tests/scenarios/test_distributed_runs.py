@@ -22,6 +22,8 @@ from metaharvest.errors import DatabaseError
 from metaharvest.jobs import making
 from metaharvest.jobs.making import NewJob
 from metaharvest.jobs.workers import WorkerProcess, note
+from metaharvest.journal import taken_requests
+from metaharvest.journal.log_rows import Stamp
 from metaharvest.journal.workers_journal import WorkersJournal
 from metaharvest.reports import compose
 from metaharvest.services import job_kinds, worker_loop
@@ -1078,3 +1080,26 @@ def test_workers_harvest_due_sites_once_the_dates_of_a_wrong_clock_are_repaired(
     assert harvester.rows("SELECT max(ended_at) < '2998-01-01' FROM job") == [(1,)]
     tick(harvester)
     assert harvester.rows("SELECT subject FROM job WHERE kind = 'harvest_site'") == [("alder",), ("alder",)]
+
+
+def test_a_stop_that_two_processes_take_at_one_moment_is_in_the_log_once(harvester: Harvester) -> None:
+    with_workers(harvester)
+    harvester.add_site("alder", "https://alder.example.org/list.xml")
+    tick(harvester)
+    assert harvester("runs", "stop").code == 0
+    now = datetime.now(UTC)
+    stamp, taken = Stamp(1, now.date(), now), []
+
+    def take_too() -> None:
+        with writers(harvester.engine).begin() as session:
+            taken.append(taken_requests.take_stops(session, stamp).whole_run)
+
+    other = threading.Thread(target=take_too)
+    with writers(harvester.engine).begin() as session:
+        assert taken_requests.take_stops(session, stamp).whole_run
+        other.start()
+        time.sleep(0.5)
+    other.join()
+    assert taken == [False]
+    assert operations(harvester, 1)["RequestTaken"] == 1
+    assert harvester.rows("SELECT state, attempts FROM harvest_request") == [("taken", 1)]

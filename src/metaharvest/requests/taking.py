@@ -50,19 +50,16 @@ def take(
     waiting = session.scalars(select(HarvestRequest.request_id).where(*its)).all()
     if not waiting:
         return ()
-    these = HarvestRequest.request_id.in_(waiting)
-    taken = {"state": RequestState.TAKEN.value, "run_id": run_id, "taken_at": now}
-    session.execute(
-        update(HarvestRequest)
-        .where(these, HarvestRequest.state == RequestState.WAITING.value)
-        .values(**taken, attempts=HarvestRequest.attempts + 1)
-        .execution_options(synchronize_session=False)
-    )
-    ours = (these, HarvestRequest.state == RequestState.TAKEN.value, HarvestRequest.run_id == run_id)
+    # Another process may take one of them at this moment: the lock waits for it, and shows the rows that still wait.
+    still = (HarvestRequest.request_id.in_(waiting), HarvestRequest.state == RequestState.WAITING.value)
     by_priority = (HarvestRequest.priority.desc(), HarvestRequest.request_id)
-    return session.scalars(
-        select(HarvestRequest).where(*ours).order_by(*by_priority).execution_options(populate_existing=True)
-    ).all()
+    locked = select(HarvestRequest).where(*still).order_by(*by_priority).with_for_update()
+    taken = session.scalars(locked.execution_options(populate_existing=True)).all()
+    for request in taken:
+        request.state, request.run_id, request.taken_at = RequestState.TAKEN.value, run_id, now
+        request.attempts += 1
+    session.flush()
+    return taken
 
 
 def scopes(requests: Sequence[HarvestRequest]) -> dict[int, HarvestScope]:
