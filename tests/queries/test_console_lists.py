@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.models import HarvestDocument, ReportDelivery, ReportOutbox, SiteProblem
 from metaharvest.queries.departures import missing_records
+from metaharvest.queries.documents import DocumentFilter, document_rows
 from metaharvest.queries.figures import site_year
 from metaharvest.queries.problems import documents_of_rule, rule_trends
 from metaharvest.queries.runs import newest_runs, run_summaries
@@ -261,3 +262,14 @@ def test_a_rule_has_a_trend_and_documents_with_titles(session: Session, rows: Jo
     second = documents_of_rule(session, "http.status", limit=9, after=first[-1].cursor)
     shown = [(each.site, each.document_id, each.title) for each in (*first, *second)]
     assert shown == [("alder", "alder.1", "Frogs of the plot"), ("alder", "alder.2", None)]
+
+
+def test_a_document_with_an_open_problem_stays_with_its_rule_after_its_log_is_deleted(
+    session: Session, rows: JournalRows
+) -> None:
+    alder = rows.site("alder").site_schedule_id
+    for number, state in enumerate(("open", "gone")):
+        problem(session, alder, number, state=state)
+        ledger(session, alder, number)
+    [found] = document_rows(session, DocumentFilter(rule="http.status"), TODAY)
+    assert (found.document_id, found.findings) == ("alder.0", ())

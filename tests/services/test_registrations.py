@@ -373,6 +373,7 @@ def test_requests_are_listed_while_the_database_refuses_writing(
         (Question("A", "http://me:secret@a.example.org/", ANNA), "contains a user name"),
         (Question("A", "https://a.example.org/l.xml", "a@b.org, c@d.org"), "one email address"),
         (Question("A", "https://a.example.org/l.xml", "nobody"), "not an email address"),
+        (Question("A", "https://a.example.org/oai", "a@example.org", "oai-pmh", prefix="x" * 256), "at most 255"),
         (Question("A", "https://a.example.org/l.xml", ANNA, every=0), "every day at most"),
         (Question("A", "https://a.example.org/l.xml", ANNA, "gopher"), "Choose one"),
     ],

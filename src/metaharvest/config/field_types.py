@@ -25,6 +25,9 @@ from metaharvest.config.secret_references import HOW_TO_REFER, check_reference, 
 from metaharvest.model import Network
 from metaharvest.model.namespaces import OAI_DOMAIN
 
+_LONGEST_EMAIL = 254
+"""Characters of an address: RFC 5321, section 4.5.3.1.3, without the angle brackets."""
+
 PING_PLACEHOLDERS = ("{status}", "{exit_code}", "{up_or_down}")
 """The placeholders of [monitoring] ping_url, replaced at the end of a run."""
 
@@ -45,6 +48,8 @@ def check_email(address: str) -> str:
     forbidden = any(c.isspace() or ord(c) < 32 or c in '<>,;()[]\\"' for c in text) or "@" in local
     if not local or forbidden or not all(domain.split(".")) or parseaddr(text)[1] != text:
         raise ValueError(f"'{text}' is not an email address; write it like name@example.org")
+    if len(text) > _LONGEST_EMAIL:
+        raise ValueError(f"an email address has at most {_LONGEST_EMAIL} characters, and this one has {len(text):,}")
     return text
 
 

@@ -528,7 +528,9 @@ def _resend_missing(session: Session, report_id: int, refused: Sequence[ReportDe
 
 
 def _deliveries(session: Session, report_id: int) -> dict[str, ReportDelivery]:
-    """The deliveries of a report by address, in lower case."""
+    """The deliveries of a report by address, in lower case. Nobody else adds one until the end of the transaction."""
+    report = select(ReportOutbox.report_id).where(ReportOutbox.report_id == report_id)
+    session.execute(report.with_for_update()).all()
     known = session.scalars(select(ReportDelivery).where(ReportDelivery.report_id == report_id))
     return {row.recipient.casefold(): row for row in known}
 

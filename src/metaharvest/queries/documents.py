@@ -218,13 +218,19 @@ def _rows(
         having = documents_with(session, wanted.rule)
         named = [(site, each) for site, _ in sites for each in sorted(having.get(site, ()), key=place_of)]
         pages = _named(session, named, conditions, after, at_once)
+    lasting = _with_open_problem(session, wanted.rule) if wanted.rule else frozenset()
     names = dict(sites)
     for page in pages:
         last = last_outcomes(session, [row.document_id for row in page])
         for row in page:
-            document = document_row(row, names, today, last, wanted.rule)
-            if document.findings or wanted.rule is None:
+            document = document_row(row, names, today, last)
+            if wanted.rule is None:
                 yield document
+                continue
+            own = tuple(each for each in document.findings if each.rule == wanted.rule)
+            # The log of an open problem may be deleted.
+            if own or (not document.findings and (row.site_schedule_id, row.document_id) in lasting):
+                yield replace(document, findings=own)
 
 
 def _place(site_id: int, name: str) -> tuple[str, int]:
@@ -232,10 +238,8 @@ def _place(site_id: int, name: str) -> tuple[str, int]:
     return name.lower(), site_id
 
 
-def document_row(
-    row: LedgerRow, names: Mapping[int, str], today: date, last: Mapping[Key, LastOutcome], rule: str | None = None
-) -> DocumentRow:
-    """The document of a row of the ledger, with the findings of its last outcome; of this rule alone, if one is named.
+def document_row(row: LedgerRow, names: Mapping[int, str], today: date, last: Mapping[Key, LastOutcome]) -> DocumentRow:
+    """The document of a row of the ledger, with the findings of its last outcome.
 
     `names` are the names of sites, `last` the last outcomes.
     """
@@ -254,7 +258,7 @@ def document_row(
         nights=nights_failing(row.failing_since, today),
         run_id=explained.run_id if explained else None,
         harvest_date=explained.harvest_date if explained else None,
-        findings=tuple(each for each in explained.findings if rule in (None, each.rule)) if explained else (),
+        findings=explained.findings if explained else (),
         cursor=DocumentCursor(names.get(site_id, ""), site_id, row.document_id, row.revision),
     )
 
@@ -406,6 +410,14 @@ def last_outcomes(session: Session, document_ids: Iterable[str]) -> dict[Key, La
     last = {(row[0], row[1], row[2]): LastOutcome(*row[3:]) for row in chosen}
     found = _findings(session, last)
     return {key: replace(each, findings=tuple(found.get(key, ()))) for key, each in last.items()}
+
+
+def _with_open_problem(session: Session, rule: str) -> frozenset[tuple[int, str]]:
+    """The documents with an open problem of this rule: site and document id."""
+    problem = SiteProblem
+    conditions = (problem.state == OPEN, problem.rule == rule, problem.document_id.is_not(None))
+    rows = session.execute(select(problem.site_schedule_id, problem.document_id).where(*conditions))
+    return frozenset((int(row[0]), str(row[1])) for row in rows)
 
 
 def documents_with(session: Session, rule: str) -> dict[int, list[str]]:

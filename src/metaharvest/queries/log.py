@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from itertools import chain, groupby
 from operator import itemgetter
@@ -137,6 +137,19 @@ class LogEntry:
             if len(finding.message) < len(message):
                 message = message.removesuffix(finding.message).rstrip()
         return message
+
+
+def of_one_run(session: Session, wanted: LogFilter) -> LogFilter:
+    """The filter with the run that it means, as another run may be the newest one when the next page is read.
+
+    Raises MetaharvestError for an unknown run or site.
+    """
+    scope = log_scope(session, wanted)
+    if scope.site_run_id is not None:
+        return replace(wanted, run_id=None, site=None, site_run_id=scope.site_run_id)
+    if scope.run_id is None and not wanted.is_over_runs and wanted.site is None:
+        return replace(wanted, run_id=runs.newest_run_id(session))
+    return wanted
 
 
 def log_scope(session: Session, wanted: LogFilter) -> LogScope:

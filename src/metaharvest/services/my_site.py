@@ -24,7 +24,7 @@ from metaharvest.sites import page_link
 from metaharvest.sites.registrations import policy, store
 from metaharvest.sites.registrations.policy import Kind, State
 from metaharvest.sites.registrations.store import Registration
-from metaharvest.sites.registry import find_site, read_site
+from metaharvest.sites.registry import find_site, lock_sites, read_site
 
 ADDRESS_PAGE = "/console/my-site/address/"
 """The page that confirms a new address; the token follows."""
@@ -201,6 +201,7 @@ def require_contact(harvester: Harvester, name: str, by: str) -> Site:
 def _for_steward(harvester: Harvester, site: Site, by: str, kind: Kind, url: str) -> Registration:
     """A request that waits for a steward; a second one of the same kind is refused. Raises RequestError."""
     with harvester.writing() as session:
+        lock_sites(session, [site.name])
         if store.of_site(session, site.site_id, kind, _WAITING):
             raise RequestError("The same request already waits for the steward.")
         number = _add(

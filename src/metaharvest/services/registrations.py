@@ -55,6 +55,7 @@ MY_SITE_PAGE = "/console/my/"
 _LIST_BYTES = 20 * 1_048_576
 _LONGEST_REASON = 2000
 _DAYS = policy.LIFETIME.days
+_LONGEST_PREFIX = 255
 _MAILED_NOW = "A link is being mailed at this moment. Look into your mail."
 _NOT_MAILED = "The server ended, or lost its database, while it mailed the decision."
 """The problem of a mail until it is sent."""
@@ -130,8 +131,10 @@ def ask(harvester: Harvester, question: Question, base_url: str = "") -> Asked:
 
 
 def _planned(question: Question) -> Site:
-    """The site that is asked for. Raises ScheduleError."""
+    """The site that is asked for. Raises ScheduleError, RequestError."""
     is_oai = question.source_kind == OAI
+    if len(question.prefix.strip()) > _LONGEST_PREFIX:
+        raise RequestError.about("prefix", f"A metadata prefix has at most {_LONGEST_PREFIX} characters.")
     oai = OaiOptions("asked", question.prefix.strip() or OaiOptions("").prefix, question.set_spec.strip() or None)
     return new_site(
         {

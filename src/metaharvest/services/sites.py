@@ -617,10 +617,11 @@ def confirm(harvester: Harvester, name: str, seen: int | None = None) -> int | N
 
     `seen` is the number that the person saw. Raises ScheduleError, and RequestError if more wait by now.
     """
+    with harvester.reading() as session:
+        if only_records(find_site(session, name)):
+            return None
     with harvester.writing() as session:
         site = find_site(session, name)
-        if only_records(site):
-            return None
         number = confirm_deletions(session, site.site_id)
         if seen is not None and number > seen:
             wait = counted(number, "deletion waits", "deletions wait")

@@ -246,6 +246,17 @@ def test_a_call_that_is_not_possible_can_be_repeated_with_its_key(console: Serve
     assert steward("POST", "/stops", json={}, headers=once).status_code == 202
 
 
+def test_a_confirmation_that_is_not_possible_can_be_repeated_with_its_key(
+    console: Served, harvester: Harvester
+) -> None:
+    steward, once = program(console, "steward"), {"Idempotency-Key": "one"}
+    kind = {"source_kind": "oai-pmh", "options": '{"oai": {"origin": "frogs"}, "deletions": "note"}'}
+    harvester.add_site("frogs", "https://frogs.example.org/oai", **kind)
+    assert problem(steward("POST", "/sites/frogs/confirm", headers=once))[0] == 409
+    harvester.rows("UPDATE harvest_site_schedule SET options = ? WHERE name = 'frogs'", '{"oai": {"origin": "frogs"}}')
+    assert steward("POST", "/sites/frogs/confirm", headers=once).status_code == 200
+
+
 def fails(_call: Call) -> Answer:
     raise DatabaseUnavailable("It does not answer.")
 

@@ -202,6 +202,17 @@ def test_the_last_page_of_the_log_has_all_transfers_before_the_first_run(
         assert [row[4] for row in shown[:3]] == ["old.0", "old.1", "old.2"]
 
 
+def test_the_pages_of_the_log_of_a_site_stay_those_of_one_harvest(
+    console: Served, nights: Harvester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "_SHOWN", 2)
+    page = console.signed_in("viewer").open("/console/log?site=alder&level=debug")
+    earlier = page.follow("Earlier rows").table()
+    assert earlier
+    nights.run("2026-11-29", "--site", "alder")
+    assert page.follow("Earlier rows").table() == earlier
+
+
 def test_a_download_that_is_not_read_holds_no_session(console: Served, nights: Harvester) -> None:
     columns = "harvest_date, logged_at, status, message, harvest_operation_code, site_schedule_id, site_run_id, run_id"
     nights.rows("UPDATE harvest_log SET message = ?", "m" * 8000)

@@ -18,12 +18,12 @@ from metaharvest.queries.figures import Per
 from metaharvest.queries.figures import figures as counted_figures
 from metaharvest.queries.history import document_history
 from metaharvest.queries.json_keys import as_mapping
-from metaharvest.queries.log import LogFilter, log_entries, log_scope
+from metaharvest.queries.log import LogFilter, log_entries, of_one_run
 from metaharvest.queries.outbox import ReportFilter, newest_reports, report_record
 from metaharvest.queries.problems import open_problems
 from metaharvest.queries.public_sites import numbers_of
 from metaharvest.queries.requests import RequestFilter
-from metaharvest.queries.runs import newest_run_id, run_record, run_summaries
+from metaharvest.queries.runs import run_record, run_summaries
 from metaharvest.queries.sites import SiteSelection, registered_site, registered_sites_of, site_page
 from metaharvest.services import jobs as worker_jobs
 from metaharvest.services import registrations as registered
@@ -109,22 +109,12 @@ def log(call: Call) -> Answer:
             if site_run_id is not None:
                 wanted = replace(wanted, run_id=None, site=None)
         else:
-            wanted = _of_one_run(session, wanted)
+            wanted = of_one_run(session, wanted)
         rows = list(log_entries(session, wanted)) if not _is_of_nothing(wanted) else []
     with_number = [row for row in rows if row.log_id is not None]
     is_full = len(with_number) >= query.limit
     next_cursor = cursor_of(with_number[0].log_id, wanted.run_id, wanted.site_run_id) if is_full else None
     return Answer(rows, next_cursor)
-
-
-def _of_one_run(session: Session, wanted: LogFilter) -> LogFilter:
-    """The filter with the run that it means, as another run may be the newest one when the next page is read."""
-    scope = log_scope(session, wanted)
-    if scope.site_run_id is not None:
-        return replace(wanted, run_id=None, site=None, site_run_id=scope.site_run_id)
-    if scope.run_id is None and not wanted.is_over_runs and wanted.site is None:
-        return replace(wanted, run_id=newest_run_id(session))
-    return wanted
 
 
 def _is_of_nothing(wanted: LogFilter) -> bool:

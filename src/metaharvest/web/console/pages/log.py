@@ -8,8 +8,7 @@ from starlette.responses import Response
 
 from metaharvest.errors import MetaharvestError, RequestError
 from metaharvest.model import LOG_LEVELS
-from metaharvest.queries.log import LogEntry, LogFilter, log_entries
-from metaharvest.queries.runs import newest_run_id
+from metaharvest.queries.log import LogEntry, LogFilter, log_entries, of_one_run
 from metaharvest.services import tables
 from metaharvest.text import whole_number
 from metaharvest.web.console.forms import day_of
@@ -26,8 +25,7 @@ def show(visit: Visit) -> Response:
     with visit.mistakes(MetaharvestError):
         wanted = _filter(visit)
         with visit.harvester.reading() as session:
-            if wanted.run_id is None and not wanted.is_over_runs and wanted.site is None:
-                wanted = replace(wanted, run_id=newest_run_id(session))
+            wanted = of_one_run(session, wanted)
             found = list(log_entries(session, replace(wanted, limit=_SHOWN + 1)))
         run = run or wanted.run_id or ""
     # The last page has all transfers before the first run, above its rows.
@@ -35,7 +33,8 @@ def show(visit: Visit) -> Response:
     shown = found[-_SHOWN:] if has_earlier else found
     next_page = ""
     if has_earlier:
-        next_page = visit.link("/console/log", **{**given, "run": run, "after": shown[0].log_id})
+        place = {"run": run, "site_run": wanted.site_run_id, "after": shown[0].log_id}
+        next_page = visit.link("/console/log", **{**given, **place})
     return visit.render(
         "log.html",
         entries=[(entry, entry.own_message) for entry in shown],
@@ -64,7 +63,8 @@ def _filter(visit: Visit) -> LogFilter:
     level = given["level"] or "info"
     if level not in LOG_LEVELS:
         raise RequestError(f"There is no level '{level}'. The levels are: {', '.join(LOG_LEVELS)}.")
-    return LogFilter(
+    site_run = _number(visit.query.get("site_run", ""), "run")
+    wanted = LogFilter(
         run_id=_number(given["run"], "run"),
         site=given["site"] or None,
         level=level,
@@ -74,6 +74,8 @@ def _filter(visit: Visit) -> LogFilter:
         until=day_of(given["until"], "until"),
         after=_number(visit.query.get("after", ""), "row"),
     )
+    # The site run whose earlier rows the next page has: its site may have been harvested again.
+    return wanted if site_run is None else replace(wanted, run_id=None, site=None, site_run_id=site_run)
 
 
 def _number(text: str, what: str) -> int | None:
