@@ -209,6 +209,29 @@ def test_all_formats_of_an_item_go_with_it(engine: Engine) -> None:
         assert works(session) == {1: 1, 10: 10, 11: 10}
 
 
+def test_an_article_that_lists_the_doi_of_its_dataset_does_not_join_them(engine: Engine) -> None:
+    article, data = ({"types": [{"coar": code}]} for code in ("c_6501", "c_ddb1"))
+    dois = [{"scheme": "doi", "value": each} for each in ("10.5555/a", "10.5555/b")]
+    with thrown_away(engine) as session:
+        put(
+            session,
+            {
+                1: {**an_output("Water of the Solling", doi="10.5555/a"), **article},
+                2: {**an_output("Water of the Solling", doi="10.5555/b"), **data},
+                3: {**an_output("Water of the Solling"), **article, "identifiers": dois},
+            },
+        )
+        do(session, [1, 2, 3])
+        assert works(session) == {1: 1, 2: 2, 3: 1}
+        row = select(OutputPair.answer, OutputPair.reason).where(OutputPair.catalogue_document_id == 2)
+        assert session.execute(row).all() == [
+            (
+                "look",
+                "Both have the DOI 10.5555/b, but they are of different kinds, and one of them has several DOIs.",
+            )
+        ]
+
+
 # -- blocks
 
 

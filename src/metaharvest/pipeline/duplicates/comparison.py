@@ -161,8 +161,14 @@ def _by_identifiers(first: Facts, second: Facts, evidence: _Evidence) -> Compari
 
 
 def _with_same(said: str, first: Facts, second: Facts, evidence: _Evidence) -> Comparison:
-    """The same, unless all else speaks against it: such an identifier often names the journal, or is a mistake."""
+    """The same, unless all else speaks against it: such an identifier often names the journal, or is a mistake.
+
+    An article may list the DOI of its dataset beside its own.
+    """
     titles = evidence.titles
+    if max(len(first.dois), len(second.dois)) > 1 and not _kinds_agree(first.kind, second.kind):
+        because = "they are of different kinds, and one of them has several DOIs"
+        return Comparison(Answer.LOOK, titles.score, f"{said}, but {because}.")
     if titles.first is None or titles.match or titles.score >= _UNLIKE_SCORE:
         return _sure(Answer.SAME, titles, f"{said}.")
     if evidence.creators >= _Creators.SOME and evidence.years >= _Years.UNKNOWN:

@@ -14,7 +14,7 @@ from metaharvest.pipeline.duplicates import vectors as vectors_of
 from metaharvest.pipeline.duplicates.facts import Facts
 from metaharvest.pipeline.stage import Context, Document, Result, Stage, StageName
 
-VERSION = 1
+VERSION = 2
 """Of the rules in titles.py, facts.py, keys.py, comparison.py and clusters.py: raise it with each change of them."""
 
 _WITH_VECTORS = 1000
