@@ -2,7 +2,10 @@
 
 import errno
 import threading
+import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -155,6 +158,19 @@ def test_an_open_job_is_made_once_and_gets_the_higher_priority(harvester: Harves
     assert make(harvester, job(1, priority=9), job(2)) == 1
     assert make(harvester, job(1, priority=1)) == 0
     assert harvester.rows("SELECT subject, priority FROM job ORDER BY job_id") == [("site 1", 9), ("site 2", 0)]
+
+
+def test_work_for_a_job_that_a_worker_claims_at_this_moment_gets_its_next_job(harvester: Harvester) -> None:
+    due = replace(job(1), next_key="key 1, next")
+    assert [make(harvester, due), make(harvester, due)] == [1, 0]
+    with ThreadPoolExecutor(1) as threads:
+        with writers(harvester.engine).begin() as session:
+            assert claims.claim(session, "one", [KIND])
+            made = threads.submit(make, harvester, due)
+            time.sleep(0.2)
+        assert made.result() == 1
+    assert make(harvester, due) == 0
+    assert harvester.rows("SELECT open_key FROM job ORDER BY job_id") == [("key 1",), ("key 1, next",)]
 
 
 @on_one_database

@@ -195,7 +195,6 @@ class _Coordinator:
         origins = sites_of_one_origin(sites, self._settings.target_of)
         by_id = {site.site_id: site for site in sites}
         in_order = sorted(chosen, key=lambda each: due_day(each[0]))
-        taken = set(self._session.scalars(select(Job.open_key).where(*_taken(run))))
         hosts = self._hosts(run)
         found = []
         for group in by_origin(in_order, origins):
@@ -209,7 +208,8 @@ class _Coordinator:
             found.append(
                 NewJob(
                     kind=JobKind.HARVEST_SITE,
-                    key=f"{key}:due" if key in taken else key,
+                    key=key,
+                    next_key=f"{key}:due",
                     subject=", ".join(site.name for site, _ in group),
                     work=work.text(),
                     run_id=run.run_id,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
 
 from sqlalchemy import delete, select, update
@@ -32,7 +32,8 @@ _UNUSED = {
 class NewJob:
     """A job to make. `key` names it while it is open: there is never a second open job with the same key.
 
-    `subject` is for people: the name of a site. `work` is JSON, as the kind needs it.
+    `next_key` names it instead while a worker has the job with this key. `subject` is for people: the name of a site.
+    `work` is JSON, as the kind needs it.
     """
 
     kind: str
@@ -42,6 +43,7 @@ class NewJob:
     run_id: int | None = None
     host: str = ""
     priority: int = 0
+    next_key: str = ""
 
 
 def make(session: Session, jobs: Sequence[NewJob], merge: Callable[[str, str], str] = lambda old, new: old) -> int:
@@ -51,6 +53,9 @@ def make(session: Session, jobs: Sequence[NewJob], merge: Callable[[str, str], s
     be claimed now, unless it failed.
     """
     known, now = _open_jobs(session, [each.key for each in jobs]), database_now(session)
+    taken = {key for key, job in known.items() if job.state == JobState.TAKEN.value}
+    jobs = [replace(each, key=each.next_key) if each.next_key and each.key in taken else each for each in jobs]
+    known |= _open_jobs(session, [each.key for each in jobs if each.key == each.next_key])
     for each in jobs:
         if job := known.get(each.key):
             job.priority = max(job.priority, each.priority)
