@@ -715,6 +715,31 @@ def test_a_due_harvest_follows_the_retry_that_a_worker_has(harvester: Harvester,
 
 
 @on_one_database
+def test_a_request_between_two_slices_repeats_no_list_of_a_site_that_is_done(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    """Both sites have one job; the slice before has ended the harvest of the first one."""
+    with_workers(harvester)
+    broken = [("alder.2.1", server.url("/alder.2.1.xml"))]
+    server.serve("/alder.2.1.xml", b"<broken")
+    alder = harvester.add_site("alder", publish(server, "alder.1.1", path="/alder.xml", also=broken))
+    basalt = harvester.add_site("basalt", publish(server, "basalt.1.1", path="/basalt.xml"))
+    tick(harvester)
+    [(key,)] = harvester.rows("SELECT open_key FROM job WHERE subject = 'alder'")
+    harvester.rows("UPDATE job SET not_before = '2999-01-01 00:00:00' WHERE subject = 'basalt'")
+    with workers(harvester):
+        wait_until(lambda: harvester.rows("SELECT 1 FROM job WHERE subject = 'alder' AND state = 'done'"))
+    work = {"sites": [[alder, "scheduled"], [basalt, "scheduled"]], "everything": [], "ended": []}
+    harvester.rows("UPDATE job SET open_key = ?, work = ? WHERE subject = 'basalt'", key, json.dumps(work))
+    harvester("sites", "harvest", "alder", "--failing")
+    tick(harvester)
+    with workers(harvester):
+        wait_until_closed(harvester)
+    assert [len(server.asked(f"/{path}.xml")) for path in ("alder", "alder.2.1", "basalt")] == [1, 2, 1]
+    assert harvester.rows("SELECT state FROM harvest_request") == [("done",)]
+
+
+@on_one_database
 def test_a_site_run_knows_nothing_of_the_documents_of_the_site_run_before(
     harvester: Harvester, server: HttpServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,8 +7,9 @@ and its jobs in one transaction, so that a coordinator that dies leaves nothing 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
+from functools import partial
 
 from sqlalchemy import ColumnElement, Engine, func, select
 from sqlalchemy.orm import Session
@@ -21,7 +22,7 @@ from metaharvest.database.worker_models import Job
 from metaharvest.harvest.context import by_origin, host_of
 from metaharvest.harvest.deadlines import STOPPED
 from metaharvest.harvest.run import RunRequest, choose, due_day
-from metaharvest.harvest.worker_session import SiteWork
+from metaharvest.harvest.worker_session import SiteWork, last_ended
 from metaharvest.jobs import claims, making, workers
 from metaharvest.jobs.making import NewJob
 from metaharvest.jobs.policy import Waiting, is_time, priority_of, runs_too_long
@@ -156,7 +157,7 @@ class _Coordinator:
         chosen = self._chosen(run, sites, asked, with_due=with_due)
         if with_due:
             run.due_sites_of = self._today
-        return making.make(self._session, self._new_jobs(run, sites, chosen, asked), _merged)
+        return making.make(self._session, self._new_jobs(run, sites, chosen, asked), partial(self._merged, run))
 
     def _busy_sites(self, run: HarvestRun) -> set[int]:
         """The sites whose requests wait: a worker has their job, or a person has stopped them in this run.
@@ -218,6 +219,13 @@ class _Coordinator:
                 )
             )
         return found
+
+    def _merged(self, run: HarvestRun, old: str, new: str) -> str:
+        """The work of two jobs for sites of one origin. Sites that have ended since the old job was made are done."""
+        work, more = SiteWork.read(old), SiteWork.read(new)
+        done = last_ended(work, runs.ended_site_runs(self._session, run.run_id, work.sites.keys() & more.sites.keys()))
+        sites = {site_id: kind for site_id, kind in work.sites.items() if site_id not in done}
+        return replace(work, sites=sites, everything=work.everything - done.keys()).with_more(more).text()
 
     def _hosts(self, run: HarvestRun) -> dict[int, str]:
         """The host of the open jobs of each site. A person may have changed the address of the site since then."""
@@ -284,11 +292,6 @@ class _Coordinator:
 def _taken(run: HarvestRun) -> tuple[ColumnElement[bool], ...]:
     """The harvests of this run that a worker has."""
     return Job.run_id == run.run_id, Job.state == JobState.TAKEN.value, Job.kind == JobKind.HARVEST_SITE.value
-
-
-def _merged(old: str, new: str) -> str:
-    """The work of two jobs for sites of one origin."""
-    return SiteWork.read(old).with_more(SiteWork.read(new)).text()
 
 
 def deliver_job() -> NewJob:

@@ -307,12 +307,12 @@ class WorkerSession:
             to_retry = retries.sites_to_retry(session, self.run.today, work.sites)
             ended = runs.ended_site_runs(session, self.run.run_id, work.sites)
             stopped = taken_requests.taken_stops(session, self.run.run_id)
-        statuses = _last_ended(work, ended)
+        statuses = last_ended(work, ended)
         kinds = {} if stopped.whole_run else left_to_do(work.sites, statuses, to_retry, stopped.sites)
         return sites, to_retry, kinds
 
 
-def _last_ended(work: SiteWork, ended: Mapping[int, HarvestSiteRun]) -> dict[int, tuple[SiteRunStatus, SiteRunKind]]:
+def last_ended(work: SiteWork, ended: Mapping[int, HarvestSiteRun]) -> dict[int, tuple[SiteRunStatus, SiteRunKind]]:
     """The last ended site run of each site that counts for this work. The retry of another job does not."""
     found: dict[int, tuple[SiteRunStatus, SiteRunKind]] = {}
     for site_run_id, each in sorted(ended.items()):
