@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from metaharvest.config.settings import PipelineSettings, ReportsSettings, Settings, WorkersSettings
+from metaharvest.config.settings import PipelineSettings, ReportsSettings, Settings, WebSettings, WorkersSettings
 from metaharvest.monitoring import settings_checks
 from metaharvest.reports import template_check
 
@@ -22,6 +22,14 @@ def test_the_file_with_the_address_of_the_broker_is_a_secret(tmp_path: Path, mod
     [check] = settings_checks._secrets(settings)
     assert (check.name, check.state) == ("broker of [workers]", state)
     assert list(settings_checks._secrets(Settings(folder=tmp_path))) == []
+
+
+def test_missing_secrets_of_the_web_server_are_problems(tmp_path: Path) -> None:
+    web = WebSettings(token_key="env:NO_TOKEN_KEY", oidc_client_secret="file:no-client-secret")
+    found = {check.name: check.state for check in settings_checks._secrets(Settings(folder=tmp_path, web=web))}
+    assert found == {"token_key of [web]": "PROBLEM", "oidc_client_secret of [web]": "PROBLEM"}
+    plain = Settings(folder=tmp_path, web=WebSettings(token_key="a key"))
+    assert list(settings_checks._secrets(plain)) == []
 
 
 def test_the_disks_of_the_pipeline_and_of_report_files_are_checked(

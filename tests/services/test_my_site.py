@@ -172,6 +172,15 @@ def test_a_report_has_a_link_that_reads_the_site(harvester: Harvester, server: H
             my_site.of_report_link(opened, found[1])
 
 
+def test_the_log_says_why_reports_have_no_link(opened: Opened, caplog: pytest.LogCaptureFixture) -> None:
+    web = opened.settings.web.model_copy(update={"token_key": "env:NO_TOKEN_KEY"})
+    site = sites.find(opened, "alder")
+    assert isinstance(site, Site)
+    assert page_link.page_address(opened.settings.model_copy(update={"web": web}), site, opened.today()) == ""
+    assert "Reports have no link to the page of their site" in caplog.text
+    assert "NO_TOKEN_KEY" in caplog.text
+
+
 def test_a_link_ends_after_its_time(opened: Opened) -> None:
     site = sites.find(opened, "alder")
     assert isinstance(site, Site)

@@ -86,17 +86,19 @@ def _secrets(settings: Settings) -> Iterator[Check]:
         "password of [mail]": settings.mail.password,
         "proxy_password of [http]": settings.http.proxy_password,
         "search_password of [pipeline]": settings.pipeline.search_password,
+        "oidc_client_secret of [web]": settings.web.oidc_client_secret,
     }
     for name, reference in references.items():
         if reference:
             yield check_secret(name, reference, settings.folder)
-    addresses = {
+    may_be_references = {
         "ping_url of [monitoring]": settings.monitoring.ping_url,
         "broker of [workers]": settings.workers.broker,
+        "token_key of [web]": settings.web.token_key,
     }
-    for name, address in addresses.items():
-        if address and is_reference(address):
-            yield check_secret(name, address, settings.folder)
+    for name, value in may_be_references.items():
+        if value and is_reference(value):
+            yield check_secret(name, value, settings.folder)
 
 
 def check_secret(name: str, reference: str, folder: Path) -> Check:

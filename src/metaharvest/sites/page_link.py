@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 import re
 from datetime import date, timedelta
+from functools import cache
 
 from metaharvest.config.secret_references import is_reference, resolve_secret
 from metaharvest.config.settings import Settings
 from metaharvest.errors import SettingsError
 from metaharvest.model import Site
+
+log = logging.getLogger(__name__)
 
 LIFETIME = timedelta(days=90)
 PAGE = "/console/site/"
@@ -67,6 +71,13 @@ def _key(settings: Settings) -> bytes:
     if key and is_reference(key):
         try:
             key = resolve_secret(key, settings.folder)
-        except SettingsError:
+        except SettingsError as error:
+            _warn(str(error))
             return b""
     return key.encode()
+
+
+@cache
+def _warn(problem: str) -> None:
+    """Log why reports have no link, once in a process."""
+    log.warning("Reports have no link to the page of their site: %s", problem)
