@@ -289,6 +289,12 @@ def test_a_url_that_the_standard_refuses_is_an_error(number: str, url: str) -> N
     assert (finding.rule, finding.level) == ("schema.bad-url", Level.ERROR)
 
 
+@every_version
+def test_a_no_break_space_before_a_url_is_an_error(number: str) -> None:
+    [finding] = check(number, eml(number, URL.format("\u00a0http://host/a"))).findings
+    assert (finding.rule, finding.level) == ("schema.bad-url", Level.ERROR)
+
+
 @pytest.mark.slow
 def test_doubtful_urls_refuse_no_document_however_many_and_wide_it_is() -> None:
     keywords = f"<keywordSet>{'<keyword>k</keyword>' * 250_000}</keywordSet>"

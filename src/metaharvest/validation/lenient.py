@@ -40,7 +40,8 @@ _WHITE = " \t\r\n"
 def is_url(value: str) -> bool:
     """True if `value`, with white space collapsed, is an absolute or relative URL by the standard."""
     # White space within it need not be collapsed: one blank is encoded like many.
-    return value.strip(_WHITE) == "" or _uri().fullmatch(value.strip()) is not None
+    stripped = value.strip(_WHITE)
+    return stripped == "" or _uri().fullmatch(stripped) is not None
 
 
 def accepted_url(message: str) -> str | None:
