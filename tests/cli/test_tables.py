@@ -65,6 +65,14 @@ def harvester(tmp_path: Path) -> Harvester:
 
 
 def on_a_terminal(harvester: Harvester, width: int, *arguments: str) -> list[str]:
+    """The lines of a command on a terminal of this width."""
+    plain = re.sub(
+        r"\x1b\[[0-9;]*m", "", printed_on_a_terminal(harvester, width, *arguments)
+    )  # what makes headings bold
+    return plain.replace("\r", "").splitlines()
+
+
+def printed_on_a_terminal(harvester: Harvester, width: int, *arguments: str) -> str:
     """The output of a command on a terminal of this width."""
     terminal, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
@@ -81,8 +89,11 @@ def on_a_terminal(harvester: Harvester, width: int, *arguments: str) -> list[str
         pass
     os.close(terminal)
     process.wait()
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", printed.decode())  # without what makes headings bold
-    return plain.replace("\r", "").splitlines()
+    return printed.decode()
+
+
+def test_doctor_has_no_colours_if_nobody_wants_them(harvester: Harvester) -> None:
+    assert "\x1b[3" not in printed_on_a_terminal(harvester, 80, "doctor")
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])

@@ -176,6 +176,8 @@ def cli(ctx: click.Context, config: Path | None) -> None:
     """Harvests metadata documents from the sites that publish them, and reports the results to everybody."""
     ctx.obj = (ctx.obj or Invocation)(config)
     ctx.call_on_close(ctx.obj.close)
+    if os.environ.get("NO_COLOR"):
+        ctx.color = False
     if ctx.invoked_subcommand is None:
         click.echo(_what_to_do_first(ctx.obj))
         click.echo(f"\nAll commands: {ctx.obj.start} --help")
