@@ -81,6 +81,14 @@ def test_doctor_warns_of_what_everybody_may_read(open_folder: Path) -> None:
     assert f"chmod go-rwx {open_folder}/mail/new" in output
 
 
+def test_doctor_warns_of_a_settings_file_that_everybody_may_read(open_folder: Path) -> None:
+    tell(open_folder, "init")
+    (open_folder / "metaharvest.toml").chmod(0o644)
+    output = " ".join(tell(open_folder, "doctor").out.split())
+    assert f"may read {open_folder}/metaharvest.toml" in output
+    assert f"chmod 600 {open_folder}/metaharvest.toml" in output
+
+
 def test_a_file_in_a_closed_folder_is_not_open(open_folder: Path) -> None:
     (open_folder / "closed").mkdir()
     file = open_folder / "closed" / "file"

@@ -147,15 +147,18 @@ def _disk_space(settings: Settings) -> Iterator[Check]:
 
 def _open_to_all(settings: Settings) -> Iterator[Check]:
     """A warning for each file or folder with addresses of people that everybody on this machine may read."""
+    contacts = "the addresses of contacts"
     kept = {}
+    if settings.file is not None:
+        kept["settings"] = settings.file.resolve(), "the addresses of administrators, and the token_key"
     if settings.database.url.startswith("sqlite:///"):
-        kept["database"] = settings.path(Path(settings.database.url.removeprefix("sqlite:///")))
+        kept["database"] = settings.path(Path(settings.database.url.removeprefix("sqlite:///"))), contacts
     if settings.mail.backend == "maildir":
-        kept["mail folder"] = settings.path(settings.mail.folder) / "new"
-    for name, path in kept.items():
+        kept["mail folder"] = settings.path(settings.mail.folder) / "new", contacts
+    for name, (path, content) in kept.items():
         if is_open_to_all(path):
             mode = "go-rwx" if path.is_dir() else "600"
-            message = f"Everybody on this machine may read {path}, which has the addresses of contacts"
+            message = f"Everybody on this machine may read {path}, which has {content}"
             yield warning(name, f"{message}: chmod {mode} {path}")
 
 
