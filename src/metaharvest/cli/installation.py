@@ -22,7 +22,8 @@ from metaharvest.text import clean, counted, one_line
 def init_command(invocation: Invocation) -> None:
     """Write a commented settings file if there is none, and create or upgrade the database.
 
-    The file is the one named by --config, else metaharvest.toml here. An existing file stays as it is.
+    The file is the one named by --config, else metaharvest.toml here; if that is not there, an existing one in your
+    configuration folder. An existing file stays as it is.
     """
     from metaharvest.config.settings import FILE_NAME, find_file, load
 
