@@ -82,6 +82,18 @@ def test_the_records_of_a_source_repository_night_after_night(harvester: Harvest
     }
 
 
+def test_sets_that_change_without_a_new_datestamp_come_with_each_full_list(harvester: Harvester) -> None:
+    follower, found = Follower(harvester), []
+    with OaiServer(3) as repository:
+        added = harvester("sites", "add", "repo", "--oai", repository.base_url, "--contact", "repo@example.org")
+        assert added.code == 0, added.err
+        for night, set_spec in enumerate(("elm", "oak", "oak", "ash")):
+            repository.records["oai:test:1"].sets = (set_spec,)
+            harvester.run(f"2026-11-2{night}", "--force", "--full")
+            found.append((harvester.rows("SELECT set_spec FROM catalogue_set"), len(follower.news())))
+    assert found == [([("elm",)], 3), ([("oak",)], 1), ([("oak",)], 0), ([("ash",)], 1)]
+
+
 def test_titles_are_shown_wherever_the_documents_are(harvester: Harvester, server: HttpServer) -> None:
     harvester.add_site("elm", publish(server, "a.1.1", also=[("a.2.1", server.serve("/x.xml", eml("a.2.1", "Moss")))]))
     harvester.run("2026-11-20")

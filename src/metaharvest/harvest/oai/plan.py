@@ -106,8 +106,10 @@ class PagePlan:
     """The rows of which the page shows an older version."""
     deleted_again: list[KnownRecord] = field(default_factory=list)
     """The rows of deleted records of which an earlier page showed an older version, and this one the deletion."""
+    same: list[ListedDocument] = field(default_factory=list)
+    """The documents that are in the ledger as they are. Their sets and about containers may have changed."""
     noted: int = 0
-    """The number of records that are in the ledger as they are."""
+    """The number of deleted records that are in the ledger as they are."""
     duplicate: int = 0
     """The number of versions that do not count."""
     moved: int = 0
@@ -115,13 +117,13 @@ class PagePlan:
 
     @property
     def has_notes(self) -> bool:
-        """True if the page changes rows of the ledger beside the outcomes of records that are brought in."""
-        return bool(self.settled or self.to_delete or self.outdated or self.deleted_again)
+        """True if the page may change rows beside the outcomes of records that are brought in."""
+        return bool(self.settled or self.same or self.to_delete or self.outdated or self.deleted_again)
 
     @property
     def unchanged(self) -> int:
         """The number of records of which the target has the content, or the deletion."""
-        return self.noted + len(self.settled)
+        return self.noted + len(self.same) + len(self.settled)
 
     @property
     def listed(self) -> int:
@@ -347,10 +349,10 @@ def _settle_as_known(record: ListedRecord, known: KnownRecord, plan: PagePlan) -
     document, entry = record.document, known.entry
     in_ledger = (entry.outcome, entry.state, entry.url, entry.document_type, known.datestamp)
     as_listed = (OutcomeKind.UNCHANGED, DocumentState.HELD, document.url, document.document_type, _datestamp(record))
+    document = document.as_revision(entry.revision)
     if in_ledger == as_listed:
-        plan.noted += 1
+        plan.same.append(document)
     else:
-        document = document.as_revision(entry.revision)
         plan.settled.append((Outcome(document, OutcomeKind.UNCHANGED, entry.target_revision), entry))
 
 

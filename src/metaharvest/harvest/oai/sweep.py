@@ -271,7 +271,8 @@ class _Sweep:
         site_run, today, target = self._harvest.site_run, self._harvest.ctx.journal.today, self._harvest.target
         write_settled(session, site_run, plan.settled, today)
         # A deletion is no version of the record: the site that lists it live has brought its origin.
-        unchanged = [outcome.document for outcome, _ in plan.settled if outcome.kind is OutcomeKind.UNCHANGED]
+        settled = [outcome.document for outcome, _ in plan.settled if outcome.kind is OutcomeKind.UNCHANGED]
+        unchanged = [*plan.same, *settled]
         if unchanged and target.in_journal is not None:
             target.in_journal.restamp(unchanged, session)
         sweeps.note_deletions(session, site_run, plan.to_delete)
