@@ -165,6 +165,8 @@ def test_records_that_two_harvests_request_are_not_listed_twice(network: Network
     server.refuses = lambda asked: False
     assert network.harvest() == {"status": "succeeded", "listed": 26 - before, "inserted": 25 - before, "unchanged": 1}
     assert network.held() == ALL
+    sql = "SELECT message FROM harvest_log WHERE harvest_operation_code = 'ListRecordsSuccess'"
+    assert network.harvester.rows(sql) == [("The repository listed 25 records to the end.",)]
 
 
 @pytest.mark.parametrize("odd", [Odd.SAME_TOKEN, Odd.EMPTY_PAGES])

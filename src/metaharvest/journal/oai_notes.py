@@ -48,11 +48,10 @@ def doubtful(findings: Sequence[Finding]) -> list[LogRow]:
     return [LogRow("ListRecordsWarning", findings[0].message, tuple(findings))]
 
 
-def ended(listed: int, pages: int) -> LogRow:
-    """The row about a list that came to its end."""
-    records = counted(listed, "record")
-    parts = counted(pages, "part")
-    return LogRow("ListRecordsSuccess", f"The repository listed {records} to the end, in {parts}.")
+def ended(listed: int, pages: int | None) -> LogRow:
+    """The row about a list that came to its end; `pages` is None if several harvests read it."""
+    parts = "" if pages is None else f", in {counted(pages, 'part')}"
+    return LogRow("ListRecordsSuccess", f"The repository listed {counted(listed, 'record')} to the end{parts}.")
 
 
 def judged_again() -> LogRow:

@@ -129,6 +129,17 @@ def no_dates(code: bytes, name: str) -> Callable[[bytes, Asked], bytes]:
     )
 
 
+@pytest.mark.parametrize("resumed", [True, False])
+def test_the_last_part_of_a_harvest_has_the_warnings_of_all_parts(resumed: bool) -> None:
+    with OaiServer(60) as repository:
+        repository.poison.add("oai:test:3")
+        first = harvest(repository.base_url, most_pages=3)
+        repository.poison.clear()
+        found = harvest(repository.base_url, first.checkpoint, resumed=resumed)
+        assert {*first.identifiers, *found.identifiers} == set(repository.records)
+        assert found.rules == (["oai.page-failed"] if resumed else [])
+
+
 def test_records_that_cannot_be_fetched_do_not_stop_a_harvest_without_changes() -> None:
     with OaiServer(25) as repository:
         repository.tamper = lists_break_off_at(5)

@@ -311,11 +311,12 @@ class _Sweep:
                 return [*doubts, *rows]
             # This list is the repetition, and the number is known: the unnamed records are missing.
             spared = 0 if end.repeat is None and left_out < inf else left_out
+            number = self._number_listed(session) if self._listing.goes_on else self.received
             if is_complete or self._listing.is_empty:
                 rows += self._unnamed_rows(session, spared, elsewhere)
             return [
                 *doubts,
-                oai_notes.ended(self.received, self._pages),
+                oai_notes.ended(number, None if self._listing.goes_on else self._pages),
                 *rows,
                 *self._fewer_rows(session, end),
                 *splits.sort(session, site_run.site, self._progress.sweep_id, today),

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import timedelta
 from typing import Any
 
-from metaharvest.model import Checkpoint, OaiOptions
+from metaharvest.model import Checkpoint, Finding, Level, OaiOptions
 from metaharvest.sources.oai_pmh.datestamps import from_watermark, has_zone, moment, written
 from metaharvest.sources.oai_pmh.probes import From, Newest, Probed
 from metaharvest.sources.oai_pmh.protocol import Identity
@@ -56,6 +56,8 @@ class Sweep:
     """Counts of oddities until now."""
     odd_before: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     """Counts of oddities of the windows that have ended."""
+    notes: tuple[Finding, ...] = ()
+    """Warnings about the list until now."""
 
     @property
     def is_resumed(self) -> bool:
@@ -259,8 +261,9 @@ def state_from(checkpoint: Checkpoint | None, asked: tuple[object, ...]) -> Stat
         if not sweep:
             return state
         windows = {name: _windows_from(sweep[name]) for name in ("todo", "holes")}
-        return replace(state, sweep=Sweep(**{**sweep, **windows}))
-    except (TypeError, KeyError):
+        notes = tuple(Finding(**{**each, "level": Level(each["level"])}) for each in sweep.get("notes", ()))
+        return replace(state, sweep=Sweep(**{**sweep, **windows, "notes": notes}))
+    except (TypeError, KeyError, ValueError):
         return State(asked)
 
 

@@ -86,6 +86,8 @@ class OaiSource:
         findings = (*description.findings, *changed, *ahead)
         state = replace(state, identity=remembered, sweep=None if full and not resumed else state.sweep)
         sweep = next_sweep(state, options, identity, full=full or bool(ahead) or state.from_is_off)
+        if not resumed:  # the site run that ended has reported them
+            sweep = replace(sweep, notes=())
         records = Records(self._site.list_url, options, digests=self._is_harvest, largest=http.max_document_bytes)
         sweeper = Sweeper(self._repository, records, options, identity, state, sweep, http)
         if self._is_harvest and identity.version == "2.0":

@@ -156,7 +156,7 @@ class Sweeper:
         self._failed = 0
         self._why_hole: Finding | None = None
         # Findings about the list, and the state after it has ended or must be repeated.
-        self._notes: list[Finding] = []
+        self._notes = list(sweep.notes)
         self._ended: State | None = None
 
     @property
@@ -208,7 +208,8 @@ class Sweeper:
 
     def checkpoint(self) -> dict[str, object]:
         """The state that is kept, as JSON."""
-        return dict((self._ended or replace(self.state, sweep=self.sweep)).as_checkpoint())
+        under_way = replace(self.sweep, notes=self._findings())
+        return dict((self._ended or replace(self.state, sweep=under_way)).as_checkpoint())
 
     # -- one window
 
