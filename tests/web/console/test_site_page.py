@@ -150,6 +150,24 @@ def test_a_change_that_cannot_be_written_is_no_mistake_of_the_person(console: Se
     assert page.submit("Change alder").notice == "alder was changed."
 
 
+def test_two_stewards_do_not_take_back_each_others_changes(console: Served, harvester: Harvester) -> None:
+    page = console.signed_in("steward").open(f"{ALDER}/edit")
+    other = "UPDATE harvest_site_schedule SET contact_email = 'new@example.org', datenextharvest = '2999-01-05'"
+    harvester.rows(f"{other} WHERE name = 'alder'")
+    preview = page.submit("Show the changes", {"every": "2", "notify": "never"})
+    assert [row[0] for row in preview.table()] == ["every", "notify"]
+    harvester.rows("UPDATE harvest_site_schedule SET notify = 'on-error' WHERE name = 'alder'")
+    refused = preview.submit("Change alder")
+    assert refused.status == 422
+    [beside] = refused.root.find_class("error")
+    assert "somebody has changed it meanwhile. It is 'on-error' now." in beside.text_content()
+    changed = refused.submit("Show the changes").submit("Change alder")
+    assert changed.notice == "alder was changed."
+    columns = "contact_email, updatefrequency, notify"
+    found = harvester.rows(f"SELECT {columns} FROM harvest_site_schedule WHERE name = 'alder'")
+    assert found == [("new@example.org", 2, "never")]
+
+
 def test_the_form_of_a_site_shows_both_values_before_it_changes_them(console: Served, harvester: Harvester) -> None:
     page = console.signed_in("steward").open(f"{ALDER}/edit")
     values = {"contacts": "anna@example.org, ben@example.org", "every": "2", "groups": "north", "public": "no"}

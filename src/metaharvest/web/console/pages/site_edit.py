@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from metaharvest.errors import MetaharvestError, RequestError, SameSource
 from metaharvest.queries.sites import RegisteredSite, registered_site
 from metaharvest.services import sites
 from metaharvest.services.sites import Edited
-from metaharvest.web.console.pages.site_form import changed_texts, fields_of, texts_of, values_from
+from metaharvest.web.console.pages.site_form import (
+    FORMER,
+    changed_texts,
+    fields_of,
+    require_unchanged,
+    texts_of,
+    values_from,
+)
 from metaharvest.web.console.visit import Visit
 
 
@@ -29,24 +37,35 @@ def change(visit: Visit) -> Response:
         visit.error = RequestError("Nothing was changed: the site has these values already.")
         return _form(visit, site, texts_of(site), 200)
     edited: Edited | None = None
+
+    def require_own_change(session: Session, _site: object) -> None:
+        require_unchanged(visit.form, changed, registered_site(session, visit.site.name, visit.harvester.today()))
+
     with visit.mistakes(MetaharvestError):
         values = values_from(changed, site, visit.harvester.today())
         allow_duplicate = visit.form.is_set("allow_duplicate")
         [edited] = sites.edit(
-            visit.harvester, [visit.site.name], values, allow_duplicate=allow_duplicate, dry_run=not is_confirmed
+            visit.harvester,
+            [visit.site.name],
+            values,
+            allow_duplicate=allow_duplicate,
+            dry_run=not is_confirmed,
+            also=require_own_change,
         )
     if edited is None:
         return _form(visit, site, {**texts_of(site), **changed})
     if is_confirmed:
         return visit.redirect("/console/sites", edited.site.name, notice=f"{edited.site.name} was changed.")
-    return _preview(visit, edited, changed)
+    return _preview(visit, edited, changed, {name: texts_of(site)[name] for name in changed})
 
 
-def _preview(visit: Visit, edited: Edited, changed: dict[str, str]) -> Response:
+def _preview(visit: Visit, edited: Edited, changed: dict[str, str], former: dict[str, str]) -> Response:
     answer = sites.ask_again(visit.harvester, edited)
     problems = [each.with_remedy for each in answer.problems] if answer else []
     shown = [(each.name, each.before, each.after) for each in edited.changes]
-    return visit.render("site_change.html", edited=edited, shown=shown, texts=changed, problems=problems)
+    return visit.render(
+        "site_change.html", edited=edited, shown=shown, texts={**changed, **_former(former)}, problems=problems
+    )
 
 
 def _form(visit: Visit, site: RegisteredSite, texts: dict[str, str], status: int | None = None) -> Response:
@@ -55,7 +74,13 @@ def _form(visit: Visit, site: RegisteredSite, texts: dict[str, str], status: int
     for field in fields_of(site):
         parts.setdefault(field.part, []).append(field)
     is_taken = isinstance(visit.error, SameSource)
-    return visit.render("site_edit.html", status, site=site, parts=parts, texts=texts, is_taken=is_taken)
+    former = _former({field.name: texts_of(site)[field.name] for field in fields_of(site)})
+    return visit.render("site_edit.html", status, site=site, parts=parts, texts=texts, former=former, is_taken=is_taken)
+
+
+def _former(texts: dict[str, str]) -> dict[str, str]:
+    """The hidden fields with these texts."""
+    return {FORMER + name: text for name, text in texts.items()}
 
 
 def _site(visit: Visit) -> RegisteredSite:

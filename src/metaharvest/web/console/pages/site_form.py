@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
@@ -93,10 +93,24 @@ def texts_of(site: RegisteredSite) -> dict[str, str]:
     return {name: shown_value(value) for name, value in texts.items()}
 
 
+FORMER = "former_"
+"""The prefix of hidden fields: the texts with which the person got the form."""
+
+
 def changed_texts(form: Form, site: RegisteredSite) -> dict[str, str]:
-    """The fields of a form whose texts differ from the values of the site."""
+    """The fields of a form that the person has changed, and whose texts differ from the values of the site."""
     now = texts_of(site)
-    return {name: text for name, old in now.items() if form.is_set(name) and (text := form.text(name)) != old}
+    given = {name: form.text(name) for name in now if form.is_set(name)}
+    return {name: text for name, text in given.items() if text not in (now[name], form.text(FORMER + name, now[name]))}
+
+
+def require_unchanged(form: Form, names: Iterable[str], site: RegisteredSite) -> None:
+    """Raises RequestError if another person has changed one of these fields since this person got the form."""
+    now = texts_of(site)
+    for name in names:
+        if form.text(FORMER + name, now[name]) != now[name].strip():
+            value = f"'{now[name]}'" if now[name] else "empty"
+            raise RequestError.about(name, f"{_LABELS[name]}: somebody has changed it meanwhile. It is {value} now.")
 
 
 def values_from(texts: Mapping[str, str], site: RegisteredSite, today: date) -> SiteValues:
