@@ -553,8 +553,9 @@ def _end(harvester: Harvester, claim: Claim, used: Used, assessed: Assessment, p
 
 def _time_to_take_requests(session: Session, claim: Claim) -> timedelta:
     """The time before a job is claimed again: a coordinator takes requests for its sites while no worker has it."""
-    its_sites = SiteWork.read(claim.work).sites if claim.kind == JobKind.HARVEST_SITE else ()
-    return _REQUEST_TIME if its_sites and taking.is_waiting(session, its_sites) else timedelta()
+    if claim.kind != JobKind.HARVEST_SITE or not taking.is_waiting(session):
+        return timedelta()
+    return _REQUEST_TIME if taking.is_waiting(session, SiteWork.read(claim.work).sites) else timedelta()
 
 
 @dataclass(frozen=True, slots=True)
