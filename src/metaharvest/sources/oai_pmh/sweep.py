@@ -8,8 +8,8 @@
         keep the window as a hole if its identifiers cannot be listed, and go on with the next one
 
 An answer becomes a Page; a long one becomes several. The last page of each answer has a checkpoint, from which another
-harvest goes on. A list that ends too early never counts as whole: it breaks off, and the finding says after how many
-records of how many.
+harvest goes on. So has each page of records that are fetched individually. A list that ends too early never counts as
+whole: it breaks off, and the finding says after how many records of how many.
 """
 
 from __future__ import annotations
