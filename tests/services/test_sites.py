@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -15,6 +16,7 @@ from metaharvest.model import Deletions, Level, Site, Unit, ValidationLevel
 from metaharvest.services import schedule_files, sites
 from metaharvest.services.harvester import Harvester as Opened
 from metaharvest.services.sites import NOT_GIVEN, ChangedValue, RepositoryAnswer, SiteValues
+from metaharvest.sites import same_source
 from support.harvester import Harvester
 from support.oai_server import OaiServer
 
@@ -220,6 +222,16 @@ def test_an_export_without_logins_that_is_imported_again_keeps_them(opened: Open
     new = b"name,list_url\nalder,https://alder.example.org/new.xml\n"
     [changed] = schedule_files.import_file(opened, new).changes
     assert changed.lost_login
+
+
+def test_an_import_compares_a_new_site_with_the_sites_of_its_source_only(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared = Mock(wraps=same_source.source_key)
+    monkeypatch.setattr(same_source, "source_key", compared)
+    rows = "".join(f"s{n},https://s{n}.example.org/l.xml,a@example.org\n" for n in range(30))
+    schedule_files.import_file(opened, f"name,list_url,contacts\n{rows}".encode())
+    assert compared.call_count <= 60
 
 
 def test_an_export_is_imported_into_another_installation(opened: Opened, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -22,7 +22,7 @@ from metaharvest.sites.admin_policy import require_allowed
 from metaharvest.sites.registrations.store import end_pauses
 from metaharvest.sites.registry import add_site, edit_site, new_site, read_sites
 from metaharvest.sites.rows import OAI, BrokenSite, row_values
-from metaharvest.sites.same_source import origin_for, origins, require_new_source
+from metaharvest.sites.same_source import origin_for, origins, require_new_source, source_key
 from metaharvest.sites.site_files import (
     MOST_BYTES,
     FileRow,
@@ -220,12 +220,15 @@ def _duplicates(session: Session, done: Sequence[SiteChange], places: Mapping[st
     """A sentence for each added site, or site with a new source, whose source another site has already."""
     sites = read_sites(session)
     by_name = {site.name: site for site in sites}
+    by_source: dict[Hashable, list[Site | BrokenSite]] = {}
+    for site in sites:
+        by_source.setdefault(source_key(site), []).append(site)
     problems = []
     for change in done:
         site = by_name[change.name]
         if isinstance(site, Site) and (change.verdict == "added" or {"list_url", "oai"} & change.changes.keys()):
             try:
-                require_new_source(site, sites)
+                require_new_source(site, by_source[source_key(site)])
             except ScheduleError as error:
                 problems.append(f"{places[change.name]}: {problem_of(error)}")
     return problems
