@@ -232,7 +232,7 @@ class NewEntries:
         for entry in (*self._new.values(), *self._added):
             document = entry.document
             highest[document.document_id] = max(document.revision, highest.get(document.document_id, 0))
-        gone = [_last_memory(entry) for number, entry in enumerate(self._last.entries) if number not in self._new]
+        gone = [last_memory(entry) for number, entry in enumerate(self._last.entries) if number not in self._new]
         former: dict[str, Memory] = {}
         for memory in sorted([*self._last.former.values(), *gone], key=lambda memory: memory.revision):
             if memory.revision > highest.get(memory.document_id, -1):
@@ -299,7 +299,7 @@ def was_listed(document: EmlDocument, memory: Memory) -> bool:
     return hashlib.sha256(before).hexdigest() == memory.sha256
 
 
-def _last_memory(entry: Entry) -> Memory:
+def last_memory(entry: Entry) -> Memory:
     """The memory of a removed entry."""
     document, memory = entry.document, entry.memory
     is_current = memory is not None and memory.revision >= document.revision

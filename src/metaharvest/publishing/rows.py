@@ -14,9 +14,9 @@ from urllib.parse import quote
 from metaharvest.errors import ListError
 from metaharvest.model import Finding, ListedDocument
 from metaharvest.publishing.documents import HarvestListInstead, NotListable, SiteDocument, docid_in, fetched_document
-from metaharvest.publishing.entries import NewEntries
+from metaharvest.publishing.entries import NewEntries, last_memory
 from metaharvest.publishing.folder import FileFinding
-from metaharvest.publishing.list_file import Entry, ListFile, Memory, in_order, read_list_file, read_memory, written
+from metaharvest.publishing.list_file import Entry, ListFile, Memory, read_list_file, read_memory, written
 from metaharvest.publishing.naming import base_url
 from metaharvest.sources.harvest_list.source import read_list, scope_and_identifier
 from metaharvest.sources.harvest_list.values import (
@@ -52,6 +52,11 @@ class Row:
         """True if the person left all of it empty."""
         return not any(getattr(self, column).strip() for column in COLUMNS)
 
+    @property
+    def is_former(self) -> bool:
+        """True if it only remembers a document that has left the list; it is not shown."""
+        return self.is_empty and bool(self.memory)
+
 
 @dataclass(frozen=True, slots=True)
 class CellProblem:
@@ -73,7 +78,7 @@ class MadeRows:
 
 
 def rows_of_list(content: bytes) -> tuple[Row, ...]:
-    """The rows of a list in a file. Raises ListError with all mistakes."""
+    """The rows of a list in a file, and those of its former documents. Raises ListError with all mistakes."""
     list_file = read_list_file(content)
     for entry in list_file.entries:
         if entry.document.url.lower().startswith("file:"):
@@ -81,7 +86,7 @@ def rows_of_list(content: bytes) -> tuple[Row, ...]:
             raise ListError(
                 Finding("list.url", "The list names files of a computer.", remedy, line=entry.document.line)
             )
-    return tuple(map(_row, list_file.entries))
+    return _rows(list_file)
 
 
 def with_documents(rows: Sequence[Row], files: Iterable[tuple[str, bytes]], base: str) -> MadeRows:
@@ -110,12 +115,21 @@ def with_documents(rows: Sequence[Row], files: Iterable[tuple[str, bytes]], base
                 message = f"{name} is the same document as {names[twin.file]}: {document.document_id}."
                 findings.append(FileFinding(name, Finding("build.copy", message, "Give one of the two.")))
     entries, others = _entries(rows)
-    new = NewEntries(ListFile(tuple(entries)), writes=False)
+    new = NewEntries(ListFile(tuple(entries), _former(rows)), writes=False)
     for document in documents.values():
         new.add_newest(document)
     new.keep_others(lambda entry: True)
     findings += [FileFinding(names[each.file], each.finding) for each in new.findings]
-    return MadeRows((*map(_row, new.list_file(keep_order=False).entries), *others), tuple(findings))
+    return MadeRows((*_rows(new.list_file(keep_order=False)), *others), tuple(findings))
+
+
+def without(rows: Sequence[Row], index: int) -> tuple[Row, ...]:
+    """The rows without the one at this index, and with the memory of its document."""
+    row = rows[index]
+    entries, _ = _entries([row])
+    is_known = bool(entries and entries[0].memory)
+    memory = _instruction(last_memory(entries[0])) if is_known else row.memory
+    return (*rows[:index], *rows[index + 1 :], *([_former_row(memory)] if memory else []))
 
 
 def file_name(given: str) -> str:
@@ -153,7 +167,9 @@ def problems_in(rows: Sequence[Row]) -> list[CellProblem]:
 def list_of(rows: Sequence[Row]) -> bytes:
     """The canonical list of rows without mistakes, as `list build` writes it. Raises ListError."""
     entries, _ = _entries(rows)
-    content = written(ListFile(in_order(entries)))
+    new = NewEntries(ListFile(tuple(entries), _former(rows)), writes=False)
+    new.keep_others(lambda entry: True)
+    content = written(new.list_file(keep_order=False))
     for _ in read_list(io.BytesIO(content)):
         pass
     return content
@@ -199,12 +215,36 @@ def _document(row: Row) -> ListedDocument:
 
 def _memory(row: Row) -> Memory | None:
     """The memory of a row, unless the person has made it a row of another document."""
-    memory = read_memory(row.memory) if row.memory and len(row.memory) < 4000 else None
+    memory = _read_memory(row)
     return memory if memory and memory.document_id == _document(row).document_id else None
+
+
+def _read_memory(row: Row) -> Memory | None:
+    return read_memory(row.memory) if row.memory and len(row.memory) < 4000 else None
+
+
+def _former(rows: Sequence[Row]) -> dict[str, Memory]:
+    """The memories of documents that have left the list, by document id; the highest revision of each."""
+    memories = [memory for row in rows if row.is_former and (memory := _read_memory(row))]
+    return {memory.document_id: memory for memory in sorted(memories, key=lambda each: each.revision)}
+
+
+def _rows(list_file: ListFile) -> tuple[Row, ...]:
+    former = (_former_row(_instruction(memory)) for memory in list_file.former.values())
+    return (*map(_row, list_file.entries), *former)
+
+
+def _former_row(memory: str) -> Row:
+    return Row("", "", "", "", "", memory)
 
 
 def _row(entry: Entry) -> Row:
     document = entry.document
     scope, identifier = scope_and_identifier(document.document_id)
-    memory = entry.memory.as_instruction.removeprefix("<?metaharvest ").removesuffix("?>") if entry.memory else ""
+    memory = _instruction(entry.memory) if entry.memory else ""
     return Row(scope or "", str(identifier), str(document.revision), document.document_type, document.url, memory)
+
+
+def _instruction(memory: Memory) -> str:
+    """The data of the instruction for a memory."""
+    return memory.as_instruction.removeprefix("<?metaharvest ").removesuffix("?>")

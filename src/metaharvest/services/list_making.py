@@ -15,10 +15,12 @@ from metaharvest.validation.schemas import VERSIONS
 __all__ = ["COLUMNS", "CellProblem", "Finding", "Row", "problems_in"]
 
 MOST_ROWS = 500
+MOST_FORMER = 1000
 MOST_FILES = 500
 MOST_BYTES = 20_971_520
 MOST_FILE_BYTES = 10_485_760
-"""The most rows that a browser shows well; the most files of one upload, bytes of all of them, and bytes of each."""
+"""The most rows that a browser shows well, and former documents beside them; the most files of one upload, bytes of all
+of them, and bytes of each."""
 
 _LONGEST_VALUE = 4_000
 
@@ -59,6 +61,13 @@ def with_documents(rows: Sequence[Row], files: Sequence[tuple[str, bytes]], base
     return new
 
 
+def without(rows: Sequence[Row], number: int) -> tuple[Row, ...]:
+    """The rows without this one, counted from 1; the list remembers its document. Raises RequestError."""
+    if not 1 <= number <= len(rows):
+        raise RequestError("There is no such row.")
+    return made.without(bounded(rows), number - 1)
+
+
 def problems_in(rows: Sequence[Row]) -> list[CellProblem]:
     """All mistakes in the rows, by row and column. Raises RequestError if they are too many."""
     return made.problems_in(bounded(rows))
@@ -75,10 +84,16 @@ def list_of(rows: Sequence[Row]) -> bytes:
 
 def bounded(rows: Sequence[Row]) -> tuple[Row, ...]:
     """These rows. Raises RequestError if they are too many, or a value is too long."""
-    if len(rows) > MOST_ROWS:
+    former = sum(row.is_former for row in rows)
+    if former > MOST_FORMER:
         raise RequestError(
-            f"The table would have {len(rows):,} rows, and {MOST_ROWS} fit on this page. {todo('lists.build')} makes "
-            "longer lists."
+            f"{former:,} documents have left the list, and this page remembers {MOST_FORMER:,}. {todo('lists.build')} "
+            "makes such lists."
+        )
+    if len(rows) - former > MOST_ROWS:
+        raise RequestError(
+            f"The table would have {len(rows) - former:,} rows, and {MOST_ROWS} fit on this page. "
+            f"{todo('lists.build')} makes longer lists."
         )
     for number, row in enumerate(rows, start=1):
         if any(len(getattr(row, column)) > _LONGEST_VALUE for column in (*COLUMNS, "memory")):

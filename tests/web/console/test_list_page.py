@@ -8,7 +8,7 @@ import pytest
 
 from support.console import Page, Served, served_console
 from support.databases import on_one_database
-from support.harvester import Harvester, eml, harvest_list
+from support.harvester import TYPE, Harvester, eml, harvest_list
 
 pytestmark = on_one_database
 
@@ -63,6 +63,31 @@ def test_rows_are_added_and_deleted(console: Served) -> None:
     assert cells(page) == [("a", "2", "1", BASE)]
     assert len(page.table()) == 6
     assert "All rows are correct." in page.submit("Check the table").text
+
+
+def test_a_document_that_left_the_list_and_comes_back_changed_gets_a_new_revision(console: Served) -> None:
+    page = with_files(console.visitor().open("/console/list"), ("a.xml", eml("a.1.1")), ("b.xml", eml("b.1.1")))
+    file = page.submit("Delete row 1").submit("Add 5 rows").submit("Check the table").submit("Download the list")
+    assert b"<scope>a</scope>" not in file.content
+    again = console.visitor().open("/console/list")
+    again = again.submit("Read the old list", files={"list": ("harvest-list.xml", file.content)})
+    assert "The old list has 1 row." in again.text
+    assert cells(again) == [("b", "1", "1", f"{BASE}b.xml")]
+    assert again.submit("Download the list").content == file.content
+    assert cells(with_files(again, ("a.xml", eml("a.1.1"))))[0][2] == "1"
+    changed = with_files(again, ("a.xml", eml("a.1.1").replace(b"</title>", b" changed</title>")))
+    assert "1 row was added or changed." in changed.text
+    assert [row[:3] for row in cells(changed)] == [("a", "1", "2"), ("b", "1", "1")]
+
+
+def test_a_row_that_is_emptied_and_another_that_is_deleted_keep_their_numbers(console: Served) -> None:
+    page = with_files(console.visitor().open("/console/list"), *((f"{name}.xml", eml(f"{name}.1.1")) for name in "abc"))
+    empty = {name: ["", "1", "1"] for name in ("identifier", "revision", "document_type")}
+    empty |= {"scope": ["", "b", "c"], "url": ["", BASE, BASE], "document_type": ["", TYPE, TYPE]}
+    page = page.submit("Delete row 3", empty)
+    assert [row[0] for row in cells(page)] == ["b"]
+    content = page.submit("Download the list").content
+    assert content.count(b"<?metaharvest docid=") == 3
 
 
 def test_a_mistake_is_shown_beside_its_cell(console: Served) -> None:

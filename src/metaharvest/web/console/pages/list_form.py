@@ -35,7 +35,8 @@ def show(visit: Visit) -> Response:
 
 def change(visit: Visit) -> Response:
     """What the pressed button does: add files, read a list, add or delete rows, check, download."""
-    rows, pressed = _rows(visit), visit.form.text("do", "check")
+    sent, pressed = _rows(visit), visit.form.text("do", "check")
+    rows = _in_order(sent)
     with visit.mistakes():
         if pressed == "documents":
             return _with_documents(visit, rows)
@@ -47,7 +48,7 @@ def change(visit: Visit) -> Response:
             more = list_making.bounded([*rows, *[_EMPTY] * _NEW_ROWS])
             return _page(visit, more, said=f"{_NEW_ROWS} rows were added at the end.")
         if pressed.startswith("delete "):
-            return _without(visit, rows, pressed.removeprefix("delete "))
+            return _without(visit, sent, pressed.removeprefix("delete "))
         return _checked(visit, rows)
     return _page(visit, rows)
 
@@ -55,9 +56,7 @@ def change(visit: Visit) -> Response:
 def _without(visit: Visit, rows: Sequence[Row], number: str) -> Response:
     """Raises RequestError."""
     index = whole_number(number) or 0
-    if not 1 <= index <= len(rows):
-        raise RequestError("There is no such row.")
-    return _page(visit, [*rows[: index - 1], *rows[index:]], said=f"Row {index} was deleted.")
+    return _page(visit, list_making.without(rows, index), said=f"Row {index} was deleted.")
 
 
 def _checked(visit: Visit, rows: Sequence[Row]) -> Response:
@@ -75,7 +74,7 @@ def _with_documents(visit: Visit, rows: Sequence[Row]) -> Response:
     made = list_making.with_documents(rows, files, visit.form.text("base"))
     findings = [(each.file, each.finding) for each in made.findings]
     before = {row for row in rows if not row.is_empty}
-    added = sum(row not in before for row in made.rows)
+    added = sum(not row.is_empty and row not in before for row in made.rows)
     said = f"{counted(added, 'row was', 'rows were')} added or changed."
     return _page(visit, made.rows, said=said, findings=findings)
 
@@ -92,7 +91,7 @@ def _with_list(visit: Visit, rows: Sequence[Row]) -> Response:
     except ListError as error:
         visit.error = RequestError("The old list has mistakes: it was not read.")
         return _page(visit, rows, findings=[("The old list", each) for each in error.findings])
-    return _page(visit, read, said=f"The old list has {counted(len(read), 'row')}.")
+    return _page(visit, read, said=f"The old list has {counted(sum(not row.is_former for row in read), 'row')}.")
 
 
 def _downloaded(visit: Visit, rows: Sequence[Row]) -> Response:
@@ -110,6 +109,11 @@ def _rows(visit: Visit) -> list[Row]:
     return [Row(*values) for values in zip(*filled, strict=True)]
 
 
+def _in_order(rows: Iterable[Row]) -> list[Row]:
+    """The rows as the page has them: those of former documents, which it does not show, are behind the others."""
+    return sorted(rows, key=lambda row: row.is_former)
+
+
 def _page(
     visit: Visit,
     rows: Sequence[Row],
@@ -125,7 +129,8 @@ def _page(
         "list_form.html",
         422 if found or visit.error else 200,
         said=said,
-        rows=rows or [_EMPTY] * _NEW_ROWS,
+        rows=[row for row in rows if not row.is_former] or [_EMPTY] * _NEW_ROWS,
+        former=[row for row in rows if row.is_former],
         problems=found,
         findings=findings[:_SHOWN_FINDINGS],
         more_findings=max(0, len(findings) - _SHOWN_FINDINGS),
