@@ -142,6 +142,9 @@ def test_a_record_with_other_sets_about_or_datestamp_moves(catalogue: Catalogue,
         found = provenance_of(session, NAME, 1)
     assert found is not None
     assert found.origin == other
+    turned = replace(other, sets=other.sets[::-1])
+    catalogue.do(catalogue.target.restamp, [replace(document, origin=turned)])
+    assert catalogue.changed() == []
 
 
 def test_sets_follow_the_current_revision(catalogue: Catalogue) -> None:

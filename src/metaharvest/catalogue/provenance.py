@@ -93,9 +93,11 @@ def restamp(session: Session, documents: Sequence[ListedDocument]) -> Mapping[in
     for number, document_id, revision, *before in known:
         if (origin := listed.get((document_id, revision))) is None:
             continue
-        values = _listed(origin)
+        values, sets = _listed(origin), before[_COMPARED.index("sets")]
+        if sets != values["sets"] and sorted(json.loads(sets)) == sorted(json.loads(values["sets"])):
+            values["sets"] = sets  # a repository may list the sets of a record in any order
         if before != [values[name] for name in _COMPARED]:
-            changed[number] = None if before[_COMPARED.index("sets")] == values["sets"] else origin.sets
+            changed[number] = None if sets == values["sets"] else origin.sets
             rows.append({"this": document_id, "number": revision, **values})
     if rows:
         session.connection().execute(_AGAIN, rows)
@@ -179,7 +181,7 @@ def _origin(upload: Upload) -> Mapping[str, object] | None:
     }
 
 
-def _listed(origin: RecordOrigin) -> Mapping[str, object]:
+def _listed(origin: RecordOrigin) -> dict[str, str]:
     """The values that may differ in the next list, while the metadata is the same."""
     return {
         "datestamp": origin.datestamp[:40],
