@@ -156,6 +156,22 @@ def test_the_file_of_all_sites_is_exported_changed_and_imported(console: Served,
     assert "Traceback" not in page.text
 
 
+def test_an_import_keeps_the_login_of_a_url_and_says_if_a_new_url_has_none(
+    console: Served, harvester: Harvester
+) -> None:
+    with_login = "https://me:secret@rowan.example.org/list.xml"
+    harvester.add_site("rowan", with_login)
+    steward = console.signed_in("steward")
+    exported = steward.open("/console/sites/export").content
+    assert b"secret" not in exported
+    page = steward.open("/console/sites/import")
+    page = page.submit("Show the changes", files={"file": ("sites.csv", exported)})
+    assert "All sites of the file are registered with these values already." in page.text
+    other = exported.replace(b"rowan.example.org/list.xml", b"rowan.example.org/new.xml")
+    page = steward.open("/console/sites/import").submit("Show the changes", files={"file": ("sites.csv", other)})
+    assert "rowan: The user name and password in its former address are not kept" in page.text
+
+
 def test_a_form_that_was_cut_off_is_refused(console: Served) -> None:
     browser = console.signed_in("steward")
     csrf = dict(browser.open("/console/sites/import").form("Show the changes").form_values())["csrf"]
