@@ -145,6 +145,15 @@ def test_the_shown_address_of_a_list_with_a_login_is_no_move(opened: Opened) -> 
     assert sites.find(opened, "alder").list_url == with_login
 
 
+def test_a_steward_sees_that_a_move_loses_the_login_of_the_list(opened: Opened) -> None:
+    sites.edit(opened, ["alder"], SiteValues(list_url="https://me:secret@alder.example.org/list.xml"))
+    asked = my_site.move(opened, "alder", ANNA, "https://other.example.org/list.xml")
+    assert asked is not None
+    moved, lost = registrations.effect(opened, asked)
+    assert f"no longer from {URL}" in moved
+    assert "The user name and password in its former URL are not kept" in lost
+
+
 def test_a_site_that_leaves_is_switched_off_and_removed_by_a_steward(opened: Opened) -> None:
     asked = my_site.leave(opened, "alder", ANNA)
     assert not sites.find(opened, "alder").enabled

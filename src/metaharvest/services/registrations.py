@@ -43,7 +43,7 @@ from metaharvest.sites.registry import new_site, read_site, read_sites
 from metaharvest.sites.rows import HARVEST_LIST, OAI
 from metaharvest.sites.same_source import same_source
 from metaharvest.sources.base import TimeBudget
-from metaharvest.text import one_line
+from metaharvest.text import one_line, shown_url
 
 __all__ = ["HARVEST_LIST", "Kind", "Proof", "Registration", "State"]
 
@@ -448,8 +448,10 @@ def effect(harvester: Harvester, found: Registration) -> tuple[str, ...]:
     if site is None:
         return (f"The site {found.name} was removed meanwhile.",)
     if found.kind is Kind.MOVE:
-        before = site.list_url if isinstance(site, Site) else "an unknown address"
-        return (f"The site {site.name} is harvested from {found.url}, and no longer from {before}.",)
+        before = shown_url(site.list_url) if isinstance(site, Site) else "an unknown address"
+        moved = f"The site {site.name} is harvested from {found.url}, and no longer from {before}."
+        lost = "The user name and password in its former URL are not kept: the new URL needs its own, if any."
+        return (moved, lost) if sites.loses_login(site.list_url, found.url) else (moved,)
     if found.kind is Kind.LEAVE:
         return (f"The site {site.name} is removed from the schedule. Its documents stay.",)
     return ()
