@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from datetime import timedelta
@@ -436,6 +437,26 @@ def test_a_record_that_moved_is_not_deleted_when_the_harvest_goes_on(network: Ne
 def slowly(body: bytes, asked: Asked) -> bytes:
     time.sleep(0.7 if is_list(asked) else 0)
     return body
+
+
+def only_the_requested_set(body: bytes, asked: Asked) -> bytes:
+    return re.sub(rb"(<setSpec>.</setSpec>)+", f"<setSpec>{asked.arguments['set']}</setSpec>".encode(), body)
+
+
+def test_a_record_in_the_sets_of_two_sites_does_not_change_with_each_full_list(network: Network) -> None:
+    server = network.server
+    server.sets = {"a": "A", "b": "B"}
+    for record in server.records.values():
+        record.sets = ("a", "b")
+    server.tamper = lambda body, asked: only_the_requested_set(body, asked) if "set" in asked.arguments else body
+    for name in ("a", "b"):
+        network.register("--set", name, name=name)
+    night(network)
+    night(network, "--full")
+    changes = "SELECT max(change_seq) FROM catalogue_document"
+    before = network.harvester.rows(changes)
+    assert night(network, "--full") == {name: {"listed": 25, "unchanged": 25} for name in ("a", "b")}
+    assert network.harvester.rows(changes) == before
 
 
 LAST_TWO = "SELECT site_name, status FROM harvest_site_run ORDER BY site_run_id DESC LIMIT 2"

@@ -107,9 +107,9 @@ class PagePlan:
     deleted_again: list[KnownRecord] = field(default_factory=list)
     """The rows of deleted records of which an earlier page showed an older version, and this one the deletion."""
     same: list[ListedDocument] = field(default_factory=list)
-    """The documents that are in the ledger as they are. Their sets and about containers may have changed."""
+    """This site's documents that are in the ledger as they are. Their sets and about containers may have changed."""
     noted: int = 0
-    """The number of deleted records that are in the ledger as they are."""
+    """The number of other records that are in the ledger as they are: deleted, or with a document of another site."""
     duplicate: int = 0
     """The number of versions that do not count."""
     moved: int = 0
@@ -204,7 +204,7 @@ def _plan_record(case: _Case, page: PageContext, plan: PagePlan) -> None:
         return
     was_listed = known.sweep_id == page.seen.sweep_id or case.document_id in page.seen.before
     if was_listed and page.seen.goes_on and _is_same(record, known):
-        # An earlier harvest requested it: the repository may have listed it once.
+        # An earlier harvest received it: the repository may list it only once.
         if page.site_run.resumed:
             return
         was_listed = False
@@ -285,7 +285,7 @@ def _decide(case: _Case, page: PageContext, plan: PagePlan) -> None:
     elif case.withdrawal is not None:
         _leave_out(case, case.withdrawal, page, plan)
     elif case.known and not rechecks and _is_in_target(case, case.known, page.site_run):
-        _settle_as_known(case.record, case.known, plan)
+        _settle_as_known(case, case.known, page.site_run, plan)
     elif case.brought and not rechecks and not case.is_pending and _has_content(case.record, case.brought.digest):
         _settle_as_brought(case, case.brought, plan)
     else:
@@ -345,15 +345,18 @@ def _is_in_target(case: _Case, known: KnownRecord, site_run: SiteRun) -> bool:
     return is_as_left and is_ours and known.is_well and _has_content(case.record, known.digest)
 
 
-def _settle_as_known(record: ListedRecord, known: KnownRecord, plan: PagePlan) -> None:
-    document, entry = record.document, known.entry
+def _settle_as_known(case: _Case, known: KnownRecord, site_run: SiteRun, plan: PagePlan) -> None:
+    record, document, entry = case.record, case.record.document, known.entry
     in_ledger = (entry.outcome, entry.state, entry.url, entry.document_type, known.datestamp)
     as_listed = (OutcomeKind.UNCHANGED, DocumentState.HELD, document.url, document.document_type, _datestamp(record))
     document = document.as_revision(entry.revision)
-    if in_ledger == as_listed:
-        plan.same.append(document)
-    else:
+    if in_ledger != as_listed:
         plan.settled.append((Outcome(document, OutcomeKind.UNCHANGED, entry.target_revision), entry))
+    elif case.holding and case.holding.site_id not in (None, site_run.site.site_id):
+        # The other site of the origin brings its sets: some repositories name only the set that was requested.
+        plan.noted += 1
+    else:
+        plan.same.append(document)
 
 
 def _settle_as_brought(case: _Case, brought: Brought, plan: PagePlan) -> None:
