@@ -1022,6 +1022,21 @@ def test_a_full_run_that_was_killed_goes_on_from_its_last_page(tmp_path: Path) -
         network.harvester.close()
 
 
+def test_a_full_list_that_breaks_off_twice_goes_on_from_its_last_page(tmp_path: Path) -> None:
+    with OaiServer(records=25, page=5) as server:
+        network = Network(tmp_path, server)
+        network.register()
+        network.harvest()
+        network.kill(lambda asked: "!20!" in str(asked.arguments), "2030-01-02", "--site", "repo", "--full")
+        server.refuses = lambda asked: True
+        assert network.harvest("--full")["status"] == "list-failed"
+        server.refuses = lambda asked: False
+        server.forget()
+        network.harvest()
+        assert "resumptionToken" in server.asked("ListRecords")[0].arguments
+        network.harvester.close()
+
+
 def test_a_full_run_that_was_killed_after_its_list_and_in_the_next_one_counts_each_record_once(tmp_path: Path) -> None:
     with OaiServer(records=25, page=5) as server:
         server.sets = {"even": "Even"}

@@ -207,10 +207,10 @@ def _to_refetch(known: KnownRecord, today: date) -> Mapping[str, Any]:
     return values
 
 
-def note_full_wanted(session: Session, site_id: int) -> None:
-    """Note that a full list is wanted, until its first part has come."""
+def note_full_wanted(session: Session, site_id: int, *, resumed: bool) -> None:
+    """Note that a full list is wanted, until its first part has come; not if a resumed site run has one under way."""
     row = session.get(SiteCheckpoint, site_id)
-    if row is not None and row.checkpoint:
+    if row is not None and row.checkpoint and not (resumed and row.kind == "full"):
         row.full_wanted = True
 
 

@@ -78,7 +78,7 @@ async def begin_sweep(site_run: SiteRun, source: PagedSource, ctx: RunContext) -
     progress = await _progress(site_run, ctx)
     resumed, rechecks = _is_same_run(site_run, progress), _is_to_check_again(site_run, progress, ctx)
     if ctx.full:
-        await ctx.journal.write(site_run, partial(_note_full_wanted, site_run))
+        await ctx.journal.write(site_run, partial(_note_full_wanted, site_run, resumed))
     full = ctx.full or progress.full_wanted or rechecks
     return await source.list_records(progress.checkpoint, ctx.deadlines, full=full, resumed=resumed)
 
@@ -417,8 +417,8 @@ async def _progress(site_run: SiteRun, ctx: RunContext) -> Progress:
     return await in_thread(read)
 
 
-def _note_full_wanted(site_run: SiteRun, session: Session) -> Iterable[LogRow]:
-    sweeps.note_full_wanted(session, site_run.site.site_id)
+def _note_full_wanted(site_run: SiteRun, resumed: bool, session: Session) -> Iterable[LogRow]:
+    sweeps.note_full_wanted(session, site_run.site.site_id, resumed=resumed)
     return ()
 
 
