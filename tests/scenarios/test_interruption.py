@@ -129,12 +129,12 @@ def test_documents_that_leave_a_list_after_a_killed_run_are_reported(harvester: 
     process.communicate()
     publish(server, *raised[:3])
     harvester.run("2026-11-22")
-    told = [
+    reported = [
         row[0] for row in harvester.rows("SELECT error_message FROM harvest_detail_log WHERE rule = 'list.vanished'")
     ]
-    assert len(told) == 17
-    assert "a.13 is listed no longer; the repository keeps it, at revision 2." in told
-    assert "a.20 is listed no longer; the repository keeps it, at revision 1." in told
+    assert len(reported) == 17
+    assert "a.13 is listed no longer; the repository keeps it, at revision 2." in reported
+    assert "a.20 is listed no longer; the repository keeps it, at revision 1." in reported
     assert harvester.rows("SELECT count(*) FROM harvest_document") == [(3,)]
 
 

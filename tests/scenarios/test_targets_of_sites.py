@@ -285,8 +285,10 @@ def test_a_document_is_transferred_between_the_embedded_target_and_another(
     said = harvester("target", "transfer", *named, "new", "--json")
     assert (said.code, said.err) == (0, "")
     moved = ["a.1"] if named == ("a.1",) else ["a.1", "a.2"]
-    told = json.loads(said.out)["documents"]
-    assert told == [{"document_id": each, "from_site": "old", "to_site": "new", "transferred": True} for each in moved]
+    reported = json.loads(said.out)["documents"]
+    assert reported == [
+        {"document_id": each, "from_site": "old", "to_site": "new", "transferred": True} for each in moved
+    ]
     again = json.loads(harvester("target", "transfer", *named, "new", "--json").out)["documents"]
     assert [each["transferred"] for each in again] == [False] * len(moved)
     publish(server, "a.1.3", "a.2.1", path="/old.xml")

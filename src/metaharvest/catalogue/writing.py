@@ -123,7 +123,10 @@ def transfer(session: Session, document_ids: Sequence[str], site_id: int) -> Non
 
 
 def _refuse_transferred(session: Session, known: Mapping[str, Current]) -> None:
-    """Raise TargetError if another site has one of these documents by now. The counter is locked: nothing moves it."""
+    """Raise TargetError if one of these documents was transferred to another site.
+
+    The lock of the counter keeps the owner until the commit.
+    """
     now = current_documents(session, known.keys()) if known else {}
     for document_id, before in known.items():
         if now[document_id].holding.site_id != before.holding.site_id:

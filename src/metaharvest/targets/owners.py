@@ -120,7 +120,7 @@ def wait_for_senders(session: Session, document_id: str, site_id: int) -> None:
 
 
 def to_be_taken(session: Session, document_ids: Sequence[str], site_id: int, names: Mapping[int, str]) -> list[Taken]:
-    """The documents among these that do not belong to that site alone; each with its other owner, if it has one.
+    """The documents among these that another site owns, or no registered site. Each has its other owner.
 
     The embedded target and the targets outside of the database may have different owners. `names` are the names of the
     registered sites: a document of any other site is free.

@@ -65,7 +65,7 @@ class HarvestListSource:
         return Listing(_read(spool, self._site), version, await self._forbidden(self._site.list_url))
 
     async def _forbidden(self, url: str) -> tuple[Finding, ...]:
-        """The finding if the server's robots.txt forbids `url`; once for each server. None after a stop.
+        """The finding if the server's robots.txt forbids `url`; once for each server. After a stop it is empty.
 
         Raises RequestEnded if robots.txt is binding.
         """
