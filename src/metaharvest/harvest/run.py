@@ -19,14 +19,14 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Engine
+from sqlalchemy import Engine, select
 
 from metaharvest.config.settings import Settings
 from metaharvest.database.engine import database_errors, readers, require_current, run_lock
+from metaharvest.database.models import HarvestRun
 from metaharvest.errors import ScheduleError
 from metaharvest.harvest.deadlines import Deadlines, StopSignal
 from metaharvest.harvest.setup import HarvestSetup
-from metaharvest.jobs.claims import busy_workers
 from metaharvest.journal.journal import Journal
 from metaharvest.journal.runs import finished_before
 from metaharvest.journal.taken_requests import NO_REQUESTS, TakenRequests
@@ -207,9 +207,16 @@ def due_day(site: Site | BrokenSite) -> date:
 
 
 def _are_workers_gone(engine: Engine, settings: Settings) -> bool:
-    """True if the settings name no broker, and no worker has a job: nobody else ends an open run of workers."""
+    """True if a run of workers is open that nobody else ends: the settings name no broker, and no worker has a job."""
+    if settings.workers.broker:
+        return False
+    open_runs = select(HarvestRun.run_id).where(HarvestRun.status == "running", HarvestRun.distributed.is_(True))
     with database_errors(engine), readers(engine)() as session:
-        return not (settings.workers.broker or busy_workers(session))
+        if session.scalar(open_runs.limit(1)) is None:
+            return False
+        from metaharvest.jobs.claims import busy_workers  # its tables take time, and other runs need none of them
+
+        return not busy_workers(session)
 
 
 def _read_schedule(engine: Engine) -> list[Site | BrokenSite]:

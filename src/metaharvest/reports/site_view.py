@@ -243,9 +243,9 @@ def _time_spent(
 ) -> str:
     """The duration of the harvest, and the time of the site's server, if it was asked for any document."""
     log = HarvestLog
-    taken = f"The harvest took {phrasing.duration(((site_run.ended_at or now) - site_run.started_at).total_seconds())}."
-    if site_run.started_at < run.started_at:
-        taken = "The harvest was interrupted, and went on in a later run."
+    seconds = ((site_run.ended_at or now) - max(site_run.started_at, run.started_at)).total_seconds()
+    interrupted = " after its interruption" if site_run.started_at < run.started_at else ""
+    taken = f"The harvest took {phrasing.duration(seconds)}{interrupted}."
     if not phrasing.total(counts, _FETCHED):
         return taken
     here = (log.site_run_id == site_run.site_run_id) & log.seconds.is_not(None) & log.outcome.is_not(None)
