@@ -18,7 +18,7 @@ from metaharvest.database.engine import readers, writers
 from metaharvest.database.models import HarvestRun
 from metaharvest.errors import MetaharvestError, TargetError
 from metaharvest.harvest.run import RunRequest
-from metaharvest.model import Action, Finding
+from metaharvest.model import Action, Deletion, Finding
 from metaharvest.services import documents
 from metaharvest.services.documents import Transfer, TransferRequest, transfer
 from metaharvest.targets import owners as owners_outside
@@ -169,9 +169,11 @@ def test_a_run_that_is_under_way_does_not_take_back_a_transferred_document(netwo
 
 @pytest.mark.parametrize("database", ["postgresql", "mariadb"], indirect=True)
 @pytest.mark.slow
-@pytest.mark.parametrize("is_first", ["the transfer", "the worker"])
-def test_a_worker_does_not_take_back_a_transferred_document(network: Harvester, is_first: str) -> None:
-    """A worker leaves the row of the run alone. It writes the document and a row of the log."""
+@pytest.mark.parametrize(
+    ("is_first", "deletes"), [("the transfer", False), ("the worker", False), ("the transfer", True)]
+)
+def test_a_worker_does_not_take_back_a_transferred_document(network: Harvester, is_first: str, deletes: bool) -> None:
+    """A worker leaves the row of the run alone. It writes or deletes the document, and writes a row of the log."""
     network.rows("UPDATE harvest_run SET distributed = TRUE")
     to = Receiving(2, "fern", "kim", date(2026, 11, 20), datetime(2026, 11, 20, tzinfo=UTC))
     target, said = EmbeddedTarget(readers(network.engine)), list[str]()
@@ -181,7 +183,11 @@ def test_a_worker_does_not_take_back_a_transferred_document(network: Harvester, 
     def commit(first: Event, second: Event) -> None:
         try:
             with writers(network.engine).begin() as session:
-                target.upload([replace(upload("knb.7.99"), site_id=1)], session)
+                if deletes:
+                    document = upload("knb.7.99").fetched.document
+                    target.delete(Deletion(document, 1, datetime(2026, 11, 20, tzinfo=UTC)), session)
+                else:
+                    target.upload([replace(upload("knb.7.99"), site_id=1)], session)
                 first.set()
                 second.wait(1)
                 session.execute(text(log))
@@ -203,7 +209,8 @@ def test_a_worker_does_not_take_back_a_transferred_document(network: Harvester, 
     transferred.set()
     worker.join(30)
     assert said == ["target.other-site" if is_first == "the transfer" else "stored"]
-    assert network.rows("SELECT site_schedule_id FROM catalogue_document WHERE document_id = 'knb.7'") == [(2,)]
+    found = network.rows("SELECT site_schedule_id, deleted FROM catalogue_document WHERE document_id = 'knb.7'")
+    assert found == [(2, False)]
 
 
 @pytest.mark.slow

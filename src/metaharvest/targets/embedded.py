@@ -15,6 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue import current, provenance, writing
+from metaharvest.catalogue.change_feed import take_numbers
 from metaharvest.database.dialects import document_size_for, largest_packet, reason_of
 from metaharvest.database.engine import Sessions, database_errors
 from metaharvest.errors import TargetError
@@ -148,6 +149,7 @@ class EmbeddedTarget:
 
         Raises TargetError if the document belongs to another site.
         """
+        take_numbers(session, 0)  # a transfer under way holds this lock
         document_id = deletion.document.document_id
         document = current.current_documents(session, [document_id]).get(document_id)
         if document is not None and not document.deleted:
