@@ -192,13 +192,6 @@ def note_pending(
         session.execute(insert(_LEDGER).values({**ledger_key(site_run, document), **pending}))
 
 
-def note_inserted(session: Session, site_id: int, document_ids: Sequence[str]) -> None:
-    """Note that another target got these records: the next list that names them brings their datestamps and sets."""
-    here = (_LEDGER.c.site_schedule_id == site_id, _LEDGER.c.document_id.in_(document_ids))
-    is_held = (_LEDGER.c.state == DocumentState.HELD.value,)
-    session.execute(update(_LEDGER).where(*here, *is_held).values(outcome=OutcomeKind.INSERTED.value))
-
-
 def note_withdrawal(session: Session, document_id: str, site_ids: Collection[int], *, erase: bool) -> None:
     """Note that this document is no longer in the target, and not tried again. `erase`: no title.
 

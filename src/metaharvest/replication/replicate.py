@@ -31,7 +31,7 @@ from metaharvest.harvest.tasks import in_thread, side_by_side
 from metaharvest.journal.internal_errors import internal_error
 from metaharvest.journal.journal import Clock
 from metaharvest.journal.outcomes import store_each
-from metaharvest.ledger.rows import note_inserted, titles_of
+from metaharvest.ledger.rows import titles_of
 from metaharvest.model import FetchedDocument, Finding, Holding, ListedDocument, RecordOrigin, Site
 from metaharvest.model.actions import Remedy, todo
 from metaharvest.replication.result import (
@@ -446,11 +446,7 @@ class _Copying:
             return {}
         names = RecordNames(site.list_url, site.options.oai)
         named = {each.document_id: names.origin_of(each.document_id) for each in part.documents}
-        found = {document_id: origin for document_id, origin in named.items() if origin is not None}
-        if self.lock is not None:
-            with database_errors(self.engine), writers(self.engine).begin() as session:
-                note_inserted(session, site.site_id, list(found))
-        return found
+        return {document_id: origin for document_id, origin in named.items() if origin is not None}
 
     async def _read_ahead(
         self, revisions: Iterable[HeldRevision]
