@@ -84,6 +84,21 @@ def test_a_server_that_stays_down_is_no_change_to_a_contact(harvester: Harvester
     assert days_told(harvester, "site") == ["2026-11-16"]
 
 
+def test_a_server_that_is_back_without_its_documents_is_a_change_to_a_contact(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    publish(server, *(f"a.{number}.1" for number in range(6)))
+    harvester.add_site("site", server.url("/list.xml"), notify="on-change")
+    for number in range(6):
+        server.serve(f"/a.{number}.1.xml", b"busy", status=503, headers={"Retry-After": "86400"})
+    harvester.run("2026-11-16")
+    for number in range(6):
+        server.serve(f"/a.{number}.1.xml", b"no", status=404)
+    for day in (17, 18, 19):
+        harvester.run(f"2026-11-{day}")
+    assert days_told(harvester, "site") == ["2026-11-16", "2026-11-17"]
+
+
 def test_a_warning_of_an_unchanged_document_is_no_change_to_a_contact(harvester: Harvester, server: HttpServer) -> None:
     harvester.add_site("site", publish(server, "a.1.1"), notify="on-change")
     server.serve("/a.1.1.xml", eml("zzz.1.1"))  # the packageId is another one: a warning

@@ -150,7 +150,7 @@ def _open_to_all(settings: Settings) -> Iterator[Check]:
     contacts = "the addresses of contacts"
     kept = {}
     if settings.file is not None:
-        kept["settings"] = settings.file.resolve(), "the addresses of administrators, and the token_key"
+        kept["settings"] = settings.file.resolve(), "the addresses of administrators, and perhaps the token_key"
     if settings.database.url.startswith("sqlite:///"):
         kept["database"] = settings.path(Path(settings.database.url.removeprefix("sqlite:///"))), contacts
     if settings.mail.backend == "maildir":

@@ -38,7 +38,7 @@ Report = Callable[["StageTotals"], None]
 class StageTotals:
     """What a stage did in this run: the documents by the state that they got, and the time in seconds.
 
-    A document that was done again, as a file was found, counts again.
+    A document that is processed again, because its file was found, counts again.
     """
 
     stage: str

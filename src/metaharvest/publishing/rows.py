@@ -78,7 +78,7 @@ class MadeRows:
 
 
 def rows_of_list(content: bytes) -> tuple[Row, ...]:
-    """The rows of a list in a file, and those of its former documents. Raises ListError with all mistakes."""
+    """The rows of a list in a file, and the rows of its former documents. Raises ListError with all mistakes."""
     list_file = read_list_file(content)
     for entry in list_file.entries:
         if entry.document.url.lower().startswith("file:"):

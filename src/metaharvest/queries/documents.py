@@ -229,7 +229,7 @@ def _rows(
                 continue
             own = tuple(each for each in document.findings if each.rule == wanted.rule)
             # The log of an open problem may be deleted.
-            if own or (not document.findings and (row.site_schedule_id, row.document_id) in lasting):
+            if own or (document.run_id is None and (row.site_schedule_id, row.document_id) in lasting):
                 yield replace(document, findings=own)
 
 

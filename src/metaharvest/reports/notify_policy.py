@@ -91,10 +91,11 @@ def _changed(session: Session, site_run: HarvestSiteRun, remind_days: int) -> bo
 def _differ(session: Session, troubles: _Troubles, known: _Troubles, reported: Sequence[HarvestSiteRun]) -> bool:
     """True if the troubles differ in more than the choice of the documents that were requested or checked.
 
-    If a server is down, it does not matter which of its documents were put off. A document that only one of the two
-    site runs checked counts as before if its problem is older than the report, and still open.
+    If a server is still down, it does not matter which of its documents were put off. A document that only one of the
+    two site runs checked counts as before if its problem is older than the report, and still open.
     """
-    put_off = {each[:2] for each in troubles | known if each[2] == OutcomeKind.DEFERRED.value}
+    deferred = [{each[:2] for each in some if each[2] == OutcomeKind.DEFERRED.value} for some in (troubles, known)]
+    put_off = deferred[0] | deferred[1] if all(deferred) else frozenset()
 
     def simple(trouble: _Trouble) -> _Trouble:
         is_away = trouble[:2] in put_off and trouble[2] in (OutcomeKind.DEFERRED.value, OutcomeKind.ACCESS_ERROR.value)

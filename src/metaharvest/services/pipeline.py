@@ -169,7 +169,9 @@ def forget(harvester: Harvester, document_id: str) -> str:
                     stage.remove(session, [number])
                     steps.wake_known(session, stage.name, [number])
             for stage in every:
-                stage.tidy(context)
+                # The next run makes the index again: that may take hours.
+                if stage.name != StageName.INDEX:
+                    stage.tidy(context)
     except MetaharvestError as error:
         return f"The pipeline may still have its text: {error} {todo('pipeline.run')} removes it."
     if is_in_files:

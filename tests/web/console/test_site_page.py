@@ -160,7 +160,7 @@ def test_two_stewards_do_not_take_back_each_others_changes(console: Served, harv
     refused = preview.submit("Change alder")
     assert refused.status == 422
     [beside] = refused.root.find_class("error")
-    assert "somebody has changed it meanwhile. It is 'on-error' now." in beside.text_content()
+    assert "another person has changed it since you opened the form. It is now 'on-error'." in beside.text_content()
     changed = refused.submit("Show the changes").submit("Change alder")
     assert changed.notice == "alder was changed."
     columns = "contact_email, updatefrequency, notify"

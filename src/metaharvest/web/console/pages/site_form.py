@@ -110,7 +110,8 @@ def require_unchanged(form: Form, names: Iterable[str], site: RegisteredSite) ->
     for name in names:
         if form.text(FORMER + name, now[name]) != now[name].strip():
             value = f"'{now[name]}'" if now[name] else "empty"
-            raise RequestError.about(name, f"{_LABELS[name]}: somebody has changed it meanwhile. It is {value} now.")
+            said = f"another person has changed it since you opened the form. It is now {value}."
+            raise RequestError.about(name, f"{_LABELS[name]}: {said}")
 
 
 def values_from(texts: Mapping[str, str], site: RegisteredSite, today: date) -> SiteValues:
