@@ -19,7 +19,7 @@ from sqlalchemy.exc import DBAPIError
 
 from metaharvest.database.engine import open_url, run_lock, writers
 from metaharvest.errors import DatabaseError
-from metaharvest.jobs import making
+from metaharvest.jobs import claims, making
 from metaharvest.jobs.making import NewJob
 from metaharvest.jobs.workers import WorkerProcess, note
 from metaharvest.journal import taken_requests
@@ -146,6 +146,43 @@ def test_without_a_broker_a_run_alone_takes_up_what_workers_left(harvester: Harv
     assert harvester("run").code == 0
     assert list(harvester.held()) == ["alder.1.1"]
     assert harvester.rows("SELECT status FROM harvest_run ORDER BY run_id") == [("interrupted",), ("succeeded",)]
+
+
+@on_one_database
+def test_jobs_of_a_closed_run_do_not_cancel_the_jobs_of_the_next_one(harvester: Harvester, server: HttpServer) -> None:
+    settings = harvester.config.read_text(encoding="utf-8")
+    with_workers(harvester)
+    harvester.add_site("alder", publish(server, "alder.1.1", path="/alder.xml"))
+    tick(harvester)
+    harvester.config.write_text(settings, encoding="utf-8")
+    assert harvester("run").code == 0
+    assert harvester.rows("SELECT state FROM job") == [("cancelled",)]
+
+    # A job that was ready all the same is claimed together with a job of the run under way.
+    harvester.rows("UPDATE job SET state = 'ready', open_key = 'old', host = '', ended_at = NULL, priority = 999")
+    with_workers(harvester)
+    harvester("sites", "harvest", "alder")
+    tick(harvester)
+    with workers(harvester):
+        wait_until_closed(harvester, 3)
+    its = "SELECT run_id, state FROM job WHERE kind = 'harvest_site' ORDER BY job_id"
+    assert harvester.rows(its) == [(1, "cancelled"), (3, "done")]
+
+
+@on_one_database
+def test_a_request_for_a_stopped_site_does_not_delay_the_next_slice(harvester: Harvester, server: HttpServer) -> None:
+    with_workers(harvester)
+    harvester.add_site("alder", publish(server, "alder.1.1"))
+    tick(harvester)
+    with writers(harvester.engine).begin() as session:
+        [claim] = claims.claim(session, "one", ["harvest_site"])
+    harvester("sites", "harvest", "alder")
+    with writers(harvester.engine).begin() as session:
+        assert worker_loop._time_to_take_requests(session, claim)
+    harvester("runs", "stop", "--site", "alder")
+    tick(harvester)
+    with writers(harvester.engine).begin() as session:
+        assert not worker_loop._time_to_take_requests(session, claim)
 
 
 @on_one_database

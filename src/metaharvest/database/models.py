@@ -42,7 +42,7 @@ class HarvestSiteSchedule(Base):
 
 
 class HarvestRun(Base):
-    """A row for each execution of the harvester. `heartbeat_at` is for people to read; no decision depends on it.
+    """A row for each execution of the harvester. `heartbeat_at` is its last sign of life: a dead run ends then.
 
     `distributed`: workers harvest its sites, and `host` and `pid` name the coordinator that opened it.
     `due_sites_of` is the day whose due sites have jobs in such a run; null: only requested sites have jobs.

@@ -192,7 +192,10 @@ class Dispatcher:
     async def _turns(
         self, chosen: Sequence[Chosen], origins: Mapping[int, frozenset[int]], enabled: frozenset[int]
     ) -> OriginTurns:
-        """The turns of these sites of one origin. Its lists that failed before the interruption of a harvest count."""
+        """The turns of these sites of one origin.
+
+        Lists of this origin that failed before an interruption count as unread.
+        """
         to_list = {site.site_id for site, kind in chosen if kind is not SiteRunKind.RETRY}
         others = (origins.get(chosen[0][0].site_id, frozenset()) & enabled) - to_list
 

@@ -14,7 +14,8 @@ from typing import Self
 class OriginTurns:
     """The turns of the sites of one origin, of which `number` are harvested in this run.
 
-    `unread` are the names of the sites whose list did not come to its end, first in an earlier part of the harvest.
+    `unread` are the names of the sites whose list did not come to its end. The names from an earlier part of the
+    harvest come first.
     """
 
     def __init__(self, number: int, unread: Iterable[str] = ()) -> None:

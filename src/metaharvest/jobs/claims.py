@@ -164,7 +164,7 @@ def keep_work(session: Session, claim: Claim, work: str) -> None:
 
 
 def end_slice(session: Session, claim: Claim, used: Used, wait: timedelta = timedelta()) -> JobState | None:
-    """Let the job be claimed again after this time: its slice ended by itself.
+    """Give the job back after a slice that ended by itself. It can be claimed again after `wait`.
 
     The slice is counted, and earlier failures are forgotten.
 

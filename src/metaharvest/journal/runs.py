@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING
 
-from sqlalchemy import ColumnElement, and_, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from metaharvest.config.report_context import ReportContext
@@ -111,7 +111,8 @@ def interrupt(
         so_far = counted[site_run.site_run_id]
         for column, number in so_far.columns(sum(so_far.outcomes.values())).items():
             setattr(site_run, column, number)
-        site_run.status, site_run.ended_at = SiteRunStatus.INTERRUPTED.value, now
+        # The last sign of life of a dead run may be older than the site run.
+        site_run.status, site_run.ended_at = SiteRunStatus.INTERRUPTED.value, max(now, site_run.started_at)
         site_run.failure_reason = why
         if site_run.rehearsal:
             site_run.status = SiteRunStatus.FAILED.value
@@ -203,9 +204,10 @@ def unread_lists(
 
     A site whose list failed by one of the rules `no_list` has none that could come to its end.
     """
-    ours = or_(HarvestSiteRun.run_id == run_id, and_(*_in_dead_runs_before(run_id, today)))
+    dead = session.scalars(select(HarvestRun.run_id).where(*_in_dead_runs_before(run_id, today)))
     its = (HarvestSiteRun.site_schedule_id.in_(site_ids), HarvestSiteRun.kind != SiteRunKind.RETRY.value)
-    site_runs = select(HarvestSiteRun).join(HarvestRun).where(*its, ours).order_by(HarvestSiteRun.site_run_id)
+    in_them = HarvestSiteRun.run_id.in_([run_id, *dead])
+    site_runs = select(HarvestSiteRun).where(in_them, *its).order_by(HarvestSiteRun.site_run_id)
     last = {each.site_schedule_id: each for each in session.scalars(site_runs)}
     unread = {each.site_run_id: each.site_name for each in last.values() if each.status not in HARVESTED}
     without = (
@@ -238,10 +240,14 @@ def _in_dead_runs_before(run_id: int, today: date) -> tuple[ColumnElement[bool],
 def _close_dead(session: Session, run: HarvestRun) -> str:
     """Close a run that never ended, as of its last sign of life; its site runs wait to be resumed.
 
-    Returns its findings.
+    Its jobs are cancelled. Returns its findings.
     """
     run.status, run.ended_at = RunStatus.INTERRUPTED.value, run.heartbeat_at
     left = interrupt(session, run.run_id, run.heartbeat_at)
+    if run.distributed:
+        from metaharvest.jobs import making  # its tables take time, and other runs need none of them
+
+        making.cancel_ready(session, "Its run has ended.", run.run_id)
     sites = f" It left {some_of(left)} unfinished." if left else ""
     began = f"{run.started_at:%Y-%m-%d %H:%M} UTC on {run.host} (process {run.pid})"
     return f"The run {run.run_id}, begun {began}, never ended.{sites}"

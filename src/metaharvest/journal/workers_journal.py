@@ -71,7 +71,7 @@ class WorkersJournal(Journal):
         )
 
     async def stop_left(self, site_ids: Collection[int]) -> None:
-        """Close the site runs that a slice left open of sites that are no longer harvested."""
+        """Close the open site runs of sites that are no longer harvested."""
         await self._soon(lambda session: site_runs.stop_left(session, site_ids, self._stamp(), self._report_context()))
 
     async def keep_work(self, claim: Claim, work: str) -> None:

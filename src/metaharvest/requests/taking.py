@@ -31,7 +31,7 @@ def is_open(session: Session) -> bool:
 
 
 def is_waiting(session: Session, site_ids: Collection[int] | None = None) -> bool:
-    """True if a harvest waits that no run has taken, of these sites if they are given."""
+    """True if no run has taken a requested harvest yet. `site_ids`: only requests for these sites."""
     its = [HarvestRequest.state == RequestState.WAITING.value, HarvestRequest.kind == RequestKind.HARVEST.value]
     if site_ids is not None:
         its.append(HarvestRequest.site_schedule_id.in_(site_ids))

@@ -45,6 +45,7 @@ from metaharvest.jobs import claims, workers
 from metaharvest.jobs.claims import Claim, HeldClaims, Used
 from metaharvest.jobs.policy import GIVEN_UP, LONGER_AFTER_OUTAGE, MOST_ATTEMPTS, assess, pause_after
 from metaharvest.jobs.workers import WorkerProcess
+from metaharvest.journal.taken_requests import taken_stops
 from metaharvest.journal.workers_journal import RunOfWorkers
 from metaharvest.model import RunStatus
 from metaharvest.model.jobs import Assessment, JobKind, JobState, Step
@@ -210,17 +211,20 @@ class WorkerLoop:
         Without a harvest, one job follows the other, until a job with a higher priority waits: the rest is given back.
         """
         self._is_alone, self._had_outage = len(claimed) == 1, False
-        first = next((each for each in claimed if each.kind == JobKind.HARVEST_SITE), None)
-        run = None if first is None else self._run_of(first)
+        runs = {each.job_id: self._run_of(each) for each in claimed if each.kind == JobKind.HARVEST_SITE}
+        late = {number for number, its_run in runs.items() if its_run is None}
+        for claim in claimed:
+            if claim.job_id in late:
+                self._end_late(claim)
+        claimed = [each for each in claimed if each.job_id not in late]
+        run = next(filter(None, runs.values()), None)
         if run is None:
             for claim in claimed:
                 if claim is not claimed[0] and self._is_overtaken(claim):
                     return
-                if claim.kind == JobKind.HARVEST_SITE:
-                    self._end_late(claim)
-                else:
-                    self._live(claim)
+                self._live(claim)
             return
+        claimed = self._of_run(run, claimed)
         session = WorkerSession(self._harvester.setup, run, self._held)
 
         async def lead(harvest_job: HarvestJob) -> None:
@@ -552,10 +556,14 @@ def _end(harvester: Harvester, claim: Claim, used: Used, assessed: Assessment, p
 
 
 def _time_to_take_requests(session: Session, claim: Claim) -> timedelta:
-    """The time before a job is claimed again: a coordinator takes requests for its sites while no worker has it."""
-    if claim.kind != JobKind.HARVEST_SITE or not taking.is_waiting(session):
+    """The time before a job is claimed again: a coordinator takes requests for its sites while no worker has it.
+
+    A request for a site that a person stopped in this run waits for the next run.
+    """
+    if claim.kind != JobKind.HARVEST_SITE or claim.run_id is None or not taking.is_waiting(session):
         return timedelta()
-    return _REQUEST_TIME if taking.is_waiting(session, SiteWork.read(claim.work).sites) else timedelta()
+    sites = SiteWork.read(claim.work).sites.keys() - taken_stops(session, claim.run_id).sites
+    return _REQUEST_TIME if taking.is_waiting(session, sites) else timedelta()
 
 
 @dataclass(frozen=True, slots=True)
