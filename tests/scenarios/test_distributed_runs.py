@@ -537,18 +537,23 @@ def test_a_person_stops_a_distributed_run_and_the_next_one_goes_on(
     assert outcomes == [(len(docids),)]
 
 
-@on_one_database
-def test_the_totals_of_a_stopped_run_count_a_site_that_waits_for_its_next_slice(
-    harvester: Harvester, server: HttpServer
-) -> None:
-    with_workers(harvester)
+def slice_that_ends_early(harvester: Harvester, server: HttpServer) -> tuple[list[str], int]:
+    """A site of 40 documents whose first slice ends after some of them: their names, and the number of these."""
     docids, gate = gated_site(harvester, server, "alder", 40)
     tick(harvester)
     with workers(harvester) as [loop]:
         wait_until(lambda: len(harvester.held()) == 1)
         loop.end()
         gate.set()
-    stored = len(harvester.held())
+    return docids, len(harvester.held())
+
+
+@on_one_database
+def test_the_totals_of_a_stopped_run_count_a_site_that_waits_for_its_next_slice(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    with_workers(harvester)
+    docids, stored = slice_that_ends_early(harvester, server)
     harvester("runs", "stop")
     tick(harvester)
     with workers(harvester):
@@ -568,13 +573,7 @@ def test_a_site_that_is_switched_off_or_removed_between_two_slices_is_stopped(
     harvester: Harvester, server: HttpServer, command: tuple[str, ...], reports: int
 ) -> None:
     with_workers(harvester)
-    docids, gate = gated_site(harvester, server, "alder", 40)
-    tick(harvester)
-    with workers(harvester) as [loop]:
-        wait_until(lambda: len(harvester.held()) == 1)
-        loop.end()
-        gate.set()
-    stored = len(harvester.held())
+    docids, stored = slice_that_ends_early(harvester, server)
     assert 0 < stored < len(docids)
     assert harvester(*command).code == 0
     tick(harvester)

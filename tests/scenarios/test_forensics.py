@@ -231,9 +231,9 @@ def test_documents_that_left_a_long_list_are_one_number(harvester: Harvester, se
     harvester.run("2026-11-20")
     publish(server, docids[0])
     harvester.run("2026-11-21")
-    told = warnings(harvester, "list.vanished")
-    assert len(told) == 101
-    assert told[0] == "250 documents are listed no longer; the repository keeps what it has."
+    found = warnings(harvester, "list.vanished")
+    assert len(found) == 101
+    assert found[0] == "250 documents are listed no longer; the repository keeps what it has."
     assert harvester.rows("SELECT count(*) FROM harvest_document") == [(1,)]
 
 

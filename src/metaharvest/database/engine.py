@@ -331,11 +331,16 @@ def _lock_for(engine: Engine, purpose: str, what: str) -> Iterator[None]:
         lock.release()
 
 
+def open_run_of_workers(session: Session) -> int | None:
+    """The number of the run whose sites workers harvest; None if there is none."""
+    open_runs = select(HarvestRun.run_id).where(HarvestRun.status == "running", HarvestRun.distributed.is_(True))
+    return session.scalar(open_runs.limit(1))
+
+
 def _require_no_workers(engine: Engine) -> None:
     """Raises LockHeld if workers harvest the sites of a run. Tables of an older program know no such runs."""
-    open_runs = select(HarvestRun.run_id).where(HarvestRun.status == "running", HarvestRun.distributed.is_(True))
     with suppress(DatabaseError), database_errors(engine), readers(engine)() as session:
-        if run_id := session.scalar(open_runs.limit(1)):
+        if run_id := open_run_of_workers(session):
             raise LockHeld(
                 f"Workers harvest the sites of run {run_id} on {shown_database(engine)}: {todo('jobs.list')} shows "
                 f"their work, {todo('runs.stop')} stops it."

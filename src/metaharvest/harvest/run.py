@@ -19,11 +19,10 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine
 
 from metaharvest.config.settings import Settings
-from metaharvest.database.engine import database_errors, readers, require_current, run_lock
-from metaharvest.database.models import HarvestRun
+from metaharvest.database.engine import database_errors, open_run_of_workers, readers, require_current, run_lock
 from metaharvest.errors import ScheduleError
 from metaharvest.harvest.deadlines import Deadlines, StopSignal
 from metaharvest.harvest.setup import HarvestSetup
@@ -210,9 +209,8 @@ def _are_workers_gone(engine: Engine, settings: Settings) -> bool:
     """True if a run of workers is open that nobody else ends: the settings name no broker, and no worker has a job."""
     if settings.workers.broker:
         return False
-    open_runs = select(HarvestRun.run_id).where(HarvestRun.status == "running", HarvestRun.distributed.is_(True))
     with database_errors(engine), readers(engine)() as session:
-        if session.scalar(open_runs.limit(1)) is None:
+        if open_run_of_workers(session) is None:
             return False
         from metaharvest.jobs.claims import busy_workers  # its tables take time, and other runs need none of them
 

@@ -21,6 +21,9 @@ LONGER_AFTER_OUTAGE = 12
 GIVEN_UP = f"It was begun {MOST_ATTEMPTS} times, and did not come to its end."
 """The sentence of a job that is given up, and whose sites get a finding."""
 
+RUN_ENDED = "Its run has ended."
+"""The sentence of a job that is cancelled as its run has ended: the next run has its sites."""
+
 
 @dataclass(frozen=True, slots=True)
 class Waiting:

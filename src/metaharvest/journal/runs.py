@@ -22,6 +22,7 @@ from metaharvest.database.models import (
     HarvestRun,
     HarvestSiteRun,
 )
+from metaharvest.jobs.policy import RUN_ENDED
 from metaharvest.journal import live, taken_requests, totals
 from metaharvest.journal.log_rows import NO_SITE, LogRow, Stamp, write_log
 from metaharvest.journal.outcomes import is_lost
@@ -247,7 +248,7 @@ def _close_dead(session: Session, run: HarvestRun) -> str:
     if run.distributed:
         from metaharvest.jobs import making  # its tables take time, and other runs need none of them
 
-        making.cancel_ready(session, "Its run has ended.", run.run_id)
+        making.cancel_ready(session, RUN_ENDED, run.run_id)
     sites = f" It left {some_of(left)} unfinished." if left else ""
     began = f"{run.started_at:%Y-%m-%d %H:%M} UTC on {run.host} (process {run.pid})"
     return f"The run {run.run_id}, begun {began}, never ended.{sites}"

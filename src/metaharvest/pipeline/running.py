@@ -98,7 +98,7 @@ def run_stage(
 ) -> StageTotals:
     """Do the documents that wait at a stage, batch by batch, until none is left or the context stops.
 
-    No batch begins after `end` (time.monotonic). Returns `totals`, with what was done added. A stage that did not
+    No batch begins after `end` (time.monotonic). Adds what was done to `totals`, and returns them. A stage that did not
     begin before the context stopped does not tidy.
     Raises MetaharvestError if the folder of the pipeline cannot be used: the documents wait on.
     """

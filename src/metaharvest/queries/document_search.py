@@ -37,6 +37,7 @@ from metaharvest.queries.documents import (
     count_rows,
     document_row,
     in_order,
+    is_open_problem,
     last_outcomes,
     searched_sites,
 )
@@ -152,7 +153,7 @@ def documents_with_rule(
     today, site_ids = as_of(session, today), searched_sites(session, wanted)
     problem = SiteProblem
     place = (problem.site_schedule_id, problem.document_id)
-    conditions = [problem.state == OPEN, problem.rule == wanted.rule, problem.document_id.is_not(None)]
+    conditions = is_open_problem(wanted.rule)
     if site_ids is not None:
         conditions.append(problem.site_schedule_id.in_(site_ids))
     if after is not None:
@@ -179,7 +180,7 @@ def count_with_rule(session: Session, wanted: DocumentFilter, today: date) -> Ro
     Raises as it does.
     """
     site_ids = searched_sites(session, wanted)
-    conditions = [_PROBLEM.state == OPEN, _PROBLEM.rule == wanted.rule, _PROBLEM.document_id.is_not(None)]
+    conditions = is_open_problem(wanted.rule, _PROBLEM)
     if site_ids is not None:
         conditions.append(_PROBLEM.site_schedule_id.in_(site_ids))
     same = and_(_ledger.site_schedule_id == _PROBLEM.site_schedule_id, _ledger.document_id == _PROBLEM.document_id)

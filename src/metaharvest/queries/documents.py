@@ -412,11 +412,15 @@ def last_outcomes(session: Session, document_ids: Iterable[str]) -> dict[Key, La
     return {key: replace(each, findings=tuple(found.get(key, ()))) for key, each in last.items()}
 
 
+def is_open_problem(rule: str | None, its: type[SiteProblem] = SiteProblem) -> list[ColumnElement[bool]]:
+    """The conditions of an open problem of this rule with a document."""
+    return [its.state == OPEN, its.rule == rule, its.document_id.is_not(None)]
+
+
 def _with_open_problem(session: Session, rule: str) -> frozenset[tuple[int, str]]:
     """The documents with an open problem of this rule: site and document id."""
-    problem = SiteProblem
-    conditions = (problem.state == OPEN, problem.rule == rule, problem.document_id.is_not(None))
-    rows = session.execute(select(problem.site_schedule_id, problem.document_id).where(*conditions))
+    columns = (SiteProblem.site_schedule_id, SiteProblem.document_id)
+    rows = session.execute(select(*columns).where(*is_open_problem(rule)))
     return frozenset((int(row[0]), str(row[1])) for row in rows)
 
 

@@ -161,7 +161,7 @@ def log_scope(session: Session, wanted: LogFilter) -> LogScope:
         runs.require_site_run(session, wanted.site_run_id)
         return LogScope(None, wanted.site_run_id)
     if wanted.run_id is not None:
-        runs.run_record(session, wanted.run_id)
+        runs.require_run(session, wanted.run_id)
     if wanted.site is None or wanted.is_over_runs or runs.is_imported(session, wanted.run_id):
         return LogScope(wanted.run_id, None)
     if wanted.run_id is None:

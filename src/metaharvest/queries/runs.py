@@ -282,6 +282,12 @@ def is_imported(session: Session, run_id: int | None) -> bool:
     return run_id is not None and session.scalar(status) == RunStatus.IMPORTED
 
 
+def require_run(session: Session, run_id: int) -> None:
+    """Raises MetaharvestError if there is no such run."""
+    if not 0 <= run_id <= LARGEST_ID or session.get(HarvestRun, run_id) is None:
+        raise no_such_run(run_id)
+
+
 def require_site_run(session: Session, site_run_id: int) -> None:
     """Raises MetaharvestError if there is no such site run."""
     if not 0 <= site_run_id <= LARGEST_ID or session.get(HarvestSiteRun, site_run_id) is None:

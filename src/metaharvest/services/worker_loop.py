@@ -43,7 +43,7 @@ from metaharvest.harvest.coordination import tick
 from metaharvest.harvest.worker_session import HarvestJob, SiteWork, SliceEnd, WorkerSession
 from metaharvest.jobs import claims, workers
 from metaharvest.jobs.claims import Claim, HeldClaims, Used
-from metaharvest.jobs.policy import GIVEN_UP, LONGER_AFTER_OUTAGE, MOST_ATTEMPTS, assess, pause_after
+from metaharvest.jobs.policy import GIVEN_UP, LONGER_AFTER_OUTAGE, MOST_ATTEMPTS, RUN_ENDED, assess, pause_after
 from metaharvest.jobs.workers import WorkerProcess
 from metaharvest.journal.taken_requests import taken_stops
 from metaharvest.journal.workers_journal import RunOfWorkers
@@ -240,7 +240,7 @@ class WorkerLoop:
         """End a job whose run has ended: the next run has its sites."""
         self._forget_job(claim)
         with self._harvester.writing() as session:
-            claims.end(session, claim, Used(), JobState.CANCELLED, "Its run has ended.")
+            claims.end(session, claim, Used(), JobState.CANCELLED, RUN_ENDED)
 
     async def _lead(self, session: WorkerSession, harvest_job: HarvestJob, waiting: Sequence[Claim]) -> None:
         """Lead these jobs, and jobs that are claimed meanwhile, side by side through their lives, to the last one."""

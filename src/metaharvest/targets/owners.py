@@ -142,8 +142,8 @@ def give(session: Session, target: Target, taken: Sequence[Taken], to: Receiving
     """Transfer these documents to that site, whose target this is, and record it: in all targets that know them."""
     for some in batches(taken):
         document_ids = [each.document_id for each in some]
-        # This locks the run's row: first that, then the catalogue's counter, as in the journal. The opposite order is a
-        # deadlock.
+        # This locks the row of a run alone: first that, then the catalogue's counter, as in the journal. The opposite
+        # order is a deadlock.
         transfers.note(session, some, to)
         writing.transfer(session, document_ids, to.site_id)
         outside = list(owners_of(session, document_ids)) if isinstance(target, EmbeddedTarget) else document_ids

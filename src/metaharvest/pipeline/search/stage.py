@@ -96,9 +96,9 @@ def forget(context: Context, numbers: Collection[int]) -> None:
 
 
 def begin_again(context: Context) -> bool:
-    """Begin a new index, which the next run fills: files of the present one keep removed texts. False: there is none.
+    """Begin a new index, which the next run fills: files of the present one keep removed texts.
 
-    Raises IndexUnavailable.
+    Returns False if there is no present one. Raises IndexUnavailable.
     """
     place = place_by(context.settings)
     with _only_writer(context.folder / "index"):

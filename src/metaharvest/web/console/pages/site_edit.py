@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
@@ -56,16 +58,15 @@ def change(visit: Visit) -> Response:
         return _form(visit, site, {**texts_of(site), **changed})
     if is_confirmed:
         return visit.redirect("/console/sites", edited.site.name, notice=f"{edited.site.name} was changed.")
-    return _preview(visit, edited, changed, {name: texts_of(site)[name] for name in changed})
+    return _preview(visit, edited, changed, site)
 
 
-def _preview(visit: Visit, edited: Edited, changed: dict[str, str], former: dict[str, str]) -> Response:
+def _preview(visit: Visit, edited: Edited, changed: dict[str, str], site: RegisteredSite) -> Response:
     answer = sites.ask_again(visit.harvester, edited)
     problems = [each.with_remedy for each in answer.problems] if answer else []
     shown = [(each.name, each.before, each.after) for each in edited.changes]
-    return visit.render(
-        "site_change.html", edited=edited, shown=shown, texts={**changed, **_former(former)}, problems=problems
-    )
+    texts = {**changed, **_former(site, changed)}
+    return visit.render("site_change.html", edited=edited, shown=shown, texts=texts, problems=problems)
 
 
 def _form(visit: Visit, site: RegisteredSite, texts: dict[str, str], status: int | None = None) -> Response:
@@ -74,13 +75,14 @@ def _form(visit: Visit, site: RegisteredSite, texts: dict[str, str], status: int
     for field in fields_of(site):
         parts.setdefault(field.part, []).append(field)
     is_taken = isinstance(visit.error, SameSource)
-    former = _former({field.name: texts_of(site)[field.name] for field in fields_of(site)})
+    former = _former(site, [field.name for field in fields_of(site)])
     return visit.render("site_edit.html", status, site=site, parts=parts, texts=texts, former=former, is_taken=is_taken)
 
 
-def _former(texts: dict[str, str]) -> dict[str, str]:
-    """The hidden fields with these texts."""
-    return {FORMER + name: text for name, text in texts.items()}
+def _former(site: RegisteredSite, names: Iterable[str]) -> dict[str, str]:
+    """The hidden fields with the present texts of these fields."""
+    now = texts_of(site)
+    return {FORMER + name: now[name] for name in names}
 
 
 def _site(visit: Visit) -> RegisteredSite:

@@ -94,7 +94,7 @@ def texts_of(site: RegisteredSite) -> dict[str, str]:
 
 
 FORMER = "former_"
-"""The prefix of hidden fields: the texts with which the person got the form."""
+"""The prefix of hidden fields, which have the texts at the time when the person opened the form."""
 
 
 def changed_texts(form: Form, site: RegisteredSite) -> dict[str, str]:
