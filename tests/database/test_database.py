@@ -454,6 +454,20 @@ def test_a_missing_driver_is_told_with_the_extra_that_installs_it(tmp_path: Path
     assert "hunter2" not in str(told.value)
 
 
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ("foo=1", "PyMySQL has no option 'foo'. Correct its name, or leave it out."),
+        ("charset=klingon", "PyMySQL has no charset 'klingon'. Leave it out: utf8mb4 is used."),
+        ("ssl_ca=/etc/no/such.pem", "the file /etc/no/such.pem, which ssl_ca names, is not there."),
+    ],
+)
+def test_a_wrong_option_in_the_url_of_a_mariadb_is_a_sentence(options: str, sentence: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        open_url(make_url(f"mysql+pymysql://me@127.0.0.1/x?{options}"))
+    assert str(refused.value) == f"[database] url: {sentence}"
+
+
 @pytest.mark.parametrize("database", KINDS[1:], indirect=True)
 def test_a_server_that_is_away_or_refuses_is_told_in_a_sentence_without_the_password(database: TestDatabase) -> None:
     url = make_url(database.url)

@@ -7,12 +7,14 @@ a time limit on every wait for a lock.
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import sqlite3
 import tempfile
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, event, text
@@ -92,14 +94,26 @@ def engine_options(url: URL) -> dict[str, Any]:
     return {**options, "connect_args": given, "isolation_level": "READ COMMITTED", "pool_pre_ping": True}
 
 
-def unknown_charset(url: URL) -> str:
-    """The charset of a URL for PyMySQL that PyMySQL does not know; it fails with an AttributeError then."""
-    if url.get_driver_name() != "pymysql" or "charset" not in url.query:
+def driver_error(engine: Engine) -> str:
+    """What is wrong with the options in a URL for PyMySQL, or "": PyMySQL raises errors of Python for these."""
+    url = engine.url
+    if url.get_driver_name() != "pymysql":
         return ""
     from pymysql.charset import charset_by_name
+    from pymysql.connections import Connection as PyMySQLConnection
 
-    charset = str(url.query["charset"])
-    return charset if charset_by_name(charset) is None else ""
+    charset = str(url.query.get("charset", "utf8mb4"))
+    if charset_by_name(charset) is None:
+        return f"PyMySQL has no charset '{one_line(charset, 60)}'. Leave it out: utf8mb4 is used."
+    _, arguments = engine.dialect.create_connect_args(url)
+    unknown = arguments.keys() - inspect.signature(PyMySQLConnection).parameters.keys()
+    if unknown:
+        return f"PyMySQL has no option '{one_line(min(unknown), 60)}'. Correct its name, or leave it out."
+    for name in ("ssl_ca", "ssl_cert", "ssl_key"):
+        path = url.query.get(name)
+        if path and not Path(str(path)).exists():
+            return f"the file {one_line(str(path), 200)}, which {name} names, is not there."
+    return ""
 
 
 def prepare(engine: Engine) -> None:

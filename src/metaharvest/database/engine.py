@@ -95,10 +95,8 @@ def open_url(url: URL, place: str = "[database] url") -> Engine:
         raise SettingsError(f"{place} = {dialects.missing_driver(url)}") from error
     except (ArgumentError, ValueError) as error:
         raise SettingsError(f"{place} cannot be used: {one_line(str(error), 300)}.") from error
-    if charset := dialects.unknown_charset(url):
-        raise SettingsError(
-            f"{place}: PyMySQL has no charset '{one_line(charset, 60)}'. Leave it out: utf8mb4 is used."
-        )
+    if wrong := dialects.driver_error(engine):
+        raise SettingsError(f"{place}: {wrong}")
     if engine.dialect.name == "sqlite" and sqlite3.sqlite_version_info < OLDEST_SQLITE:
         oldest = ".".join(map(str, OLDEST_SQLITE[:2]))
         raise SettingsError(
