@@ -13,10 +13,12 @@ import re
 import resource
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any, TypeVar
+from types import NoneType, UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from jinja2 import Environment, FileSystemLoader, TemplateError
 from jinja2.meta import find_referenced_templates
@@ -26,17 +28,13 @@ from metaharvest.config.paths import data_folder
 from metaharvest.config.settings import ReportsSettings, Settings
 from metaharvest.model import OutcomeKind
 from metaharvest.model.actions import todo
-from metaharvest.reports.admin_view import AdminView, FailedSite, RuleProblem, SiteRow, Undelivered
-from metaharvest.reports.digest_view import DigestView, SiteTrend, Week
-from metaharvest.reports.document_lists import NamedDocument, NamedDocuments
-from metaharvest.reports.findings import FindingGroup, FindingLine
+from metaharvest.reports.admin_view import AdminView
+from metaharvest.reports.digest_view import DigestView
 from metaharvest.reports.letters import DoorLetter
-from metaharvest.reports.parts import NO_TABLE, TableNote, Total
-from metaharvest.reports.pipeline_notes import PipelineNote, Reason, StageLine
-from metaharvest.reports.problem_history import FailingSite, RememberedProblems
+from metaharvest.reports.parts import Total
+from metaharvest.reports.pipeline_notes import PipelineNote
 from metaharvest.reports.render import ENCODING, TEMPLATE_FILES, environment_for, reason_of
 from metaharvest.reports.site_view import SiteView
-from metaharvest.reports.start_here import Step
 from metaharvest.text import one_line
 
 SECONDS = 30
@@ -126,162 +124,87 @@ def unused_templates(folder: Path) -> list[str]:
     return [] if None in used else [name for name in names if name not in used]
 
 
-_URL = "https://alder.example.org/eml.xml"
-_LINE = FindingLine(
-    "alder.1.1", _URL, "line 3", "<title/>", "It has no title.", "Add one.", "since 2026-11-20", "Stream chemistry"
-)
-_GROUPS = (
-    FindingGroup(
-        "schema.unexpected-element", "Not valid", True, 2, (_LINE,), "Correct it.", "Two elements are missing."
-    ),
-    FindingGroup("eml.system-differs", "Doubtful", False, 1, (replace(_LINE, url="", place="", excerpt="", since=""),)),
-)
-_NAMED = NamedDocuments(2, (NamedDocument("alder.2.1", _URL, "kept at revision 3", "Stream chemistry"),))
-_TABLE = TableNote("The attached table has every document.", "in the attached table")
-_TOTALS = (Total("listed", 5, "plain"), Total("with errors", 2, "bad", 1), Total("new", 1, "good"))
-_REMEMBERED = (RememberedProblems("eml.system-differs", "Ids twice", 3, ("alder.1", "alder.2"), "since 2026-11-20"),)
+_TEXTS = {
+    "address": "anna@example.org",
+    "administrator": "steward@example.org",
+    "bars": "▁█",
+    "begins": "2026-11-16",
+    "date": "2026-11-22",
+    "docid": "alder.1.1",
+    "last_harvest": "2026-11-15",
+    "link": "https://harvest.example.org/console/register/address/0123456789abcdef",
+    "next_harvest": "2026-11-23",
+    "page": "https://harvest.example.org/console/site/1.739212.0123456789abcdef",
+    "proof": "<!-- metaharvest-proof: 0123456789abcdef -->",
+    "recipient": "contact@example.org",
+    "rule": "schema.unexpected-element",
+    "since": "2026-11-20",
+    "started": "2026-11-22 01:00:00 UTC",
+    "state": "refused",
+    "todo": f"{todo('sites.confirm', name='alder')} has the next harvest delete them.",
+    "url": "https://alder.example.org/eml.xml",
+}
+"""Texts for fields of these names. A text for another field is its name."""
+
+_MAY_BE_EMPTY = {"reason", "rehearsal", "details", "error", "docid", "url", "place", "excerpt", "message", "remedy"}
+"""Names of required fields whose texts may be empty."""
+
+_TONES = ("bad", "doubtful", "good")
+_TOTALS = tuple(Total("new", number, tone, number) for number, tone in enumerate(("plain", *_TONES)))
 _COUNTS = {kind.column: number for number, kind in enumerate(OutcomeKind)}
-_STEPS = (
-    Step(
-        "alder-creek: 25 deletions wait.",
-        f"{todo('sites.confirm', name='alder-creek')} has the next harvest delete them.",
-    ),
-)
 
-_View = TypeVar("_View", SiteView, AdminView)
+_Report = TypeVar("_Report")
 
 
-def _emptied(view: _View, tone: str) -> _View:
-    """The same without all optional values."""
-    nothing: dict[str, Any] = {each.name: () for each in fields(view) if isinstance(getattr(view, each.name), tuple)}
-    nothing |= {each.name: NamedDocuments(0) for each in fields(view) if getattr(view, each.name) is _NAMED}
-    nothing |= {"reason": "", "rehearsal": ""} if isinstance(view, SiteView) else {}
-    note: dict[str, Any] = {"files": None} if isinstance(view, SiteView) else {"pipeline": PipelineNote("All is well.")}
-    return replace(view, **nothing, tone=tone, table=NO_TABLE, went_nowhere="", **note)
+def _sample(report: Callable[..., _Report], tone: str, *, is_full: bool = True) -> _Report:
+    """A report, or a part of one, with a value in every field; if it is not full, with as few values as possible."""
+    parameters = signature(report).parameters
+    values = {
+        name: _value(name, kind, tone, is_full)
+        for name, kind in get_type_hints(report).items()
+        if is_full or parameters[name].default is Parameter.empty
+    }
+    return report(**values)
 
 
-_REASON = Reason("full-text.no-link", "The record leads to no file", 2, "Add one.", "full-text", ("Stream chemistry",))
-_PIPELINE = PipelineNote(
-    "2 of 5 records lead to no file.", (StageLine("full-text", "3 done, 0 waiting, 2 failed"),), (_REASON,), 1
-)
-_SITE = SiteView(
-    network="Sample network",
-    site="alder",
-    date="2026-11-22",
-    story="2 documents with errors",
-    tone="bad",
-    sentence="Two documents have errors.",
-    reason="The list was not read to its end.",
-    start_here=_STEPS,
-    listed=5,
-    totals=_TOTALS,
-    attention=_GROUPS,
-    news=_GROUPS,
-    still=_GROUPS,
-    still_unseen=_REMEMBERED,
-    warnings=_GROUPS,
-    new_warnings=_GROUPS,
-    old_warnings=_GROUPS,
-    standing_warnings=_REMEMBERED,
-    fixed=_REMEMBERED,
-    has_history=True,
-    mended=_NAMED,
-    inserted=_NAMED,
-    updated=_NAMED,
-    deleted=_NAMED,
-    unchanged=_NAMED,
-    next_harvest="2026-11-23",
-    time_spent="The harvest took 2 s.",
-    rehearsal=todo("lists.check", url=_URL).command,
-    registered=(("Harvest list", _URL), ("Harvested", "every day")),
-    recipients=("contact@example.org",),
-    administrators=("steward@example.org", "second@example.org"),
-    target="the embedded repository",
-    site_run=1,
-    table=_TABLE,
-    went_nowhere="Nothing was uploaded.",
-    page="https://harvest.example.org/console/site/1.739212.0123456789abcdef",
-    files=_PIPELINE,
-)
-_RUN = AdminView(
-    network="Sample network",
-    date="2026-11-22",
-    story="1 site failed",
-    tone="bad",
-    sentence="One site could not be harvested.",
-    start_here=_STEPS,
-    totals=_TOTALS,
-    sites=tuple(
-        SiteRow("alder", "done", tone, 5, _COUNTS, 1, 2, "2 with errors", "2 s", "2026-11-23")
-        for tone in ("bad", "doubtful", "good")
-    ),
-    failures=(FailedSite("birch", "The list is not there.", False, _GROUPS), FailedSite("cedar", "", True, _GROUPS)),
-    troubles=("A report could not be made.",),
-    more_troubles=1,
-    problems=(RuleProblem("alder", "Not valid", "schema.unexpected-element", 2, _LINE),),
-    more_problems=1,
-    undelivered=(Undelivered("contact@example.org", "alder: 2 errors", "waits", 2, "No answer.", "2026-11-20"),),
-    more_undelivered=1,
-    asked=("anna@example.org asked for a harvest of alder.",),
-    more_asked=1,
-    waits=("alder has been due since 2026-11-20, and no run has harvested it.",),
-    more_waits=1,
-    failing=(FailingSite("alder", 2, "2026-11-14", 7, "Not valid (2)", "2026-11-15"),),
-    more_failing=1,
-    run=1,
-    version="1.0",
-    host="harvester.example.org",
-    target="the embedded repository",
-    started="2026-11-22 01:00:00 UTC",
-    duration="2 s",
-    recipients=("steward@example.org",),
-    administrators=("steward@example.org",),
-    table=_TABLE,
-    went_nowhere="Nothing was uploaded.",
-    pipeline=_PIPELINE,
-)
+def _value(name: str, kind: Any, tone: str, is_full: bool) -> Any:
+    """A value of this kind for the field of this name. A list has a full part, and one that is not."""
+    if isinstance(kind, UnionType):
+        [kind] = set(get_args(kind)) - {NoneType}
+    origin, kinds = get_origin(kind), get_args(kind)
+    if origin is dict:
+        return _COUNTS
+    if origin is tuple and kinds[-1] is not Ellipsis:
+        return tuple(_value(name, each, tone, is_full) for each in kinds)
+    if origin is tuple and not is_full and name != "weeks":
+        return ()
+    if origin is tuple:
+        parts = (_value(name.removesuffix("s"), kinds[0], tone, each) for each in (True, False))
+        return _TOTALS if kinds[0] is Total else tuple(parts)
+    if kind is str:
+        text = tone if name == "tone" else _TEXTS.get(name, name)
+        return "" if name in _MAY_BE_EMPTY and not is_full else text
+    if kind in (int, bool):
+        return kind(2 * is_full)
+    return _sample(kind, tone, is_full=is_full)
 
-_DIGEST = DigestView(
-    network="Sample network",
-    date="2026-11-22",
-    story="the week: 5 new or updated, 1 site failing",
-    tone="doubtful",
-    sentence="2 sites had 14 harvests in the last seven days.",
-    totals=_TOTALS,
-    sites=(
-        SiteTrend(
-            "alder",
-            tuple(Week("2026-11-16", 7, number % 3, number, number % 2, 12 * number) for number in range(8)),
-            "▁█",
-        ),
-    ),
-    failing=_RUN.failing,
-    more_failing=1,
-    recipients=("steward@example.org",),
-)
 
-_LETTER = DoorLetter(
-    network="Sample network",
-    site="alder",
-    url="https://alder.example.org/harvest-list.xml",
-    address="anna@alder.example.org",
-    link="https://harvest.example.org/console/register/address/0123456789abcdef",
-    days=14,
-    proof="<!-- metaharvest-proof: 0123456789abcdef -->",
-    reason="The documents belong to another network.",
-    schedule="every week",
-)
-_LETTERS = (_LETTER, replace(_LETTER, link="", proof=""))
+def _samples(report: Callable[..., _Report]) -> list[_Report]:
+    return [_sample(report, tone, is_full=is_full) for tone in _TONES for is_full in (True, False)]
+
+
+_RUNS = [replace(each, log_file="", log_file_error="") for each in _samples(AdminView)]
+_LETTERS = [_sample(DoorLetter, "good", is_full=is_full) for is_full in (True, False)]
 
 SAMPLES: Mapping[str, Sequence[SiteView | AdminView | DigestView | DoorLetter]] = {
-    "site_report": (_SITE, *(_emptied(_SITE, tone) for tone in ("good", "doubtful"))),
-    "admin_report": (
-        _RUN,
-        replace(_RUN, log_file="/srv/reports/run-1.txt"),
-        replace(_RUN, log_file_error="No space left on device."),
-        _emptied(_RUN, "good"),
-    ),
-    "digest_report": (_DIGEST, replace(_DIGEST, sites=(), failing=(), more_failing=0, tone="good")),
+    "site_report": _samples(SiteView),
+    "admin_report": [
+        *_RUNS,
+        replace(_RUNS[0], log_file="/srv/reports/run-1.txt"),
+        replace(_RUNS[0], log_file_error="No space left on device."),
+        replace(_RUNS[-1], pipeline=PipelineNote("All is well.")),
+    ],
+    "digest_report": _samples(DigestView),
     "address_changed": _LETTERS,
     "address_confirmation": _LETTERS,
     "registration_accepted": _LETTERS,
