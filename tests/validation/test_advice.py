@@ -39,6 +39,7 @@ YEAR_DATE = {"date", "gYear"}
         ("31.2.2020", "is not written as", "Write it as YYYY-MM-DD or YYYY."),
         ("2020-05", "is a month", "Write the whole day, as in 2020-05-01, or the year alone: 2020."),
         ("2020-5", "is a month", "as in 2020-05-01"),
+        ("2020-12", "is a month", "as in 2020-12-01"),
         ("spring 2020", "is not written as", "Write it as YYYY-MM-DD or YYYY."),
         ("78", "is not written as", "Write it as YYYY-MM-DD or YYYY."),
         ("0000-01-01", "no such date", "Correct the numbers."),

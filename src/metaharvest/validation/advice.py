@@ -16,13 +16,7 @@ FORMS = {
 }
 """The format of the values of these types of XML Schema."""
 
-_WRITTEN = {
-    "date": re.compile(r"\d{4}-\d\d-\d\d"),
-    "gYear": re.compile(r"\d{4}"),
-    "time": re.compile(r"\d\d:\d\d:\d\d"),
-    "dateTime": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d"),
-    "gYearMonth": re.compile(r"\d{4}-\d\d"),
-}
+_WRITTEN = {kind: re.compile(re.sub("[YMDhms]", r"\\d", form)) for kind, form in FORMS.items()}
 _DAY = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:T.*)?")
 _PARTS = re.compile(r"(\d{4})[-/. ]?(\d{1,2})[-/. ]?(\d{1,2})|(\d{1,2})[-/. ](\d{1,2})[-/. ](\d{4})")
 _MONTHS = {name.lower(): number for number, name in enumerate(calendar.month_name) if name}
@@ -41,23 +35,12 @@ def about_date(value: str, kinds: Collection[str]) -> tuple[str, str]:
     wanted = " or ".join(forms)
     if any(_WRITTEN[kind].fullmatch(shown) for kind in FORMS if kind in kinds):
         return _no_such(shown, kinds)
-    if "date" not in kinds:
-        return f"is not written as {wanted}.", f"Write it as {wanted}."
-    if day := _day_in(shown):
-        return f"is not written as {wanted}.", f"Write {day}."
-    if re.fullmatch(r"\d{4}-\d\d?", shown):
-        year = shown[:4]
-        or_year = f", or the year alone: {year}" if "gYear" in kinds else ""
-        return (
-            f"is a month, and not written as {wanted}.",
-            f"Write the whole day, as in {_month_of(shown)}-01{or_year}.",
-        )
-    return f"is not written as {wanted}.", f"Write it as {wanted}."
-
-
-def _month_of(text: str) -> str:
-    year, _, month = text.partition("-")
-    return f"{year}-{month:0>2}"
+    if "date" in kinds and (month := re.fullmatch(r"(\d{4})-(\d\d?)", shown)):
+        or_year = f", or the year alone: {month[1]}" if "gYear" in kinds else ""
+        example = f"{month[1]}-{month[2]:0>2}-01"
+        return f"is a month, and not written as {wanted}.", f"Write the whole day, as in {example}{or_year}."
+    day = _day_in(shown) if "date" in kinds else ""
+    return f"is not written as {wanted}.", f"Write {day or f'it as {wanted}'}."
 
 
 def _no_such(shown: str, kinds: Collection[str]) -> tuple[str, str]:

@@ -20,7 +20,7 @@ from lxml import etree
 from metaharvest.model import Level
 from metaharvest.text import shown_url
 from metaharvest.validation import explain, lenient
-from metaharvest.validation.places import ElementFinding, shown_name
+from metaharvest.validation.places import ElementFinding, evaluated, shown_name
 from metaharvest.validation.schemas import Described
 
 _STREAMED_BYTES = 250_000
@@ -62,7 +62,9 @@ def schema_findings(
         if reading.is_valid(schema) and not reading.shortened:
             return []
         number = len(reading.errors) if len(reading.errors) > reading.shortened else 0
-        if reading.was_stopped or (number * len(content) > _MAX_PATH_STEPS and _is_very_wide(root)):
+        if reading.was_stopped or (
+            number * len(content) > _MAX_PATH_STEPS and evaluated(_has_20_000_children, root, True)
+        ):
             return _findings_without_places(reading)
     tree = root.getroottree()
     if schema.validate(tree):
@@ -83,23 +85,13 @@ def _findings_without_places(reading: _StreamedValidation) -> list[ElementFindin
     return [_url_warning(url, None) for _, url in _accepted_urls(reading.errors)]
 
 
-def _is_very_wide(root: etree._Element) -> bool:
-    """True if some element has very many children."""
-    try:
-        return bool(_has_20_000_children(root))
-    except etree.XPathError:  # more than ten million elements
-        return True
-
-
 def crowded_element(root: etree._Element, content: bytes) -> etree._Element | None:
     """The first element whose many attributes make its validation slow, or None."""
     # In UTF-16 an equals sign is this byte and another one.
     if content.count(b"=") <= _MAX_ATTRIBUTES:
         return None
-    try:
-        return next(iter(cast(list[etree._Element], _with_too_many_attributes(root))), None)
-    except etree.XPathError:  # more than ten million elements, which leave no room for long tags
-        return None
+    # Very many elements leave no room for long tags.
+    return next(iter(evaluated(_with_too_many_attributes, root, list[etree._Element]())), None)
 
 
 class _StreamedValidation:
@@ -110,7 +102,8 @@ class _StreamedValidation:
 
     def __init__(self, root: etree._Element, content: bytes) -> None:
         is_plain = content.removeprefix(codecs.BOM_UTF8)[:1] in (b"<", b" ", b"\t", b"\r", b"\n")
-        long = _texts(root) if _comes_in_pieces(content) else []
+        # Very many elements leave no room for long texts.
+        long = evaluated(_long_texts, root, list[Any]()) if _comes_in_pieces(content) else []
         self.shortened = len(long)
         if long or not is_plain or content[1:2] == b"\0":
             self._source = _serialized(root, long)
@@ -150,14 +143,6 @@ def _comes_in_pieces(content: bytes) -> bool:
     if not content.isascii() or b"\0" in content:
         return True
     return sum(map(content.count, (b"&", b"<!", b"<?"))) > _FEW_PIECES
-
-
-def _texts(root: etree._Element) -> list[Any]:
-    """The long texts."""
-    try:
-        return cast(list[Any], _long_texts(root))
-    except etree.XPathError:  # more than ten million elements, which leave no room for long texts
-        return []
 
 
 def _serialized(root: etree._Element, long: list[Any]) -> bytes:

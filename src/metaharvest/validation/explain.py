@@ -374,16 +374,15 @@ def _around(together: list[_Unknown]) -> list[ElementFinding]:
     if not together:
         return []
     first, wrappers = together[0], together[-1].wrappers[:3]
-    plain = ElementFinding(first.rule, first.message, first.remedy, first.element)
     if not wrappers:
-        return [plain, *(ElementFinding(each.rule, each.message, each.remedy, each.element) for each in together[1:])]
+        return [*together]
     around = " or ".join(f"<{name}>…</{name}>" for name in wrappers)
     if len(together) == 1:
-        return [replace(plain, remedy=f"Put it into {around}, whose tags seem to be missing. {_kept(first.remedy)}")]
+        return [replace(first, remedy=f"Put it into {around}, whose tags seem to be missing. {_kept(first.remedy)}")]
     names = list(dict.fromkeys(_name(each.element) for each in together))
     parent = None if first.element is None else first.element.getparent()
     message = f"{joined(names)} {'are' if len(names) > 1 else 'is'} not known inside {_name(parent)} at this place."
-    return [replace(plain, message=message, remedy=f"Put them into {around}, whose tags seem to be missing.")]
+    return [replace(first, message=message, remedy=f"Put them into {around}, whose tags seem to be missing.")]
 
 
 def _kept(remedy: str) -> str:

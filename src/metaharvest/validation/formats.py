@@ -60,18 +60,13 @@ def _imported(namespace: str, path: str) -> str:
 
 _GMD, _GMI = "http://www.isotc211.org/2005/gmd", "http://www.isotc211.org/2005/gmi"
 _OLD_GML = "http://www.opengis.net/gml"
-_ISO = tuple(
-    (f"http://www.isotc211.org/2005/{name}", f"isotc211/{name}/{file}.xsd")
-    for name, file in (("gmd", "gmd"), ("gmx", "gmx"), ("gmi", "gmi"), ("srv", "srv"))
-)
-_NOAA = Format(
-    "ISO 19139-2 (NOAA)",
-    _GMI,
+_ISO, _OF_NOAA = (
     tuple(
-        (f"http://www.isotc211.org/2005/{name}", f"isotc211-noaa/{name}/{name}.xsd")
-        for name in ("gmd", "gmx", "gmi", "srv")
-    ),
+        (f"http://www.isotc211.org/2005/{name}", f"{folder}/{name}/{name}.xsd") for name in ("gmd", "gmx", "gmi", "srv")
+    )
+    for folder in ("isotc211", "isotc211-noaa")
 )
+_NOAA = Format("ISO 19139-2 (NOAA)", _GMI, _OF_NOAA)
 """The schema of NOAA, which has some elements more than the schema of ISO."""
 
 _ISO_WITH_OLD_GML = Format("ISO 19139", _GMD, ((_GMD, "isotc211-pangaea/gmd.xsd"),))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import cast
+from typing import TypeVar, cast
 from xml.parsers import expat
 
 from lxml import etree
@@ -31,6 +31,8 @@ thread of the process gets a turn.
 """
 
 _has_crowded_element = etree.XPath(f"boolean(//*[@*[{_MOST_ATTRIBUTES + 1}]])")
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,14 @@ def in_document_order(found: Sequence[ElementFinding], root: etree._Element) -> 
     )
 
 
+def evaluated(path: etree.XPath, root: etree._Element, otherwise: Found) -> Found:
+    """What an XPath finds; `otherwise` in a document of more than ten million elements, where libxml2 gives up."""
+    try:
+        return cast(Found, path(root))
+    except etree.XPathError:
+        return otherwise
+
+
 def xpath(element: etree._Element) -> str:
     """A readable path, `/eml:eml/dataset/creator[2]`: prefixes as in the document, positions only if needed."""
     steps = element.getroottree().getpath(element).split("/")[1:]
@@ -122,24 +132,15 @@ def _places(wanted: set[etree._Element], content: bytes, root: etree._Element) -
     places: dict[etree._Element, _SourcePlace] = {
         element: (cast(int | None, element.sourceline) or 1, None, _rebuilt(element)) for element in wanted
     }
-    source = None if _is_crowded(root, content) else _utf8(content, root)
-    if source is None:
+    # In UTF-16 an equals sign is this byte and another one.
+    if content.count(b"=") > _MOST_ATTRIBUTES and evaluated(_has_crowded_element, root, True):
+        return places
+    if (source := _utf8(content, root)) is None:
         return places
     for number, line, column, offset in _start_tags(source, set(ordinals)):
         element = ordinals[number]
         places[element] = line, column, _excerpt(source[offset : offset + 4000], element)
     return places
-
-
-def _is_crowded(root: etree._Element, content: bytes) -> bool:
-    """True if an element has more attributes than expat should read."""
-    # In UTF-16 an equals sign is this byte and another one.
-    if content.count(b"=") <= _MOST_ATTRIBUTES:
-        return False
-    try:
-        return bool(_has_crowded_element(root))
-    except etree.XPathError:  # more than ten million elements
-        return True
 
 
 def _start_tags(source: bytes, wanted: set[int]) -> list[tuple[int, int, int, int]]:

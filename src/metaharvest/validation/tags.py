@@ -381,16 +381,13 @@ class _Reader:
         innermost = self._stack[-1]
         line = self._line(innermost.start)
         message = f"The document ends too early: <{names[0]}>, opened in line {line:,}, is never closed."
-        tags = "".join(f"</{name}>" for name in names[:6])
-        remedy = f"Add {tags} at the end."
-        if len(names) > 1:
-            remedy = (
-                f"If the file was cut short, upload it again; if only the end tags are missing, add {tags} at the end."
-            )
-        if len(names) <= 6:
-            self._fault("xml.unclosed", message, remedy, end, end)
-        else:
-            self._fault("xml.unclosed", message, "The file was cut short: upload it again.", end, end)
+        tags = "".join(f"</{name}>" for name in names)
+        remedy = f"If the file was cut short, upload it again; if only the end tags are missing, add {tags} at the end."
+        if len(names) == 1:
+            remedy = f"Add {tags} at the end."
+        elif len(names) > 6:
+            remedy = "The file was cut short: upload it again."
+        self._fault("xml.unclosed", message, remedy, end, end)
 
     def _fault(self, rule: str, message: str, remedy: str, start: int, end: int) -> None:
         self._faults.append(TagFault(rule, message, remedy, start, end))
