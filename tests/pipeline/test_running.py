@@ -103,6 +103,29 @@ def test_a_document_that_is_gone_is_removed_from_each_stage(harvester: Harvester
     assert second.stored == {}
 
 
+def test_a_stage_without_anything_to_do_for_a_new_document_does_not_repeat_the_next_stage(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    harvester.add_site("alder", publish(server, "a.1.1", "a.2.1"))
+    harvester.run("2026-11-20")
+    with_files = {"a.1"}
+
+    def texts(_context: Context, documents: Sequence[Document]) -> Iterable[Result]:
+        return [Result(each, "text" if each.document_id in with_files else None) for each in documents]
+
+    index = Recorder("index")
+    first = Recorder("first", ("index", "texts")).stage()
+    stages = [first, index.stage(), Stage("texts", 1, texts, wakes=("index",)), index.stage()]
+    pipeline = Pipeline(harvester)
+    run_stages(pipeline.context, stages)
+    assert sorted(index.performed) == ["a.1.1", "a.1.1", "a.2.1"]
+
+    with_files.clear()
+    harvester.rows("UPDATE pipeline_step SET state = 'waiting', woken = woken + 1 WHERE stage = 'texts'")
+    run_stages(pipeline.context, stages)
+    assert sorted(index.performed[3:]) == ["a.1.1", "a.2.1"], "a text that is gone leaves the index"
+
+
 def test_a_failure_is_tried_again_when_its_time_has_come(harvester: Harvester, server: HttpServer) -> None:
     harvester.add_site("alder", publish(server, "a.1.1", "a.2.1"))
     harvester.run("2026-11-20")

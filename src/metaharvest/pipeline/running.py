@@ -213,6 +213,6 @@ def _store(
             stage.store(session, known, now)
         changed = steps.end(session, stage, ended, now)
         for name in stage.wakes:
-            steps.wake(session, name, changed)
+            steps.wake(session, name, changed, steps.nothing_new(ended))
             steps.wake_known(session, name, [step.number for step in gone])
     return [result.state for _, result in ended] + [StepState.GONE] * len(gone)

@@ -98,8 +98,8 @@ def note_version(session: Session, stage: Stage) -> None:
 _ENDED = (StepState.DONE.value, StepState.SKIPPED.value, StepState.FAILED.value)
 
 
-def wake(session: Session, stage: str, numbers: Sequence[int]) -> None:
-    """Let these documents wait at a stage."""
+def wake(session: Session, stage: str, numbers: Sequence[int], nothing_new: Collection[int] = ()) -> None:
+    """Let these documents wait at a stage. A document in `nothing_new` waits only if it is new at the stage."""
     for some in batches(numbers):
         known = set(
             session.scalars(
@@ -109,8 +109,8 @@ def wake(session: Session, stage: str, numbers: Sequence[int]) -> None:
                 .with_for_update()
             )
         )
-        if known:
-            session.execute(_woken(_at(stage), _OF.catalogue_document_id.in_(known)))
+        if again := known.difference(nothing_new):
+            session.execute(_woken(_at(stage), _OF.catalogue_document_id.in_(again)))
         new = [{"catalogue_document_id": each, "stage": stage} for each in some if each not in known]
         if new:
             same = {"state": StepState.WAITING.value, "woken": 1, "attempts": 0}
@@ -164,6 +164,11 @@ def end(session: Session, stage: Stage, ended: Collection[tuple[Step, Result]], 
     if ended:
         session.connection().execute(_END, [_ended_row(stage, step, result, now) for step, result in ended])
     return [step.number for step, result in ended if not _failed_again(step, result)]
+
+
+def nothing_new(ended: Collection[tuple[Step, Result]]) -> set[int]:
+    """The numbers of the documents for which a stage had nothing to do when they came to it for the first time."""
+    return {step.number for step, result in ended if step.woken == 1 and result.state is StepState.SKIPPED}
 
 
 def end_gone(session: Session, stage: Stage, steps: Collection[Step], now: datetime) -> None:
