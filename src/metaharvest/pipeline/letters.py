@@ -1,4 +1,4 @@
-"""Letters, for words that are compared: letters without their accents, and the characters of East Asian scripts."""
+"""Letters and words that are compared: words without accents, and the characters of East Asian scripts."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ EAST_ASIAN_LETTER = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\
 
 EAST_ASIAN = re.compile("[\u2e80-\ud7af]")
 """Letters, radicals, punctuation and marks."""
+
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a list that is written with blanks."""
+    return frozenset(text.split())
 
 
 def folded(text: str) -> str:

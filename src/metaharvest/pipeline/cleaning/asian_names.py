@@ -11,14 +11,12 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-_CHINESE_TWO = frozenset(
-    str.split(
-        """
+from metaharvest.pipeline.letters import word_set
+
+_CHINESE_TWO = word_set("""
     欧阳 歐陽 司马 司馬 上官 诸葛 諸葛 司徒 东方 東方 尉迟 尉遲 长孙 長孫 慕容 皇甫 夏侯 公孙 公孫 令狐 宇文 轩辕
     端木 独孤 南宫 南宮 西门 百里 呼延 申屠 太史 闻人 澹台
-    """
-    )
-)
+""")
 _CHINESE = frozenset(
     "王李张張刘劉陈陳杨楊赵趙黄黃周吴吳徐孙孫胡朱高林何郭马馬罗羅梁宋郑鄭谢謝韩韓唐冯馮于董萧蕭程曹袁邓鄧许許傅沈曾"
     "彭吕呂苏蘇卢盧蒋蔣蔡贾賈丁魏薛叶葉阎閻余潘杜戴夏钟鍾汪田任姜范方石姚谭譚廖邹鄒熊金陆陸郝孔白崔康毛邱秦江史顾顧"
@@ -28,9 +26,7 @@ _CHINESE = frozenset(
     "宫来嵺苟全褚廉简簡娄婁盖符奚木穆党燕郎邸冀谈姬屠连郜晏栾郁商蒙计計喻揭窦迟宇敖糜鄢冷卓花仇艾蓝藍都巩稽井练仲乐"
     "虞卞封竺冼原官衣楚佟栗匡宗应應台巫鞠僧桑荆谌银扬明沙伏岑习胥保和蔺"
 )
-_JAPANESE = frozenset(
-    str.split(
-        """
+_JAPANESE = word_set("""
     佐藤 鈴木 高橋 髙橋 田中 伊藤 渡辺 渡邊 渡邉 山本 中村 小林 加藤 吉田 山田 佐々木 山口 松本 井上 木村 斎藤 斉藤
     齋藤 齊藤 清水 山崎 阿部 池田 橋本 山下 石川 中島 中嶋 前田 藤田 後藤 小川 岡田 長谷川 村上 近藤 石井 坂本 遠藤
     青木 藤井 西村 福田 太田 三浦 藤原 岡本 松田 中川 中野 原田 小野 田村 竹内 金子 和田 中山 石田 上田 森田 柴田
@@ -47,10 +43,8 @@ _JAPANESE = frozenset(
     杉本 村井 武藤 西尾 角田 相馬 高山 水谷 吉本 津田 三好 神田 岩本 岡部 森山 大川 長尾 浅井 稲垣 松原 川田 小倉
     寺田 桑原 北川 落合 中井 長田 児島 伊達 井口 梅田 細川 岩井 松永 戸田 神谷 若林 堀田 石橋 大木 亀井 大場 平山
     稲葉 入江 米田 臼井 中谷 高島 坂田 土田 瀬戸 向井 川本 長野 久野 河村 三谷
-    """
-    )
-)
-_KOREAN_TWO = frozenset(str.split("남궁 황보 제갈 사공 선우 독고 서문 동방"))
+""")
+_KOREAN_TWO = word_set("남궁 황보 제갈 사공 선우 독고 서문 동방")
 _KOREAN = frozenset(
     "김이박최정강조윤장임한오서신권황안송전홍유고문양손배백허남심노하곽성차주우구민류나진지엄채원천방공현함변염여추"
     "도소석선설마길연위표명기반라왕금옥육인맹제모탁국어은편용예경봉사부"
@@ -62,24 +56,16 @@ _SCRIPT = re.compile(rf"[{_HAN}\u3040-\u30ff\uac00-\ud7a3\s,，、・·•　]+"
 _ONLY_HANGUL = re.compile(r"[\uac00-\ud7a3]+")
 _LATIN_BEHIND = re.compile(r"\s?[(（][^()（）]{0,80}[)）]$")
 
-_CHINESE_ROMANISED = frozenset(
-    str.split(
-        """
+_CHINESE_ROMANISED = word_set("""
     wang li zhang liu chen yang zhao huang zhou wu xu sun hu zhu gao lin guo ma luo liang song zheng xie tang feng
     deng cao peng zeng xiao tian dong pan yuan cai jiang yu du ye cheng wei su lu ding ren shen yao zhong cui tan
     liao fan qin shi gu hou shao meng qian jia xiong bai duan lei hao kong mao qiu chang tao yan shang wen ou
     ouyang sima zhuang xue he jin xia fu tsai hsu hsieh chou chiang lü zhan
-    """
-    )
-)
-_KOREAN_ROMANISED = frozenset(
-    str.split(
-        """
+""")
+_KOREAN_ROMANISED = word_set("""
     kim park choi jung jeong kang cho yoon jang lim han oh seo shin kwon hwang ahn song ryu yoo hong jeon moon bae
     baek heo nam noh ko son yun chung lee rhee yi chang
-    """
-    )
-)
+""")
 
 _SYLLABLE = (
     r"(?:zh|ch|sh|[bpmfdtnlgkhjqxrzcsyw])?(?:iang|iong|uang|ang|eng|ing|ong|iao|ian|uai|uan|ai|ei|ao|ou|an|en|in|un|"
@@ -87,14 +73,10 @@ _SYLLABLE = (
 )
 _TWO_SYLLABLES = re.compile(rf"{_SYLLABLE}['’-]?{_SYLLABLE}", re.IGNORECASE)
 _HYPHENATED = re.compile(r"[A-Z][a-z]{1,6}-[a-z]{2,6}")
-_VIETNAMESE = frozenset(
-    str.split(
-        """
+_VIETNAMESE = word_set("""
     nguyen tran pham hoang phan bui ngo duong nguyễn trần lê phạm hoàng huỳnh vũ võ đặng bùi đỗ hồ ngô dương lý
-    """
-    )
-)
-_MIDDLE = frozenset(str.split("van thi văn thị đức duc ngọc ngoc minh quang hữu huu xuân xuan thanh đình dinh"))
+""")
+_MIDDLE = word_set("van thi văn thị đức duc ngọc ngoc minh quang hữu huu xuân xuan thanh đình dinh")
 _CAPITALISED = re.compile(r"[A-Z][a-z'’-]+")
 
 

@@ -42,12 +42,10 @@ _GLUED = ("PubMed", "CrossRef", "Crossref", "CAS", "Google", "Medline", "Scopus"
 """The words of links that a page shows behind a DOI."""
 
 _PAGES = tuple(
-    str.split(
-        """
+    str.split("""
     /full /fulltext /full.pdf /full/html /html /pdf /pdfft /epdf /abstract /abs /meta /summary /references /citations
     /download /asset /tables /figures /epub /xml .full.pdf .full .abstract .pdf .html .xml .epub
-    """
-    )
+""")
 )
 """The ends of addresses of pages about a DOI."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from metaharvest.pipeline.letters import folded
+from metaharvest.pipeline.letters import folded, word_set
 
 _TABLE = """
 aa aar Afar | ab abk Abkhazian | af afr Afrikaans | ak aka Akan | am amh Amharic አማርኛ | an arg Aragonese aragonés |
@@ -96,13 +96,9 @@ _ADDRESS = re.compile(
     re.IGNORECASE,
 )
 _MORE = re.compile(r"[;,/|()\[\]:]|\s-\s|\s&\s|\band\b|\bund\b|\bet\b|\by\b|\be\b")
-_ASIDE = frozenset(
-    str.split(
-        """
+_ASIDE = word_set("""
     in language langue sprache modern standard american british simplified traditional idioma written text
-    """
-    )
-)
+""")
 _SHORT = {
     "engl": "en",
     "ingl": "en",

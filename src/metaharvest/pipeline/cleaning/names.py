@@ -28,32 +28,25 @@ from metaharvest.pipeline.cleaning.asian_names import (
 )
 from metaharvest.pipeline.cleaning.identifiers import orcid_in, ror_in
 from metaharvest.pipeline.cleaning.organisations import has_words_of_office, is_organisation, may_be_organisation
+from metaharvest.pipeline.letters import word_set
 
 _LONGEST = 300
 """Characters of a name."""
 
 _MOST_AGENTS = 1_000
 
-PARTICLES = frozenset(
-    str.split(
-        """
+PARTICLES = word_set("""
     van von der den de del della dei degli di da do dos das du des d la le lo los las el ter ten te tom tor op zu
     zum zur vom af av al ad as ibn bin ben bint abu 't 's van't vande vander vanden vonder st. saint ste. y e i
     thoe uit het 'd dello dalla dal auf
-    """
-    )
-)
+""")
 _INNER = frozenset(("y", "e", "i"))
 """Particles between two family names: Ortega y Gasset."""
 
-_CAPITAL_PARTICLES = frozenset(
-    str.split(
-        """
+_CAPITAL_PARTICLES = word_set("""
     van von der den de del della di da do dos das du la le los las ter ten st. saint al el bin ibn vande vander
     vanden
-    """
-    )
-)
+""")
 """Particles that are written with a capital, too, if a given name precedes."""
 
 _SUFFIX = re.compile(r"(?:Jr|Sr|jr|sr|JR|SR|Jnr|Snr|Junior|Filho|Neto|Júnior)\.?|II|III|IV|VI{0,3}|2nd|3rd|4th")
@@ -118,9 +111,7 @@ _AND = re.compile(r",?\s(?:[Aa][Nn][Dd]|&|und|et|y|e|og|och)\s")
 
 _COMMA_OR_AND = re.compile(rf"{_AND.pattern}|,\s{{0,2}}")
 
-_SPANISH = frozenset(
-    str.split(
-        """
+_SPANISH = word_set("""
     garcía garcia gonzález gonzalez rodríguez rodriguez fernández fernandez lópez lopez martínez martinez sánchez
     sanchez pérez perez gómez gomez martín jiménez jimenez ruiz hernández hernandez díaz diaz moreno muñoz munoz
     álvarez alvarez romero alonso gutiérrez gutierrez navarro torres domínguez dominguez vázquez vazquez ramos gil
@@ -131,9 +122,7 @@ _SPANISH = frozenset(
     soto sáez velasco moya rojas soler parra bravo gallego rojo chávez chavez guzmán mendoza salazar contreras
     estrada ríos acosta sepúlveda valenzuela muñiz bermúdez quintero cárdenas restrepo ospina zapata montoya
     jaramillo giraldo mejía londoño uribe espinoza espinosa cordero figueroa
-    """
-    )
-)
+""")
 """Frequent family names of Spanish: if one stands in the middle, two family names end the name."""
 
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-_STRONG = frozenset(
-    str.split(
-        """
+from metaharvest.pipeline.letters import word_set
+
+_STRONG = word_set("""
     university universität universitaet universidad université universita università universidade universiteit
     universitet universitetet universitat uniwersytet univerzita univerzitet sveučilište egyetem üniversitesi
     yliopisto ülikool univ université' politecnico polytechnic polytechnique politécnica politechnika technische
@@ -47,61 +47,45 @@ _STRONG = frozenset(
     studio studios gallery theatre theater council archive forum center service services working direction editorial
     comune standards australia zealand canada
     deutschland españa america europe germany usa
-    """
-    )
-)
+""")
 """Words that names of persons do not have, in lower case."""
 
-_WEAK = frozenset(
-    str.split(
-        """
+_WEAK = word_set("""
     bank press church farm college union state force garden gardens lodge labor general team branch global forest
     manager director coordinator curator curators editor archivist administrator contact owner secretary chief head
     officer specialist scientist technician river lake valley bay island islands mountain
-    """
-    )
-)
+""")
 """Words that are family or given names of persons as well: with one other word, they leave a doubt."""
 
-_OFFICES = frozenset(
-    str.split(
-        """
+_OFFICES = word_set("""
     affairs agriculture arts climate commerce conservation culture economy education employment energy environment
     finance fish fisheries food forest forestry forests game health heritage housing industry infrastructure innovation
     justice labor labour land lands mines mining oceans parks planning recreation resources safety science security
     sports sustainability technology tourism trade transport transportation water waters welfare wildlife works
-    """
-    )
-)
+""")
 """Words for the work of an office. Some are family names: two of them side by side name an office."""
 
 _BETWEEN = re.compile(r",? and |,? & |,")
 
-_LINKING = frozenset(str.split("of for the für pour para per on in at aux sur dell' della delle degli"))
+_LINKING = word_set("of for the für pour para per on in at aux sur dell' della delle degli")
 """Small words that stand in names of organisations, and in no name of a person. `and` stands between persons, too."""
 
 _ASIAN = tuple(
-    str.split(
-        """
+    str.split("""
     大学 大學 学院 學院 研究所 研究院 研究室 研究会 学会 學會 委员会 委員会 委員會 协会 協会 協會 公司 会社
     財団 法人 機構 センター 病院 医院 醫院 图书馆 図書館 圖書館 博物馆 博物館 政府 中心 實驗室 实验室 学校 學校
     编辑部 編集部 出版社 新聞社 银行 銀行 集团 集團 航空 電視 企業 工業 石化 信息 科技 電子 대학교 연구소
     연구원 학회 협회 센터 병원 위원회 재단 공사 출판부 주식회사 유한회사 은행
-    """
-    )
+""")
 )
 _ASIAN_BEGINNINGS = ("株式会社", "有限会社", "合同会社", "주식회사", "유한회사", "국립", "国立", "中国科学院", "中国")
 
-_FORMS = frozenset(
-    str.split(
-        """
+_FORMS = word_set("""
     inc inc. incorporated ltd ltd. llc llp plc gmbh mbh kgaa ohg e.v. e.v corp corp. pty. s.p.a. srl s.r.l.
     s.r.l sarl s.a.r.l. s.a.s. s.n.c. b.v. n.v. bvba aps a/s oyj s.r.o. v.o.s. a.s. kft. kft zrt. zrt nyrt.
     nyrt bt. ltda ltda. lda lda. s.l.l. s.l.u. s.com. a.ş. şti. tbk d.o.o. sp.j. sp.k. o.o. a.e. α.ε. α.β.ε.ε.
     ооо оао зао пао ао еоод аеад адсиц инк лтд инкорпорэйтед publishers verlag
-    """
-    )
-)
+""")
 """Legal forms of companies that are no initials of a person."""
 
 _NO_NAMES = _STRONG | _LINKING | {"inc", "incorporated", "corp"}

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from metaharvest.pipeline.duplicates.titles import Title, folded, spelt, title_form, word_set, words_of
-from metaharvest.pipeline.letters import EAST_ASIAN_LETTER
+from metaharvest.pipeline.duplicates.titles import Title, folded, spelt, title_form, words_of
+from metaharvest.pipeline.letters import EAST_ASIAN_LETTER, word_set
 
 _MOST_TITLES = 4
 _MOST_CREATORS = 50

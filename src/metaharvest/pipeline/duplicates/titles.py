@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from metaharvest.pipeline.letters import EAST_ASIAN_LETTER
+from metaharvest.pipeline.letters import EAST_ASIAN_LETTER, word_set
 
 _LONGEST = 1000
 """The characters of a title that are read."""
@@ -22,11 +22,6 @@ _MARKUP = re.compile(r"\\[a-zA-Z]{1,30}|[\\^_]")  # bounded: 30 characters
 _APOSTROPHE = re.compile("['’ʼ`´‘\u00ad]")
 _WORD = re.compile(r"[^\W_]+")
 _SUBTITLE = re.compile(r"[:：?？!]\s|：|\s[-–—]{1,2}\s|;\s|\.\s(?=[A-ZÄÖÜÉ])|—")
-
-
-def word_set(text: str) -> frozenset[str]:
-    """The words of a list that is written with blanks."""
-    return frozenset(text.split())
 
 
 _LETTERS = str.maketrans(

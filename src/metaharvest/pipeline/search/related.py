@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from metaharvest.pipeline.letters import word_set
 from metaharvest.pipeline.search.contract import Record
 from metaharvest.pipeline.search.terms import indexed
 
@@ -23,14 +24,13 @@ _COMMON = 0.2
 
 _FEW = 50
 
-_GRAMMAR = (
+_FUNCTION_WORDS = word_set(
     "the and for with from that this these those which are was were has have had not but its their them they than then "
     "into onto over under between during after before while both each other some all more most can may also such our "
     "der die das den dem des ein eine einer und von vom zur zum aus bei mit nach auf als wie ist sind wird werden "
     "nicht les des une est sont dans par pour sur avec entre ces leur leurs que qui aux los las del una con por "
     "para como entre sus dos das uma com dei della delle nel sono che voor van het een"
 )
-_FUNCTION_WORDS = frozenset(_GRAMMAR.split())
 """Words that outputs share by grammar alone. Where there are few outputs, their number does not show it."""
 
 RELATED, UNRELATED = "related", "unrelated"
