@@ -27,116 +27,94 @@ BROADER = {
 """The next broader type of some types."""
 
 _TABLE = """
-c_6501 journal article: journal article/review |
-  tidskriftsartikel | tidsskriftartikel |
-  article | journal article | journalarticle | articles | artículo | artigo | artigo de periódico |
-  artigo científico | articolo | artikel | zeitschriftenartikel | zeitschriftenaufsatz | aufsatz | article de revue |
-  article dans une revue | artículo de revista | article journal | articleinjournal | info:eu-repo/semantics/article |
-  scientific article | article in journal | tidsskriftartikkel | peer-reviewed article | peer reviewed article |
-  artículo revisado por pares | avaliado pelos pares | artykuł | makale | статья | wissenschaftlicher artikel |
-  article (journal) | journal contribution | journalpaper | journal paper | contribution to journal |
-  artículo científico | artículo original | artigo original | original article | journal articles |
-  text.serial.journal | 論文 | academicarticle | academic article | scholarly article | scholarlyarticle | peer-reviewed
-  | magazine article | article in periodical | text.article | article-journal | vitenskapelig artikkel |
-  tijdschriftartikel | articolo in rivista | published journal article | 学術雑誌論文 | 期刊论文 |
-  期刊論文 | 学术论文 | 학술논문 |
-  review-article | articol | članak | cikk | člen | published article | artigo de revista | artigo publicado |
-  artículos | contributiontoperiodical
+c_6501 journal article: journal article/review | tidskriftsartikel | tidsskriftartikel | article | journal article |
+  journalarticle | artículo | artigo | artigo de periódico | artigo científico | articolo | artikel |
+  zeitschriftenartikel | zeitschriftenaufsatz | aufsatz | article de revue | article dans une revue |
+  artículo de revista | article journal | articleinjournal | scientific article | article in journal |
+  tidsskriftartikkel | peer-reviewed article | peer reviewed article | artículo revisado por pares |
+  avaliado pelos pares | artykuł | makale | статья | wissenschaftlicher artikel | journal contribution | journalpaper |
+  journal paper | contribution to journal | artículo científico | artículo original | artigo original |
+  original article | text.serial.journal | 論文 | academicarticle | academic article | scholarly article |
+  scholarlyarticle | peer-reviewed | magazine article | article in periodical | text.article | article-journal |
+  vitenskapelig artikkel | tijdschriftartikel | articolo in rivista | published journal article | 学術雑誌論文 |
+  期刊论文 | 期刊論文 | 学术论文 | 학술논문 | review-article | articol | članak | cikk | člen | published article |
+  artigo de revista | artigo publicado | contributiontoperiodical
 c_2df8fbb1 research article: research article | researcharticle | research paper | original research |
-  original research article |
-  research-article | originalarbeit | artículo de investigación | artigo de pesquisa | 原著論文 | research articles |
-  original paper | original papers
+  original research article | research-article | originalarbeit | artículo de investigación | artigo de pesquisa |
+  原著論文 | original paper
 c_dcae04bc review article: review article | reviewarticle | systematic review | literature review | übersichtsartikel |
   artículo de revisión | artigo de revisão | revisión | scientific review | 総説 | reviewpaper | review paper
 c_beb9 data paper: data paper | datapaper | data article | data descriptor | data note | data-paper
 c_7bab software paper: software paper | software article | softwarepaper | software tool article
 c_b239 editorial: editorial | editorial material | leitartikel | editoriale
 c_545b letter to the editor: letter to the editor | lettertotheeditor | letter to editor | carta al editor |
-  carta ao editor |
-  correspondence
+  carta ao editor | correspondence
 c_7acd corrigendum: corrigendum | erratum | correction | errata | retraction | errata-corrige
-c_0640 journal: journal | zeitschrift | periódico | contribution to journal issue | journal issue | periodical |
-  zeitschriftenheft | text.serial | serial | continuing resource | tidskrift | issue | journalissue | rivista | revue
-  | revista
+c_0640 journal: journal | zeitschrift | contribution to journal issue | journal issue | periodical | zeitschriftenheft |
+  text.serial | serial | continuing resource | tidskrift | issue | journalissue | rivista | revue | revista
 c_2fe3 newspaper: newspaper | zeitung | periodico | journal quotidien | krant
-c_998f newspaper article: newspaper article | newspaperarticle | news article | news item | newsitem |
-  zeitungsartikel | news |
-  artículo periodístico | article-newspaper | artículo de prensa | feature article
+c_998f newspaper article: newspaper article | newspaperarticle | news article | news item | newsitem | zeitungsartikel |
+  news | artículo periodístico | article-newspaper | artículo de prensa | feature article
 c_2cd9 magazine: magazine | popular magazine
-c_2f33 book: book edited |
-  book | buch | libro | livro | livre | ouvrage | monograph | monographie | monografía | monografia | boek | bok
-  | książka | kitap | книга | info:eu-repo/semantics/book | edited book | editedbook | book (monograph) | books |
-  bookitem | ebook | e-book | text.book | textbook | anthology | sammelband | herausgeberband | collected edition |
-  edited volume | monographic | ouvrages | 図書 | 图书 | kniha | könyv | carte | literary work | obra literaria |
-  direction d'ouvrage | collective work | editedcollection | book - authored | book - edited | authored book |
-  scholarly book | handbook | encyclopedia | dictionary | ib | book/film/article review collection | reference work
-c_3248 book part: part of book or chapter of book |
-  book part | bookpart | book chapter | chapter | buchkapitel | buchbeitrag | capítulo de libro |
-  capítulo de livro | parte ou capítulo de livro | capítulo | chapitre d'ouvrage | chapitre de livre | chapitre |
-  beitrag in sammelband | book section | booksection | info:eu-repo/semantics/bookpart | book item | hoofdstuk |
+c_2f33 book: book edited | book | buch | libro | livro | livre | ouvrage | monograph | monographie | monografía | boek |
+  bok | książka | kitap | книга | edited book | editedbook | bookitem | ebook | e-book | text.book | textbook |
+  anthology | sammelband | herausgeberband | collected edition | edited volume | monographic | 図書 | 图书 | kniha |
+  könyv | carte | literary work | obra literaria | direction d'ouvrage | collective work | editedcollection |
+  book - authored | book - edited | authored book | scholarly book | handbook | encyclopedia | dictionary | ib |
+  book/film/article review collection | reference work
+c_3248 book part: part of book or chapter of book | book part | bookpart | book chapter | chapter | buchkapitel |
+  buchbeitrag | capítulo de libro | capítulo de livro | parte ou capítulo de livro | capítulo | chapitre d'ouvrage |
+  chapitre de livre | chapitre | beitrag in sammelband | book section | booksection | book item | hoofdstuk |
   bokkapittel | kapitel in buch | part of book | inbook | incollection | contribution to book/report |
   contribution to a book | contribution in book | bookchapter | rozdział | contributo in volume | encyclopedia entry |
   encyclopediaentry | beitrag zu einem sammelwerk | kapitel | parte di libro | entry-encyclopedia | book component |
   part of a book | aufsatz in sammelband | capitolo di libro | book_section | kapittel
 c_ba08 book review: book review | bookreview | review of book | rezension | buchbesprechung | reseña | resenha |
-  recensione |
-  compte rendu | reseña de libro | buchrezension | recensie | compte rendu d'ouvrage | recensión |
-  book/film/article review | review-book | recension | 書評
-c_efa0 review: review | critical review | info:eu-repo/semantics/review | kritik | product review
+  recensione | compte rendu | reseña de libro | buchrezension | recensie | compte rendu d'ouvrage | recensión |
+  book/film/article review | review-book | 書評
+c_efa0 review: review | critical review | kritik | product review
 H9BQ-739P peer review: peer review | peerreview | referee report | peer-review
 D97F-VB57 commentary: commentary | comment | kommentar | opinion | opinion piece | perspective | viewpoint | debate |
   comment/debate | essay
-c_1162 annotation: annotation | info:eu-repo/semantics/annotation
-c_86bc bibliography: bibliography | bibliographie | bibliografía | bibliografia
+c_1162 annotation: annotation
+c_86bc bibliography: bibliography | bibliographie | bibliografía
 c_6947 blog post: blog post | blogpost | blog | weblog | blog entry | weblog entry | post-weblog
 c_c94f conference output: conference output | conference object | conferenceobject | conference item |
-  conference or workshop item |
-  conference contribution | konferenzbeitrag | conference | communication dans un congrès | objeto de conferencia |
-  comunicación | info:eu-repo/semantics/conferenceobject | conferenceitem | conference or workshop item - other |
-  conference abstract | meeting abstract | abstract | conference material | contribution to conference | konferenz |
-  ponencia | comunicação | congresso | contributiontoconference | conference presentation/abstract |
-  conference extract | kongressbeitrag | konferensbidrag | documento de conferencia |
+  conference or workshop item | conference contribution | konferenzbeitrag | conference |
+  communication dans un congrès | objeto de conferencia | comunicación | conferenceitem |
+  conference or workshop item - other | conference abstract | meeting abstract | abstract | conference material |
+  contribution to conference | konferenz | ponencia | comunicação | congresso | contributiontoconference |
+  conference presentation/abstract | conference extract | kongressbeitrag | konferensbidrag | documento de conferencia |
   info:eu-repo/semantics/conferencecontribution | event | presentado en evento | evento | other conference item
-c_f744 conference proceedings: conference proceedings | conferenceproceedings | proceedings |
-  conference proceeding | tagungsband |
-  konferenzband | actas de congreso | anais | actes | proceedings (whole) |
-  info:eu-repo/semantics/conferenceproceedings | atti di convegno | proceedings, peer-reviewed | conference volume |
-  actas | konferenzveröffentlichung | proceedings of a conference
-c_5794 conference paper: conference paper/proceeding/abstract |
-  conference paper | conferencepaper | proceedings paper | inproceedings | conference article |
-  paper in conference proceedings | artículo de conferencia | trabalho apresentado em evento | artigo de evento |
-  info:eu-repo/semantics/conferencepaper | paper in proceedings | proceedingspaper | proceedings article |
+c_f744 conference proceedings: conferenceproceedings | proceedings | conference proceeding | tagungsband |
+  konferenzband | actas de congreso | anais | actes | atti di convegno | proceedings, peer-reviewed |
+  conference volume | actas | konferenzveröffentlichung | proceedings of a conference
+c_5794 conference paper: conference paper/proceeding/abstract | conference paper | conferencepaper | proceedings paper |
+  inproceedings | conference article | paper in conference proceedings | artículo de conferencia |
+  trabalho apresentado em evento | artigo de evento | paper in proceedings | proceedingspaper | proceedings article |
   aufsatz in konferenzband | konferenzpaper | conferencearticle | workshop paper | conference full paper |
   conference contribution (paper) | paper-conference | article in proceedings | 会議発表論文 |
   contribution in conference proceedings | beitrag in konferenzband | contributo in atti di convegno | papers |
   conference publication | actes de congrès | documento de congreso | comunicación de congreso | 会议论文 |
   conference or workshop item - paper | konferenzartikel | conference paper in proceedings | trabajo de evento |
-  conference papers | kongress
-c_6670 conference poster: conference poster | poster | conferenceposter | info:eu-repo/semantics/conferenceposter |
-  póster |
-  conference or workshop item - poster | posters | pôster | poster presentation | cartel
-R60J-J5BD conference presentation: conference presentation | presentation | slides | slideshow | präsentation |
-  presentación | apresentação |
-  présentation | info:eu-repo/semantics/presentation | conferencepresentation | powerpoint |
-  conference or workshop item - presentation | slide set | speech | talk | vortrag | vortragsfolien |
-  oral presentation | conference slides | presentazione | slide
-c_8544 lecture: lecture | info:eu-repo/semantics/lecture | vorlesung | conferencia | keynote | inaugural lecture |
-  antrittsvorlesung | cours | lecture notes | lecturenote
-c_0857 letter: letter | brief | carta | lettre | lettera | info:eu-repo/semantics/letter | letters | correspondance |
-  personal correspondence
+  kongress
+c_6670 conference poster: conference poster | poster | conferenceposter | conference or workshop item - poster |
+  poster presentation | cartel
+R60J-J5BD conference presentation: conference presentation | presentation | slideshow | präsentation | presentación |
+  apresentação | conferencepresentation | powerpoint | conference or workshop item - presentation | slide set | speech |
+  talk | vortrag | vortragsfolien | oral presentation | conference slides | presentazione | slide
+c_8544 lecture: lecture | vorlesung | conferencia | keynote | inaugural lecture | antrittsvorlesung | cours |
+  lecture notes | lecturenote
+c_0857 letter: letter | brief | carta | lettre | lettera | correspondance | personal correspondence
 c_0040 manuscript: manuscript | handschrift | manuscrit | manuscrito | manoscritto | handwritten |
-  archival material/manuscript |
-  archival material | autograph
+  archival material/manuscript | archival material | autograph
 c_18cw musical notation: musical notation | notated music | score | sheet music | noten | partitura | partition |
-  musical score |
-  notenblatt | printed music
-c_816b preprint: preprint | pre-print | e-print | eprint | info:eu-repo/semantics/preprint |
-  pré-publication, document de travail | pre print | author's original | submitted manuscript | postedcontent |
-  posted content | vorabdruck | pré-publication | preprints | preimpresión
-c_93fc report: consultancy report |
-  report | bericht | informe | rapport | relatório | rapporto | raport | info:eu-repo/semantics/report |
-  monograph/report | contribution to report | report (other) | reports | report component | отчет | rapporter |
-  reporte | relazione | book/report
+  musical score | notenblatt | printed music
+c_816b preprint: preprint | pre-print | e-print | eprint | pré-publication, document de travail | pre print |
+  author's original | submitted manuscript | postedcontent | posted content | vorabdruck | pré-publication |
+  preimpresión
+c_93fc report: consultancy report | report | bericht | informe | rapport | relatório | rapporto | raport |
+  monograph/report | contribution to report | report component | отчет | rapporter | reporte | relazione | book/report
 c_7877 clinical study: clinical study
 c_ab20 data management plan: data management plan | outputmanagementplan | output management plan | dmp |
   datenmanagementplan
@@ -144,127 +122,102 @@ c_18ww internal report: internal report | internal note | interner bericht | inf
 c_18wz memorandum: memorandum | memo
 c_18wq other type of report: other type of report | external research report |
   info:eu-repo/semantics/externalresearchreport
-c_186u policy report: policy briefing report |
-  policy report | policy brief | policy paper | white paper | whitepaper | briefing paper | position paper
+c_186u policy report: policy briefing report | policy report | policy brief | policy paper | white paper | whitepaper |
+  briefing paper | position paper
 c_18op project deliverable: project deliverable | deliverable | projectdeliverable | project report |
-  project documentation |
-  project milestone | projectmilestone
-YZ1N-ZFT9 research protocol: research protocol | studyregistration | study registration | protocol |
-  study protocol | studienprotokoll |
-  preregistration | registered report
+  project documentation | project milestone | projectmilestone
+YZ1N-ZFT9 research protocol: research protocol | studyregistration | study registration | protocol | study protocol |
+  studienprotokoll | preregistration | registered report
 c_18ws research report: research report | forschungsbericht | informe de investigación | scientific report |
-  relatório de pesquisa |
-  rapport de recherche | researchreport | research reports | forskningsrapport | final report | abschlussbericht |
+  relatório de pesquisa | rapport de recherche | researchreport | forskningsrapport | final report | abschlussbericht |
   report to funding agency
 c_18gh technical report: technical report | techreport | technicalreport | technischer bericht | informe técnico |
-  relatório técnico |
-  rapport technique | tech report | report - technical | tech-report | technical note | nota técnica
-c_baaf research proposal: research proposal | projektantrag | grant proposal | grant application | award |
-  proposal | project proposal
-c_71bd technical documentation: manual/guide | technical standard |
-  technical documentation | manual | user guide | handbuch | documentation | technicaldocumentation |
-  user manual | standard | specification | guideline | guide | guía | guidelines | tutorial manual |
-  info:eu-repo/semantics/technicaldocumentation | datasheet
+  relatório técnico | rapport technique | tech report | report - technical | tech-report | technical note | nota técnica
+c_baaf research proposal: research proposal | projektantrag | grant proposal | grant application | award | proposal |
+  project proposal
+c_71bd technical documentation: manual/guide | technical standard | technical documentation | manual | user guide |
+  handbuch | documentation | technicaldocumentation | user manual | standard | specification | guideline | guide |
+  guía | tutorial manual | datasheet
 c_46ec thesis: thesis | dissertation | theses | thesis or dissertation | electronic thesis or dissertation | etd |
-  hochschulschrift | tesis | tese ou dissertação | thèse/mémoire | scriptie | tesi | thesis/dissertation |
-  abschlussarbeit | studentthesis | student thesis | info:eu-repo/semantics/studentthesis | text.thesis |
-  dissertations | diplomityö | trabajo de grado | tez | oppgave | student work | dissertations/theses |
-  electronic thesis and dissertation | 学位論文 | 学位论文 | 학위논문 | academic thesis | hochschulschriften
+  hochschulschrift | tese ou dissertação | thèse/mémoire | scriptie | tesi | thesis/dissertation | abschlussarbeit |
+  studentthesis | student thesis | text.thesis | diplomityö | trabajo de grado | tez | oppgave | student work |
+  dissertations/theses | electronic thesis and dissertation | 学位論文 | 学位论文 | 학위논문 | academic thesis |
+  hochschulschriften
 c_7a1f bachelor thesis: bachelor thesis | bachelorthesis | bachelor's thesis | bachelors thesis | bachelorarbeit |
-  info:eu-repo/semantics/bachelorthesis | trabajo final de grado | trabalho de conclusão de curso |
-  trabajo fin de grado | tesis de licenciatura | tesis de pregrado | bachelor thesis (undergraduate) |
-  trabajo de fin de grado |
-  undergraduate thesis | honors thesis | kandidatuppsats | tcc | tesina | bacheloroppgave | tesi di laurea |
-  trabajo de grado - pregrado | thesis (bachelor) | undergraduate dissertation | licentiate thesis (bachelor) |
-  honours thesis | trabalho de conclusão de graduação | senior thesis | bachelor | kandidaatintyö | bachelor's
+  trabajo final de grado | trabalho de conclusão de curso | trabajo fin de grado | tesis de licenciatura |
+  tesis de pregrado | trabajo de fin de grado | undergraduate thesis | honors thesis | kandidatuppsats | tcc | tesina |
+  bacheloroppgave | tesi di laurea | trabajo de grado - pregrado | thesis (bachelor) | undergraduate dissertation |
+  licentiate thesis (bachelor) | honours thesis | trabalho de conclusão de graduação | senior thesis | bachelor |
+  kandidaatintyö | bachelor's
 c_bdcc master thesis: master thesis | masterthesis | master's thesis | masters thesis | masterarbeit | dissertação |
-  dissertação de mestrado | tesis de maestría | mémoire de master | mémoire de maîtrise |
-  info:eu-repo/semantics/masterthesis | trabajo fin de máster | diplomarbeit | diploma thesis | magisterarbeit |
-  trabajo de fin de máster |
-  masteroppgave | tesis de máster | thesis (masters) | thesis (master) | mestrado | thesis (m.s.) | m.sc. thesis |
-  msc thesis | tesi magistrale | mémoire | trabajo fin de master | masteruppsats | masterscriptie |
-  trabajo de grado - maestría | masters | master | yüksek lisans tezi | pro gradu | master's | thesis (mphil) | dumas
-  | master of science | master dissertation | master's dissertation | tesis de maestria | tesis de master | mphil |
+  dissertação de mestrado | tesis de maestría | mémoire de master | mémoire de maîtrise | trabajo fin de máster |
+  diplomarbeit | diploma thesis | magisterarbeit | trabajo de fin de máster | masteroppgave | tesis de máster |
+  thesis (masters) | thesis (master) | mestrado | thesis (m.s.) | m.sc. thesis | msc thesis | tesi magistrale |
+  mémoire | masteruppsats | masterscriptie | trabajo de grado - maestría | master | yüksek lisans tezi | pro gradu |
+  master's | thesis (mphil) | dumas | master of science | master dissertation | master's dissertation | mphil |
   pracamagisterska | praca magisterska
 c_db06 doctoral thesis: doctoral thesis | doctoralthesis | phd thesis | ph.d. thesis | doctoral dissertation |
-  doktorarbeit |
-  dissertation (phd) | tese | tesis doctoral | tese de doutorado | thèse | thèse de doctorat |
-  info:eu-repo/semantics/doctoralthesis | thesis (doctoral) | inauguraldissertation | phd | thesis.doctoral |
-  doktorsavhandling | doktoravhandling | proefschrift | tesi di dottorato | doutorado | väitöskirja | habilitation |
-  habilitationsschrift | thesis (phd) | thesis (ph.d.) | doctoralthesis (phd) | phdthesis | doctoral |
-  tesis de doctorado | tese de doutoramento | trabajo de grado - doctorado | doktora tezi | rozprawa doktorska |
-  博士论文
-  | 博士論文 | phd dissertation | doctoral theses | doctorate thesis | hdr | thesis (doctorate) | doctor of philosophy |
-  ph.d. dissertation | doktorgradsavhandling
+  doktorarbeit | dissertation (phd) | tese | tesis doctoral | tese de doutorado | thèse | thèse de doctorat |
+  thesis (doctoral) | inauguraldissertation | phd | thesis.doctoral | doktorsavhandling | doktoravhandling |
+  proefschrift | tesi di dottorato | doutorado | väitöskirja | habilitation | habilitationsschrift | thesis (phd) |
+  thesis (ph.d.) | phdthesis | doctoral | tesis de doctorado | tese de doutoramento | trabajo de grado - doctorado |
+  doktora tezi | rozprawa doktorska | 博士论文 | 博士論文 | phd dissertation | doctoral theses | doctorate thesis |
+  hdr | thesis (doctorate) | doctor of philosophy | ph.d. dissertation | doktorgradsavhandling
 6NC7-GK9S transcription: transcription | transcript | transkription | interview | oral history | oral history interview
 c_8042 working paper: working paper | workingpaper | discussion paper | arbeitspapier | documento de trabajo |
-  working/discussion paper | info:eu-repo/semantics/workingpaper | document de travail | diskussionspapier |
-  working papers | occasional paper | documento de trabalho | working or discussion paper | research working paper |
-  working paper / technical report
-c_15cd patent: patent | patente | brevet | brevetto | info:eu-repo/semantics/patent | patents | patentschrift
-c_ddb1 dataset: dataset | data set | data | datasets | research data | datensatz | forschungsdaten | conjunto de datos |
-  conjunto de dados | jeu de données | info:eu-repo/semantics/dataset | dataset/time series |
-  dataset/publication series | database | datenbank | nongeographicdataset | série de données | numeric data |
-  data collection | observational data | experimental data | survey data | spreadsheet | research dataset | raw data |
-  données de recherche | insieme di dati | gegevens | データセット | 数据集 |
-  tabular data | dati | datos | base de datos |
-  measurement | supplementary dataset | computer dataset | feature | tile
+  working/discussion paper | document de travail | diskussionspapier | occasional paper | documento de trabalho |
+  working or discussion paper | research working paper | working paper / technical report
+c_15cd patent: patent | patente | brevet | brevetto | patentschrift
+c_ddb1 dataset: dataset | data set | data | research data | datensatz | forschungsdaten | conjunto de datos |
+  conjunto de dados | jeu de données | dataset/time series | dataset/publication series | database | datenbank |
+  nongeographicdataset | série de données | numeric data | data collection | observational data | experimental data |
+  survey data | spreadsheet | research dataset | raw data | données de recherche | insieme di dati | gegevens |
+  データセット | 数据集 | tabular data | dati | datos | base de datos | measurement | supplementary dataset |
+  computer dataset | feature | tile
 c_cb28 clinical trial: clinical trial | clinicaltrial | clinical trial data
-c_c513 image: image | bild | imagen | imagem | immagine | images | afbeelding | figure | graphic | abbildung |
-  visualization
-  | 画像 | illustration | drawing | two-dimensional nonprojectable graphic | kit
+c_c513 image: image | bild | imagen | imagem | immagine | afbeelding | figure | graphic | abbildung | visualization |
+  画像 | illustration | drawing | two-dimensional nonprojectable graphic | kit
 c_ecc8 still image: still image | stillimage | photograph | photo | foto | fotografía | fotografie | photographie |
-  still images |
-  picture | plot | diagram | fotografia | postcard | painting | poster image | pictures | slide (photograph)
-c_8a7e moving image: moving image | movingimage | film | animation | moving images | projected medium |
-  audiovisual | film/video |
-  audio-visual | audiovisual material | películas | audiovisuals
-c_12ce video: video | videos | vídeo | vidéo | recorded video | video recording | videorecording | tv broadcast |
-  video/audio
+  picture | plot | diagram | postcard | painting | poster image | slide (photograph)
+c_8a7e moving image: moving image | movingimage | film | animation | projected medium | audiovisual | film/video |
+  audio-visual | audiovisual material | películas
+c_12ce video: video | recorded video | video recording | videorecording | tv broadcast | video/audio
 c_18cc sound: sound | audio | sound recording | recording, acoustical | ton | sonido | tonaufnahme |
-  sound recording-nonmusical | audio recording | podcast | sound recordings | recording | grabación sonora |
-  enregistrement sonore | recording, oral | aufnahme
+  sound recording-nonmusical | audio recording | podcast | recording | grabación sonora | enregistrement sonore |
+  recording, oral | aufnahme
 c_18cd musical composition: musical composition | composition | music | sound recording-musical | musik | música |
-  musique |
-  recording, musical | musical work
-c_12cc cartographic material: cartographic material | cartographic | kartographisches material |
-  cartographic resource | atlas | globe
-c_12cd map: map | karte | mapa | carte (map) | maps | mappa | landkarte | kaart | carte géographique | 地図 |
-  geographic map
-  | sheet map
-c_5ce6 software: software | computer program | computerprogram | computer software | source code | code |
-  programme | program |
-  script | software, multimedia | info:eu-repo/semantics/software | software/code | computational notebook |
-  computationalnotebook | logiciel | programa de ordenador | softwareapplication | softwaresourcecode |
-  ソフトウェア | model code | library (software) | computer file | software application
-c_393c workflow: workflow | arbeitsablauf | computational workflow | workflows
+  musique | recording, musical | musical work
+c_12cc cartographic material: cartographic material | cartographic | kartographisches material | cartographic resource |
+  atlas | globe
+c_12cd map: map | karte | mapa | carte (map) | mappa | landkarte | kaart | carte géographique | 地図 | geographic map |
+  sheet map
+c_5ce6 software: software | computer program | computerprogram | computer software | source code | code | programme |
+  program | script | software, multimedia | software/code | computational notebook | computationalnotebook | logiciel |
+  programa de ordenador | softwareapplication | softwaresourcecode | ソフトウェア | model code | library (software) |
+  computer file | software application
+c_393c workflow: workflow | arbeitsablauf | computational workflow
 c_7ad9 website: website | web page | webpage | web site | web resource | internet publication | webseite | site web |
-  página web | online resource | internetpublikation | webdocument | web | homepage | electronic resource (website) |
-  web pages
+  página web | online resource | internetpublikation | webdocument | web | homepage | electronic resource (website)
 c_e9a0 interactive resource: interactive resource | interactiveresource | interactive | game | virtual reality |
-  application (interactive)
-  | videogame
+  application (interactive) | videogame
 c_e059 learning object: learning object | learningobject | teaching material | teaching resource | lehrmaterial |
-  course material |
-  coursework | oer | objeto de aprendizagem | material didáctico | material didático | learning material |
-  educational resource | lesson | exam | teaching materials | lesson plan | learning resource |
+  course material | coursework | oer | objeto de aprendizagem | material didáctico | material didático |
+  learning material | educational resource | lesson | exam | lesson plan | learning resource |
   open educational resource | course | lehr-/lernmaterial | curriculum | syllabus | objeto de aprendizaje |
   educational material | teaching objects | question paper | examination paper | case study | tutorial
 c_18cf text: text | texto | texte | testo | tekst | textual | text resource | language material | written | document |
   dokument | documento | literature | text/html | print | publication | electronic text | contribution |
   literaturepublication | schriftgut | textdokument
-c_1843 other: other | andere | otro | otros | outro | outros | autre | altro | info:eu-repo/semantics/other |
-  miscellaneous
-  | misc | other (please specify) | sonstiges | andet | annet | inne | overig | varia | n/a | non-article |
-  other contribution | mixed material | mixed materials | collection | physicalobject | physical object | service |
-  model | instrument | series | artwork | artifact | exhibition | performance | three dimensional object | realia |
-  ausstellung | design | object | objekt | audiovisual (other) | unknown | interactive text | creative work |
+c_1843 other: other | andere | otro | outro | autre | altro | miscellaneous | misc | andet | annet | inne | overig |
+  varia | n/a | non-article | other contribution | mixed material | collection | physicalobject | physical object |
+  service | model | instrument | series | artwork | artifact | exhibition | performance | three dimensional object |
+  realia | ausstellung | design | object | objekt | audiovisual (other) | unknown | interactive text | creative work |
   show/exhibition | artefact | other publication | sonstige | その他 | 其他 | 기타
 QX5C-AR31 other periodical:
 c_18cp conference paper not in proceedings:
 c_18co conference poster not in proceedings:
 """
-"""The types: the last part of the URI, the label, and words. A word that stands at two types has the later one."""
+"""The types: the last part of the URI, the label, and words. `_code_of` finds plurals and prefixes by itself."""
 
 
 def _read(table: str) -> Iterator[tuple[str, str, list[str]]]:
