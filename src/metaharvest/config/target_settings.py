@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -114,18 +113,12 @@ def with_target_defaults(values: Mapping[str, Any]) -> dict[str, Any]:
         else site
         for name, site in sites.items()
     }
-    return {**values, "sites": completed} if sites else dict(values)
+    return {**values, "sites": completed}
 
 
 def _completed(target: Mapping[str, Any], own: Mapping[str, Any]) -> Mapping[str, Any]:
     kind = target.get("kind", "embedded")
     return own if own.get("kind", kind) != kind else {**target, **own}
-
-
-def folder_of(settings: TargetSettings) -> Path:
-    """The base folder of a folder target; every such target has one."""
-    assert settings.folder is not None
-    return settings.folder
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError, NotAsked
 from metaharvest.fetch.backoff import back_off
-from metaharvest.fetch.url import WebAddress
+from metaharvest.fetch.url import WebAddress, host_without_dot
 from metaharvest.model import Finding, Level, ServerTrouble
 from metaharvest.text import counted
 
@@ -246,4 +246,4 @@ def server_of(url: str) -> str:
     """The server that `url` names: host and port; empty for a file: URL. A final dot of the host is left out."""
     usual = _SERVER.match(url)
     server = (usual[1] if usual else urlsplit(url).netloc.rpartition("@")[2]).lower()
-    return server.replace(".:", ":").rstrip(".")
+    return host_without_dot(server)

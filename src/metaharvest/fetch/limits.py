@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Hashable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from math import inf
 
@@ -46,34 +46,6 @@ class Waiting:
                     self._timeouts.discard(timeout)
         except TimeoutError as error:
             raise WaitedTooLong from error
-
-
-class RequestLimiter:
-    """A limit of simultaneous requests; acquire() waits until another one may begin. First come, first served."""
-
-    def __init__(self, number: int, waiting: Waiting) -> None:
-        self._semaphore = asyncio.Semaphore(number)
-        self._waiting = waiting
-        self.users = 0
-        """The number of requests that are under way, or wait."""
-
-    async def acquire(self, seconds: float, *, to_the_end: bool = False) -> None:
-        """Begin a request, within this number of seconds; `to_the_end`: see Waiting. Raises WaitedTooLong."""
-        self.users += 1
-        try:
-            if self._semaphore.locked():
-                async with self._waiting.at_most(seconds, to_the_end=to_the_end):
-                    await self._semaphore.acquire()
-            else:
-                await self._semaphore.acquire()
-        except BaseException:
-            self.users -= 1
-            raise
-
-    def release(self) -> None:
-        """The request has ended."""
-        self.users -= 1
-        self._semaphore.release()
 
 
 class FairLimiter:
@@ -160,26 +132,37 @@ class FairPlace:
 
 
 class HostLimiter:
-    """A limit of simultaneous requests to each host, over all sites; hosts are distinguished by name."""
+    """A limit of simultaneous requests to each host, over all sites; hosts are distinguished by name.
+
+    acquire() waits until another one may begin. First come, first served.
+    """
 
     def __init__(self, per_host: int, waiting: Waiting) -> None:
         self._per_host = per_host
         self._waiting = waiting
-        self._hosts: dict[str, RequestLimiter] = {}
+        self._hosts: dict[str, asyncio.Semaphore] = {}
+        self._users: Counter[str] = Counter()
+        """The number of requests to each host that are under way, or wait."""
 
     async def acquire(self, host: str, seconds: float, *, to_the_end: bool = False) -> None:
         """Begin a request to the host, within these seconds; `to_the_end`: see Waiting. Raises WaitedTooLong."""
-        limiter = self._hosts.get(host)
-        if limiter is None:
-            limiter = self._hosts[host] = RequestLimiter(self._per_host, self._waiting)
-        await limiter.acquire(seconds, to_the_end=to_the_end)
+        if (semaphore := self._hosts.get(host)) is None:
+            semaphore = self._hosts[host] = asyncio.Semaphore(self._per_host)
+        self._users[host] += 1
+        try:
+            is_full = semaphore.locked()
+            async with self._waiting.at_most(seconds, to_the_end=to_the_end) if is_full else nullcontext():
+                await semaphore.acquire()
+        except BaseException:
+            self._users[host] -= 1
+            raise
 
     def release(self, host: str) -> None:
         """The request has ended."""
-        limiter = self._hosts[host]
-        limiter.release()
-        if not limiter.users:
-            del self._hosts[host]
+        self._hosts[host].release()
+        self._users[host] -= 1
+        if not self._users[host]:
+            del self._hosts[host], self._users[host]
 
 
 class MemoryBudget:

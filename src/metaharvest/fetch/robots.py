@@ -83,10 +83,10 @@ def rules_for(product: str, content: bytes) -> RobotsRules:
             for group in groups:
                 group[f"{field}: {value}"] = None
         was_agent = field == "user-agent"
-    wanted = [rule for rule in (ours if names_us else for_all) if _is_bounded(rule)]
-    found = len(ours if names_us else for_all)
-    kept = wanted[:MOST_RULES]
-    return RobotsRules(Protego.parse("\n".join(("User-agent: *", *kept))), found - len(kept))
+    rules = ours if names_us else for_all
+    bounded = [rule for rule in rules if len(rule) <= LONGEST_RULE and rule.count("*") <= MOST_WILDCARDS]
+    kept = bounded[:MOST_RULES]
+    return RobotsRules(Protego.parse("\n".join(("User-agent: *", *kept))), len(rules) - len(kept))
 
 
 def _lines(text: str) -> Iterator[tuple[str, str]]:
@@ -104,10 +104,6 @@ def _lines(text: str) -> Iterator[tuple[str, str]]:
         elif field == "crawl-delay":
             # It belongs to a group, and so ends the lines that name the user agents of the group.
             yield field, ""
-
-
-def _is_bounded(rule: str) -> bool:
-    return len(rule) <= LONGEST_RULE and rule.count("*") <= MOST_WILDCARDS
 
 
 class Robots:
@@ -161,15 +157,9 @@ class Robots:
         if scheme not in _SCHEMES and (scheme := urlsplit(url).scheme) not in _SCHEMES:
             return None
         host = server_of(url)
-
-        async def fetch() -> bytes:
-            address = f"{scheme}://{host}/robots.txt"
-            _, content = await self._fetch(address, reach=reach, patience=_PATIENCE, is_aside=True)
-            return content
-
         while True:
             others = self._files.get(host)
-            file = others or asyncio.ensure_future(self._read(host, fetch))
+            file = others or asyncio.ensure_future(self._read(scheme, host, reach))
             self._files.setdefault(host, file)
             async with ending_after(self._stops):  # other sites may wait for the same file
                 rules = await asyncio.shield(file)
@@ -177,10 +167,11 @@ class Robots:
                 continue  # the other request was not allowed to read them: this one may be
             return None if rules is None or rules.allow(url) else self._finding(url, host)
 
-    async def _read(self, host: str, fetch: Callable[[], Awaitable[bytes]]) -> RobotsRules | None:
+    async def _read(self, scheme: str, host: str, reach: Reach) -> RobotsRules | None:
         """The rules; None: this request is not allowed to read them. A thread parses them, as this takes long."""
         try:
-            content = await fetch()
+            address = f"{scheme}://{host}/robots.txt"
+            _, content = await self._fetch(address, reach=reach, patience=_PATIENCE, is_aside=True)
         except FetchError as error:
             content = b""
             if error.findings[0].rule in ("http.address-not-public", "site.ca-file"):

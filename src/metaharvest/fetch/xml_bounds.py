@@ -148,6 +148,12 @@ def first_tag(head: bytes) -> tuple[str | None, bool]:
     return _begun(parser) or (None, False)
 
 
+def root_namespace(head: bytes) -> str:
+    """The namespace of the root element, if one begins in `head`; empty if it has none."""
+    tag, _ = first_tag(head)
+    return (tag or "").rpartition("}")[0].removeprefix("{")
+
+
 def _begun(parser: Any) -> tuple[str, bool] | None:
     """The name of the root element, and whether a DOCTYPE stands before it; None if it has not begun."""
     for _, element in parser.read_events():

@@ -112,25 +112,16 @@ class HttpAnswer:
         return TargetError(Finding("target.answer", said, _CHECK_URL))
 
 
-@dataclass(frozen=True, slots=True)
-class _Failure:
-    """An exchange without a response. `again`: a retry now makes sense; `sent`: the request may have arrived."""
-
-    finding: Finding
-    cause: Exception | None = None
-    again: bool = False
-    sent: bool = True
-
-
 class Unanswered(TargetError):
     """There is no whole response. `sent`: the request may have reached the server, which may have carried it out.
 
-    Always transient.
+    `again`: a retry now makes sense. Always transient.
     """
 
-    def __init__(self, finding: Finding, *, sent: bool) -> None:
+    def __init__(self, finding: Finding, *, sent: bool = True, again: bool = False) -> None:
         super().__init__(finding, transient=True)
         self.sent = sent
+        self.again = again
 
 
 class HttpClient:
@@ -190,23 +181,27 @@ class HttpClient:
             files=list(parts) or None,
             cookies=cookies,
         )
+        outcome: HttpAnswer | Unanswered
         for attempt in count(1):
-            outcome = self._exchange(request, cookies, most_bytes)
+            try:
+                outcome = self._exchange(request, cookies, most_bytes)
+            except Unanswered as error:
+                outcome = error
             wait = self._wait(outcome, attempt) if method in ("GET", "HEAD") else None
             if wait is None:
                 break
             log.debug("%s %s is asked again in %.1f seconds", method, self.url + path, wait)
             if not pause(wait):
                 break
-        if isinstance(outcome, _Failure):
-            raise Unanswered(outcome.finding, sent=outcome.sent) from outcome.cause
+        if isinstance(outcome, Unanswered):
+            raise outcome
         return outcome
 
     def close(self) -> None:
         """Close the idle connections."""
         self._adapter.close()
 
-    def _exchange(self, request: requests.Request, cookies: CookieJar | None, most_bytes: int) -> HttpAnswer | _Failure:
+    def _exchange(self, request: requests.Request, cookies: CookieJar | None, most_bytes: int) -> HttpAnswer:
         target, url = self._target, request.url
         with self._room, Deadline(target.deadline) as deadline:
             try:
@@ -219,20 +214,19 @@ class HttpClient:
                     body = _read(response, most_bytes)
             except (OSError, HTTPError) as error:  # requests' own errors are OSErrors
                 if deadline.passed:
-                    return _Failure(_too_slow(url, target.deadline), error)
-                finding = _unanswered(error, url, bool(self._proxies))
-                again = _is_worth_another_try(error)
-                return _Failure(finding, error, again, sent=not _was_never_sent(error))
+                    raise Unanswered(_too_slow(url, target.deadline)) from error
+                finding, sent = _unanswered(error, url, bool(self._proxies)), not _was_never_sent(error)
+                raise Unanswered(finding, sent=sent, again=_is_worth_another_try(error)) from error
         if deadline.passed:
             # A response of no announced length seems complete after the connection was shut down.
-            return _Failure(_too_slow(url, target.deadline))
+            raise Unanswered(_too_slow(url, target.deadline))
         if body is None:
-            return _Failure(_too_large(url, most_bytes, is_document=most_bytes == self.document_bytes))
+            raise Unanswered(_too_large(url, most_bytes, is_document=most_bytes == self.document_bytes))
         return HttpAnswer(url, response.status_code, response.reason or "", response.headers, body)
 
-    def _wait(self, outcome: HttpAnswer | _Failure, attempt: int) -> float | None:
+    def _wait(self, outcome: HttpAnswer | Unanswered, attempt: int) -> float | None:
         """The seconds until the retry of a request; None: there is no retry."""
-        if isinstance(outcome, _Failure):
+        if isinstance(outcome, Unanswered):
             return wait_after(attempt, self._http) if outcome.again else None
         if outcome.status not in _BUSY:
             return None

@@ -120,11 +120,11 @@ def target_for(settings: Settings, engine: Engine) -> Target:
 
         return MetacatTarget(settings)
     if kind == "folder":
-        from metaharvest.config.target_settings import folder_of
         from metaharvest.targets.folder.target import FolderTarget
 
-        path, own = settings.path(folder_of(settings.target)), settings.target
-        return FolderTarget(path, own.layout, own.files_per_folder, engine)
+        own = settings.target
+        assert own.folder is not None  # every target of this kind has one
+        return FolderTarget(settings.path(own.folder), own.layout, own.files_per_folder, engine)
     if kind == "dataone":
         from metaharvest.targets.dataone.target import DataOneTarget
 

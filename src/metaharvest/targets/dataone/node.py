@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
+from typing import TypeVar
 from urllib.parse import quote
 
 from metaharvest.errors import TargetError
@@ -13,6 +14,8 @@ from metaharvest.targets.dataone.system_metadata import ObjectInfo, SystemMetada
 from metaharvest.targets.http import ANSWER_BYTES, HttpAnswer, HttpClient
 from metaharvest.targets.interruption import require_time
 from metaharvest.text import one_line
+
+Content = TypeVar("Content")
 
 _PAGE = 1000
 """The number of objects in a request for a listing; a node may return fewer."""
@@ -64,12 +67,7 @@ class Node:
     def capabilities(self) -> Capabilities:
         """The node's description of itself."""
         answer = self._ask("GET", "/node")
-        if not answer.ok:
-            raise refusals.refused_question(answer)
-        try:
-            root = root_of(answer.body)
-        except ValueError as error:
-            raise refusals.not_understood(answer, str(error)) from error
+        root = _read(answer, root_of)
         if root.tag.rpartition("}")[2] != "node":
             raise refusals.not_understood(answer, f"the root of what it says is {one_line(root.tag, 100)}")
         storage = [each for each in root.iter("service") if each.get("name") == "MNStorage"]
@@ -103,21 +101,12 @@ class Node:
             return None
         if answer.status in (401, 403):
             raise Unreadable(*refusals.refused_question(answer).findings)
-        if not answer.ok:
-            raise refusals.refused_question(answer)
-        try:
-            return system_metadata.parsed(answer.body)
-        except ValueError as error:
-            raise refusals.not_understood(answer, str(error)) from error
+        return _read(answer, system_metadata.parsed)
 
     def content(self, pid: str) -> bytes | None:
         """The bytes of an object; None if it is not there."""
         answer = self._ask("GET", f"/object/{quoted(pid)}", most_bytes=self._client.document_bytes)
-        if refusals.is_not_found(answer):
-            return None
-        if not answer.ok:
-            raise refusals.refused_question(answer)
-        return answer.body
+        return None if refusals.is_not_found(answer) else _read(answer, bytes)
 
     def total(self, filters: Mapping[str, str] | None = None) -> int:
         """The number of objects that it lists under these filters."""
@@ -169,12 +158,7 @@ class Node:
         if start and error and error.name == "InvalidRequest":
             # There are fewer objects now: GMN refuses a page that begins after the last.
             return start, []
-        if not answer.ok:
-            raise refusals.refused_question(answer)
-        try:
-            return system_metadata.listed(answer.body)
-        except ValueError as error:
-            raise refusals.not_understood(answer, str(error)) from error
+        return _read(answer, system_metadata.listed)
 
     def _send(self, method: str, path: str, field: str, pid: str, sysmeta: bytes, content: bytes) -> HttpAnswer:
         parts = (
@@ -188,6 +172,16 @@ class Node:
         self, method: str, path: str, params: Mapping[str, str] | None = None, most_bytes: int = ANSWER_BYTES
     ) -> HttpAnswer:
         return self._client.ask(method, path, headers=self._headers, params=params, most_bytes=most_bytes)
+
+
+def _read(answer: HttpAnswer, parsed: Callable[[bytes], Content]) -> Content:
+    """The parsed content of a success. Raises TargetError, also for content that does not follow the API."""
+    if not answer.ok:
+        raise refusals.refused_question(answer)
+    try:
+        return parsed(answer.body)
+    except ValueError as error:
+        raise refusals.not_understood(answer, str(error)) from error
 
 
 def quoted(identifier: str) -> str:

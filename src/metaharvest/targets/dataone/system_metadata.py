@@ -7,7 +7,6 @@ document at once, is the document id. A revision that is superseded names its su
 from __future__ import annotations
 
 import hashlib
-import io
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from lxml import etree
 
 from metaharvest.config.target_settings import TargetSettings
-from metaharvest.fetch.xml_bounds import XmlLimits, XmlRefused, tree_of
+from metaharvest.fetch.xml_bounds import XmlLimits, XmlRefused, root_namespace, tree_of
 from metaharvest.model import ListedDocument
 from metaharvest.targets.http import ANSWER_BYTES
 from metaharvest.text import one_line, whole_number
@@ -181,7 +180,7 @@ def _format_of(settings: TargetSettings, new: NewObject) -> str:
     """The format id of a document: from the settings, or for its EML version, or the type that its site gives it."""
     if settings.format_id:
         return settings.format_id
-    namespace = _root_namespace(new.content)
+    namespace = root_namespace(new.content)
     return namespace if namespace in VERSIONS else new.document.document_type
 
 
@@ -215,12 +214,3 @@ def _root(content: bytes, name: str, limits: XmlLimits = _SHORT) -> etree._Eleme
     if root.tag.rpartition("}")[2] != name:
         raise ValueError(f"its root is {one_line(root.tag.rpartition('}')[2], 60)}, not {name}")
     return root
-
-
-def _root_namespace(content: bytes) -> str:
-    """The namespace of the root element; empty if it has none, or is unreadable here."""
-    try:
-        _, root = next(iter(ET.iterparse(io.BytesIO(content), events=("start",))))
-    except (ET.ParseError, LookupError, ValueError):
-        return ""
-    return str(root.tag).rpartition("}")[0].removeprefix("{")

@@ -110,6 +110,10 @@ class Index:
         marks = ",".join("?" * len(texts))
         return self._rows(f"WHERE document_id IN ({marks}) ORDER BY document_id, revision", texts)
 
+    def revision(self, document_id: str, revision: int) -> Revision | None:
+        """The row of this revision; None if there is none."""
+        return next((row for row in self.revisions([document_id]) if row.revision == revision), None)
+
     def held(self) -> Iterator[Revision]:
         """All rows of documents that are not deleted, in the same order."""
         return self._rows("WHERE state <> 'deleted' ORDER BY document_id, revision", [])

@@ -11,18 +11,14 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lxml import etree
-
 from metaharvest.errors import TargetError
+from metaharvest.fetch.xml_bounds import HEAD, root_namespace
 from metaharvest.targets.folder.base_folder import DELETED, INDEX, NAMES, named
 from metaharvest.targets.folder.files import OURS, Files
 from metaharvest.targets.folder.index import Index, Revision, State, make_index, open_index
 from metaharvest.targets.folder.names import Named, digest_of, place_of, starts_at
 
 _MOST_SHOWN = 20
-_HEAD = 65_536
-"""The number of bytes in which the root element of a document is looked for."""
-
 _UNUSABLE = (TargetError, OSError, sqlite3.Error, UnicodeDecodeError)
 """The errors of a damaged index."""
 
@@ -85,7 +81,7 @@ class _Rebuilding:
             if (what := named(path)) is None:
                 self._done.others += 1
             elif (row := self._row(path, what, changed, "held")) is not None:
-                if (before := self._known(row)) is None:
+                if (before := self._index.revision(row.document_id, row.revision)) is None:
                     self._put(row, what)
                     folders.add(path)
                 else:
@@ -94,14 +90,11 @@ class _Rebuilding:
                     self._done.leave_out(f"{again}: {before.path} is used.")
         for apart, _, changed in self._files.walk(DELETED) if (self._files.base / DELETED).is_dir() else ():
             path = apart.removeprefix(f"{DELETED}/")
-            if (what := named(path)) and (row := self._row(path, what, changed, "deleted")) and not self._known(row):
+            row = self._row(path, what, changed, "deleted") if (what := named(path)) else None
+            if what and row and self._index.revision(row.document_id, row.revision) is None:
                 self._put(row, what)
         for key, (folder, names) in folders.counted().items():
             self._index.put_folder(key, folder, names)
-
-    def _known(self, row: Revision) -> Revision | None:
-        """The revision in the new index, from another file."""
-        return next((each for each in self._index.revisions([row.document_id]) if each.revision == row.revision), None)
 
     def _put(self, row: Revision, what: Named) -> None:
         self._index.put(row)
@@ -119,7 +112,9 @@ class _Rebuilding:
         if before and (before.document_id, before.revision, before.sha256) == (document_id, what.revision, sha256):
             return replace(before, state=state)
         at = datetime.fromtimestamp(changed, UTC).isoformat()
-        return Revision(document_id, what.revision, path, state, _type_of(content), len(content), sha256, at, "")
+        # The type of an EML document is the namespace of its root element.
+        of_type = root_namespace(content[:HEAD])
+        return Revision(document_id, what.revision, path, state, of_type, len(content), sha256, at, "")
 
     def _before(self, path: str) -> Revision | None:
         """The revision of this file in the old index; None if the index is damaged there."""
@@ -136,15 +131,6 @@ def _named_apart(files: Files, digest: str) -> str | None:
         if digest_of(document_id) == digest:
             return document_id
     return None
-
-
-def _type_of(content: bytes) -> str:
-    """The namespace of the root element, which is the type of an EML document; empty if there is none."""
-    parser = etree.XMLPullParser(events=("start",), resolve_entities=False, no_network=True, load_dtd=False)
-    with suppress(etree.XMLSyntaxError):
-        parser.feed(content[:_HEAD])
-    root = next((element for _, element in parser.read_events()), None)
-    return str(etree.QName(root).namespace or "") if isinstance(root, etree._Element) else ""
 
 
 class _Folders:

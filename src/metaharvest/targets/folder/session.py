@@ -87,8 +87,7 @@ class FolderSession:
         with in_sentences(self._folder.path), self._folder.lock:
             if (index := self._reading()) is None:
                 return False
-            row = next((row for row in index.revisions([document_id]) if row.revision == revision), None)
-            if row is not None:
+            if (row := index.revision(document_id, revision)) is not None:
                 return self._files.digest(row.path) == sha256
             place = place_of(document_id, self._folder.layout)
             folder = index.folder("".join(f"/{name.lower()}" for name in place.folders)) or "/".join(place.folders)

@@ -53,8 +53,15 @@ class FolderTarget:
             yield session
 
     def check(self, site: Site | None) -> Iterator[Standing]:
-        """Check that it exists, that it is writable, and that the index agrees with all files."""
-        return _standings(self._folder)
+        """Check that it exists, that it is writable, and that the index agrees with all files. Nothing is written."""
+        folder = self._folder
+        try:
+            with in_sentences(folder.path):
+                yield from _room(folder)
+                with folder.reading() as index:
+                    yield _unused(folder) if index is None else _used(folder, index)
+        except TargetError as error:
+            yield Standing("problem", " ".join(error.sentences))
 
     def held(self) -> Iterator[HeldRevision]:
         """Every revision, in the order of the index."""
@@ -73,9 +80,8 @@ class FolderTarget:
         """The exact bytes of one revision; None if it is not there."""
         with in_sentences(self._folder.path):
             with self._folder.reading() as index:
-                rows = list(index.revisions([document_id])) if index else []
-            row = next((row for row in rows if row.revision == revision and self._is_held(row)), None)
-            if row is None:
+                row = index.revision(document_id, revision) if index else None
+            if row is None or not self._is_held(row):
                 return None
             if (content := self._folder.files.content(row.path)) is None:
                 raise out_of_date(self._folder.path, f"{shown(row.path)} is not there any more")
@@ -94,17 +100,6 @@ class FolderTarget:
                 done = rebuild(files, folder_id)
             self._folder.remember(folder_id)
             return done
-
-
-def _standings(folder: BaseFolder) -> Iterator[Standing]:
-    """All facts about the folder: if it is writable, and if the index agrees with the files. Nothing is written."""
-    try:
-        with in_sentences(folder.path):
-            yield from _room(folder)
-            with folder.reading() as index:
-                yield _unused(folder) if index is None else _used(folder, index)
-    except TargetError as error:
-        yield Standing("problem", " ".join(error.sentences))
 
 
 def _room(folder: BaseFolder) -> Iterator[Standing]:
