@@ -139,7 +139,7 @@ class HostHealth:
 
     def require_reachable(self, address: WebAddress) -> None:
         """Raises NotAsked if the host of `address` could not be reached, and has a pause or is given up."""
-        if not (breaker := self._unreached.get(host := address.server)):
+        if not self._unreached or not (breaker := self._unreached.get(host := address.server)):
             return
         message = f"The server {host} could not be reached {breaker.failures} times in a row and was not asked again."
         remedy = "Check whether the server is up; the documents are tried again by themselves."
@@ -151,13 +151,13 @@ class HostHealth:
 
     def asked(self, address: WebAddress) -> float:
         """The moment (time.monotonic) at which a request begins; the following ones wait for its result."""
-        if breaker := self._unreached.get(address.server):
+        if self._unreached and (breaker := self._unreached.get(address.server)):
             breaker.is_probed = True
         return time.monotonic()
 
     def ended(self, address: WebAddress) -> None:
         """The request has ended, in any way; reached() or not_reached() says more."""
-        if breaker := self._unreached.get(address.server):
+        if self._unreached and (breaker := self._unreached.get(address.server)):
             breaker.is_probed = False
 
     def reached(self, address: WebAddress) -> None:
@@ -238,7 +238,10 @@ class ServerHealth:
             yield replace(finding, message=message, level=Level.WARNING)
 
     def _breaker(self, url: str) -> CircuitBreaker:
-        return self._breakers.setdefault(server_of(url), CircuitBreaker(self._threshold, self._http))
+        server = server_of(url)
+        if (breaker := self._breakers.get(server)) is None:
+            breaker = self._breakers[server] = CircuitBreaker(self._threshold, self._http)
+        return breaker
 
 
 @lru_cache(maxsize=500)  # a document under way asks for it several times

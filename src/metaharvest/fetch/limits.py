@@ -193,6 +193,8 @@ class MemoryBudget:
 
     def has_room(self, site_id: int = 0) -> bool:
         """True if another document may be requested, for this site."""
+        if not self._uncounted:
+            return self._taken < self.limit
         of_others = self._uncounted - self._uncounted_of(site_id)
         if of_others > self._most_uncounted:
             largest = max(self._uncounted_of(each) for each in self._by_site if each != site_id)
@@ -204,9 +206,10 @@ class MemoryBudget:
         """This number of bytes arrived, for this site; 0: for none."""
         self._taken += number
         if site_id:
-            before = self._uncounted_of(site_id)
-            self._by_site[site_id] += number
-            self._uncounted += self._uncounted_of(site_id) - before
+            before = self._by_site[site_id]
+            self._by_site[site_id] = after = before + number
+            if before > self._share or after > self._share:
+                self._uncounted += max(after - self._share, 0) - max(before - self._share, 0)
 
     def give_back(self, number: int, site_id: int = 0) -> None:
         """This number of bytes was recorded, or dropped."""

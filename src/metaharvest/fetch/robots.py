@@ -157,6 +157,9 @@ class Robots:
         if scheme not in _SCHEMES and (scheme := urlsplit(url).scheme) not in _SCHEMES:
             return None
         host = server_of(url)
+        known = self._files.get(host)
+        if known is not None and known.done() and (read := known.result()) is not None:
+            return None if read.allow(url) else self._finding(url, host)
         while True:
             others = self._files.get(host)
             file = others or asyncio.ensure_future(self._read(scheme, host, reach))

@@ -40,36 +40,42 @@ class StopSignal(threading.Event):
     def __init__(self) -> None:
         super().__init__()
         self.by_signal = False
-        self.calls: list[Callable[[], object]] = []
+        self.calls: dict[_Calling, None] = {}
 
     def set(self) -> None:
         """Let the run begin nothing new."""
         super().set()
         for call in list(self.calls):
-            call()
+            call.soon()
 
     def calling(self, call: Callable[[], object]) -> AbstractContextManager[None]:
         """A context in which `call` is called in the event loop as soon as this is set, even if it is set already."""
-        return _calling((self,), call)
+        return _Calling((self,), call)
 
 
-@contextmanager
-def _calling(stops: Sequence[StopSignal], call: Callable[[], object]) -> Iterator[None]:
-    """Call `call` in the event loop as soon as one of `stops` is set. One context serves all: each request has one."""
-    loop = asyncio.get_running_loop()
+class _Calling:
+    """Calls `call` in the event loop as soon as one of `stops` is set. One context serves all: each request has one."""
 
-    def call_soon() -> None:
-        loop.call_soon_threadsafe(call)
+    __slots__ = ("_call", "_loop", "_stops")
 
-    for stop in stops:
-        stop.calls.append(call_soon)
-        if stop.is_set():
-            call_soon()
-    try:
-        yield
-    finally:
-        for stop in stops:
-            stop.calls.remove(call_soon)
+    def __init__(self, stops: Sequence[StopSignal], call: Callable[[], object]) -> None:
+        self._stops = stops
+        self._call = call
+        self._loop = asyncio.get_running_loop()
+
+    def __enter__(self) -> None:
+        for stop in self._stops:
+            stop.calls[self] = None
+            if stop.is_set():
+                self.soon()
+
+    def __exit__(self, *_: object) -> None:
+        for stop in self._stops:
+            stop.calls.pop(self, None)
+
+    def soon(self) -> None:
+        """In any thread."""
+        self._loop.call_soon_threadsafe(self._call)
 
 
 @contextmanager
@@ -175,7 +181,7 @@ class Deadlines:
 
     def calling(self, call: Callable[[], object]) -> AbstractContextManager[None]:
         """A context in which `call` is called in the event loop as soon as the run or the site is stopped."""
-        return _calling((self.stop, self.site_stop), call)
+        return _Calling((self.stop, self.site_stop), call)
 
     async def sleep(self, seconds: float) -> None:
         """Wait for this time, but not beyond the nearest deadline; a signal ends the wait."""

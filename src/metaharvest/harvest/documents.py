@@ -282,7 +282,9 @@ class SiteDocuments:
 
     async def _checked(self, todo: Todo, fetched: FetchedDocument) -> tuple[Outcome, FetchedDocument | None]:
         """The outcome of a fetched document. Its bytes count as occupied until it is dropped or stored."""
-        intent = replace(todo.intent, findings=(*todo.intent.findings, *fetched.findings))
+        intent = todo.intent
+        if fetched.findings:
+            intent = replace(intent, findings=(*intent.findings, *fetched.findings))
         memory, site_id = self._ctx.fetcher.memory, self._site_run.site.site_id
         size = unchecked = len(fetched.content)
         memory.take(size, site_id)
@@ -293,8 +295,9 @@ class SiteDocuments:
             try:
                 with self._ctx.progress.in_phase(self._site_run.site.name, LivePhase.CHECKING):
                     outcome, fetched = await self._outcome_of_check(intent, fetched)
-                memory.take(len(fetched.content) - size, site_id)
-                size = len(fetched.content)
+                if len(fetched.content) != size:
+                    memory.take(len(fetched.content) - size, site_id)
+                    size = len(fetched.content)
             except FiltersGivenUp as error:
                 return self._deferred(todo, error.findings[0]), None
             finally:

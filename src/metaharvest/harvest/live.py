@@ -8,8 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -52,6 +51,22 @@ class _Site:
         return LivePhase.FETCHING if self.has_list and self.done < self.listed else LivePhase.LISTING
 
 
+class _InPhase:
+    """A context in which a document counts in this phase; any number of documents use the same one at a time."""
+
+    __slots__ = ("_phase", "_under_way")
+
+    def __init__(self, under_way: Counter[LivePhase], phase: LivePhase) -> None:
+        self._under_way = under_way
+        self._phase = phase
+
+    def __enter__(self) -> None:
+        self._under_way[self._phase] += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._under_way[self._phase] -= 1
+
+
 class LiveProgress(Progress):
     """Counts the documents of each site of a run, and passes everything on to `shown`."""
 
@@ -92,15 +107,9 @@ class LiveProgress(Progress):
         self._sites[name].has_ended = True
         self._shown.site_ended(name)
 
-    @contextmanager
-    def in_phase(self, name: str, phase: LivePhase) -> Iterator[None]:
+    def in_phase(self, name: str, phase: LivePhase) -> _InPhase:
         """A context in which a document of the site is in this phase."""
-        under_way = self._sites[name].under_way
-        under_way[phase] += 1
-        try:
-            yield
-        finally:
-            under_way[phase] -= 1
+        return _InPhase(self._sites[name].under_way, phase)
 
     def add(self, sites: Mapping[str, int]) -> None:
         """Count these sites, too, from the beginning."""
