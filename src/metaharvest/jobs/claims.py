@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -23,18 +23,6 @@ from metaharvest.model.jobs import OPEN, JobState
 from metaharvest.model.mappings import record_of
 
 LEASE = timedelta(seconds=60)
-
-_CLAIMED = (
-    Job.job_id,
-    Job.kind,
-    Job.run_id,
-    Job.subject,
-    Job.work,
-    Job.host,
-    Job.fence,
-    Job.attempts,
-    Job.slices,
-)
 
 SUSPECT_AFTER = 2
 """Workers that may die with a job before it is claimed alone."""
@@ -56,6 +44,9 @@ class Claim:
     fence: int
     attempts: int
     slices: int
+
+
+_CLAIMED = [getattr(Job, each.name) for each in fields(Claim)] + [Job.host]
 
 
 class HeldClaims:

@@ -15,17 +15,11 @@ from metaharvest.database.models import Base
 from metaharvest.database.rows import insert_numbered
 from metaharvest.database.worker_models import Job, JobEvent
 from metaharvest.model.jobs import JobKind, JobState
+from metaharvest.model.mappings import picked
 
 _JOBS = Base.metadata.tables[Job.__tablename__]
-_UNUSED = {
-    "fence": 0,
-    "is_to_end": False,
-    "attempts": 0,
-    "slices": 0,
-    "seconds": 0,
-    "cpu_seconds": 0,
-    "memory_bytes": 0,
-}
+_NUMBERS = ("fence", "attempts", "slices", "seconds", "cpu_seconds", "memory_bytes")
+_UNUSED = {"is_to_end": False, **dict.fromkeys(_NUMBERS, 0)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +123,5 @@ def _cancel(job: Job, sentence: str, now: datetime) -> None:
 
 
 def _columns(new: NewJob) -> dict[str, object]:
-    return {
-        "kind": new.kind,
-        "run_id": new.run_id,
-        "subject": new.subject[:255],
-        "work": new.work,
-        "host": new.host[:255],
-        "priority": new.priority,
-        "open_key": new.key,
-    }
+    columns = picked(new, "kind run_id work priority open_key=key")
+    return {**columns, "subject": new.subject[:255], "host": new.host[:255]}

@@ -450,13 +450,14 @@ def live(context: JobContext, held: HeldClaims, is_alone: Callable[[], bool]) ->
 
     An outage of the database counts as a failure of a job that `is_alone`: the job may be the reason of the outage.
     """
-    meter = _Meter.start(held)
+    began, cpu_began = time.monotonic(), _cpu_seconds()
     try:
         performed = _performed(context, is_alone)
     finally:
         # Nothing more is written for it but its end.
         held.remove(context.claim)
-    used, attempts, is_outage = meter.used(), context.claim.attempts, performed.is_outage
+    used = _used_since(began, cpu_began, len(held.all()) + 1)
+    attempts, is_outage = context.claim.attempts, performed.is_outage
     assessed = assess(is_done=performed.is_done, error=performed.error, attempts=attempts, is_outage=is_outage)
     if performed.is_blameless:
         assessed = Assessment.AGAIN
@@ -566,24 +567,13 @@ def _time_to_take_requests(session: Session, claim: Claim) -> timedelta:
     return _REQUEST_TIME if taking.is_waiting(session, sites) else timedelta()
 
 
-@dataclass(frozen=True, slots=True)
-class _Meter:
-    """Measures what a job uses. Jobs at the same time share the seconds of the processor evenly."""
+def _used_since(began: float, cpu_began: float, jobs: int) -> Used:
+    """What a job used. `jobs` at the same time share the seconds of the processor evenly.
 
-    seconds: float
-    cpu_seconds: float
-    number_of_jobs: Callable[[], int]
-
-    @classmethod
-    def start(cls, held: HeldClaims) -> _Meter:
-        """Begin now."""
-        return cls(time.monotonic(), _cpu_seconds(), lambda: len(held.all()))
-
-    def used(self) -> Used:
-        """What was used since the beginning. The memory is the most that the process has had."""
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        shared_by = self.number_of_jobs() + 1
-        return Used(time.monotonic() - self.seconds, (_cpu_seconds() - self.cpu_seconds) / shared_by, memory)
+    The memory is the most that the process has had.
+    """
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return Used(time.monotonic() - began, (_cpu_seconds() - cpu_began) / jobs, memory)
 
 
 def _cpu_seconds() -> float:

@@ -24,11 +24,8 @@ _CJK_KEYS = 3
 
 def blocks_of(facts: Facts) -> frozenset[str]:
     """The blocks of an output, each of 18 characters."""
-    return frozenset(f"{kind}:{_digest(text)}" for kind, text in _keys(facts))
-
-
-def _digest(text: str) -> str:
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    texts = ((kind, text.encode("utf-8", "surrogatepass")) for kind, text in _keys(facts))
+    return frozenset(f"{kind}:{blake2b(text, digest_size=8).hexdigest()}" for kind, text in texts)
 
 
 def _keys(facts: Facts) -> Iterator[tuple[str, str]]:

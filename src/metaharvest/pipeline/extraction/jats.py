@@ -11,20 +11,17 @@ from typing import Any
 
 from lxml import etree
 
+from metaharvest.pipeline.letters import word_set
+
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
-_ROOTS = frozenset(("article", "book", "book-part", "book-part-wrapper", "TEI", "teiCorpus", "pmc-articleset"))
-_BLOCKS = frozenset(
-    (
-        *("p", "title", "article-title", "head", "td", "th", "list-item", "item", "caption", "abstract", "label"),
-        *("sec", "div", "body", "front", "back", "article-meta", "text", "fig", "table-wrap", "row", "tr", "ack"),
-    )
+_ROOTS = word_set("article book book-part book-part-wrapper TEI teiCorpus pmc-articleset")
+_BLOCKS = word_set(
+    "p title article-title head td th list-item item caption abstract label sec div body front back article-meta text "
+    "fig table-wrap row tr ack"
 )
-_SKIPPED = frozenset(
-    (
-        *("ref-list", "listBibl", "tex-math", "object-id", "journal-meta", "permissions", "fileDesc", "encodingDesc"),
-        *("pub-date", "history", "article-id", "contrib-group", "aff", "author-notes", "custom-meta-group"),
-        "related-article",
-    )
+_SKIPPED = word_set(
+    "ref-list listBibl tex-math object-id journal-meta permissions fileDesc encodingDesc pub-date history article-id "
+    "contrib-group aff author-notes custom-meta-group related-article"
 )
 _MOST_REFERENCES = 5_000
 

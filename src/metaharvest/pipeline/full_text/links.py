@@ -14,23 +14,20 @@ from metaharvest.model.outputs import Access, FileLink, FileRole, Output
 from metaharvest.pipeline.full_text.candidates import Candidate, Expects, host_of, is_same_place, web_address
 from metaharvest.pipeline.full_text.kinds import bare_type
 from metaharvest.pipeline.full_text.patterns import file_of, guesses, has_pdf_name
+from metaharvest.pipeline.letters import word_set
 
 MOST = 5
 """The number of addresses of a record, or of a page, that are tried."""
 
-_NEVER = frozenset(
-    (
-        "orcid.org", "pubmed.ncbi.nlm.nih.gov", "researcherid.com", "publons.com", "scopus.com", "webofscience.com",
-        "facebook.com", "twitter.com", "x.com", "linkedin.com", "instagram.com", "youtube.com", "youtu.be", "vimeo.com",
-        "t.me", "reddit.com", "pinterest.com", "mastodon.social", "bsky.app", "researchgate.net", "academia.edu",
-        "mendeley.com", "scholar.google.com", "books.google.com", "wikipedia.org", "wikidata.org",
-        "creativecommons.org", "rightsstatements.org",
-        "opensource.org", "opendatacommons.org", "gnu.org", "ror.org", "isni.org", "viaf.org",
-        "grid.ac", "worldcat.org", "amazon.com", "purl.org", "w3.org", "loc.gov", "geonames.org", "id.loc.gov",
-        "vocabularies.coar-repositories.org", "vocab.getty.edu", "portal.issn.org", "crossref.org", "api.crossref.org",
-        "data.crossref.org", "altmetric.com", "openarchives.org", "dx.doi.org", "doi.org",
-    )
-)  # fmt: skip
+_NEVER = word_set(
+    "orcid.org pubmed.ncbi.nlm.nih.gov researcherid.com publons.com scopus.com webofscience.com facebook.com "
+    "twitter.com x.com linkedin.com instagram.com youtube.com youtu.be vimeo.com t.me reddit.com pinterest.com "
+    "mastodon.social bsky.app researchgate.net academia.edu mendeley.com scholar.google.com books.google.com "
+    "wikipedia.org wikidata.org creativecommons.org rightsstatements.org opensource.org opendatacommons.org gnu.org "
+    "ror.org isni.org viaf.org grid.ac worldcat.org amazon.com purl.org w3.org loc.gov geonames.org id.loc.gov "
+    "vocabularies.coar-repositories.org vocab.getty.edu portal.issn.org crossref.org api.crossref.org "
+    "data.crossref.org altmetric.com openarchives.org dx.doi.org doi.org"
+)
 """Hosts that have no file of an output; hosts below them count too. A DOI is tried last, by itself."""
 
 _SUPPLEMENT = "/downloadsuppfile/"
@@ -39,19 +36,15 @@ _SUPPLEMENT = "/downloadsuppfile/"
 _NEVER_PATHS = ("www.ncbi.nlm.nih.gov/pubmed", "d-nb.info/gnd", "hdl.handle.net/api", "info:eu-repo")
 _DOI_HOSTS = ("doi.org", "dx.doi.org")
 
-_USEFUL_RELATIONS = frozenset(
-    (
-        "relation", "source", "hasversion", "isversionof", "isidenticalto", "isvariantformof", "isoriginalformof",
-        "isnewversionof", "ispreviousversionof", "hasformat", "isformatof", "haspart", "ispublishedin", "isdescribedby",
-    )
-)  # fmt: skip
+_USEFUL_RELATIONS = word_set(
+    "relation source hasversion isversionof isidenticalto isvariantformof isoriginalformof isnewversionof "
+    "ispreviousversionof hasformat isformatof haspart ispublishedin isdescribedby"
+)
 _TEXT_TYPES = ("application/pdf", "application/xml", "text/xml", "text/html", "application/xhtml+xml", "text/plain")
-_WITHOUT_TEXT = frozenset(
-    (
-        "c_ddb1", "c_5ce6", "c_c513", "c_ecc8", "c_18cc", "c_12cc", "c_12cd", "c_12ce", "c_8a7e", "c_18cd", "c_e9a0",
-        "c_f744", "ACF7-8YT9", "AM6W-6QAW", "H6QP-SC1X", "c_393c", "c_7ad9", "NHD0-W6SY", "FXF3-D3G7", "c_12cc",
-    )
-)  # fmt: skip
+_WITHOUT_TEXT = word_set(
+    "c_ddb1 c_5ce6 c_c513 c_ecc8 c_18cc c_12cc c_12cd c_12ce c_8a7e c_18cd c_e9a0 c_f744 ACF7-8YT9 AM6W-6QAW "
+    "H6QP-SC1X c_393c c_7ad9 NHD0-W6SY FXF3-D3G7 c_12cc"
+)
 """Types of COAR whose files are no texts: datasets, software, images, sounds, films, maps, workflows, websites."""
 
 _DATA_FORMATS = ("eml", "iso", "gmd")

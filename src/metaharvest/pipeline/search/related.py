@@ -39,6 +39,7 @@ RELATED, UNRELATED = "related", "unrelated"
 _FIRST_PLACES = 5
 _WORDS, _MEANING = 1, 2
 _SHOWN = 3
+_MOST_SHARED = 5
 _DECIDED = 1.0
 
 Frequencies = Callable[[Collection[str]], Mapping[str, int]]
@@ -61,10 +62,10 @@ def telling_terms(record: Record, frequencies: Frequencies) -> Mapping[str, floa
     return {term: min(counted[term], 4) / 2 for term in chosen}
 
 
-def shared_terms(record: Record, terms: Collection[str], most: int = 5) -> Sequence[str]:
-    """The terms, among these and in their order, that a record has, too."""
+def shared_terms(record: Record, terms: Collection[str]) -> Sequence[str]:
+    """The terms, among these and in their order, that a record has, too; at most five."""
     its = _counted(record)
-    return [each for each in terms if its[each]][:most]
+    return [each for each in terms if its[each]][:_MOST_SHARED]
 
 
 def _counted(record: Record) -> Counter[str]:

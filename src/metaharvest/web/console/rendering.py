@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import date, datetime
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -29,16 +29,18 @@ _NO_LABEL = ("Choose", "Compare", "Action", "Actions")
 def templates() -> Environment:
     """The templates, with filters for numbers, days, states and tables."""
     made = environment(_FOLDER)
-    made.filters["number"] = _number
-    made.filters["counted"] = counted
-    made.filters["day"] = _day
-    made.filters["duration"] = _duration
-    made.filters["rate"] = rate
-    made.filters["site_status"] = _site_status
-    made.filters["outcome"] = _outcome
-    made.filters["delivery_state"] = delivery_state
-    made.filters["rule_title"] = _rule_title
-    made.filters["labelled"] = _labelled
+    made.filters |= {
+        "number": "{:,}".format,
+        "counted": counted,
+        "day": lambda day: day.isoformat() if day else "–",
+        "duration": lambda seconds: "–" if seconds is None else duration(seconds),
+        "rate": rate,
+        "site_status": lambda status: STATUSES.get(SiteRunStatus(status), status),
+        "outcome": lambda value: LABELS[OutcomeKind(value)] if value in list(OutcomeKind) else value,
+        "delivery_state": delivery_state,
+        "rule_title": lambda rule: RULES[rule].title if rule in RULES else rule,
+        "labelled": _labelled,
+    }
     made.tests["known_rule"] = RULES.__contains__
     return made
 
@@ -55,32 +57,6 @@ def delivery_state(delivery: Delivery) -> tuple[str, str]:
     if delivery.status == "queued":
         return ("waiting", "doubtful") if delivery.attempts else ("waiting", "quiet")
     return ("refused", "bad") if delivery.last_attempt_at else ("dropped", "quiet")
-
-
-def _number(value: float) -> str:
-    return f"{value:,}"
-
-
-def _duration(seconds: float | None) -> str:
-    return "–" if seconds is None else duration(seconds)
-
-
-def _site_status(status: str) -> str:
-    """The status of a site run in the words of the mails."""
-    return STATUSES.get(SiteRunStatus(status), status)
-
-
-def _rule_title(rule: str) -> str:
-    return RULES[rule].title if rule in RULES else rule
-
-
-def _outcome(value: str) -> str:
-    """An outcome in the words of the mails."""
-    return LABELS[OutcomeKind(value)] if value in list(OutcomeKind) else value
-
-
-def _day(value: date | None) -> str:
-    return value.isoformat() if value else "–"
 
 
 def _labelled(rows: Markup, columns: Sequence[str | Sequence[str]]) -> Markup:

@@ -87,10 +87,6 @@ def _cancel(harvester: Harvester, values: Values) -> str:
     return f"Request {cancelled.request_id} is taken back."
 
 
-def _remove_run(harvester: Harvester, values: Values) -> str:
-    return runs.remove(harvester, _number(values["run_id"]), values["reason"]).sentence
-
-
 def _confirm(harvester: Harvester, values: Values) -> str:
     name, seen = values["name"], whole_number(values["seen"])
     if seen is None:
@@ -129,7 +125,9 @@ HANDLERS: Mapping[str, Callable[[Harvester, Values], str]] = {
     "reports.resend_refused": _resend_refused,
     "requests.cancel": _cancel,
     "runs.full": lambda harvester, values: _harvest(harvester, {**values, "scope": HarvestScope.EVERYTHING}),
-    "runs.remove": _remove_run,
+    "runs.remove": lambda harvester, values: (
+        runs.remove(harvester, _number(values["run_id"]), values["reason"]).sentence
+    ),
     "runs.stop": lambda harvester, _: _asked(requests.ask_stop(harvester)),
     "runs.stop_site": lambda harvester, values: _asked(requests.ask_stop(harvester, values["name"])),
     "sites.confirm": _confirm,

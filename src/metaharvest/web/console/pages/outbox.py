@@ -34,16 +34,9 @@ STATES = {"undelivered": "not delivered", "queued": "waiting", "refused": "refus
 
 _KINDS = {"site": "to the contacts of a site", "admin": "to the administrators", "digest": "digest"}
 
-_SANDBOX = "; ".join(
-    (
-        "sandbox",
-        "default-src 'none'",
-        "style-src 'unsafe-inline'",
-        "img-src data:",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-        "base-uri 'none'",
-    )
+_SANDBOX = (
+    "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; "
+    "frame-ancestors 'none'; base-uri 'none'"
 )
 """The policy for the HTML of a mail, which has a style of its own: no script runs, nothing is loaded from elsewhere."""
 

@@ -64,11 +64,12 @@ def retry(visit: Visit) -> Response:
 
 def _values(visit: Visit) -> dict[str, Any]:
     record = pipeline.shown(visit.harvester)
+    rules = [each.rule for each in record.failures]
     return {
         "record": record,
         "is_empty": _is_empty(record),
         "about": _ABOUT,
-        "titles": {each.rule: _title(each.rule) for each in record.failures},
+        "titles": {rule: RULES[rule].title if rule in RULES else one_line(rule) for rule in rules},
         "may_retry": _may_retry(visit),
     }
 
@@ -79,10 +80,6 @@ def _is_empty(record: PipelineRecord) -> bool:
         each.waiting_documents or each.done_documents or each.skipped_documents or each.failed_documents
         for each in record.stages
     )
-
-
-def _title(rule: str) -> str:
-    return RULES[rule].title if rule in RULES else one_line(rule)
 
 
 def _may_retry(visit: Visit) -> bool:
