@@ -67,7 +67,9 @@ class _Squeezed:
     def __init__(self, words: Sequence[str]) -> None:
         self.text = "".join(words)
         self._is_plain = not _WIDE.search(self.text)
-        self.words = words if self._is_plain else [part for word in words for part in _parts(word)]
+        self.words = (
+            words if self._is_plain else [part for word in words for part in (word if _WIDE.search(word) else (word,))]
+        )
 
     def weight(self, text: str) -> int:
         """The length of a key."""
@@ -85,7 +87,3 @@ class _Squeezed:
         while not self._is_plain and self.weight(key) > LENGTH:
             key = key[shorter]
         return key
-
-
-def _parts(word: str) -> Sequence[str]:
-    return list(word) if _WIDE.search(word) else [word]

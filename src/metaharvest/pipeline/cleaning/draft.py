@@ -236,7 +236,7 @@ class Draft:
             identifiers=tuple(self.identifiers.values()),
             relations=tuple(self.relations.values()),
             licences=tuple(self.licences.values()),
-            access=self._access(),
+            access=Access.EMBARGOED if self.access is None and self.embargo_until else self.access,
             embargo_until=self._embargo(dates),
             files=tuple(self.files.values()),
         )
@@ -256,11 +256,6 @@ class Draft:
         """The year of the first date that has one; the time of the data is not the time of their publication."""
         years = (year_of(each.edtf) for each in dates if each.kind != "Collected")
         return next((year for year in years if year is not None), None)
-
-    def _access(self) -> Access | None:
-        if self.access is None and self.embargo_until:
-            return Access.EMBARGOED
-        return self.access
 
     def _embargo(self, dates: Iterable[DateValue]) -> str | None:
         """The end of the embargo; DataCite and OpenAIRE give it as the date from which the output is available."""

@@ -138,17 +138,17 @@ _UNKNOWN = Parts(AgentKind.UNKNOWN)
 _ORGANISATION = Parts(AgentKind.ORGANISATION)
 
 
-def agents(text: str, source: str, *, identifiers: Sequence[str] = (), role: str | None = None) -> Iterator[Agent]:
+def agents(text: str, source: str, *, identifiers: Sequence[str] = ()) -> Iterator[Agent]:
     """The agents that a text names: one, or several with semicolons, commas or *and* between them."""
     parts = _LIST.split(text) if (";" in text or "|" in text) and "&#" not in text else [text]
     if not any(identifiers):  # The identifiers of one person are lost if there are two.
         parts = [each for part in parts[:_MOST_AGENTS] for each in _joined_persons(part)]
     names = [part for part in parts[:_MOST_AGENTS] if any(map(str.isalpha, part)) and not _is_identifier(part)]
     if len(names) < 2 or not all(_may_stand_in_list(each) for each in names):
-        yield from agent(text, source, identifiers=identifiers, role=role)
+        yield from agent(text, source, identifiers=identifiers)
         return
     for each in names:
-        yield from agent(each, source, role=role)
+        yield from agent(each, source)
 
 
 def _joined_persons(text: str) -> Sequence[str]:

@@ -36,34 +36,25 @@ def show(visit: Visit) -> Response:
 def change(visit: Visit) -> Response:
     """What the pressed button does: add files, read a list, add or delete rows, check, download."""
     sent, pressed = _rows(visit), visit.form.text("do", "check")
-    rows = _in_order(sent)
+    # The rows of former documents, which the page does not show, are behind the others.
+    rows = sorted(sent, key=lambda row: row.is_former)
     with visit.mistakes():
         if pressed == "documents":
             return _with_documents(visit, rows)
         if pressed == "list":
             return _with_list(visit, rows)
-        if pressed == "download":
-            return _downloaded(visit, rows)
         if pressed == "more":
             more = list_making.bounded([*rows, *[_EMPTY] * _NEW_ROWS])
             return _page(visit, more, said=f"{_NEW_ROWS} rows were added at the end.")
         if pressed.startswith("delete "):
-            return _without(visit, sent, pressed.removeprefix("delete "))
-        return _checked(visit, rows)
+            index = whole_number(pressed.removeprefix("delete ")) or 0
+            return _page(visit, list_making.without(sent, index), said=f"Row {index} was deleted.")
+        if problems := list_making.problems_in(rows):
+            return _page(visit, rows, problems=problems)
+        if pressed == "download":
+            return visit.download(list_making.list_of(rows), "harvest-list.xml", "application/octet-stream")
+        return _page(visit, rows, said="All rows are correct. Download the list, and put it on your web server.")
     return _page(visit, rows)
-
-
-def _without(visit: Visit, rows: Sequence[Row], number: str) -> Response:
-    """Raises RequestError."""
-    index = whole_number(number) or 0
-    return _page(visit, list_making.without(rows, index), said=f"Row {index} was deleted.")
-
-
-def _checked(visit: Visit, rows: Sequence[Row]) -> Response:
-    """Raises RequestError."""
-    if problems := list_making.problems_in(rows):
-        return _page(visit, rows, problems=problems)
-    return _page(visit, rows, said="All rows are correct. Download the list, and put it on your web server.")
 
 
 def _with_documents(visit: Visit, rows: Sequence[Row]) -> Response:
@@ -94,24 +85,12 @@ def _with_list(visit: Visit, rows: Sequence[Row]) -> Response:
     return _page(visit, read, said=f"The old list has {counted(sum(not row.is_former for row in read), 'row')}.")
 
 
-def _downloaded(visit: Visit, rows: Sequence[Row]) -> Response:
-    """Raises RequestError."""
-    if problems := list_making.problems_in(rows):
-        return _page(visit, rows, problems=problems)
-    return visit.download(list_making.list_of(rows), "harvest-list.xml", "application/octet-stream")
-
-
 def _rows(visit: Visit) -> list[Row]:
     """The rows of the table that was sent; a column may be missing where a browser did not send it."""
     columns = [[value.strip() for value in visit.form.texts(name)] for name in (*COLUMNS, "memory")]
     most = max(map(len, columns))
     filled = (column + [""] * (most - len(column)) for column in columns)
     return [Row(*values) for values in zip(*filled, strict=True)]
-
-
-def _in_order(rows: Iterable[Row]) -> list[Row]:
-    """The rows as the page has them: those of former documents, which it does not show, are behind the others."""
-    return sorted(rows, key=lambda row: row.is_former)
 
 
 def _page(
