@@ -177,7 +177,8 @@ def _relation(draft: Draft, element: etree._Element, source: str) -> None:
         _entity(draft, found, source)
     elif not _GRANT.match(text):
         draft.relation(_RELATIONS.get(etree.QName(element).localname, "relation"), text, source)
-        if _is_file_of_repository(text):
+        # OJS, EPrints and others give the addresses of their files as relations.
+        if media_type_of(text) == "application/pdf" or "/article/view/" in text:
             draft.file(text, source)
 
 
@@ -190,11 +191,6 @@ def _entity(draft: Draft, found: re.Match[str], source: str) -> None:
     draft.identifier(value, source, scheme)
     if media_type_of(value):
         draft.file(value, source)
-
-
-def _is_file_of_repository(text: str) -> bool:
-    """OJS, EPrints and others give the addresses of their files as relations."""
-    return media_type_of(text) == "application/pdf" or "/article/view/" in text
 
 
 def _rights(draft: Draft, element: etree._Element, source: str) -> None:

@@ -94,10 +94,6 @@ def _subject(draft: Draft, element: etree._Element, source: str) -> None:
     draft.subject(plain(element), source, element.get(XML_LANG) or element.getparent().get("lang"))  # type: ignore[union-attr]
 
 
-def _type(draft: Draft, element: etree._Element, source: str) -> None:
-    draft.type(plain(element) or element.get("valueURI") or "", source)
-
-
 def _date_of(kind: str) -> Row:
     def read(draft: Draft, element: etree._Element, source: str) -> None:
         if element.get("point") == "end":
@@ -139,6 +135,7 @@ def _rights(draft: Draft, element: etree._Element, source: str) -> None:
     draft.rights(plain(element), source, element.get(_HREF, ""))
 
 
+_TYPE = value(Draft.type, lambda each: plain(each) or each.get("valueURI") or "")
 _ROWS = (
     Row("m:titleInfo", _main_title),
     Row("m:titleInfo", _other_title),
@@ -146,8 +143,8 @@ _ROWS = (
     Row("m:originInfo/m:publisher", value(Draft.publisher, lambda each: plain(each).rstrip(" ,:;"))),
     Row("m:abstract", _abstract),
     Row("m:subject/m:topic", _subject),
-    Row("m:genre", _type),
-    Row("m:typeOfResource", _type),
+    Row("m:genre", _TYPE),
+    Row("m:typeOfResource", _TYPE),
     *map(_date_of, _DATES),
     Row("m:language/m:languageTerm", value(Draft.language)),
     Row("m:identifier", _identifier),

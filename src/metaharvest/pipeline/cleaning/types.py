@@ -310,8 +310,10 @@ def _code_of(text: str) -> str | None:
         return None
     if found := _COAR.fullmatch(text):
         return _CODES.get(found[1].lower())
-    if (thesis := _THESIS.match(text)) and (code := _code_of_degree(thesis[1])):
-        return code
+    if thesis := _THESIS.match(text):
+        degree = thesis[1].strip()
+        if code := next((code for code, pattern in _DEGREES if pattern.fullmatch(degree)), None):
+            return code
     plain = _PREFIX.sub("", text, count=1) if _PREFIX.match(text) else text
     if "redcol" in text:
         return _REDCOL.get(plain.lower())
@@ -328,7 +330,3 @@ def _code_of(text: str) -> str | None:
         if word.endswith("s") and (code := _BY_WORD.get(word[:-1])):
             return code
     return None
-
-
-def _code_of_degree(degree: str) -> str | None:
-    return next((code for code, pattern in _DEGREES if pattern.fullmatch(degree.strip())), None)

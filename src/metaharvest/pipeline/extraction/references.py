@@ -206,10 +206,6 @@ def _by_gaps(lines: Sequence[Line]) -> Starts:
     ]
 
 
-def _by_lines(lines: Sequence[Line]) -> Starts:
-    return list(range(len(lines)))
-
-
 def _by_authors(lines: Sequence[Line]) -> Starts:
     """Lines that begin with a name, behind a line that ends a reference."""
     return [0, *(place for place in range(1, len(lines)) if _begins(lines, place))]
@@ -276,7 +272,7 @@ _WAYS: tuple[Callable[[Sequence[Line]], Starts], ...] = (
     _by_indent,
     _by_authors_and_years,
     _by_authors,
-    _by_lines,
+    lambda lines: list(range(len(lines))),
 )
 
 

@@ -184,7 +184,8 @@ def field_values(entry: Entry) -> dict[str, Any]:
     """The values of an entry by field of the index, without the record."""
     return {
         "number": entry.number,
-        "rank": _rank_of(entry.year, entry.number),
+        # The place in the order of years: the higher, the newer. Each output has a rank of its own.
+        "rank": min(max(entry.year or 0, 0), 9999) * _RANK_OF_YEAR + min(entry.number, _RANK_OF_YEAR - 1),
         "site_id": entry.site_id,
         "work": entry.work,
         "year_number": entry.year,
@@ -193,11 +194,6 @@ def field_values(entry: Entry) -> dict[str, Any]:
         **entry.words,
         **entry.facets,
     }
-
-
-def _rank_of(year: int | None, number: int) -> int:
-    """The place of an output in the order of years: the higher, the newer. Each output has a rank of its own."""
-    return min(max(year or 0, 0), 9999) * _RANK_OF_YEAR + min(number, _RANK_OF_YEAR - 1)
 
 
 def ordered_counts(pairs: Iterable[tuple[str, int]]) -> Mapping[str, int]:

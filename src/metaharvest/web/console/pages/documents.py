@@ -111,7 +111,8 @@ def _page(visit: Visit, session: Session, words: str, wanted: DocumentFilter, si
     found, following = document_page(session, wanted, today, _ON_A_PAGE, cursor)
     is_all = cursor is None and following is None
     count = RowCount(len(found)) if is_all else document_count(session, wanted, today)
-    return _Page(found, _text_of(following) if following else "", count)
+    behind = f"{following.site_id}.{following.revision}.{following.document_id}" if following else ""
+    return _Page(found, behind, count)
 
 
 def send(visit: Visit) -> Response:
@@ -168,10 +169,6 @@ def _link(
         outcome=wanted.outcome.value if wanted.outcome else None,
         after=after,
     )
-
-
-def _text_of(cursor: DocumentCursor) -> str:
-    return f"{cursor.site_id}.{cursor.revision}.{cursor.document_id}"
 
 
 def _cursor(session: Session, text: str, sites: Collection[int]) -> DocumentCursor | None:
