@@ -8,7 +8,7 @@ from itertools import islice
 from lxml import etree
 
 from metaharvest.model.outputs import Agent, AgentKind
-from metaharvest.pipeline.cleaning.draft import MOST, XML_LANG, Draft, Row, date, fill, in_language, value
+from metaharvest.pipeline.cleaning.draft import MOST, XML_LANG, Draft, Row, date, fill, in_language, people, value
 from metaharvest.pipeline.cleaning.names import Parts, agent
 from metaharvest.transform.crosswalks.datacite import NAMESPACES, resource_of
 from metaharvest.transform.crosswalks.rows import namespace_of, plain
@@ -32,7 +32,7 @@ def _other_title(draft: Draft, element: etree._Element, source: str) -> None:
         draft.title(plain(element), source, element.get(XML_LANG))
 
 
-def _agents(element: etree._Element, source: str, role: str | None = None) -> Iterator[Agent]:
+def _agents(element: etree._Element, source: str) -> Iterator[Agent]:
     named = next((each for each in element.iterchildren("{*}creatorName", "{*}contributorName")), None)
     kind = _KINDS.get("" if named is None else named.get("nameType", "").lower(), AgentKind.UNKNOWN)
     yield from agent(
@@ -40,16 +40,8 @@ def _agents(element: etree._Element, source: str, role: str | None = None) -> It
         source,
         said=Parts(kind, plain(element.find("{*}familyName")), plain(element.find("{*}givenName"))),
         identifiers=[plain(each) for each in islice(element.iterchildren("{*}nameIdentifier"), MOST)],
-        role=role,
+        role=element.get("contributorType") or None,
     )
-
-
-def _creator(draft: Draft, element: etree._Element, source: str) -> None:
-    draft.creator(_agents(element, source))
-
-
-def _contributor(draft: Draft, element: etree._Element, source: str) -> None:
-    draft.contributor(_agents(element, source, element.get("contributorType") or None))
 
 
 def _abstract(draft: Draft, element: etree._Element, source: str) -> None:
@@ -90,8 +82,8 @@ def _rights(draft: Draft, element: etree._Element, source: str) -> None:
 ROWS = (
     Row("m:titles/m:title", _main_title),
     Row("m:titles/m:title", _other_title),
-    Row("m:creators/m:creator", _creator),
-    Row("m:contributors/m:contributor", _contributor),
+    Row("m:creators/m:creator", people(Draft.creator, _agents)),
+    Row("m:contributors/m:contributor", people(Draft.contributor, _agents)),
     Row("m:publisher", in_language(Draft.publisher)),
     Row("m:subjects/m:subject", in_language(Draft.subject)),
     Row("m:descriptions/m:description", _abstract),

@@ -6,7 +6,7 @@ Each list has at most 1,000 values, each once. A text has at most 10,000 charact
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import islice
@@ -335,6 +335,13 @@ def in_language(take: Callable[[Draft, str, str, str | None], None]) -> Read:
 def value(take: Callable[[Draft, str, str], None], text: Callable[[etree._Element], str] = plain) -> Read:
     """Takes the text of an element: `value(Draft.language)`."""
     return lambda draft, element, source: take(draft, text(element), source)
+
+
+def people(
+    take: Callable[[Draft, Iterator[Agent]], None], read: Callable[[etree._Element, str], Iterator[Agent]]
+) -> Read:
+    """Takes the agents of an element, as `read` finds them: `people(Draft.creator, _agents)`."""
+    return lambda draft, element, source: take(draft, read(element, source))
 
 
 def date(kind: str, text: Callable[[etree._Element], str] = plain) -> Read:

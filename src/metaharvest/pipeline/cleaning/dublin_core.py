@@ -24,6 +24,7 @@ from metaharvest.pipeline.cleaning.draft import (
     fill,
     in_language,
     media_type_of,
+    people,
     relation,
     value,
 )
@@ -141,14 +142,6 @@ def _agents(element: etree._Element, source: str) -> Iterator[Agent]:
     yield from agents(plain(element if named is None else named), source, identifiers=identifiers)
 
 
-def _creator(draft: Draft, element: etree._Element, source: str) -> None:
-    draft.creator(_agents(element, source))
-
-
-def _contributor(draft: Draft, element: etree._Element, source: str) -> None:
-    draft.contributor(_agents(element, source))
-
-
 def _date(draft: Draft, element: etree._Element, source: str) -> None:
     text = plain(element)
     if found := _END_OF_EMBARGO.search(text):
@@ -254,13 +247,14 @@ def _rioxx_relation(draft: Draft, element: etree._Element, source: str) -> None:
         draft.relation("IsVersionOf" if is_text else "relation", text, source)
 
 
+_CREATOR, _CONTRIBUTOR = people(Draft.creator, _agents), people(Draft.contributor, _agents)
 _SIMPLE: dict[str, Read] = {
     "title": in_language(Draft.title),
-    "creator": _creator,
+    "creator": _CREATOR,
     "subject": _subject,
     "description": in_language(Draft.abstract),
     "publisher": in_language(Draft.publisher),
-    "contributor": _contributor,
+    "contributor": _CONTRIBUTOR,
     "date": _date,
     "type": _type,
     "identifier": _identifier,
@@ -281,9 +275,9 @@ _TERMS: dict[str, Read] = {
 }
 
 _OF_RIOXX: dict[str, Read] = {
-    "author": _creator,
-    "creator": _creator,
-    "contributor": _contributor,
+    "author": _CREATOR,
+    "creator": _CREATOR,
+    "contributor": _CONTRIBUTOR,
     "publication_date": _date,
     "type": _type,
     "version_of_record": relation("IsVersionOf", lambda each: plain(each) or each.get("uri") or ""),

@@ -8,7 +8,7 @@ from itertools import islice
 from lxml import etree
 
 from metaharvest.model.outputs import Agent, AgentKind
-from metaharvest.pipeline.cleaning.draft import MOST, Draft, Read, value
+from metaharvest.pipeline.cleaning.draft import MOST, Draft, Read, people, value
 from metaharvest.pipeline.cleaning.names import Parts, agent
 from metaharvest.transform.crosswalks.marcxml import NAMESPACE
 from metaharvest.transform.crosswalks.rows import plain
@@ -88,7 +88,7 @@ def _title(draft: Draft, field: etree._Element, source: str) -> None:
     draft.title(": ".join(filter(None, (main, rest))), source)
 
 
-def _agents(field: etree._Element, source: str, role: str | None) -> Iterator[Agent]:
+def _agents(field: etree._Element, source: str, role: str | None = None) -> Iterator[Agent]:
     """The name of an entry: X00 are persons (indicator 1: family name first), X10 organisations, X11 meetings."""
     tag = field.get("tag", "")
     kind = AgentKind.PERSON if tag.endswith("00") else AgentKind.ORGANISATION
@@ -100,16 +100,12 @@ def _agents(field: etree._Element, source: str, role: str | None) -> Iterator[Ag
     yield from agent(name, source, said=Parts(kind), identifiers=_texts(field, "01u"), role=role)
 
 
-def _main_entry(draft: Draft, field: etree._Element, source: str) -> None:
-    draft.creator(_agents(field, source, None))
-
-
 def _added_entry(draft: Draft, field: etree._Element, source: str) -> None:
     roles = [role.strip(" .,") for role in _texts(field, "e4j")]
     if _AUTHORS.isdisjoint(role.lower().rpartition("/")[2] for role in roles):
         draft.contributor(_agents(field, source, roles[0] if roles else None))
     else:
-        draft.creator(_agents(field, source, None))
+        draft.creator(_agents(field, source))
 
 
 def _published(draft: Draft, field: etree._Element, source: str) -> None:
@@ -175,7 +171,7 @@ def _rights(draft: Draft, field: etree._Element, source: str) -> None:
 _TABLE: tuple[tuple[str, Read], ...] = (
     ("245", _title),
     ("246", _title),
-    *((tag, _main_entry) for tag in ("100", "110", "111")),
+    *((tag, people(Draft.creator, _agents)) for tag in ("100", "110", "111")),
     *((tag, _added_entry) for tag in ("700", "710", "711", "720")),
     ("520", value(Draft.abstract, lambda field: _joined(field, "ab"))),
     *(

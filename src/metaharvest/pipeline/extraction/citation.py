@@ -202,7 +202,6 @@ def _tidy(title: str) -> str:
 
 
 def _surnames(head: str) -> tuple[str, ...]:
-    """The surnames in the text before a title."""
     head = head[:2_000]
     if found := _names(head).surnames:
         return found

@@ -202,7 +202,6 @@ class _Process:
         return bytes(parts)
 
     def _why(self, process: subprocess.Popen[bytes]) -> _Ended:
-        """Why the process has ended."""
         with suppress(subprocess.TimeoutExpired):
             process.wait(5)
         code = process.poll()

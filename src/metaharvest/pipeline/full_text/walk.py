@@ -153,7 +153,6 @@ class Walk:
             self._text_page = Found(candidate, answer, TEXTS[Kind.HTML], licence)
 
     def _follow(self, candidate: Candidate, answer: Answer, page: Page) -> None:
-        """Go on with the links of a page."""
         where = shown_url(answer.url)
         if not page.candidates:
             if candidate.expects is Expects.FILE:

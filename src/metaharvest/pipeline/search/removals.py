@@ -42,7 +42,6 @@ class Removals:
             return self._numbers
 
     def _look(self, session: Session, seen: int, last: int) -> None:
-        """Look at the changes up to the last one."""
         after = max(seen, self._to)
         if self._found:
             for number in shown_after(session, after, self._hidden):

@@ -84,7 +84,6 @@ class _Page:
 
 
 def _begun(view: View, request: Request, now: datetime) -> Token:
-    """The list that a request begins."""
     end = max(now.replace(microsecond=0), last_stamp(view.session) or now)
     until = end if request.until is None else min(request.until, end)
     return Token(
@@ -194,7 +193,6 @@ def _records(view: View, listed: Sequence[PublishedDocument], of: Format) -> Ite
 
 
 def _dublin_core(view: View, entry: CatalogueEntry, header: Header, content: bytes) -> bytes:
-    """The Dublin Core of a document in another format."""
     page_url = view.public.page_url(entry.document_id)
     root = described_root(content)
     return dublin_core_of(root, entry.document_type, entry.title, header.identifier, page_url)
