@@ -142,8 +142,7 @@ def _harvest(harvester: services.harvester.Harvester, today: date, *names: str) 
 
     with shown_progress() as progress:
         result = harvester.run(services.runs.RunRequest(today, names), progress)
-    with harvester.reading() as session:
-        print_run(queries.runs.run_record(session, result.run_id))
+    print_run(harvester.read(queries.runs.run_record, result.run_id))
 
 
 def _show_pipeline(harvester: services.harvester.Harvester, network: SampleNetwork) -> None:
@@ -195,8 +194,7 @@ def _harvest_by_workers(harvester: services.harvester.Harvester, folder: Path) -
         while services.jobs.is_under_way(harvester):
             time.sleep(0.5)
     print_jobs(services.jobs.listed(harvester, services.jobs.JobFilter(run_id=run_id), 50))
-    with harvester.reading() as session:
-        print_run(queries.runs.run_record(session, run_id))
+    print_run(harvester.read(queries.runs.run_record, run_id))
 
 
 def _say_what_to_try(start: str) -> None:

@@ -119,8 +119,7 @@ def show(invocation: Invocation, docid: str, as_json: bool) -> None:
     Example:
       metaharvest documents show ren-alder.5
     """
-    with invocation.harvester.reading() as session:
-        known = queries.history.document_history(session, docid, invocation.harvester.today())
+    known = invocation.harvester.read(queries.history.document_history, docid, invocation.harvester.today())
     if as_json:
         print_json(known)
     else:
@@ -289,8 +288,7 @@ def problems_command(invocation: Invocation, site: str | None, form: OutputForm)
       metaharvest problems
       metaharvest problems --site basalt-flats --csv
     """
-    with invocation.harvester.reading() as session:
-        found = queries.problems.open_problems(session, site)
+    found = invocation.harvester.read(queries.problems.open_problems, site)
     if form is OutputForm.JSON:
         print_json([asdict(each) for each in found])
     elif form is OutputForm.CSV:

@@ -67,8 +67,7 @@ def figures_command(invocation: Invocation, period: _Period, per: str | None, fo
       metaharvest figures --per site --csv
     """
     first, last = period.days(invocation.harvester)
-    with invocation.harvester.reading() as session:
-        found = queries.figures.figures(session, first, last, queries.figures.Per(per) if per else None)
+    found = invocation.harvester.read(queries.figures.figures, first, last, queries.figures.Per(per) if per else None)
     if form is OutputForm.JSON:
         print_json([asdict(each) for each in found])
     elif form is OutputForm.CSV:
@@ -150,8 +149,7 @@ def year_command(invocation: Invocation, period: _Period, form: OutputForm) -> N
       metaharvest year --from 2026-01-01 --to 2026-12-31 --csv
     """
     first, last = period.days(invocation.harvester)
-    with invocation.harvester.reading() as session:
-        found = queries.figures.year_figures(session, first, last)
+    found = invocation.harvester.read(queries.figures.year_figures, first, last)
     if form is OutputForm.JSON:
         sites = [{**asdict(each), "share_well": each.share_well} for each in found.sites]
         print_json({**asdict(found), "share_well": found.share_well, "sites": sites})

@@ -55,8 +55,7 @@ def command(invocation: Invocation, /, limit: int, as_json: bool, **options: Any
     Example: metaharvest reports --site "Alder Creek" --state refused
     """
     which = queries.outbox.ReportFilter(**options)
-    with invocation.harvester.reading() as session:
-        reports = queries.outbox.newest_reports(session, limit, which)
+    reports = invocation.harvester.read(queries.outbox.newest_reports, limit, which)
     if as_json:
         print_json(reports)
         return

@@ -300,8 +300,7 @@ def diff_command(invocation: Invocation, first: int, second: int, site: str | No
     Example:
       metaharvest diff 11 12
     """
-    with invocation.harvester.reading() as session:
-        found = queries.changes.changes(session, first, second, site)
+    found = invocation.harvester.read(queries.changes.changes, first, second, site)
     if form is OutputForm.JSON:
         print_json(found)
     elif form is OutputForm.CSV:

@@ -338,8 +338,7 @@ def list_sites(invocation: Invocation, /, state: str | None, overdue: bool, as_j
         raise click.UsageError(f"A site that is {state} is not overdue: use one of --overdue and --state.")
     wanted = queries.sites.SiteFilter("overdue" if overdue else state, **options)
     today = invocation.harvester.today()
-    with invocation.harvester.reading() as session:
-        known = queries.sites.registered_sites(session, today)
+    known = invocation.harvester.read(queries.sites.registered_sites, today)
     sites = [services.json_documents.site_in_form(site) for site in known if wanted.takes(site, today)]
     if as_json:
         print_json([services.json_documents.site_document(site) for site in sites])
@@ -366,10 +365,9 @@ def list_sites(invocation: Invocation, /, state: str | None, overdue: bool, as_j
 @click.pass_obj
 def show(invocation: Invocation, name: str, as_json: bool) -> None:
     """Show all registered values of a site, and the results of its last harvests."""
-    with invocation.harvester.reading() as session:
-        site = services.json_documents.site_in_form(
-            queries.sites.registered_site(session, name, invocation.harvester.today())
-        )
+    harvester = invocation.harvester
+    registered = harvester.read(queries.sites.registered_site, name, harvester.today())
+    site = services.json_documents.site_in_form(registered)
     if as_json:
         print_json(services.json_documents.site_document(site))
         return

@@ -98,8 +98,7 @@ def visitor_of_session(harvester: Harvester, token: str) -> Visitor:
 
 def visitor_of_address(harvester: Harvester, address: str) -> Visitor:
     """The person with this address: a user, a contact of sites, or NOBODY."""
-    with harvester.reading() as session:
-        return _visitor(session, address.strip().lower())
+    return harvester.read(_visitor, address.strip().lower())
 
 
 def _visitor(session: Session, address: str) -> Visitor:
@@ -150,8 +149,7 @@ def new_link(harvester: Harvester, address: str) -> str:
 
 def address_of_link(harvester: Harvester, token: str) -> str | None:
     """The address that a link would sign in; None if it is spent, expired or unknown. Nothing changes."""
-    with harvester.reading() as session:
-        link = sessions.find_link(session, token, harvester.now())
+    link = harvester.read(sessions.find_link, token, harvester.now())
     return link.address if link else None
 
 
@@ -205,8 +203,7 @@ def _open(harvester: Harvester, session: Session, address: str, user_agent: str)
 
 def sessions_of(harvester: Harvester, address: str) -> Sequence[SignedIn]:
     """The open sessions of this address, the last seen first."""
-    with harvester.reading() as session:
-        return sessions.sessions_of(session, address, harvester.now())
+    return harvester.read(sessions.sessions_of, address, harvester.now())
 
 
 def close_session(harvester: Harvester, session_id: int, address: str) -> bool:
@@ -220,14 +217,12 @@ def close_session(harvester: Harvester, session_id: int, address: str) -> bool:
 
 def list_users(harvester: Harvester) -> Sequence[User]:
     """All users in the order of their addresses."""
-    with harvester.reading() as session:
-        return users.read_users(session)
+    return harvester.read(users.read_users)
 
 
 def read_user(harvester: Harvester, address: str) -> User:
     """The user with this address. Raises RequestError if there is none."""
-    with harvester.reading() as session:
-        return _found_user(session, address.strip().lower())
+    return harvester.read(_found_user, address.strip().lower())
 
 
 def add_user(harvester: Harvester, address: str, role: str, name: str = "") -> User:
@@ -388,8 +383,7 @@ def _checked_role(role: str) -> Role:
 
 def list_keys(harvester: Harvester) -> Sequence[Key]:
     """All keys, the newest first."""
-    with harvester.reading() as session:
-        return api_keys.read_keys(session)
+    return harvester.read(api_keys.read_keys)
 
 
 def add_key(harvester: Harvester, name: str, role: str, created_by: str, days: int | None) -> str:
@@ -426,8 +420,7 @@ def revoke_key(harvester: Harvester, key_id: int) -> None:
 def key_of(harvester: Harvester, secret: str) -> Key | None:
     """The valid key with this secret; None if there is none."""
     now = harvester.now()
-    with harvester.reading() as session:
-        key = api_keys.find_key(session, secret, now)
+    key = harvester.read(api_keys.find_key, secret, now)
     if key is None:
         return None
     if key.last_used_at is None or now - key.last_used_at > _SEEN_EVERY:

@@ -65,8 +65,7 @@ class Delivered:
 def position(harvester: Harvester, name: str) -> int:
     """The number of the last change that the reader with this name has confirmed. Raises RequestError."""
     _require_name(name)
-    with harvester.reading() as session:
-        return feed.position(session, name)
+    return harvester.read(feed.position, name)
 
 
 def confirm(harvester: Harvester, name: str, change_seq: int) -> None:

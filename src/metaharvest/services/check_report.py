@@ -137,8 +137,7 @@ class CheckReport:
         """The documents of this computer that lists in files name, as file: URLs."""
         lists = {site.name: site.given for site in self.checked.given.sites if isinstance(site.given, GivenList)}
         on_web = {file.url for given in lists.values() for file in given.files.values()}
-        with self.checked.harvester.reading() as session:
-            found = results.local_documents(session, self.checked.result.run_id, lists)
+        found = self.checked.harvester.read(results.local_documents, self.checked.result.run_id, lists)
         return [url for url in found if url not in on_web]
 
     @property
@@ -156,8 +155,7 @@ class CheckReport:
     @property
     def findings(self) -> list[FindingInFile]:
         """All findings, in the order of the log."""
-        with self.checked.harvester.reading() as session:
-            found = findings_of(session, self.checked.result.run_id)
+        found = self.checked.harvester.read(findings_of, self.checked.result.run_id)
         files = {url: self.places.name(url) for url in {each.url for each in found} if url and self.places.is_file(url)}
         return [FindingInFile(each, files.get(each.url or "")) for each in found]
 

@@ -129,8 +129,7 @@ def transfer(harvester: Harvester, wanted: TransferRequest) -> list[Transfer]:
     for scope in wanted.scopes:
         found |= {each: None for each in _documents_of(harvester, target, scope) if each not in found}
     moved: list[Taken] = []
-    with harvester.reading() as session:
-        site = find_site(session, wanted.site)
+    site = harvester.read(find_site, wanted.site)
     for some in batches(list(found), _IN_A_TRANSACTION):
         with harvester.reading() if wanted.rehearse else harvester.writing() as session:
             site = find_site(session, wanted.site)
@@ -317,8 +316,7 @@ def _found(harvester: Harvester, request: WithdrawalRequest) -> _Found:
     candidates = [targets.named(request.target)] if request.target else _targets_of([row[2] for row in rows], targets)
     elsewhere = {row[0] for row in rows} | set(before)
     document_id = _named(request.name, candidates, elsewhere)
-    with harvester.reading() as session:
-        owner = owners.owners_of(session, [document_id]).get(document_id)
+    owner = harvester.read(owners.owners_of, [document_id]).get(document_id)
     sites = {row[1]: row[2] for row in rows if row[0] == document_id}
     return _Found(document_id, candidates, _site_at(candidates, document_id) or owner, sites)
 
@@ -390,8 +388,7 @@ def _log(session: Session, found: _Found, message: str, harvester: Harvester) ->
 
 def _site(harvester: Harvester, found: _Found) -> Site | None:
     """The site whose login the target gets; None if it is no longer registered, or its row is broken."""
-    with harvester.reading() as session:
-        site = read_site(session, found.site_id) if found.site_id else None
+    site = harvester.read(read_site, found.site_id) if found.site_id else None
     return site if isinstance(site, Site) else None
 
 
@@ -443,8 +440,7 @@ def stored_record(harvester: Harvester, document_id: str, revision: int, sites: 
 
     Raises TargetError, DatabaseUnavailable.
     """
-    with harvester.reading() as session:
-        content = content_of(session, document_id, revision)
+    content = harvester.read(content_of, document_id, revision)
     if content is not None:
         return content
     for name in sites:

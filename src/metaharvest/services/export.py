@@ -91,8 +91,7 @@ def write_dataset(
         )
     progress, stop = progress or Progress(), stop or StopSignal()
     texts = Texts(settings.path(settings.pipeline.folder), harvester.now().date()) if request.with_texts else None
-    with harvester.reading() as session:
-        hidden = hidden_by(session, settings.web.hidden)
+    hidden = harvester.read(hidden_by, settings.web.hidden)
     return export_dataset(request, harvester.reading, hidden, harvester.now, progress, stop, texts)
 
 

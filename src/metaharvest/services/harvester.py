@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cached_property
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from metaharvest.errors import DatabaseError, MetaharvestError, ScheduleError, SettingsError
 from metaharvest.model.requests import Actor
@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from metaharvest.targets.base import Target
     from metaharvest.targets.lookup import Targets
 
+
+_Found = TypeVar("_Found")
+_Arguments = ParamSpec("_Arguments")
 
 _ASKS_AGAIN_AFTER = 30.0
 """Seconds after which the settings of split sites are read again, if the database was away."""
@@ -105,8 +108,7 @@ class Harvester:
             return self._settings
         from metaharvest.sites.registry import split_sites
 
-        with self.reading() as session:
-            return self._settings.with_split_sites(split_sites(session))
+        return self._settings.with_split_sites(self.read(split_sites))
 
     def close(self) -> None:
         """Close the database, if it was opened here."""
@@ -188,6 +190,16 @@ class Harvester:
         with database_errors(self.engine), Session(self.engine, expire_on_commit=False) as session:
             yield session
 
+    def read(
+        self,
+        query: Callable[Concatenate[Session, _Arguments], _Found],
+        *arguments: _Arguments.args,
+        **named: _Arguments.kwargs,
+    ) -> _Found:
+        """The answer to one query, in a session of its own. Raises as `reading` does."""
+        with self.reading() as session:
+            return query(session, *arguments, **named)
+
     @contextmanager
     def writing(self) -> Iterator[Session]:
         """A transaction, committed at the end. Raises DatabaseUnavailable, and the errors of `engine`."""
@@ -250,8 +262,7 @@ class Harvester:
         from metaharvest.harvest.run import RunRequest
         from metaharvest.sites.registry import read_site
 
-        with self.reading() as session:
-            site = read_site(session, site_id)
+        site = self.read(read_site, site_id)
         if site is None:
             raise ScheduleError(f"There is no site with the number {site_id}.")
         return self.run(RunRequest(self.today(), (site.name,)), progress, stop)
@@ -306,8 +317,7 @@ class Harvester:
         from metaharvest.queries.runs import run_record
 
         result = self.run(request, progress, stop)
-        with self.reading() as session:
-            return DryRun(self, result, run_record(session, result.run_id))
+        return DryRun(self, result, self.read(run_record, result.run_id))
 
     def _on(self, scratch: Rehearsal, source: SourceFor | None, limits: RunLimits | None = None) -> Harvester:
         """This harvester on a throw-away journal."""

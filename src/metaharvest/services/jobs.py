@@ -53,8 +53,7 @@ def require_broker(harvester: Harvester) -> None:
 
 def listed(harvester: Harvester, wanted: JobFilter, limit: int, after: int | None = None) -> list[JobRecord]:
     """The jobs, the newest first; the next page begins `after` the last job of this one."""
-    with harvester.reading() as session:
-        return stored.jobs(session, wanted, limit, after)
+    return harvester.read(stored.jobs, wanted, limit, after)
 
 
 def shown(harvester: Harvester, job_id: int) -> tuple[JobRecord, list[JobEventRecord]]:
@@ -65,14 +64,12 @@ def shown(harvester: Harvester, job_id: int) -> tuple[JobRecord, list[JobEventRe
 
 def is_under_way(harvester: Harvester) -> bool:
     """True if a distributed run is under way, or jobs are left."""
-    with harvester.reading() as session:
-        return stored.is_under_way(session)
+    return harvester.read(stored.is_under_way)
 
 
 def workers(harvester: Harvester) -> list[WorkerRecord]:
     """The workers that are not forgotten yet, also silent ones."""
-    with harvester.reading() as session:
-        return stored.workers(session)
+    return harvester.read(stored.workers)
 
 
 def cancel(harvester: Harvester, job_id: int) -> JobRecord:

@@ -46,8 +46,7 @@ class Schedule:
 def of_report_link(harvester: Harvester, token: str) -> Site:
     """The site that the link of a report opens, for reading only. Raises RequestError."""
     number = page_link.site_number(token)
-    with harvester.reading() as session:
-        site = read_site(session, number) if number is not None else None
+    site = harvester.read(read_site, number) if number is not None else None
     if isinstance(site, Site) and page_link.is_valid(harvester.settings, token, site, harvester.today()):
         return site
     raise RequestError("This link is no longer valid. Open the link in the newest report, or sign in.")
@@ -118,8 +117,7 @@ def ask_for_address(harvester: Harvester, name: str, by: str, address: str, base
 
 def of_address(harvester: Harvester, token: str) -> Registration:
     """The request whose link was mailed to a new address. Raises RequestError if the link is not valid any more."""
-    with harvester.reading() as session:
-        found = store.with_address_token(session, token)
+    found = harvester.read(store.with_address_token, token)
     if found is None or found.kind is not Kind.ADDRESS or found.state is not State.WAITING_FOR_PROOFS:
         raise RequestError("This link is no longer valid. Ask for another one on the page of the site.")
     if policy.is_expired(found.state, found.asked_at, harvester.now()):
@@ -131,8 +129,7 @@ def prove_address(harvester: Harvester, token: str) -> Registration:
     """Replace the old address by the new one; the old one gets a mail. Raises RequestError, ScheduleError."""
     found = of_address(harvester, token)
     done = {"state": State.ACCEPTED.value, "address_proved_at": harvester.now(), "address_token": None}
-    with harvester.reading() as session:
-        site = read_site(session, found.site_id or 0)
+    site = harvester.read(read_site, found.site_id or 0)
     if not isinstance(site, Site):
         raise RequestError(_NO_CONTACT)
 

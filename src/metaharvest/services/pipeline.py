@@ -110,8 +110,7 @@ def require_stages(names: Sequence[str]) -> None:
 
 def shown(harvester: Harvester) -> PipelineRecord:
     """How far the pipeline has come."""
-    with harvester.reading() as session:
-        return stored.pipeline_record(session, harvester.settings.pipeline.stage_names(), harvester.now())
+    return harvester.read(stored.pipeline_record, harvester.settings.pipeline.stage_names(), harvester.now())
 
 
 def failed(harvester: Harvester, wanted: FailureFilter, limit: int, after: str | None = None) -> list[FailedDocument]:

@@ -231,14 +231,12 @@ def send_about(harvester: Harvester, found: Registration, template: str, recipie
 
 def of_address(harvester: Harvester, token: str) -> Registration:
     """The request whose link was mailed to its address. Raises RequestError if the link is not valid any more."""
-    with harvester.reading() as session:
-        return _valid(store.with_address_token(session, token), harvester)
+    return _valid(harvester.read(store.with_address_token, token), harvester)
 
 
 def of_source(harvester: Harvester, token: str) -> Registration:
     """The request whose link was mailed to its source. Raises RequestError if the link is not valid any more."""
-    with harvester.reading() as session:
-        return _valid(store.with_source_token(session, token), harvester)
+    return _valid(harvester.read(store.with_source_token, token), harvester)
 
 
 def _valid(found: Registration | None, harvester: Harvester) -> Registration:
@@ -355,14 +353,12 @@ def waiting(harvester: Harvester, *, everything: bool = False, after: int = 0, l
     # A busy database must not keep the list from being shown.
     with suppress(DatabaseUnavailable), harvester.writing() as session:
         store.expire(session, harvester.now())
-    with harvester.reading() as session:
-        return store.listed(session, states, after, limit)
+    return harvester.read(store.listed, states, after, limit)
 
 
 def find(harvester: Harvester, registration_id: int) -> Registration:
     """The request of this number. Raises RequestError."""
-    with harvester.reading() as session:
-        return store.find(session, registration_id)
+    return harvester.read(store.find, registration_id)
 
 
 def accept(
@@ -443,8 +439,7 @@ def effect(harvester: Harvester, found: Registration) -> tuple[str, ...]:
             f"The site {found.name} is registered, and harvested {often} from the next run on.",
             f"The reports go to {found.address}.",
         )
-    with harvester.reading() as session:
-        site = read_site(session, found.site_id or 0)
+    site = harvester.read(read_site, found.site_id or 0)
     if site is None:
         return (f"The site {found.name} was removed meanwhile.",)
     if found.kind is Kind.MOVE:
@@ -515,8 +510,7 @@ def _carry_out(harvester: Harvester, found: Registration) -> None:
     if found.kind is Kind.SITE:
         sites.register(harvester, _values(found), also=accepted)
         return
-    with harvester.reading() as session:
-        site = read_site(session, found.site_id or 0)
+    site = harvester.read(read_site, found.site_id or 0)
     if site is None:
         raise ScheduleError(f"The site {one_line(found.name)} was removed meanwhile.")
     if found.kind is Kind.MOVE:

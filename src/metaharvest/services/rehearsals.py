@@ -81,8 +81,7 @@ class Rehearsals:
 
         Raises ScheduleError if there is no such site, RequestError if too many wait.
         """
-        with harvester.reading() as session:
-            site = find_site(session, name)
+        site = harvester.read(find_site, name)
         with self._lock:
             going = [each for each in self._all.values() if not each.has_ended]
             same = [each for each in going if each.site_id == site.site_id]
@@ -156,6 +155,5 @@ def _report(done: DryRun) -> RehearsalReport | None:
     if not site_runs:
         return None
     report = site_report(done.harvester, site_runs[0].site_run_id)
-    with done.harvester.reading() as session:
-        findings = sorted(findings_of(session, done.record.run_id), key=lambda each: each.level != "error")
+    findings = sorted(done.harvester.read(findings_of, done.record.run_id), key=lambda each: each.level != "error")
     return RehearsalReport(report.subject, report.text, site_runs[0], tuple(findings[:MOST_FINDINGS]), len(findings))

@@ -38,14 +38,12 @@ _LONGEST_REASON = 1000
 
 def site_report(harvester: Harvester, site_run_id: int) -> Report:
     """The report of a site run to the site's contacts, as it would be written now."""
-    with harvester.reading() as session:
-        return compose.site_report(session, site_run_id, _context(harvester))
+    return harvester.read(compose.site_report, site_run_id, _context(harvester))
 
 
 def admin_report(harvester: Harvester, run_id: int) -> Report:
     """The report of a run to the administrators, as it would be written now; it goes into its log file, if set."""
-    with harvester.reading() as session:
-        return compose.admin_report(session, run_id, _context(harvester))
+    return harvester.read(compose.admin_report, run_id, _context(harvester))
 
 
 def _context(harvester: Harvester) -> ReportContext:

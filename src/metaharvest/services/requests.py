@@ -129,8 +129,7 @@ def listed(
     harvester: Harvester, wanted: RequestFilter, limit: int | None = None, after: int | None = None
 ) -> Sequence[RequestRecord]:
     """The requests, the newest first; the next page begins `after` the last one of this page."""
-    with harvester.reading() as session:
-        return stored_requests(session, wanted, limit, after)
+    return harvester.read(stored_requests, wanted, limit, after)
 
 
 def is_harvest_waiting(harvester: Harvester) -> bool:

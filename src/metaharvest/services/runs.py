@@ -116,8 +116,7 @@ def harvest(
         if result.cut_short:
             note("Stopped: what was under way is finished, the rest is left to the next run.")
             note(result.cut_short)
-        with harvester.reading() as session:
-            record = run_record(session, result.run_id)
+        record = harvester.read(run_record, result.run_id)
     except (LockHeld, ScheduleError):
         raise
     except Exception as error:
@@ -185,8 +184,7 @@ def _write_metrics(harvester: Harvester, exit_code: int, note: Callable[[str], N
 
     attempt, stages = Attempt(harvester.now(), exit_code), harvester.settings.pipeline.stage_names()
     try:
-        with harvester.reading() as session:
-            values = metrics(session, attempt, harvester.today(), stages)
+        values = harvester.read(metrics, attempt, harvester.today(), stages)
     except MetaharvestError:
         values = metrics(None, attempt, harvester.today(), stages)
     try:

@@ -59,8 +59,7 @@ class ExportedSites:
 
 def export_file(harvester: Harvester, *, as_csv: bool = False, with_logins: bool = False) -> ExportedSites:
     """All sites as a file, JSON or CSV, which `import_file` reads."""
-    with harvester.reading() as session:
-        rows = read_sites(session)
+    rows = harvester.read(read_sites)
     sites = [site for site in rows if isinstance(site, Site)]
     mappings = [as_mapping(site, with_logins=with_logins) for site in sites]
     # A mark at the beginning makes spreadsheets read UTF-8.

@@ -203,8 +203,7 @@ class OutputSearch:
         """The hits that are published at this moment: an entry may come into the index while its document goes."""
         if not hits:
             return hits
-        with self._harvester.reading() as session:
-            published = self._among(session, [each.number for each in hits])
+        published = self._harvester.read(self._among, [each.number for each in hits])
         return [each for each in hits if each.number in published]
 
     def _among(self, session: Session, numbers: Sequence[int]) -> Collection[int]:

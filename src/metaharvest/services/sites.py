@@ -573,8 +573,7 @@ def _options(values: SiteValues, asked: Mapping[str, Any], before: Site | Broken
 
 def find(harvester: Harvester, name: str) -> Site | BrokenSite:
     """The site of this name. Raises ScheduleError."""
-    with harvester.reading() as session:
-        return find_site(session, name)
+    return harvester.read(find_site, name)
 
 
 def switch(

@@ -109,8 +109,7 @@ def _list(harvester: Harvester, url: str) -> SourcePreview:
 
 def _proposed(harvester: Harvester, source: SourcePreview) -> SourcePreview:
     """The source with a free name, and with the sites that have its address already."""
-    with harvester.reading() as session:
-        sites = read_sites(session)
+    sites = harvester.read(read_sites)
     is_repository = source.kind == OAI
     key = url_key(source.url, is_repository=is_repository)
     same = tuple(each.name for each in sites if url_key(each.list_url, is_repository=is_repository) == key)

@@ -160,8 +160,7 @@ def base_urls_of(content: bytes) -> tuple[str, ...]:
 
 def registered_as(harvester: Harvester, base_urls: Sequence[str]) -> dict[str, str]:
     """The names of the sites that these source repositories are registered as already, by base URL."""
-    with harvester.reading() as session:
-        names = {repository_key(site.list_url): site.name for site in reversed(read_sites(session))}
+    names = {repository_key(site.list_url): site.name for site in reversed(harvester.read(read_sites))}
     return {url: names[key] for url in base_urls if (key := repository_key(url)) in names}
 
 

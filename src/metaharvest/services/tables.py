@@ -96,16 +96,14 @@ def runs_table(harvester: Harvester) -> Generator[str, None, None]:
 
 def sites_table(harvester: Harvester, run_id: int) -> Generator[str, None, None]:
     """The sites of a run. Raises MetaharvestError if there is no such run."""
-    with harvester.reading() as session:
-        sites = run_record(session, run_id).sites
+    sites = harvester.read(run_record, run_id).sites
     with closing(table_csv(_SITE, (values_of(site, _SITE) for site in sites))) as chunks:
         yield from chunks
 
 
 def changes_table(harvester: Harvester, first: int, second: int) -> Generator[str, None, None]:
     """The documents that changed between two runs. Raises MetaharvestError as `changes` does."""
-    with harvester.reading() as session:
-        found = changes(session, first, second)
+    found = harvester.read(changes, first, second)
     yield from changes_csv(found)
 
 
@@ -128,8 +126,7 @@ def rule_table(harvester: Harvester, rule: str, site_id: int | None) -> Generato
 def _problems(harvester: Harvester, rule: str, site_id: int | None) -> Iterator[OpenProblem]:
     after = None
     while True:
-        with harvester.reading() as session:
-            some = documents_of_rule(session, rule, site_id=site_id, limit=_PROBLEMS_AT_ONCE, after=after)
+        some = harvester.read(documents_of_rule, rule, site_id=site_id, limit=_PROBLEMS_AT_ONCE, after=after)
         yield from some
         if len(some) < _PROBLEMS_AT_ONCE:
             return
@@ -139,8 +136,7 @@ def _problems(harvester: Harvester, rule: str, site_id: int | None) -> Iterator[
 def _runs(harvester: Harvester) -> Iterator[RunSummary]:
     after = None
     while True:
-        with harvester.reading() as session:
-            some = run_summaries(session, _RUNS_AT_ONCE, after)
+        some = harvester.read(run_summaries, _RUNS_AT_ONCE, after)
         yield from some
         if len(some) < _RUNS_AT_ONCE:
             return

@@ -59,8 +59,7 @@ class FoundDocument:
 
     def departure(self) -> str:
         """When and why it was deleted, if the target keeps its revisions; empty if it is held."""
-        with self.harvester.reading() as session:
-            gone = departure(session, self.document_id)
+        gone = self.harvester.read(departure, self.document_id)
         if not gone:
             return ""
         with self.target.session(None) as opened:
@@ -97,8 +96,7 @@ def check(harvester: Harvester, target_name: str | None = None, site_name: str |
     """
     targets = harvester.targets
     if target_name is None and site_name is None:
-        with harvester.reading() as session:
-            sites = read_sites(session)
+        sites = harvester.read(read_sites)
         return check_targets(targets, sites)
     registered = None if site_name is None else _registered(harvester, site_name)
     what = "target" if target_name in (None, "target") else f"target {target_name}"
@@ -116,8 +114,7 @@ def rebuild_index(harvester: Harvester, target_name: str = "target", site_name: 
     is no folder, TargetError.
     """
     if site_name is not None:
-        with harvester.reading() as session:
-            find_site(session, site_name)
+        harvester.read(find_site, site_name)
     target = harvester.targets.named(target_name) if site_name is None else harvester.targets.of(site_name)
     if not isinstance(target, FolderTarget):
         raise MetaharvestError(f"The target is {target.describe()}: only a folder has an index.")
@@ -125,8 +122,7 @@ def rebuild_index(harvester: Harvester, target_name: str = "target", site_name: 
 
 
 def _with_sites(harvester: Harvester, revisions: Iterator[HeldRevision] | list[HeldRevision]) -> Iterator[Held]:
-    with harvester.reading() as session:
-        names = known_names(session)
+    names = harvester.read(known_names)
     for each in _with_titles(harvester, with_owners(revisions, readers(harvester.engine))):
         number = each.site_id
         yield Held(each, "" if number is None else names.get(number, f"site {number}, registered no longer"))
@@ -148,8 +144,7 @@ def _with_titles(harvester: Harvester, revisions: Iterator[HeldRevision]) -> Ite
 
 def _registered(harvester: Harvester, name: str) -> Site:
     """The site of this name. Raises ScheduleError if there is none, or its row is broken."""
-    with harvester.reading() as session:
-        site = find_site(session, name)
+    site = harvester.read(find_site, name)
     if not isinstance(site, Site):
         raise ScheduleError(" ".join(finding.message for finding in site.findings))
     return site

@@ -233,8 +233,7 @@ class WorkerLoop:
         session.work(lead)
 
     def _is_overtaken(self, claim: Claim) -> bool:
-        with self._harvester.reading() as session:
-            return claims.is_overtaken(session, claim)
+        return self._harvester.read(claims.is_overtaken, claim)
 
     def _end_late(self, claim: Claim) -> None:
         """End a job whose run has ended: the next run has its sites."""

@@ -54,21 +54,18 @@ class WorkDecision:
 
 def show(harvester: Harvester, document_id: str) -> WorkRecord:
     """The work of a document. Raises MetaharvestError if there is none, DatabaseError."""
-    with harvester.reading() as session:
-        return stored.work_of(session, document_id)
+    return harvester.read(stored.work_of, document_id)
 
 
 def to_look_at(harvester: Harvester, after: str, limit: int) -> LookPage:
     """The pairs that a person should look at. `after` is `next` of the page before. Raises RequestError."""
     place = _place(after)
-    with harvester.reading() as session:
-        return stored.pairs_to_look_at(session, place, limit)
+    return harvester.read(stored.pairs_to_look_at, place, limit)
 
 
 def decided(harvester: Harvester, limit: int) -> Sequence[PairLine]:
     """The last decisions about outputs that may be the same, the newest first."""
-    with harvester.reading() as session:
-        return stored.newest_decisions(session, limit)
+    return harvester.read(stored.newest_decisions, limit)
 
 
 def decide(harvester: Harvester, wanted: WorkDecision) -> WorkRecord:
