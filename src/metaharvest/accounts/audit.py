@@ -21,7 +21,7 @@ _LONGEST_ACTOR = 320
 Values = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Decision:
     """A decision: the id of an action, its subject (kind and name), the changed values before and after, the reason.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from datetime import date
 
 import click
@@ -71,10 +71,7 @@ def figures_command(invocation: Invocation, period: _Period, per: str | None, fo
     if form is OutputForm.JSON:
         print_json([asdict(each) for each in found])
     elif form is OutputForm.CSV:
-        from metaharvest.reports.tables import table_csv
-
-        names = [each.name for each in fields(queries.figures.Figures)]
-        print_csv(table_csv(names, ([getattr(each, name) for name in names] for each in found)))
+        print_csv(services.tables.records_csv(services.tables.names_of(queries.figures.Figures), found))
     elif per is None:
         print_fields(_figures_in_words(found[0]))
     elif not found:
@@ -154,14 +151,7 @@ def year_command(invocation: Invocation, period: _Period, form: OutputForm) -> N
         sites = [{**asdict(each), "share_well": each.share_well} for each in found.sites]
         print_json({**asdict(found), "share_well": found.share_well, "sites": sites})
     elif form is OutputForm.CSV:
-        from metaharvest.reports.tables import table_csv
-
-        print_csv(
-            table_csv(
-                queries.figures.SITE_COLUMNS,
-                ([getattr(each, name) for name in queries.figures.SITE_COLUMNS] for each in found.sites),
-            )
-        )
+        print_csv(services.tables.records_csv(queries.figures.SITE_COLUMNS, found.sites))
     else:
         _print_year(found)
 

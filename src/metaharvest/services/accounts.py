@@ -335,7 +335,7 @@ def _values(user: User) -> Values:
 
 
 def _decision(action: str, subject: str, before: Values | None = None, after: Values | None = None) -> Decision:
-    return Decision(action=action, kind=action.partition(".")[0][:-1], subject=subject, before=before, after=after)
+    return Decision(action, action.partition(".")[0][:-1], subject, before=before, after=after)
 
 
 def _end_access(session: Session, address: str) -> int:

@@ -80,9 +80,7 @@ def copy(
     if not request.is_dry_run:
         after = {"from": done.source, "site": request.site_name, "copied": done.ended.get(CopyOutcome.COPIED, 0)}
         with harvester.writing() as session:
-            harvester.audit(
-                session, Decision(action="documents.copy", kind="target", subject=request.target, after=after)
-            )
+            harvester.audit(session, Decision("documents.copy", "target", request.target, after=after))
     return done
 
 
@@ -147,14 +145,8 @@ def transfer(harvester: Harvester, wanted: TransferRequest) -> list[Transfer]:
 
 
 def _transferred(taken: Taken, site: Site | BrokenSite) -> Decision:
-    return Decision(
-        action="documents.transfer",
-        kind="document",
-        subject=taken.document_id,
-        site_id=site.site_id,
-        before={"site": taken.site},
-        after={"site": site.name},
-    )
+    before, after = {"site": taken.site}, {"site": site.name}
+    return Decision("documents.transfer", "document", taken.document_id, site.site_id, before, after)
 
 
 def _owned(harvester: Harvester, names: Sequence[str]) -> Collection[str]:
@@ -292,14 +284,7 @@ def take_back(harvester: Harvester, request: WithdrawalRequest) -> Withdrawn:
 
 
 def _about(found: _Found, action: str, after: dict[str, object], reason: str = "") -> Decision:
-    return Decision(
-        action=action,
-        kind="document",
-        subject=found.document_id,
-        site_id=found.site_id,
-        after=after,
-        reason=reason,
-    )
+    return Decision(action, "document", found.document_id, found.site_id, after=after, reason=reason)
 
 
 def _found(harvester: Harvester, request: WithdrawalRequest) -> _Found:
@@ -435,7 +420,7 @@ def record_ids(session: Session, identifier: str) -> list[str]:
     return list(dict.fromkeys(each.document_id(identifier) for each in names))
 
 
-def stored_record(harvester: Harvester, document_id: str, revision: int, sites: Sequence[str] = ()) -> bytes | None:
+def stored_record(harvester: Harvester, document_id: str, revision: int, sites: Sequence[str]) -> bytes | None:
     """The bytes of this revision: from the embedded target, or from the targets of `sites`; None if they are nowhere.
 
     Raises TargetError, DatabaseUnavailable.
@@ -443,8 +428,5 @@ def stored_record(harvester: Harvester, document_id: str, revision: int, sites: 
     content = harvester.read(content_of, document_id, revision)
     if content is not None:
         return content
-    for name in sites:
-        content = harvester.targets.of(name).content(document_id, revision)
-        if content is not None:
-            return content
-    return None
+    found = (harvester.targets.of(name).content(document_id, revision) for name in sites)
+    return next((each for each in found if each is not None), None)

@@ -55,24 +55,15 @@ def write_workbook(harvester: Harvester, file: Path) -> Mapping[str, int]:
         return workbook.write_workbook(file, _sheets(session, harvester.today()))
 
 
-def write_year_workbook(harvester: Harvester, file: Path, first_day: date, last_day: date) -> Mapping[str, int]:
-    """Write the figures of this period, and the sheets of `write_workbook`; return the rows of each. Raises OSError."""
-    with harvester.reading() as session:
-        figures = year_figures(session, first_day, last_day)
-        return workbook.write_workbook(file, (*_year_sheets(figures), *_sheets(session, harvester.today())))
-
-
 def year_workbook(harvester: Harvester, first_day: date, last_day: date) -> bytes:
-    """The same workbook as bytes. Raises OSError."""
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / "year.xlsx"
-        write_year_workbook(harvester, file, first_day, last_day)
+    """A workbook with the figures of this period, and the sheets of `write_workbook`. Raises OSError."""
+    with TemporaryDirectory() as folder, harvester.reading() as session:
+        file, figures = Path(folder) / "year.xlsx", year_figures(session, first_day, last_day)
+        workbook.write_workbook(file, (*_year_sheets(figures), *_sheets(session, harvester.today())))
         return file.read_bytes()
 
 
-def write_dataset(
-    harvester: Harvester, request: DatasetRequest, progress: Progress | None = None, stop: StopSignal | None = None
-) -> Manifest:
+def write_dataset(harvester: Harvester, request: DatasetRequest, progress: Progress, stop: StopSignal) -> Manifest:
     """Write the documents of the catalogue into files; see `export_dataset` for the result and the other errors.
 
     Raises RequestError if the format needs a library that is not installed, or cannot have texts, if there are no
@@ -89,7 +80,6 @@ def write_dataset(
             f"Dataset files are made from the embedded target. Here, the documents go to a target of the kind "
             f"{settings.target.kind}."
         )
-    progress, stop = progress or Progress(), stop or StopSignal()
     texts = Texts(settings.path(settings.pipeline.folder), harvester.now().date()) if request.with_texts else None
     hidden = harvester.read(hidden_by, settings.web.hidden)
     return export_dataset(request, harvester.reading, hidden, harvester.now, progress, stop, texts)

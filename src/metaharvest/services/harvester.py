@@ -16,7 +16,7 @@ from functools import cached_property
 from time import monotonic
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
-from metaharvest.errors import DatabaseError, MetaharvestError, ScheduleError, SettingsError
+from metaharvest.errors import DatabaseError, MetaharvestError, SettingsError
 from metaharvest.model.requests import Actor
 
 if TYPE_CHECKING:
@@ -254,18 +254,7 @@ class Harvester:
         from metaharvest.harvest.context import Progress
         from metaharvest.harvest.run import run_once
 
-        progress = progress or Progress()
-        return run_once(self.setup, request, progress, stop)
-
-    def harvest_site(self, site_id: int, progress: Progress | None = None, stop: StopSignal | None = None) -> RunResult:
-        """Run this site alone, due or not. Raises ScheduleError if there is none, or it is off."""
-        from metaharvest.harvest.run import RunRequest
-        from metaharvest.sites.registry import read_site
-
-        site = self.read(read_site, site_id)
-        if site is None:
-            raise ScheduleError(f"There is no site with the number {site_id}.")
-        return self.run(RunRequest(self.today(), (site.name,)), progress, stop)
+        return run_once(self.setup, request, progress or Progress(), stop)
 
     @contextmanager
     def dry_run(self, request: RunRequest, progress: Progress | None = None) -> Iterator[DryRun]:
@@ -300,7 +289,6 @@ class Harvester:
         Each of `arguments` is a URL, a file, a folder, or `-` for standard input. Raises CannotBeChecked for a missing
         one, ScheduleError and SettingsError for an unknown site or target.
         """
-        from metaharvest.harvest.run import RunRequest
         from metaharvest.rehearsal import check
 
         asks = not check.asks_nobody(self.settings, how)
@@ -309,9 +297,17 @@ class Harvester:
             raise error
         engine, own = self.engine if asks and not error else None, self._given_source
         with check.prepared(self.settings, self._given_target, engine, own, arguments, how) as given:
-            harvester = self._on(given.scratch, given.source, self._limits or check.LIMITS)
-            request = RunRequest(self.today(), tuple(site.name for site in given.sites))
-            yield Checked(harvester, harvester.run(request, progress, how.stop), given)
+            yield self.checked(given, self._limits or check.LIMITS, progress, how.stop)
+
+    def checked(
+        self, given: GivenRun, limits: RunLimits, progress: Progress | None = None, stop: StopSignal | None = None
+    ) -> Checked:
+        """The rehearsal of a prepared check."""
+        from metaharvest.harvest.run import RunRequest
+
+        harvester = self._on(given.scratch, given.source, limits)
+        request = RunRequest(self.today(), tuple(site.name for site in given.sites))
+        return Checked(harvester, harvester.run(request, progress, stop), given)
 
     def _rehearsed(self, request: RunRequest, progress: Progress | None, stop: StopSignal | None = None) -> DryRun:
         from metaharvest.queries.runs import run_record

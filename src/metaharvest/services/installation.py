@@ -141,8 +141,7 @@ def repair_dates(harvester: Harvester) -> dict[str, int]:
     with run_lock(harvester.engine), harvester.writing() as session:
         done = repaired_dates.repair_dates(session, harvester.now(), harvester.today())
         if done:
-            subject = "dates in the future"
-            harvester.audit(session, Decision(action="dates.repair", kind="installation", subject=subject, after=done))
+            harvester.audit(session, Decision("dates.repair", "installation", "dates in the future", after=done))
         return done
 
 
@@ -180,9 +179,7 @@ def forget_address(harvester: Harvester, address: str, start: str = "metaharvest
             requests = registrations.forget(session, address)
             done = replace(done, rows=done.rows + accounts + requests)
             # The audit does not name the person either.
-            values = asdict(done)
-            decision = Decision(action="contacts.forget", kind="person", subject="(address removed)", after=values)
-            harvester.audit(session, decision)
+            harvester.audit(session, Decision("contacts.forget", "person", "(address removed)", after=asdict(done)))
         stays = scrub(harvester.engine)
     return done, [*_elsewhere(harvester.settings, address), *([stays] if stays else [])]
 

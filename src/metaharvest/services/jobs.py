@@ -118,8 +118,7 @@ def _changed(
         before, subject = {value: getattr(job, value)}, f"{job_id} ({job.subject})"
         change(session, job)
         session.flush()
-        after = {value: getattr(job, value)}
-        harvester.audit(session, Decision(action=action, kind="job", subject=subject, before=before, after=after))
+        harvester.audit(session, Decision(action, "job", subject, before=before, after={value: getattr(job, value)}))
         return _found(session, job_id)
 
 

@@ -140,8 +140,7 @@ def retry(harvester: Harvester, stage: str, rule: str | None = None) -> int:
         number = steps.wake_failed(session, stage, rule)
         if number:
             subject = stage if rule is None else f"{stage}, {rule}"
-            woken = {"documents": number}
-            harvester.audit(session, Decision(action="pipeline.retry", kind="stage", subject=subject, after=woken))
+            harvester.audit(session, Decision("pipeline.retry", "stage", subject, after={"documents": number}))
     return number
 
 

@@ -26,7 +26,7 @@ from metaharvest.harvest import adhoc_client
 from metaharvest.mail.message import RenderedText
 from metaharvest.mail.notices import send_now
 from metaharvest.model import OaiOptions, Site, SiteOptions, Unit
-from metaharvest.model.mappings import record_of
+from metaharvest.model.mappings import picked, record_of
 from metaharvest.rehearsal.trial import bounded
 from metaharvest.reports.letters import DoorLetter
 from metaharvest.reports.phrasing import frequency
@@ -470,15 +470,8 @@ def _site_page(harvester: Harvester, found: Registration, base_url: str) -> str:
 def _decision(before: Registration, after: Registration) -> Decision:
     """The entry of the audit; it has no addresses."""
     action = "registrations.accept" if after.state is State.ACCEPTED else "registrations.refuse"
-    values = {
-        "kind": after.kind.value,
-        "url": after.url,
-        "proof": after.source_proof.value if after.source_proof else None,
-    }
-    return Decision(
-        action=action, kind="registration", subject=after.name, site_id=after.site_id,
-        before={"state": before.state.value}, after={"state": after.state.value, **values}, reason=after.reason or None,
-    )  # fmt: skip
+    was, is_now = {"state": before.state}, picked(after, "state kind url proof=source_proof")
+    return Decision(action, "registration", after.name, after.site_id, was, is_now, after.reason)
 
 
 def _to_decide(harvester: Harvester, registration_id: int, *, without_proofs: bool) -> Registration:

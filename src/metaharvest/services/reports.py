@@ -78,9 +78,8 @@ def resend_refused(harvester: Harvester, since: date | None = None) -> ResentRef
     moment = None if since is None else datetime.combine(since, time(), harvester.settings.harvester.zone)
     with harvester.writing() as session:
         done = outbox.resend_refused(session, harvester.settings, moment)
-        values = {"since": since, **asdict(done)}
-        decision = Decision(action="reports.resend_refused", kind="reports", subject="refused reports", after=values)
-        harvester.audit(session, decision)
+        after = {"since": since, **asdict(done)}
+        harvester.audit(session, Decision("reports.resend_refused", "reports", "refused reports", after=after))
         return done
 
 
@@ -106,7 +105,7 @@ def drop(harvester: Harvester, report_id: int, by: str = "", reason: str = "") -
 
 
 def _about(report_id: int, action: str, after: dict[str, object], reason: str = "") -> Decision:
-    return Decision(action=action, kind="report", subject=str(report_id), after=after, reason=reason)
+    return Decision(action, "report", str(report_id), after=after, reason=reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +128,7 @@ def deliver(harvester: Harvester, is_stopped: Callable[[], bool] = lambda: False
         done = outbox.deliver(writers(harvester.engine), harvester.settings, harvester.now(), is_stopped=is_stopped)
     if done != Deliveries():
         with harvester.writing() as session:
-            decision = Decision(action="reports.deliver", kind="reports", subject="waiting reports", after=asdict(done))
-            harvester.audit(session, decision)
+            harvester.audit(session, Decision("reports.deliver", "reports", "waiting reports", after=asdict(done)))
     with harvester.reading() as session:
         reasons = reasons_not_delivered(session, began) if done.waiting or done.refused else ()
         return Delivered(done, number_refused(session), tuple(reasons))

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy.orm import Session
 
-from metaharvest.accounts.audit import Decision
+from metaharvest.accounts.audit import Decision, Values
 from metaharvest.database.engine import run_lock
 from metaharvest.errors import LockHeld, MetaharvestError, RequestError
 from metaharvest.model import Site
@@ -67,14 +67,12 @@ def ask_stop(harvester: Harvester, name: str | None = None) -> Asked:
         run_id = running_run_id(session)
         if run_id is None:
             raise RequestError("No run is under way: there is nothing to stop.")
-        site = None if name is None else find_site(session, name)
-        new = NewRequest(
-            kind=RequestKind.STOP,
-            site_id=site.site_id if site else None,
-            site=site.name if site else None,
-            run_id=run_id,
-        )
-        return _asked(harvester, session, new, "runs.stop_site" if site else "runs.stop", {"run_id": run_id})
+        after = {"run_id": run_id}
+        if name is None:
+            return _asked(harvester, session, NewRequest(kind=RequestKind.STOP, run_id=run_id), "runs.stop", after)
+        site = find_site(session, name)
+        new = NewRequest(kind=RequestKind.STOP, site_id=site.site_id, site=site.name, run_id=run_id)
+        return _asked(harvester, session, new, "runs.stop_site", after)
 
 
 def skip_tonight(harvester: Harvester, name: str) -> Asked:
@@ -85,7 +83,7 @@ def skip_tonight(harvester: Harvester, name: str) -> Asked:
     with harvester.writing() as session:
         site = _enabled(session, name)
         new = NewRequest(kind=RequestKind.SKIP, site_id=site.site_id, site=site.name)
-        return _asked(harvester, session, new, "sites.skip", None)
+        return _asked(harvester, session, new, "sites.skip")
 
 
 def harvest_tonight(harvester: Harvester, name: str) -> RequestRecord | None:
@@ -105,15 +103,9 @@ def cancel(harvester: Harvester, request_id: int) -> RequestRecord:
         if not asking.cancel(session, request_id, f"It was taken back{by}.", harvester.now()):
             what = "ended already" if not request.is_open else f"was taken by run {request.run_id} already"
             raise RequestError(f"Request {request_id} cannot be taken back: it {what}.")
-        decision = Decision(
-            action="requests.cancel",
-            kind="request",
-            subject=request.site or f"run {request.run_id}",
-            site_id=request.site_id,
-            before={"kind": request.kind, "scope": request.scope, "state": request.state},
-            after={"state": RequestState.CANCELLED.value},
-        )
-        harvester.audit(session, decision)
+        subject, after = request.site or f"run {request.run_id}", {"state": RequestState.CANCELLED.value}
+        before = {"kind": request.kind, "scope": request.scope, "state": request.state}
+        harvester.audit(session, Decision("requests.cancel", "request", subject, request.site_id, before, after))
         session.expire_all()
         return _record(session, request_id)
 
@@ -232,13 +224,11 @@ def _enabled(session: Session, name: str) -> Site | BrokenSite:
     return site
 
 
-def _asked(
-    harvester: Harvester, session: Session, new: NewRequest, action: str, after: dict[str, object] | None
-) -> Asked:
+def _asked(harvester: Harvester, session: Session, new: NewRequest, action: str, after: Values | None = None) -> Asked:
     row, is_new = asking.ask(session, new, harvester.actor, harvester.now())
     if is_new:
         kind, subject = ("site", new.site) if new.site is not None else ("run", str(new.run_id))
-        harvester.audit(session, Decision(action=action, kind=kind, subject=subject, site_id=new.site_id, after=after))
+        harvester.audit(session, Decision(action, kind, subject, new.site_id, after=after))
     request = _record(session, row.request_id)
     return Asked(request, is_new, waits_for(harvester, session, request))
 

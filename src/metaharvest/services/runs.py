@@ -87,8 +87,7 @@ def remove(harvester: Harvester, run_id: int, reason: str = "") -> RemovedRun:
         before = run_record(session, run_id)
         done = removal.remove_run(session, run_id)
         totals = {**asdict(before.totals), "harvest_date": before.harvest_date, "status": before.status}
-        decision = Decision(action="runs.remove", kind="run", subject=str(run_id), before=totals, reason=reason)
-        harvester.audit(session, decision)
+        harvester.audit(session, Decision("runs.remove", "run", str(run_id), before=totals, reason=reason))
         return done
 
 

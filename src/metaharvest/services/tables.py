@@ -6,22 +6,24 @@ A table is read in a session of its own, while a caller takes its chunks. A call
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from metaharvest.queries.changes import CHANGE_COLUMNS, Changes, changes
 from metaharvest.queries.decisions import DecisionRecord
 from metaharvest.queries.documents import DocumentFilter, DocumentRow, document_rows
 from metaharvest.queries.log import LogFilter, log_selection
-from metaharvest.queries.problems import OpenProblem, RuleTotal, documents_of_rule
-from metaharvest.queries.runs import RunSummary, run_record, run_summaries
+from metaharvest.queries.problems import OpenProblem, ProblemCursor, RuleTotal, documents_of_rule
+from metaharvest.queries.runs import run_record, run_summaries
 from metaharvest.reports.tables import documents_csv, selected_log_csv, table_csv
 from metaharvest.services.harvester import Harvester
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+_Record = TypeVar("_Record")
 
 _RUN = ("run_id", "harvest_date", "status", "started_at", "ended_at", "took_seconds")
 _TOTALS = ("sites", "failed", "listed", "inserted", "updated", "unchanged", "attention", "errors")
@@ -47,14 +49,13 @@ def log_table(harvester: Harvester, wanted: LogFilter) -> Generator[str, None, N
     """The rows of the log, a line for each finding. Raises MetaharvestError for unknown names."""
     with harvester.reading() as session:
         selection = log_selection(session, wanted)
-        with closing(selected_log_csv(session, selection.rows, selection.findings, selection.transfers)) as chunks:
-            yield from chunks
+        yield from selected_log_csv(session, selection.rows, selection.findings, selection.transfers)
 
 
 def documents_table(harvester: Harvester, site_run_id: int) -> Generator[str, None, None]:
     """The documents of a site run, as the contacts of the site get them."""
-    with harvester.reading() as session, closing(documents_csv(session, site_run_id)) as chunks:
-        yield from chunks
+    with harvester.reading() as session:
+        yield from documents_csv(session, site_run_id)
 
 
 def listed_documents_table(harvester: Harvester, wanted: DocumentFilter) -> Generator[str, None, None]:
@@ -62,8 +63,8 @@ def listed_documents_table(harvester: Harvester, wanted: DocumentFilter) -> Gene
 
     Raises MetaharvestError for unknown names.
     """
-    with harvester.reading() as session, closing(listed_csv(document_rows(session, wanted, harvester.today()))) as rows:
-        yield from rows
+    with harvester.reading() as session:
+        yield from listed_csv(document_rows(session, wanted, harvester.today()))
 
 
 def listed_csv(rows: Iterable[DocumentRow]) -> Generator[str, None, None]:
@@ -87,66 +88,62 @@ def names_of(record: type[DataclassInstance]) -> Sequence[str]:
     return [each.name for each in fields(record)]
 
 
+def records_csv(names: Sequence[str], records: Iterable[object]) -> Generator[str, None, None]:
+    """The values of these names of each record, a line for each."""
+    return table_csv(names, (values_of(each, names) for each in records))
+
+
 def runs_table(harvester: Harvester) -> Generator[str, None, None]:
     """All runs with their totals, the newest first."""
-    rows = ([*values_of(run, _RUN), *values_of(run.totals, _TOTALS)] for run in _runs(harvester))
-    with closing(table_csv((*_RUN, *_TOTALS), rows)) as chunks:
-        yield from chunks
+    runs = _in_pages(
+        lambda after: harvester.read(run_summaries, _RUNS_AT_ONCE, after), _RUNS_AT_ONCE, attrgetter("run_id")
+    )
+    return table_csv((*_RUN, *_TOTALS), ([*values_of(run, _RUN), *values_of(run.totals, _TOTALS)] for run in runs))
 
 
 def sites_table(harvester: Harvester, run_id: int) -> Generator[str, None, None]:
     """The sites of a run. Raises MetaharvestError if there is no such run."""
-    sites = harvester.read(run_record, run_id).sites
-    with closing(table_csv(_SITE, (values_of(site, _SITE) for site in sites))) as chunks:
-        yield from chunks
+    yield from records_csv(_SITE, harvester.read(run_record, run_id).sites)
 
 
 def changes_table(harvester: Harvester, first: int, second: int) -> Generator[str, None, None]:
     """The documents that changed between two runs. Raises MetaharvestError as `changes` does."""
-    found = harvester.read(changes, first, second)
-    yield from changes_csv(found)
+    yield from changes_csv(harvester.read(changes, first, second))
 
 
 def changes_csv(found: Changes) -> Generator[str, None, None]:
     """The documents of these changes, each a line."""
-    yield from table_csv(CHANGES_COLUMNS, _changed(found))
+    rows = (
+        [site.site, site.site_id, *values_of(document, CHANGE_COLUMNS)]
+        for site in found.sites
+        for document in site.documents
+    )
+    return table_csv(CHANGES_COLUMNS, rows)
 
 
 def problems_csv(found: Iterable[RuleTotal]) -> Generator[str, None, None]:
     """Open problems, a line for each rule."""
-    names = names_of(RuleTotal)
-    return table_csv(names, (values_of(each, names) for each in found))
+    return records_csv(names_of(RuleTotal), found)
 
 
 def rule_table(harvester: Harvester, rule: str, site_id: int | None) -> Generator[str, None, None]:
     """The open problems of a rule, at all sites or at one: a line for each document or list."""
-    return table_csv(_PROBLEM, (values_of(each, _PROBLEM) for each in _problems(harvester, rule, site_id)))
+
+    def page(after: ProblemCursor | None) -> list[OpenProblem]:
+        return harvester.read(documents_of_rule, rule, site_id=site_id, limit=_PROBLEMS_AT_ONCE, after=after)
+
+    return records_csv(_PROBLEM, _in_pages(page, _PROBLEMS_AT_ONCE, attrgetter("cursor")))
 
 
-def _problems(harvester: Harvester, rule: str, site_id: int | None) -> Iterator[OpenProblem]:
-    after = None
-    while True:
-        some = harvester.read(documents_of_rule, rule, site_id=site_id, limit=_PROBLEMS_AT_ONCE, after=after)
-        yield from some
-        if len(some) < _PROBLEMS_AT_ONCE:
-            return
-        after = some[-1].cursor
-
-
-def _runs(harvester: Harvester) -> Iterator[RunSummary]:
-    after = None
-    while True:
-        some = harvester.read(run_summaries, _RUNS_AT_ONCE, after)
-        yield from some
-        if len(some) < _RUNS_AT_ONCE:
-            return
-        after = some[-1].run_id
-
-
-def _changed(found: Changes) -> Iterator[list[object]]:
-    for site in found.sites:
-        for document in site.documents:
-            yield [site.site, site.site_id, *values_of(document, CHANGE_COLUMNS)]
+def _in_pages(
+    read: Callable[[Any], Sequence[_Record]], at_once: int, place_of: Callable[[_Record], object]
+) -> Iterator[_Record]:
+    """All records; `read` has a page of at most `at_once` records after a place."""
+    page = read(None)
+    yield from page
+    while len(page) == at_once:
+        page = read(place_of(page[-1]))
+        yield from page
 
 
 def decisions_csv(found: Iterable[DecisionRecord]) -> Generator[str, None, None]:

@@ -16,7 +16,6 @@ from pathlib import Path
 
 from metaharvest.errors import RequestError
 from metaharvest.harvest.deadlines import stopped_after
-from metaharvest.harvest.run import RunRequest
 from metaharvest.model import Finding, Level
 from metaharvest.publishing.corrections import Correction, corrected
 from metaharvest.publishing.list_store import checked_list
@@ -28,7 +27,7 @@ from metaharvest.rehearsal.results import CheckedDocument
 from metaharvest.reports.findings import title_of
 from metaharvest.reports.source_lines import source_line
 from metaharvest.services.check_report import CheckReport
-from metaharvest.services.harvester import Checked, Harvester
+from metaharvest.services.harvester import Harvester
 from metaharvest.sites.registrations import policy
 from metaharvest.sources.roots import root_of
 from metaharvest.text import counted, one_line, shown_url
@@ -177,14 +176,8 @@ def try_file(harvester: Harvester, path: Path) -> TrialReport:
 
 
 def _rehearsed(harvester: Harvester, given: GivenRun) -> CheckReport:
-    scratch = given.scratch
-    one = Harvester(
-        scratch.settings, harvester.now, engine=scratch.engine, targets=scratch.targets, source=given.source,
-        limits=trial.LIMITS,
-    )  # fmt: skip
     with stopped_after(SECONDS) as stop:
-        result = one.run(RunRequest(one.today(), tuple(site.name for site in given.sites)), None, stop)
-    return CheckReport(Checked(one, result, given), all_of_them=True)
+        return CheckReport(harvester.checked(given, trial.LIMITS, stop=stop), all_of_them=True)
 
 
 def trial_report(report: CheckReport) -> TrialReport:
@@ -237,14 +230,9 @@ def trial_finding(finding: Finding, file: Path | None, place: str, docid: str = 
 def unreadable(findings: Sequence[Finding], place: str) -> TrialReport:
     """The report about a source whose beginning could not be read."""
     shown = dict.fromkeys(UNREACHED if each.rule in _UNREACHED else each for each in findings)
-    made = tuple(
-        TrialFinding(
-            each.rule, title_of(each.rule), each.level, one_line(each.message, 1000), one_line(str(each.remedy), 1000),
-            place=shown_url(place),
-        )
-        for each in shown
-    )  # fmt: skip
-    return TrialReport("The source could not be read.", (), made, is_readable=False)
+    made = (trial_finding(each, None, shown_url(place)) for each in shown)
+    plain = tuple(replace(each, line=None, column=None, text="") for each in made)
+    return TrialReport("The source could not be read.", (), plain, is_readable=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,17 +83,9 @@ def decide(harvester: Harvester, wanted: WorkDecision) -> WorkRecord:
         # A stage under way may have read the tables before: it does both outputs again.
         steps.wake_known(session, StageName.DUPLICATES, [first, second])
         steps.wake_known(session, StageName.INDEX, sorted(changed))
-        harvester.audit(
-            session,
-            Decision(
-                action="works.decide",
-                kind="document",
-                subject=wanted.first,
-                before={"other": wanted.second, "answer": before},
-                after={"other": wanted.second, "answer": wanted.answer.value if wanted.answer else None},
-                reason=clean(wanted.reason),
-            ),
-        )
+        was, is_now = ({"other": wanted.second, "answer": answer} for answer in (before, wanted.answer))
+        decision = Decision("works.decide", "document", wanted.first, None, was, is_now, clean(wanted.reason))
+        harvester.audit(session, decision)
     return show(harvester, wanted.first)
 
 
@@ -109,11 +101,8 @@ def _write(session: Session, harvester: Harvester, pair: tuple[int, int], wanted
         for each in rows:
             session.delete(each)
     else:
-        row = (
-            rows[0]
-            if rows
-            else OutputDecision(catalogue_document_id=pair[0], other_id=pair[1], kind=wanted.answer.kind)
-        )
+        new = OutputDecision(catalogue_document_id=pair[0], other_id=pair[1], kind=wanted.answer.kind)
+        row = rows[0] if rows else new
         row.answer, row.reason = wanted.answer.value, clean(wanted.reason) or None
         row.decided_by, row.decided_at = (harvester.actor.name or _NOBODY)[:_LONGEST_NAME], harvester.now()
         session.add(row)
