@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +12,10 @@ from metaharvest.cli import queries, services
 from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, OutputForm, called_alone, json_or_csv, parsed, trimmed
 from metaharvest.cli.printing import (
     Column,
+    is_printed,
     layout_options,
-    print_csv,
     print_fields,
     print_json,
-    print_json_rows,
     print_table,
     stamp,
     wide_option,
@@ -94,11 +92,7 @@ def documents_command(invocation: Invocation, /, limit: int | None, form: Output
     today = invocation.harvester.today()
     with invocation.harvester.reading() as session:
         rows = queries.documents.document_rows(session, wanted, today)
-        if form is OutputForm.JSON:
-            print_json_rows(islice(rows, limit))
-        elif form is OutputForm.CSV:
-            print_csv(services.tables.listed_csv(islice(rows, limit)))
-        else:
+        if not is_printed(form, islice(rows, limit), services.tables.listed_csv):
             unread = _unread(session, wanted, today) if wanted.failing else []
             _print(rows, limit or _SHOWN_TO_PEOPLE, bool(unread))
             _print_unread(unread)
@@ -289,11 +283,9 @@ def problems_command(invocation: Invocation, site: str | None, form: OutputForm)
       metaharvest problems --site basalt-flats --csv
     """
     found = invocation.harvester.read(queries.problems.open_problems, site)
-    if form is OutputForm.JSON:
-        print_json([asdict(each) for each in found])
-    elif form is OutputForm.CSV:
-        print_csv(services.tables.problems_csv(found))
-    elif not found:
+    if is_printed(form, found, services.tables.problems_csv):
+        return
+    if not found:
         click.echo(f"Nothing is wrong at {'any site' if site is None else one_line(site)}.")
     else:
         print_table(_RULE_COLUMNS, [_rule_row(each) for each in found])
@@ -301,11 +293,5 @@ def problems_command(invocation: Invocation, site: str | None, form: OutputForm)
 
 def _rule_row(each: queries.problems.RuleTotal) -> list[object]:
     weight = "needs attention" if each.needs_attention else "warning"
-    return [
-        each.rule,
-        each.number_of_documents or "",
-        each.site or each.number_of_sites,
-        each.first_seen,
-        weight,
-        each.rule_title,
-    ]
+    numbers = [each.number_of_documents or "", each.site or each.number_of_sites]
+    return [each.rule, *numbers, each.first_seen, weight, each.rule_title]

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from datetime import date
+from functools import partial
 
 import click
 
 from metaharvest.cli import queries, services
 from metaharvest.cli.invocation import Invocation, OutputForm, day, json_or_csv, options_as
-from metaharvest.cli.printing import Column, layout_options, print_csv, print_fields, print_json, print_table
+from metaharvest.cli.printing import (
+    Column,
+    is_printed,
+    layout_options,
+    print_csv,
+    print_fields,
+    print_json,
+    print_table,
+)
 from metaharvest.text import counted
 
 _COLUMNS = {
@@ -68,11 +77,10 @@ def figures_command(invocation: Invocation, period: _Period, per: str | None, fo
     """
     first, last = period.days(invocation.harvester)
     found = invocation.harvester.read(queries.figures.figures, first, last, queries.figures.Per(per) if per else None)
-    if form is OutputForm.JSON:
-        print_json([asdict(each) for each in found])
-    elif form is OutputForm.CSV:
-        print_csv(services.tables.records_csv(services.tables.names_of(queries.figures.Figures), found))
-    elif per is None:
+    table = partial(services.tables.records_csv, services.tables.names_of(queries.figures.Figures))
+    if is_printed(form, found, table):
+        return
+    if per is None:
         print_fields(_figures_in_words(found[0]))
     elif not found:
         click.echo(f"No site was harvested from {first} to {last}.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
@@ -11,6 +11,7 @@ import click
 
 from metaharvest.cli.invocation import AS_JSON, file_errors
 from metaharvest.cli.printing import print_json, print_line
+from metaharvest.model.mappings import picked
 from metaharvest.text import clean, counted
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+_Tried = TypeVar("_Tried")
 
 _MOST_BYTES = 1_073_741_824
 _PIPE = "-"
@@ -57,21 +59,28 @@ def filter_test(file: Path, records: tuple[str, ...], as_json: bool) -> int:
     """
     from metaharvest.rehearsal.filter_trial import try_filters
 
-    _require_one_pipe(records)
-    tried = []
-    for each in try_filters(file, map(_read_record, records)):
-        tried.append(each)
-        if not as_json:
-            _print_filtered(each)
+    tried = try_filters(file, _documents(records))
+    shown = _shown(tried, None if as_json else _print_filtered)
     if as_json:
-        print_json({"file": str(file), "records": [_filter_mapping(each) for each in tried]})
-    return 0 if all(each.is_taken or each.is_deleted for each in tried) else 1
+        print_json({"file": str(file), "records": [_filter_mapping(each) for each in shown]})
+    return 0 if all(each.is_taken or each.is_deleted for each in shown) else 1
 
 
-def _require_one_pipe(records: tuple[str, ...]) -> None:
-    """Raises UsageError if standard input is named twice."""
+def _documents(records: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
+    """The documents with their names. Raises UsageError if standard input is named twice."""
     if records.count(_PIPE) > 1:
         raise click.UsageError("Standard input can be read once: name `-` once.")
+    return map(_read_record, records)
+
+
+def _shown(tried: Iterable[_Tried], print_record: Callable[[_Tried], object] | None) -> list[_Tried]:
+    """The tried records, each printed as soon as it was tried."""
+    shown = []
+    for each in tried:
+        shown.append(each)
+        if print_record is not None:
+            print_record(each)
+    return shown
 
 
 def _read_record(record: str) -> tuple[str, bytes]:
@@ -89,13 +98,8 @@ def _read_record(record: str) -> tuple[str, bytes]:
 
 
 def _filter_mapping(tried: TriedRecord) -> dict[str, object]:
-    return {
-        "file": tried.name,
-        "record_identifier": tried.identifier or None,
-        "matches": tried.is_taken,
-        "filter": tried.filter,
-        "reason": tried.reason,
-    }
+    keys = "file=name record_identifier=identifier matches=is_taken filter reason"
+    return picked(tried, keys) | {"record_identifier": tried.identifier or None}
 
 
 def _print_filtered(tried: TriedRecord) -> None:
@@ -139,26 +143,17 @@ def normalize_test(file: Path, records: tuple[str, ...], as_json: bool) -> int:
     """
     from metaharvest.rehearsal.filter_trial import try_normalization
 
-    _require_one_pipe(records)
-    tried = []
-    for each in try_normalization(file, map(_read_record, records)):
-        tried.append(each)
-        if not as_json:
-            _print_normalized(each)
+    tried = try_normalization(file, _documents(records))
+    shown = _shown(tried, None if as_json else _print_normalized)
     if as_json:
-        print_json({"file": str(file), "records": [_normalized_mapping(each) for each in tried]})
-    return 0 if all(each.is_deleted or not each.reason for each in tried) else 1
+        print_json({"file": str(file), "records": [_normalized_mapping(each) for each in shown]})
+    return 0 if all(each.is_deleted or not each.reason for each in shown) else 1
 
 
 def _normalized_mapping(tried: NormalizedRecord) -> dict[str, object]:
-    return {
-        "file": tried.name,
-        "record_identifier": tried.identifier or None,
-        "before_text": tried.before or None,
-        "after_text": tried.after or None,
-        "elements_added": tried.added,
-        "reason": tried.reason,
-    }
+    keys = "file=name record_identifier=identifier before_text=before after_text=after"
+    texts = {key: value or None for key, value in picked(tried, keys).items()}
+    return {**texts, "elements_added": tried.added, "reason": tried.reason}
 
 
 def _print_normalized(tried: NormalizedRecord) -> None:

@@ -26,28 +26,19 @@ _MOST_PLACES = 5
 
 _QUOTED = re.compile(r"(?<!\w)'[^']*'")
 _MOST_CHANGES = 200
-_SHOWN = {
-    "added": "new",
-    "raised": "changed",
-    "raised-by-hand": "raised by hand",
-    "moved": "other URL or type",
-    "held": "left as it was",
-    "removed": "removed",
-    "duplicate": "second entry removed",
+_WORDS = {
+    "added": ("new", "new"),
+    "raised": ("changed", "changed"),
+    "raised-by-hand": ("raised by hand", "raised by hand"),
+    "moved": ("with another URL or type", "other URL or type"),
+    "held": ("left as they were", "left as it was"),
+    "removed": ("removed", "removed"),
+    "duplicate": ("listed twice", "second entry removed"),
+    "elsewhere": ("not of this folder", ""),
+    "unchanged": ("unchanged", ""),
 }
-"""The changes that are shown individually, by the value of their Change (its module takes half a second to import)."""
-
-_COUNTED = {
-    "added": "new",
-    "raised": "changed",
-    "raised-by-hand": "raised by hand",
-    "moved": "with another URL or type",
-    "held": "left as they were",
-    "removed": "removed",
-    "duplicate": "listed twice",
-    "elsewhere": "not of this folder",
-    "unchanged": "unchanged",
-}
+"""The words for each Change, by its value (its module takes half a second to import): for a number of entries, and for
+one of them, if it is shown."""
 
 
 def print_findings(findings: Iterable[tuple[str, Finding]], *, are_paths: bool = False) -> None:
@@ -87,10 +78,10 @@ def _problem(finding: Finding, files: Collection[str]) -> tuple[str, ...]:
 
 def print_changes(changes: Iterable[ListChange]) -> None:
     """Print a line for every changed entry."""
-    shown = [change for change in changes if change.change in _SHOWN or change.writes]
+    shown = [change for change in changes if _WORDS[change.change][1] or change.writes]
     if not shown:
         return
-    rows = [(_SHOWN.get(change.change, ""), _docids(change), _what(change)) for change in shown[:_MOST_CHANGES]]
+    rows = [(_WORDS[change.change][1], _docids(change), _what(change)) for change in shown[:_MOST_CHANGES]]
     print_table(["", "docid", ""], rows)
     if len(shown) > _MOST_CHANGES:
         print_line(f"and {len(shown) - _MOST_CHANGES:,} more; --json has all of them.")
@@ -109,7 +100,7 @@ def _what(change: ListChange) -> str:
 def counted_changes(changes: Iterable[ListChange]) -> str:
     """The number of entries of each kind, in words: `1 new, 2 changed, 9 unchanged`."""
     numbers = Counter[str](change.change for change in changes)
-    return ", ".join(f"{numbers[kind]:,} {word}" for kind, word in _COUNTED.items() if numbers[kind])
+    return ", ".join(f"{numbers[kind]:,} {word}" for kind, (word, _) in _WORDS.items() if numbers[kind])
 
 
 def finding_mapping(file: str, finding: Finding) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import click
 
 from metaharvest.cli import queries, services
 from metaharvest.cli.invocation import NUMBER, ROWS, Invocation, OutputForm, day, json_or_csv, trimmed
-from metaharvest.cli.printing import print_csv, print_json_rows, print_line, stamp
+from metaharvest.cli.printing import is_printed, print_csv, print_json_rows, print_line, stamp
 from metaharvest.model import LOG_LEVELS
 from metaharvest.text import clean, counted, one_line
 
@@ -171,13 +171,13 @@ _LONGEST_VALUE = 300
 @click.pass_obj
 def decisions_command(
     invocation: Invocation,
+    /,
     site: str | None,
-    actor: str | None,
-    action: str | None,
     since: date | None,
     limit: int | None,
     after: int | None,
     form: OutputForm,
+    **options: Any,
 ) -> None:
     """List who has changed what, and when: before and after, the newest first.
 
@@ -189,19 +189,12 @@ def decisions_command(
     harvester = invocation.harvester
     zone = harvester.settings.harvester.zone
     with harvester.reading() as session:
-        wanted = queries.decisions.DecisionFilter(
-            site_id=None if site is None else queries.decisions.number_of_site(session, site),
-            actor=actor,
-            action=action,
-            since=None if since is None else datetime.combine(since, time(), zone),
-        )
+        site_id = None if site is None else queries.decisions.number_of_site(session, site)
+        begin = None if since is None else datetime.combine(since, time(), zone)
+        wanted = queries.decisions.DecisionFilter(site_id=site_id, since=begin, **options)
         shown = limit if form is not OutputForm.TEXT else (limit or _SHOWN_DECISIONS)
         found = queries.decisions.decisions(session, wanted, shown, after)
-        if form is OutputForm.JSON:
-            print_json_rows(found)
-        elif form is OutputForm.CSV:
-            print_csv(services.tables.decisions_csv(found))
-        else:
+        if not is_printed(form, found, services.tables.decisions_csv):
             _print_decisions(list(found), shown)
 
 

@@ -18,7 +18,6 @@ from metaharvest.cli.printing import Column, print_json, print_line, print_table
 from metaharvest.cli.signals import stop_on_signal
 from metaharvest.model.actions import todo
 from metaharvest.model.kinds import StepState
-from metaharvest.queries.json_keys import as_mapping
 from metaharvest.services.exit_codes import ExitCode
 from metaharvest.text import counted, one_line
 
@@ -36,7 +35,7 @@ def pipeline_command(invocation: Invocation, as_json: bool) -> None:
     """
     record = services.pipeline.shown(invocation.harvester)
     if as_json:
-        print_json(as_mapping(record))
+        print_json(record)
     else:
         _print_record(record)
 
@@ -79,7 +78,7 @@ def failures(invocation: Invocation, /, limit: int, after: str | None, as_json: 
         wanted = services.pipeline.FailureFilter(**options)
         found = services.pipeline.failed(invocation.harvester, wanted, limit, after)
     if as_json:
-        print_json([as_mapping(each) for each in found])
+        print_json(found)
     elif found:
         _print_failures(found)
         for each in dict.fromkeys(each.stage for each in found):
@@ -237,7 +236,7 @@ def show(invocation: Invocation, document: str, as_json: bool) -> None:
     """
     found = services.works.show(invocation.harvester, document)
     if as_json:
-        print_json(as_mapping(found))
+        print_json(found)
     else:
         _print_work(found)
 
@@ -255,7 +254,7 @@ def look(invocation: Invocation, limit: int, after: str, as_json: bool) -> None:
     with usage_errors():
         page = services.works.to_look_at(invocation.harvester, after, limit)
     if as_json:
-        print_json(as_mapping(page))
+        print_json(page)
         return
     if not page.pairs:
         click.echo("No pair waits for a decision.")
@@ -295,7 +294,7 @@ def decide(invocation: Invocation, first: str, second: str, answer: str | None, 
     with usage_errors():
         found = services.works.decide(invocation.harvester, services.works.WorkDecision(first, second, given, reason))
     if as_json:
-        print_json(as_mapping(found))
+        print_json(found)
     else:
         what = "No decision holds any more" if given is None else f"Your decision holds: {given.value}"
         print_line(f"{what}. {first} is in a work of {len(found.outputs)} output{'s' * (len(found.outputs) != 1)}.")
@@ -385,7 +384,7 @@ def search_command(
     question = services.search.Question(" ".join(words), values, year, services.search.Sort(sort), limit, cursor)
     answer = services.search.OutputSearch(invocation.harvester).search(question)
     if as_json:
-        print_json(as_mapping(answer))
+        print_json(answer)
     else:
         _print_answer(answer)
         if answer.advice:

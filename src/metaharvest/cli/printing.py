@@ -16,8 +16,10 @@ from typing import Any, TypeVar
 
 import click
 
-from metaharvest.cli.invocation import AS_JSON
+from metaharvest.cli.invocation import AS_JSON, OutputForm
 from metaharvest.text import clean, one_line
+
+_Found = TypeVar("_Found")
 
 _MOST_CHARACTERS = 2000
 """The most characters of one cell, or one line."""
@@ -52,6 +54,17 @@ def print_csv(chunks: Generator[str, None, None]) -> None:
     with closing(chunks):
         for chunk in chunks:
             click.echo(chunk.encode("utf-8", "replace"), nl=False)
+
+
+def is_printed(form: OutputForm, found: _Found, table: Callable[[_Found], Generator[str, None, None]]) -> bool:
+    """Print what was found for a program, as JSON or as a `table`; false if the output is text for people."""
+    if form is OutputForm.CSV:
+        print_csv(table(found))
+    elif form is OutputForm.JSON and isinstance(found, Iterable):
+        print_json_rows(found)
+    elif form is OutputForm.JSON:
+        print_json(found)
+    return form is not OutputForm.TEXT
 
 
 def json_text(value: object) -> str:

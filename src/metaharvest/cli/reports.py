@@ -66,27 +66,9 @@ def command(invocation: Invocation, /, limit: int, as_json: bool, **options: Any
         }
         click.echo(none.get(which, "There is no such report."))
         return
-    print_table(
-        [
-            Column("report"),
-            Column("written (UTC)", 4),
-            Column("kind", 5),
-            Column("to", 1),
-            Column("delivery", 2),
-            Column("subject", 3, wrap=True),
-        ],
-        [
-            [
-                report.report_id,
-                stamp(report.created_at),
-                report.kind,
-                ", ".join(one_line(delivery.recipient) for delivery in report.deliveries),
-                _summary(report.deliveries),
-                report.subject,
-            ]
-            for report in reports
-        ],
-    )
+    headings = [Column("report"), Column("written (UTC)", 4), Column("kind", 5), Column("to", 1)]
+    headings += [Column("delivery", 2), Column("subject", 3, wrap=True)]
+    print_table(headings, [_row(report) for report in reports])
     for report in reports:
         for delivery in report.deliveries:
             if delivery.last_error:
@@ -101,16 +83,11 @@ def command(invocation: Invocation, /, limit: int, as_json: bool, **options: Any
 @click.pass_obj
 def show(invocation: Invocation, report_id: int, form: str) -> None:
     """Show a report as it was rendered."""
-    from email import message_from_bytes
-    from email.policy import default
-
-    with invocation.harvester.reading() as session:
-        report = queries.outbox.report_record(session, report_id)
-        content = queries.outbox.report_content(session, report_id)
+    report, content = _report(invocation, report_id)
     if form == "raw":
         click.echo(content, nl=False)
         return
-    message = message_from_bytes(content, policy=default)
+    message = _message(content)
     if form == "html":
         click.echo(_part(message, "html").encode("utf-8"), nl=False)
         return
@@ -218,13 +195,20 @@ def open_report(invocation: Invocation, report_id: int) -> None:
 
     Example: metaharvest reports open 12
     """
+    _, content = _report(invocation, report_id)
+    _browse(_part(_message(content), "html"), f"report-{report_id}")
+
+
+def _report(invocation: Invocation, report_id: int) -> tuple[queries.outbox.ReportRecord, bytes]:
+    with invocation.harvester.reading() as session:
+        return queries.outbox.report_record(session, report_id), queries.outbox.report_content(session, report_id)
+
+
+def _message(content: bytes) -> EmailMessage:
     from email import message_from_bytes
     from email.policy import default
 
-    with invocation.harvester.reading() as session:
-        queries.outbox.report_record(session, report_id)
-        message = message_from_bytes(queries.outbox.report_content(session, report_id), policy=default)
-    _browse(_part(message, "html"), f"report-{report_id}")
+    return message_from_bytes(content, policy=default)
 
 
 @command.command("preview")
@@ -283,6 +267,12 @@ def _deliver(invocation: Invocation) -> int:
     for sentence in delivered.reasons:
         print_line(sentence, err=True)
     return 1 if done.waiting or done.refused else 0
+
+
+def _row(report: queries.outbox.ReportRecord) -> list[object]:
+    recipients = ", ".join(one_line(delivery.recipient) for delivery in report.deliveries)
+    about = [report.report_id, stamp(report.created_at), report.kind]
+    return [*about, recipients, _summary(report.deliveries), report.subject]
 
 
 def _summary(deliveries: Sequence[queries.outbox.Delivery]) -> str:

@@ -30,7 +30,7 @@ def requests_command(invocation: Invocation, only_open: bool, limit: int, after:
     states = (RequestState.WAITING, RequestState.TAKEN) if only_open else ()
     found = services.requests.listed(invocation.harvester, queries.requests.RequestFilter(states=states), limit, after)
     if as_json:
-        print_json([as_mapping(each) for each in found])
+        print_json(found)
         return
     if not found:
         click.echo("There is no such request." if only_open or after else "There are no requests yet.")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gc
 from contextlib import ExitStack, suppress
-from datetime import date
 from functools import cache
+from typing import Any
 
 import click
 
@@ -25,22 +25,20 @@ from metaharvest.text import clean, counted
 @click.option("--full", is_flag=True, help="Repositories list all that they have, not only what has changed.")
 @click.option("--requested", is_flag=True, help="Only sites that people asked for; nothing if there are none.")
 @click.option("--dry-run", is_flag=True, help="Rehearse: fetch and check everything, write nothing anywhere.")
-@click.option("--date", "today", metavar="YYYY-MM-DD", callback=day, help="Take this day for today.")
+@click.option("--date", "day", metavar="YYYY-MM-DD", callback=day, help="Take this day for today.")
 @click.option("--force-date", is_flag=True, help="Take a --date that is more than 7 days from the clock.")
 @AS_JSON
 @click.option("--strict", is_flag=True, help="Exit with 3 for document errors and deferrals too.")
 @click.pass_obj
 def command(
     invocation: Invocation,
-    names: tuple[str, ...],
-    force: bool,
-    full: bool,
+    /,
     requested: bool,
     dry_run: bool,
-    today: date | None,
     force_date: bool,
     as_json: bool,
     strict: bool,
+    **options: Any,
 ) -> int:
     """Harvest the sites that are due: one run, for cron.
 
@@ -60,23 +58,12 @@ def command(
     if requested and dry_run:
         raise click.UsageError("--requested takes requests, and --dry-run changes nothing: use one of the two.")
     with usage_errors():
-        request = runs.request(
-            harvester,
-            names,
-            force=force,
-            full=full,
-            day=today,
-            any_day=dry_run or force_date,
-            requested=requested,
-        )
-    if requested:
-        from metaharvest.services.requests import is_harvest_waiting
-
-        if not is_harvest_waiting(harvester):
-            # Cron may ask each minute: it mails what a command prints.
-            if as_json:
-                print_json(None)
-            return 0
+        request = runs.request(harvester, requested=requested, any_day=dry_run or force_date, **options)
+    if requested and not services.requests.is_harvest_waiting(harvester):
+        # Cron may ask each minute: it mails what a command prints.
+        if as_json:
+            print_json(None)
+        return 0
     if dry_run:
         return _rehearse(harvester, request, as_json, strict)
     with stop_on_signal() as stop:
@@ -138,11 +125,9 @@ def _print_event(harvester: services.harvester.Harvester, done: services.runs.Fi
     parts += [counted(errors, "error")] if errors else []
     sentences = (*record.targets_away, services.runs.went_nowhere(harvester, record), _undelivered(done.result))
     more = " ".join(filter(None, sentences))
+    story = f"Run {record.run_id} ({record.harvest_date}): {'; '.join(parts)}; exit code {done.exit_code}. {more}"
     with suppress(OSError):
-        print_line(
-            f"Run {record.run_id} ({record.harvest_date}): {'; '.join(parts)}; exit code {done.exit_code}. {more}",
-            err=True,
-        )
+        print_line(story, err=True)
 
 
 def _undelivered(result: services.runs.RunResult) -> str:

@@ -25,8 +25,8 @@ from metaharvest.cli.invocation import (
 )
 from metaharvest.cli.printing import (
     Column,
+    is_printed,
     layout_options,
-    print_csv,
     print_fields,
     print_json,
     print_line,
@@ -301,11 +301,7 @@ def diff_command(invocation: Invocation, first: int, second: int, site: str | No
       metaharvest diff 11 12
     """
     found = invocation.harvester.read(queries.changes.changes, first, second, site)
-    if form is OutputForm.JSON:
-        print_json(found)
-    elif form is OutputForm.CSV:
-        print_csv(services.tables.changes_csv(found))
-    else:
+    if not is_printed(form, found, services.tables.changes_csv):
         _print_changes(found)
 
 

@@ -142,11 +142,7 @@ def show(invocation: Invocation, docid: str, name: str, as_json: bool) -> None:
         ["revision", "bytes", "inserted (UTC)", "type", "sha256", "from"],
         [
             (
-                held.revision,
-                "" if held.size is None else held.size,
-                stamp(held.inserted_at),
-                held.document_type,
-                held.sha256 or "",
+                *(held.revision, held.size, stamp(held.inserted_at), held.document_type, held.sha256),
                 shown_url(held.source_url),
             )
             for held in [each.revision for each in shown]

@@ -60,7 +60,7 @@ def coordinate_command(invocation: Invocation, as_json: bool) -> None:
         except MetaharvestError as error:
             print_note(str(error))
     if as_json:
-        print_json(as_mapping(done))
+        print_json(done)
     elif done.opened and done.run_id:
         click.echo(f"Run {done.run_id} begins: {counted(done.new_jobs, 'job')} for workers.")
     elif done.new_jobs:
@@ -77,7 +77,7 @@ def workers_command(invocation: Invocation, as_json: bool) -> None:
     """
     found = services.jobs.workers(invocation.harvester)
     if as_json:
-        print_json([as_mapping(each) for each in found])
+        print_json(found)
         return
     if not found:
         click.echo("No worker is there. `metaharvest worker` starts one.")
@@ -137,7 +137,7 @@ def jobs_command(
     states = [JobState(state)] if state else [JobState(each) for each in OPEN] if only_open else []
     found = services.jobs.listed(invocation.harvester, services.jobs.JobFilter(states, run_id=run_id), limit, after)
     if as_json:
-        print_json([as_mapping(each) for each in found])
+        print_json(found)
         return
     if not found:
         none = f"There are no jobs yet: {todo('workers.coordinate')} makes them."
