@@ -240,6 +240,15 @@ _LIBRARIES = {"opensearchpy": "opensearch-py"}
 
 
 @contextmanager
+def value_errors(field: str = "") -> Iterator[None]:
+    """Raises RequestError, about this field of a form, if a check of a value raises ValueError."""
+    try:
+        yield
+    except ValueError as error:
+        raise RequestError.about(field, f"{error}.") if field else RequestError(f"{error}.") from error
+
+
+@contextmanager
 def library_errors(extra: str, use: str, *modules: str) -> Iterator[None]:
     """Imports libraries of an extra. Raises MetaharvestError if one of the modules is not installed.
 

@@ -191,7 +191,7 @@ def _harvest_by_workers(harvester: services.harvester.Harvester, folder: Path) -
             stack.callback(worker.terminate)
         run_id = services.jobs.coordinate(harvester).run_id or 0
         click.echo(f"The workers {' and '.join(_WORKERS)} harvest.")
-        while services.jobs.is_under_way(harvester):
+        while harvester.read(queries.jobs.is_under_way):
             time.sleep(0.5)
     print_jobs(services.jobs.listed(harvester, services.jobs.JobFilter(run_id=run_id), 50))
     print_run(harvester.read(queries.runs.run_record, run_id))

@@ -88,17 +88,15 @@ def _secrets(settings: Settings) -> Iterator[Check]:
         "search_password of [pipeline]": settings.pipeline.search_password,
         "oidc_client_secret of [web]": settings.web.oidc_client_secret,
     }
-    for name, reference in references.items():
-        if reference:
-            yield check_secret(name, reference, settings.folder)
     may_be_references = {
         "ping_url of [monitoring]": settings.monitoring.ping_url,
         "broker of [workers]": settings.workers.broker,
         "token_key of [web]": settings.web.token_key,
     }
-    for name, value in may_be_references.items():
-        if value and is_reference(value):
-            yield check_secret(name, value, settings.folder)
+    references |= {name: value for name, value in may_be_references.items() if is_reference(value)}
+    for name, reference in references.items():
+        if reference:
+            yield check_secret(name, reference, settings.folder)
 
 
 def check_secret(name: str, reference: str, folder: Path) -> Check:

@@ -18,7 +18,7 @@ from metaharvest.accounts.users import User
 from metaharvest.config.field_types import check_email
 from metaharvest.database.clock import database_now
 from metaharvest.database.hashed_tokens import new_token
-from metaharvest.errors import DatabaseUnavailable, RequestError
+from metaharvest.errors import DatabaseUnavailable, RequestError, value_errors
 from metaharvest.mail.notices import send_notice
 from metaharvest.model.kinds import GRANTED, Role, role_of
 from metaharvest.services.harvester import Harvester
@@ -142,8 +142,7 @@ def mail_link(harvester: Harvester, address: str, url: str, to: str = "") -> boo
 def new_link(harvester: Harvester, address: str) -> str:
     """The token of a new link that signs in the person with this address, once, within 24 hours."""
     token, now = new_token(), harvester.now()
-    with harvester.writing() as session:
-        sessions.add_link(session, token, address.strip().lower(), now, now + LINK_LIFE)
+    harvester.write(sessions.add_link, token, address.strip().lower(), now, now + LINK_LIFE)
     return token
 
 
@@ -208,8 +207,7 @@ def sessions_of(harvester: Harvester, address: str) -> Sequence[SignedIn]:
 
 def close_session(harvester: Harvester, session_id: int, address: str) -> bool:
     """End a session of this address; false if it has no such session."""
-    with harvester.writing() as session:
-        return sessions.close_session(session, session_id, address)
+    return harvester.write(sessions.close_session, session_id, address)
 
 
 # -- users
@@ -355,10 +353,8 @@ def _found_user(session: Session, address: str) -> User:
 
 
 def _checked_address(address: str) -> str:
-    try:
+    with value_errors("address"):
         checked = check_email(address).lower()
-    except ValueError as error:
-        raise RequestError.about("address", f"{error}.") from error
     if len(checked) > 320:
         raise RequestError("An address has at most 320 characters.")
     return checked
@@ -444,11 +440,9 @@ def begin_call(harvester: Harvester, key_id: int, name: str, fingerprint: str) -
 
 def end_call(harvester: Harvester, call_id: int, status: int, answer: str) -> None:
     """Keep the answer to a call."""
-    with harvester.writing() as session:
-        api_keys.end_call(session, call_id, status, answer)
+    harvester.write(api_keys.end_call, call_id, status, answer)
 
 
 def forget_call(harvester: Harvester, call_id: int) -> None:
     """Forget a call that was not carried out, so that it can be repeated."""
-    with harvester.writing() as session:
-        api_keys.forget_call(session, call_id)
+    harvester.write(api_keys.forget_call, call_id)

@@ -79,8 +79,7 @@ def copy(
     done = copy_documents(harvester.engine, harvester.targets, request, harvester.now, progress, report, stop)
     if not request.is_dry_run:
         after = {"from": done.source, "site": request.site_name, "copied": done.ended.get(CopyOutcome.COPIED, 0)}
-        with harvester.writing() as session:
-            harvester.audit(session, Decision("documents.copy", "target", request.target, after=after))
+        harvester.write(harvester.audit, Decision("documents.copy", "target", request.target, after=after))
     return done
 
 

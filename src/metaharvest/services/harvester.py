@@ -209,6 +209,16 @@ class Harvester:
             yield session
             self.transactions += 1
 
+    def write(
+        self,
+        change: Callable[Concatenate[Session, _Arguments], _Found],
+        *arguments: _Arguments.args,
+        **named: _Arguments.kwargs,
+    ) -> _Found:
+        """The result of one change, in a transaction of its own. Raises as `writing` does."""
+        with self.writing() as session:
+            return change(session, *arguments, **named)
+
     @contextmanager
     def noting(self) -> Iterator[Session]:
         """A transaction for a note that the next request can make, too. On SQLite it fails at once while a run writes.
@@ -278,8 +288,7 @@ class Harvester:
             site_ids = with_same_origin(find_site(session, name), read_sites(session))
         with rehearsal(self.settings, self._given_target, self.engine, with_records=True, site_ids=site_ids) as scratch:
             harvester = self._on(scratch, self._given_source)
-            with harvester.writing() as session:
-                switch_site(session, name, True)
+            harvester.write(switch_site, name, True)
             yield harvester._rehearsed(RunRequest(self.today(), (name,)), progress, stop)
 
     @contextmanager

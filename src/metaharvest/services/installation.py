@@ -38,7 +38,7 @@ from metaharvest.database.engine import (
     upgrade,
     writers,
 )
-from metaharvest.errors import LockHeld, RequestError, SettingsError
+from metaharvest.errors import LockHeld, SettingsError, value_errors
 from metaharvest.jobs.claims import busy_workers
 from metaharvest.journal import erasure, repaired_dates
 from metaharvest.journal.erasure import Forgotten
@@ -161,10 +161,8 @@ def copy_database(
 
 def checked_address(text: str) -> str:
     """An email address. Raises RequestError."""
-    try:
+    with value_errors():
         return check_email(text.strip())
-    except ValueError as error:
-        raise RequestError(f"{error}.") from error
 
 
 def forget_address(harvester: Harvester, address: str, start: str = "metaharvest") -> tuple[Forgotten, list[str]]:

@@ -97,8 +97,7 @@ def _close_run(context: JobContext, collected: tuple[date, RunStatus] | None) ->
             public_flags.align(harvester)
             status = _closed(context, RunOfWorkers(claim.run_id, today), taken_back)
         end_of_distributed_run(harvester, claim.run_id, status, " ".join(why.message for why, _ in taken_back))
-    with harvester.writing() as session:
-        making.make(session, [deliver_job()])
+    harvester.write(making.make, [deliver_job()])
     return True
 
 

@@ -62,11 +62,6 @@ def shown(harvester: Harvester, job_id: int) -> tuple[JobRecord, list[JobEventRe
         return _found(session, job_id), stored.job_events(session, job_id)
 
 
-def is_under_way(harvester: Harvester) -> bool:
-    """True if a distributed run is under way, or jobs are left."""
-    return harvester.read(stored.is_under_way)
-
-
 def workers(harvester: Harvester) -> list[WorkerRecord]:
     """The workers that are not forgotten yet, also silent ones."""
     return harvester.read(stored.workers)

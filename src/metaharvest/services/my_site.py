@@ -110,8 +110,7 @@ def ask_for_address(harvester: Harvester, name: str, by: str, address: str, base
     if problem := send_about(
         harvester, asked, "address_confirmation", new, _letter(harvester, site, address_link, new)
     ):
-        with harvester.writing() as session:
-            store.change(session, number, state=State.EXPIRED.value, address_token=None)
+        harvester.write(store.change, number, state=State.EXPIRED.value, address_token=None)
         raise RequestError(problem)
 
 

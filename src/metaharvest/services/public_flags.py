@@ -24,10 +24,9 @@ def align(harvester: Harvester) -> None:
         after: Position | None = None
         is_first = True
         while is_first or after is not None:
-            with harvester.writing() as session:
-                after = withholding.align(
-                    session, site.site_id, after, _AT_ONCE, retract=not _is_named(harvester, site)
-                )
+            after = harvester.write(
+                withholding.align, site.site_id, after, _AT_ONCE, retract=not _is_named(harvester, site)
+            )
             is_first = False
 
 

@@ -221,8 +221,7 @@ def send_about(harvester: Harvester, found: Registration, template: str, recipie
     rendered = RenderedText(one_line(subject.strip()), text, html)
     is_sent = send_now(settings, template, recipient, rendered, harvester.now())
     problem = "" if is_sent else f"The mail to {one_line(recipient)} could not be sent. Try again in an hour."
-    with harvester.writing() as session:
-        store.change(session, found.registration_id, tuple(State), mail_problem=problem or None)
+    harvester.write(store.change, found.registration_id, tuple(State), mail_problem=problem or None)
     return problem
 
 
@@ -281,8 +280,7 @@ def mail_source(harvester: Harvester, token: str, contact: str, base_url: str = 
             raise RequestError(_MAILED_NOW)
     letter = _letter(harvester, found, address=found.address, link=source_link)
     if problem := send_about(harvester, found, "source_proof", contact, letter):
-        with harvester.writing() as session:
-            store.change(session, found.registration_id, (State.WAITING_FOR_PROOFS,), **dict.fromkeys(mailed))
+        harvester.write(store.change, found.registration_id, (State.WAITING_FOR_PROOFS,), **dict.fromkeys(mailed))
         raise RequestError(problem)
 
 
@@ -303,8 +301,7 @@ def look_for_comment(harvester: Harvester, token: str) -> Registration:
         raise RequestError("Only a harvest list can have the comment.")
     if found.list_looks >= policy.MOST_LOOKS:
         raise RequestError(f"The list was read {policy.MOST_LOOKS} times for this. Ask the administrator.")
-    with harvester.writing() as session:
-        store.change(session, found.registration_id, (State.WAITING_FOR_PROOFS,), list_looks=found.list_looks + 1)
+    harvester.write(store.change, found.registration_id, (State.WAITING_FOR_PROOFS,), list_looks=found.list_looks + 1)
     with trials.place():
         content = _fetched(harvester, found)
     if found.list_token not in policy.proofs_in(content):

@@ -13,7 +13,7 @@ from metaharvest.config.field_types import check_email
 from metaharvest.config.report_context import ReportContext
 from metaharvest.database.engine import database_errors, outbox_lock, run_lock, writers
 from metaharvest.database.models import SiteProblem
-from metaharvest.errors import MetaharvestError, RequestError
+from metaharvest.errors import MetaharvestError, RequestError, value_errors
 from metaharvest.mail import outbox
 from metaharvest.mail.message import Report
 from metaharvest.mail.outbox import Deliveries, Dropped, Resent, ResentRefused
@@ -63,10 +63,8 @@ def newest_report(harvester: Harvester, site_name: str | None = None) -> Report:
 
 def resend(harvester: Harvester, report_id: int, to: Sequence[str] = ()) -> Resent:
     """Put a report into the outbox again; see `outbox.resend`. Raises RequestError, MetaharvestError."""
-    try:
+    with value_errors():
         addresses = [check_email(each) for each in to]
-    except ValueError as error:
-        raise RequestError(f"{error}.") from error
     with harvester.writing() as session:
         done = outbox.resend(session, report_id, harvester.settings, addresses)
         harvester.audit(session, _about(report_id, "reports.resend", {"to": addresses or "all recipients"}))
@@ -127,8 +125,7 @@ def deliver(harvester: Harvester, is_stopped: Callable[[], bool] = lambda: False
     with run_lock(harvester.engine), outbox_lock(harvester.engine), database_errors(harvester.engine):
         done = outbox.deliver(writers(harvester.engine), harvester.settings, harvester.now(), is_stopped=is_stopped)
     if done != Deliveries():
-        with harvester.writing() as session:
-            harvester.audit(session, Decision("reports.deliver", "reports", "waiting reports", after=asdict(done)))
+        harvester.write(harvester.audit, Decision("reports.deliver", "reports", "waiting reports", after=asdict(done)))
     with harvester.reading() as session:
         reasons = reasons_not_delivered(session, began) if done.waiting or done.refused else ()
         return Delivered(done, number_refused(session), tuple(reasons))

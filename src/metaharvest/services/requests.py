@@ -198,14 +198,12 @@ def _sentence(request: RequestRecord, situation: _Situation) -> str:
 
 def note_daemon(harvester: Harvester, host: str, pid: int, next_run: datetime | None, zone: str) -> None:
     """Note that the daemon of this process is there, and the time of its next run."""
-    with harvester.writing() as session:
-        taking.note_daemon(session, host, pid, next_run, zone, harvester.now())
+    harvester.write(taking.note_daemon, host, pid, next_run, zone, harvester.now())
 
 
 def forget_daemon(harvester: Harvester, host: str, pid: int) -> None:
     """Note that the daemon of this process ends."""
-    with harvester.writing() as session:
-        taking.forget_daemon(session, host, pid)
+    harvester.write(taking.forget_daemon, host, pid)
 
 
 def _record(session: Session, request_id: int) -> RequestRecord:

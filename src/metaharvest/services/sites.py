@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session
 from metaharvest.accounts.audit import Decision, Values, changed
 from metaharvest.config.field_types import check_email, url_parts
 from metaharvest.config.secret_references import NOT_SHOWN
-from metaharvest.errors import FetchError, ListError, RequestError, ScheduleError
+from metaharvest.errors import FetchError, ListError, RequestError, ScheduleError, value_errors
 from metaharvest.fetch.url import without_login
 from metaharvest.ledger.deletions import confirm_deletions, only_records
 from metaharvest.model import (
@@ -56,7 +56,7 @@ from metaharvest.sites.registry import (
     remove_site,
     switch_site,
 )
-from metaharvest.sites.rows import OAI, BrokenSite, named_contacts, split_addresses
+from metaharvest.sites.rows import NAMES, OAI, BrokenSite, named_contacts, split_addresses
 from metaharvest.sites.same_source import origin_for, origins, require_new_source, source_key
 from metaharvest.sites.site_files import as_mapping, has_login
 from metaharvest.sources.oai_pmh.protocol import Identity
@@ -148,17 +148,8 @@ def loses_login(former: str, url: str) -> bool:
     return _has_user(former) and not _has_user(url)
 
 
-_COLUMNS = {
-    "name": "name",
-    "every": "updatefrequency",
-    "unit": "unit",
-    "next_harvest": "datenextharvest",
-    "notify": "notify",
-    "enabled": "enabled",
-    "public": "public",
-    "ldap_name": "ldapdn",
-    "ldap_password": "ldappwd",
-}
+_OF_ROW = ("name", "updatefrequency", "unit", "datenextharvest", "notify", "enabled", "public", "ldapdn", "ldappwd")
+_COLUMNS = {NAMES.get(column, column): column for column in _OF_ROW}
 """Values with a column of their own, with its name."""
 
 _OWN = (
@@ -484,10 +475,8 @@ def _changed_contacts(values: SiteValues, before: Site | BrokenSite) -> tuple[st
             raise RequestError(f"{one_line(address)} is no contact of {before.name}. Its contacts: {known}.")
         contacts = [each for each in contacts if each.casefold() != address.casefold()]
     for address in split_addresses(", ".join(values.add_contacts)):
-        try:
+        with value_errors():
             checked = check_email(address)
-        except ValueError as error:
-            raise RequestError(f"{error}.") from error
         if checked.casefold() not in (each.casefold() for each in contacts):
             contacts.append(checked)
     if not contacts:

@@ -238,8 +238,7 @@ class WorkerLoop:
     def _end_late(self, claim: Claim) -> None:
         """End a job whose run has ended: the next run has its sites."""
         self._forget_job(claim)
-        with self._harvester.writing() as session:
-            claims.end(session, claim, Used(), JobState.CANCELLED, RUN_ENDED)
+        self._harvester.write(claims.end, claim, Used(), JobState.CANCELLED, RUN_ENDED)
 
     async def _lead(self, session: WorkerSession, harvest_job: HarvestJob, waiting: Sequence[Claim]) -> None:
         """Lead these jobs, and jobs that are claimed meanwhile, side by side through their lives, to the last one."""
@@ -415,8 +414,7 @@ class WorkerLoop:
             session.execute(alive)
 
     def _forget(self) -> None:
-        with self._harvester.writing() as session:
-            workers.forget(session, self._process.name)
+        self._harvester.write(workers.forget, self._process.name)
 
     def _unless_away(self, call: Callable[[], None]) -> None:
         try:

@@ -34,7 +34,7 @@ HARVEST_LIST, OAI = "harvest-list", "oai-pmh"
 _MAX_FREQUENCY = 99
 _OAI_ARGUMENTS = ("verb", "identifier", "metadataPrefix", "set", "from", "until", "resumptionToken")
 _OPTIONS_DO_NOT_FIT = "belong to a site of another kind"
-_NAMES = {
+NAMES = {
     "documentlisturl": "list_url",
     "contact_email": "contacts",
     "updatefrequency": "every",
@@ -42,7 +42,7 @@ _NAMES = {
     "ldapdn": "ldap_name",
     "ldappwd": "ldap_password",
 }
-"""Columns whose values have other names in forms."""
+"""Columns whose values have other names in forms, and in services/sites.py."""
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
@@ -97,7 +97,7 @@ def checked_row(values: Mapping[str, object]) -> Site | BrokenSite:
     findings = tuple(_finding(site.name, sentence) for _, sentence in row.wrong)
     enabled = site.enabled or "enabled" in dict(row.wrong)
     usable = usable_contacts(values["contact_email"])
-    wrong = {_NAMES.get(column, column): _of_form(column, sentence) for column, sentence in row.wrong}
+    wrong = {NAMES.get(column, column): _of_form(column, sentence) for column, sentence in row.wrong}
     own = (site.options, site.source_kind)
     return BrokenSite(site.site_id, site.name, site.list_url, enabled, findings, usable, wrong, *own)
 

@@ -18,9 +18,8 @@ from metaharvest.errors import MetaharvestError
 from metaharvest.fetch.url import without_login
 from metaharvest.model import OaiOptions, Site, SiteOptions
 from metaharvest.model.kinds import AS_SETTINGS
-from metaharvest.model.mappings import picked
 from metaharvest.sites.options import options_shown, options_text
-from metaharvest.sites.rows import HARVEST_LIST, OAI
+from metaharvest.sites.rows import HARVEST_LIST, OAI, row_values
 from metaharvest.text import one_line
 
 FORMAT = "metaharvest sites 1"
@@ -43,11 +42,6 @@ _COLUMNS = {
     "ldappwd": "ldappwd",
 }
 """The name of each value in a file, and in the schedule."""
-
-_OF_SITE = (
-    "name source_kind list_url contacts every=frequency unit=unit.value next_harvest last_harvest day_of_month "
-    "notify=notify.value enabled public ldapdn=ldap_name ldappwd=ldap_password"
-)
 
 _OWN = tuple(each.name for each in fields(SiteOptions) if each.name != "oai")
 _OAI = tuple("sets" if each.name == "set_spec" else each.name for each in fields(OaiOptions))
@@ -84,9 +78,9 @@ class FileRow:
 
 def as_mapping(site: Site, *, with_logins: bool = False) -> dict[str, Any]:
     """All registered values of a site. `with_logins`: with the login in its URL."""
-    oai = site.options.oai
+    oai, columns = site.options.oai, row_values(site)
     return {
-        **picked(site, _OF_SITE),
+        **{name: columns[column] for name, column in _COLUMNS.items()},
         "list_url": site.list_url if with_logins or not has_login(site) else without_login(site.list_url),
         "contacts": list(site.contacts),
         "next_harvest": _plain(site.next_harvest),

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from metaharvest.config.field_types import check_email
-from metaharvest.errors import RequestError
+from metaharvest.errors import RequestError, value_errors
 from metaharvest.fetch.url import BadUrl, UnsupportedScheme, WebAddress, parse_url
 from metaharvest.model import Unit
 from metaharvest.text import character_in_words, invisible_character, one_line
@@ -145,10 +145,8 @@ def checked_address(text: str) -> str:
         raise RequestError.about("address", "Write one email address. The steward adds others.")
     if len(text) > 255:
         raise RequestError.about("address", "The email address is longer than 255 characters.")
-    try:
+    with value_errors("address"):
         return check_email(text.strip())
-    except ValueError as error:
-        raise RequestError.about("address", f"{error}.") from error
 
 
 def mailbox(address: str) -> str:

@@ -67,7 +67,7 @@ def add(session: Session, **columns: object) -> int:
     return row.registration_id
 
 
-def change(session: Session, registration_id: int, before: Iterable[State] = OPEN, **columns: object) -> bool:
+def change(session: Session, registration_id: int, /, before: Iterable[State] = OPEN, **columns: object) -> bool:
     """Change columns of a request; false if its state is none of `before`, as another person was faster."""
     table = SiteRegistration
     if "source_contacts" in columns:
@@ -168,7 +168,8 @@ def end_pauses(session: Session, site_id: int) -> bool:
     """End the pauses that contacts of a site have made; false if there are none."""
     table = SiteRegistration
     of_site = table.site_schedule_id == site_id, table.kind == Kind.PAUSE.value, table.state == State.ACCEPTED.value
-    return _rows(session.execute(update(table).where(*of_site).values(state=State.EXPIRED.value))) > 0
+    ended = session.connection().execute(update(table).where(*of_site).values(state=State.EXPIRED.value))
+    return ended.rowcount > 0
 
 
 def forget(session: Session, address: str) -> int:
@@ -195,10 +196,6 @@ def forget(session: Session, address: str) -> int:
             number += 1
     session.flush()
     return number
-
-
-def _rows(result: object) -> int:
-    return int(getattr(result, "rowcount", 0))
 
 
 def _found(session: Session, condition: ColumnElement[bool]) -> Registration | None:
