@@ -16,7 +16,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -24,7 +24,7 @@ import click
 
 from metaharvest import __version__
 from metaharvest.cli import json_lines
-from metaharvest.cli.examples import with_examples
+from metaharvest.cli.examples import completed
 from metaharvest.cli.invocation import Invocation
 from metaharvest.cli.json_lines import print_failure
 from metaharvest.cli.printing import print_json
@@ -141,16 +141,19 @@ class _LazyGroup(click.Group):
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in _COMMANDS:
-            return None
-        module = importlib.import_module(f"metaharvest.cli.{_MODULES.get(name, name)}")
-        command = getattr(module, f"{name}_command", None) or module.command
-        assert isinstance(command, click.Command)
-        return with_examples(command, name)
+        return _command(name) if name in _COMMANDS else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(_COMMANDS.items()))
+
+
+@cache
+def _command(name: str) -> click.Command:
+    module = importlib.import_module(f"metaharvest.cli.{_MODULES.get(name, name)}")
+    command = getattr(module, f"{name}_command", None) or module.command
+    assert isinstance(command, click.Command)
+    return completed(command, name)
 
 
 @click.group(

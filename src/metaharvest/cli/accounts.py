@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from metaharvest.cli import services
-from metaharvest.cli.invocation import NUMBER, Invocation, login, usage_errors
+from metaharvest.cli.invocation import NUMBER, Invocation, login
 from metaharvest.cli.printing import print_json, print_line, print_table, stamp, table_options
 from metaharvest.model.kinds import GRANTED
 from metaharvest.model.mappings import picked
@@ -34,8 +34,7 @@ def add_user(invocation: Invocation, address: str, role: str, name: str) -> None
 
     Example: metaharvest users add anna@example.org --role steward --name Anna
     """
-    with usage_errors():
-        user = services.accounts.add_user(invocation.harvester, address, role, name)
+    user = services.accounts.add_user(invocation.harvester, address, role, name)
     click.echo(f"{user.address} was added.")
     _print_link(invocation, user.address)
 
@@ -80,10 +79,9 @@ def edit_user(
     """
     if role is None and name is None and enabled is None and not unbind:
         raise click.UsageError("Nothing to change: give --role, --name, --enable, --disable or --unbind.")
-    with usage_errors():
-        user = services.accounts.edit_user(
-            invocation.harvester, address, role=role, name=name, enabled=enabled, unbind=unbind
-        )
+    user = services.accounts.edit_user(
+        invocation.harvester, address, role=role, name=name, enabled=enabled, unbind=unbind
+    )
     click.echo(f"{user.address} is {user.role.word}{', and disabled' if user.disabled_at else ''}.")
 
 
@@ -95,8 +93,7 @@ def remove_user(invocation: Invocation, address: str) -> None:
 
     Example: metaharvest users remove anna@example.org
     """
-    with usage_errors():
-        services.accounts.remove_user(invocation.harvester, address)
+    services.accounts.remove_user(invocation.harvester, address)
     print_line(f"{address} was removed.")
 
 
@@ -108,8 +105,7 @@ def link_user(invocation: Invocation, address: str) -> None:
 
     Example: metaharvest users link anna@example.org
     """
-    with usage_errors():
-        user = services.accounts.read_user(invocation.harvester, address)
+    user = services.accounts.read_user(invocation.harvester, address)
     _print_link(invocation, user.address)
 
 
@@ -143,8 +139,7 @@ def add_key(invocation: Invocation, name: str, role: str, days: int) -> None:
 
     Example: metaharvest keys add portal --role viewer --days 90
     """
-    with usage_errors():
-        secret = services.accounts.add_key(invocation.harvester, name, role, login() or "command line", days)
+    secret = services.accounts.add_key(invocation.harvester, name, role, login() or "command line", days)
     click.echo(secret)
 
 
@@ -189,6 +184,5 @@ def revoke_key(invocation: Invocation, number: int) -> None:
 
     Example: metaharvest keys revoke 3
     """
-    with usage_errors():
-        services.accounts.revoke_key(invocation.harvester, number)
+    services.accounts.revoke_key(invocation.harvester, number)
     click.echo("The key was revoked.")

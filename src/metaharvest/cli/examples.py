@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from metaharvest.cli.invocation import usage_errors
+
 EXAMPLES = {
     "demo": "metaharvest demo",
     "init": "metaharvest init",
@@ -53,11 +55,13 @@ EXAMPLES = {
 """The words of a command -> an example of a command line."""
 
 
-def with_examples(command: click.Command, words: str) -> click.Command:
-    """The command with these words, with examples for itself and all its own commands."""
+def completed(command: click.Command, words: str) -> click.Command:
+    """The command with these words: it and all its own commands have examples, and UsageErrors for RequestErrors."""
+    if command.callback is not None:
+        command.callback = usage_errors()(command.callback)
     if words in EXAMPLES and "Example" not in (command.help or ""):
         command.epilog = f"Example: {EXAMPLES[words]}"
     if isinstance(command, click.Group):
         for name, each in command.commands.items():
-            with_examples(each, f"{words} {name}")
+            completed(each, f"{words} {name}")
     return command

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from metaharvest.cli import services
-from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, file_errors, usage_errors
+from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, file_errors
 from metaharvest.cli.printing import print_json
 from metaharvest.cli.signals import stop_on_signal
 from metaharvest.services.exit_codes import ExitCode
@@ -157,7 +157,7 @@ def changes_command(
     if ack is not None and (name is None or command_line or url):
         raise click.UsageError("--ack needs --name NAME, and neither --run nor --post.")
     harvester = invocation.harvester
-    with usage_errors(), stop_on_signal() as stop:
+    with stop_on_signal() as stop:
         if ack is not None and name is not None:
             hooks.confirm(harvester, name, ack)
             if as_json:

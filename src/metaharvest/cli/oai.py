@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metaharvest.cli import services
-from metaharvest.cli.invocation import AS_JSON, NETWORKS, ROWS, Invocation, one_of, parsed, usage_errors
+from metaharvest.cli.invocation import AS_JSON, NETWORKS, ROWS, Invocation, one_of, parsed
 from metaharvest.cli.list_printing import print_findings
 from metaharvest.cli.printing import print_fields, print_json, print_line, print_table
 from metaharvest.model.mappings import picked
@@ -66,8 +66,7 @@ def _asks_repository(command: Callable[..., int]) -> Callable[..., int]:
     ) -> int:
         asked = {name: options.pop(name) for name in _ASKED if name in options}
         repository = _repository_at(invocation, base_url, networks, **asked)
-        with usage_errors():
-            return command(_Question(repository, as_json), **options)
+        return command(_Question(repository, as_json), **options)
 
     asking.__doc__ = command.__doc__
     return _POST(NETWORKS(AS_JSON(click.pass_obj(asking))))
@@ -410,8 +409,7 @@ def friends(
 def _base_urls(invocation: Invocation, source: str, networks: tuple[Network, ...]) -> tuple[str, ...]:
     repositories, path = services.source_repositories, Path(source)
     if "://" in source:
-        with usage_errors():
-            named = repositories.usable(_repository_at(invocation, source, networks).friends())
+        named = repositories.usable(_repository_at(invocation, source, networks).friends())
     elif not path.is_file():
         raise click.UsageError(f"'{one_line(source)}' is no URL, and there is no such file.")
     else:

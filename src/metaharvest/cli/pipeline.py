@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metaharvest.cli import queries, services
-from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, called_alone, trimmed, usage_errors
+from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, called_alone, trimmed
 from metaharvest.cli.printing import Column, print_json, print_line, print_table, stamp, table_options
 from metaharvest.cli.signals import stop_on_signal
 from metaharvest.model.actions import todo
@@ -52,7 +52,7 @@ def run(invocation: Invocation, names: tuple[str, ...], as_json: bool) -> int:
 
     Example: metaharvest pipeline run
     """
-    with stop_on_signal() as stop, usage_errors(), _shown_progress(invocation) as report:
+    with stop_on_signal() as stop, _shown_progress(invocation) as report:
         done = services.pipeline.run(invocation.harvester, names, stops=stop.is_set, report=report)
     if as_json:
         print_json([_totals(each) for each in done])
@@ -74,9 +74,8 @@ def failures(invocation: Invocation, /, limit: int, after: str | None, as_json: 
 
     Example: metaharvest pipeline failures --stage full-text
     """
-    with usage_errors():
-        wanted = services.pipeline.FailureFilter(**options)
-        found = services.pipeline.failed(invocation.harvester, wanted, limit, after)
+    wanted = services.pipeline.FailureFilter(**options)
+    found = services.pipeline.failed(invocation.harvester, wanted, limit, after)
     if as_json:
         print_json(found)
     elif found:
@@ -98,8 +97,7 @@ def retry(invocation: Invocation, stage: str, rule: str | None) -> None:
 
     Example: metaharvest pipeline retry full-text --rule full-text.unreachable
     """
-    with usage_errors():
-        number = services.pipeline.retry(invocation.harvester, stage, rule)
+    number = services.pipeline.retry(invocation.harvester, stage, rule)
     click.echo(
         f"{counted(number, 'document waits', 'documents wait')} again. {todo('pipeline.run')} runs the pipeline."
         if number
@@ -251,8 +249,7 @@ def look(invocation: Invocation, limit: int, after: str, as_json: bool) -> None:
 
     Example: metaharvest works look --limit 10
     """
-    with usage_errors():
-        page = services.works.to_look_at(invocation.harvester, after, limit)
+    page = services.works.to_look_at(invocation.harvester, after, limit)
     if as_json:
         print_json(page)
         return
@@ -291,8 +288,7 @@ def decide(invocation: Invocation, first: str, second: str, answer: str | None, 
     if answer is None:
         raise click.UsageError("Use one of --same, --different, --related, --unrelated and --undo.")
     given = None if answer == "undo" else services.works.WorkAnswer(answer)
-    with usage_errors():
-        found = services.works.decide(invocation.harvester, services.works.WorkDecision(first, second, given, reason))
+    found = services.works.decide(invocation.harvester, services.works.WorkDecision(first, second, given, reason))
     if as_json:
         print_json(found)
     else:

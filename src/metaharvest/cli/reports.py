@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metaharvest.cli import queries, services
-from metaharvest.cli.invocation import ROWS, Invocation, called_alone, day, login, parsed, trimmed, usage_errors
+from metaharvest.cli.invocation import ROWS, Invocation, called_alone, day, login, parsed, trimmed
 from metaharvest.cli.printing import (
     Column,
     new_page,
@@ -145,8 +145,7 @@ def resend(
 
 def _queue_one(invocation: Invocation, report_id: int, to: tuple[str, ...]) -> str:
     """Put a report into the outbox again; returns a sentence about the outbox."""
-    with usage_errors():
-        resent = services.reports.resend(invocation.harvester, report_id, to)
+    resent = services.reports.resend(invocation.harvester, report_id, to)
     for address in resent.former:
         click.echo(clean(f"{address} no longer gets these reports. --to sends this one anyway."))
     return f"Report {report_id} is"

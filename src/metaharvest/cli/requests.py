@@ -7,7 +7,7 @@ from datetime import datetime
 import click
 
 from metaharvest.cli import queries, services
-from metaharvest.cli.invocation import AS_JSON, NUMBER, ROWS, Invocation, called_alone, usage_errors
+from metaharvest.cli.invocation import AS_JSON, NUMBER, ROWS, Invocation, called_alone
 from metaharvest.cli.printing import Column, print_json, print_line, print_table, stamp, table_options
 from metaharvest.queries.json_keys import as_mapping
 
@@ -51,8 +51,7 @@ def requests_command(invocation: Invocation, only_open: bool, limit: int, after:
 @click.pass_obj
 def cancel(invocation: Invocation, request_id: int) -> None:
     """Take a request back, as long as no run has taken it."""
-    with usage_errors():
-        services.requests.cancel(invocation.harvester, request_id)
+    services.requests.cancel(invocation.harvester, request_id)
     click.echo(f"Request {request_id} is taken back.")
 
 
@@ -118,8 +117,7 @@ def list_registrations(invocation: Invocation, everything: bool, limit: int, aft
 @click.pass_obj
 def show(invocation: Invocation, registration_id: int, as_json: bool) -> None:
     """Show a request, its proofs, and the changes that accepting it makes."""
-    with usage_errors():
-        found = services.registrations.find(invocation.harvester, registration_id)
+    found = services.registrations.find(invocation.harvester, registration_id)
     if as_json:
         print_json(services.json_documents.registration_document(found))
         return
@@ -136,8 +134,7 @@ def show(invocation: Invocation, registration_id: int, as_json: bool) -> None:
 @click.pass_obj
 def accept(invocation: Invocation, registration_id: int, without_proofs: bool) -> None:
     """Accept a request: the site is registered, moved or removed, and the person gets a mail."""
-    with usage_errors():
-        done = services.registrations.accept(invocation.harvester, registration_id, without_proofs=without_proofs)
+    done = services.registrations.accept(invocation.harvester, registration_id, without_proofs=without_proofs)
     _print_done(done, "accepted")
 
 
@@ -147,8 +144,7 @@ def accept(invocation: Invocation, registration_id: int, without_proofs: bool) -
 @click.pass_obj
 def refuse(invocation: Invocation, registration_id: int, reason: str) -> None:
     """Refuse a request; the reason is mailed, if the address is confirmed."""
-    with usage_errors():
-        done = services.registrations.refuse(invocation.harvester, registration_id, reason)
+    done = services.registrations.refuse(invocation.harvester, registration_id, reason)
     _print_done(done, "refused")
 
 
@@ -157,8 +153,7 @@ def refuse(invocation: Invocation, registration_id: int, reason: str) -> None:
 @click.pass_obj
 def mail(invocation: Invocation, registration_id: int) -> None:
     """Send the decision, or the link if there is no decision yet, to the person who asked again."""
-    with usage_errors():
-        found = services.registrations.mail_last(invocation.harvester, registration_id)
+    found = services.registrations.mail_last(invocation.harvester, registration_id)
     print_line(found.mail_problem or f"The mail to {found.address} was sent again.")
 
 

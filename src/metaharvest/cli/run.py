@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from metaharvest.cli import services
-from metaharvest.cli.invocation import AS_JSON, Invocation, day, usage_errors
+from metaharvest.cli.invocation import AS_JSON, Invocation, day
 from metaharvest.cli.json_lines import print_note
 from metaharvest.cli.printing import print_json, print_line
 from metaharvest.cli.signals import stop_on_signal
@@ -57,8 +57,7 @@ def command(
     harvester = invocation.harvester
     if requested and dry_run:
         raise click.UsageError("--requested takes requests, and --dry-run changes nothing: use one of the two.")
-    with usage_errors():
-        request = runs.request(harvester, requested=requested, any_day=dry_run or force_date, **options)
+    request = runs.request(harvester, requested=requested, any_day=dry_run or force_date, **options)
     if requested and not services.requests.is_harvest_waiting(harvester):
         # Cron may ask each minute: it mails what a command prints.
         if as_json:

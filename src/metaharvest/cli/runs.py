@@ -21,7 +21,6 @@ from metaharvest.cli.invocation import (
     called_alone,
     json_or_csv,
     require_yes,
-    usage_errors,
 )
 from metaharvest.cli.printing import (
     Column,
@@ -144,8 +143,7 @@ def stop(invocation: Invocation, name: str | None) -> None:
     """
     from metaharvest.cli.requests import print_asked
 
-    with usage_errors():
-        asked = services.requests.ask_stop(invocation.harvester, name)
+    asked = services.requests.ask_stop(invocation.harvester, name)
     print_asked(asked)
 
 
@@ -158,8 +156,7 @@ def remove(invocation: Invocation, run_id: int, reason: str | None, yes: bool) -
     """Delete an old run: its log, its site runs, its reports. The documents stay."""
     question = f"Delete run {run_id} with its log and its reports? It cannot be undone."
     require_yes(yes, question, f"--yes to delete run {run_id}. It cannot be undone.")
-    with usage_errors():
-        done = services.runs.remove(invocation.harvester, run_id, reason or "")
+    done = services.runs.remove(invocation.harvester, run_id, reason or "")
     click.echo(done.sentence)
 
 

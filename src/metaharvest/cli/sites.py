@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metaharvest.cli import queries, services
-from metaharvest.cli.invocation import AS_JSON, Invocation, require_yes, usage_errors
+from metaharvest.cli.invocation import AS_JSON, Invocation, require_yes
 from metaharvest.cli.printing import (
     Column,
     print_fields,
@@ -88,10 +88,9 @@ def add(
     harvester = invocation.harvester
     values = values_of({**options, "name": name})
     report = partial(_print_answer, with_contacts=options["contacts"] is None)
-    with usage_errors():
-        done = services.sites.register(
-            harvester, values, sets, unasked=unasked, allow_duplicate=allow_duplicate, report=report
-        )
+    done = services.sites.register(
+        harvester, values, sets, unasked=unasked, allow_duplicate=allow_duplicate, report=report
+    )
     for site in done.sites:
         click.echo(f"Registered {site.name}: {_when(site)}.")
         if options["next_harvest"] is not None:
@@ -167,8 +166,7 @@ def edit(
     """
     harvester = invocation.harvester
     values = values_of({**options, "name": new_name})
-    with usage_errors():
-        edits = services.sites.edit(harvester, names, values, group=group, allow_duplicate=allow_duplicate)
+    edits = services.sites.edit(harvester, names, values, group=group, allow_duplicate=allow_duplicate)
     for edited in edits:
         _print_edit(edited)
         if options["next_harvest"] is not None:
@@ -247,8 +245,7 @@ def harvest(invocation: Invocation, name: str, everything: bool, failing: bool, 
         raise click.UsageError("Use one of --everything and --failing.")
     scopes = services.requests.HarvestScope
     scope = scopes.EVERYTHING if everything else scopes.FAILING if failing else scopes.DUE
-    with usage_errors():
-        asked = services.requests.ask_harvest(invocation.harvester, name, scope, priority=priority)
+    asked = services.requests.ask_harvest(invocation.harvester, name, scope, priority=priority)
     print_asked(asked, as_json)
 
 
@@ -261,13 +258,12 @@ def skip(invocation: Invocation, name: str, undo: bool, as_json: bool) -> None:
     """Leave a site out of the next run. It stays due: the run after that harvests it."""
     from metaharvest.cli.requests import print_asked
 
-    with usage_errors():
-        if not undo:
-            print_asked(services.requests.skip_tonight(invocation.harvester, name), as_json)
-            return
-        cancelled = services.requests.harvest_tonight(invocation.harvester, name)
-        if cancelled is None:
-            raise RequestError(f"{name} is not left out of the next run.")
+    if not undo:
+        print_asked(services.requests.skip_tonight(invocation.harvester, name), as_json)
+        return
+    cancelled = services.requests.harvest_tonight(invocation.harvester, name)
+    if cancelled is None:
+        raise RequestError(f"{name} is not left out of the next run.")
     if as_json:
         print_json({**as_mapping(cancelled), "is_new": False, "waits_for": cancelled.sentence})
     else:

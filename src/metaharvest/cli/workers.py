@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import click
 
 from metaharvest.cli import queries, services
-from metaharvest.cli.invocation import AS_JSON, NUMBER, ROWS, Invocation, called_alone, usage_errors
+from metaharvest.cli.invocation import AS_JSON, NUMBER, ROWS, Invocation, called_alone
 from metaharvest.cli.json_lines import print_note
 from metaharvest.cli.printing import Column, print_json, print_line, print_table, stamp, table_options
 from metaharvest.cli.signals import handled
@@ -178,10 +178,9 @@ def cancel_job(invocation: Invocation, job_id: int) -> None:
 
     Example: metaharvest jobs cancel 12
     """
-    with usage_errors():
-        cancelled = services.jobs.cancel(invocation.harvester, job_id)
-        is_taken = cancelled.state == JobState.TAKEN.value
-        _print_changed(cancelled, "; its worker ends at the next checkpoint" if is_taken else "")
+    cancelled = services.jobs.cancel(invocation.harvester, job_id)
+    is_taken = cancelled.state == JobState.TAKEN.value
+    _print_changed(cancelled, "; its worker ends at the next checkpoint" if is_taken else "")
 
 
 @jobs_command.command("retry")
@@ -192,8 +191,7 @@ def retry_job(invocation: Invocation, job_id: int) -> None:
 
     Example: metaharvest jobs retry 12
     """
-    with usage_errors():
-        _print_changed(services.jobs.retry(invocation.harvester, job_id))
+    _print_changed(services.jobs.retry(invocation.harvester, job_id))
 
 
 @jobs_command.command("priority")
@@ -205,8 +203,7 @@ def set_priority(invocation: Invocation, job_id: int, number: int) -> None:
 
     Example: metaharvest jobs priority 12 300
     """
-    with usage_errors():
-        _print_changed(services.jobs.set_priority(invocation.harvester, job_id, number))
+    _print_changed(services.jobs.set_priority(invocation.harvester, job_id, number))
 
 
 def print_jobs(found: Sequence[queries.jobs.JobRecord]) -> None:
