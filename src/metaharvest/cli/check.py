@@ -33,7 +33,7 @@ from metaharvest.text import clean, counted, joined, one_line
 
 if TYPE_CHECKING:
     from metaharvest.cli.finding_text import CheckPrinter
-    from metaharvest.model import Finding, Level, Network
+    from metaharvest.model import Finding, Network
     from metaharvest.services.check_report import CheckedDocument, CheckedPart, CheckOptions, CheckReport, FolderOptions
     from metaharvest.services.harvester import Checked
     from metaharvest.services.runs import StopSignal
@@ -97,11 +97,19 @@ class _Outputs:
 
     def print_text(self, report: CheckReport) -> None:
         """Print all findings and the expected results on stdout."""
+        from metaharvest.model import Level
+
         printer = _printer_of(report)
         levels: Counter[Level] = Counter()
         for part, documents in report.parts:
             levels += printer.documents(part, documents)
-        _print_summary(printer, report, levels)
+        for sentence in report.summary:
+            printer.line(sentence, "bold")
+        numbers = [(levels[Level.ERROR], "error"), (levels[Level.WARNING], "warning")]
+        if found := joined([counted(number, what) for number, what in numbers if number]):
+            printer.line(f"{found}.", "red" if levels[Level.ERROR] else "yellow")
+        for sentence in report.notes:
+            printer.line(sentence, "dim")
 
     def write_files(self, report: CheckReport) -> None:
         """Write SARIF, JUnit and HTML, if they were requested; open the page."""
@@ -129,19 +137,6 @@ def _printer_of(report: CheckReport) -> CheckPrinter:
     from metaharvest.cli.finding_text import CheckPrinter
 
     return CheckPrinter(report.places, report.checked.harvester.settings.reports.lines_per_group)
-
-
-def _print_summary(printer: CheckPrinter, report: CheckReport, levels: Mapping[Level, int]) -> None:
-    """Print the expected results on stdout."""
-    from metaharvest.model import Level
-
-    for sentence in report.summary:
-        printer.line(sentence, "bold")
-    numbers = [(levels.get(Level.ERROR, 0), "error"), (levels.get(Level.WARNING, 0), "warning")]
-    if found := joined([counted(number, what) for number, what in numbers if number]):
-        printer.line(f"{found}.", "red" if numbers[0][0] else "yellow")
-    for sentence in report.notes:
-        printer.line(sentence, "dim")
 
 
 def _put(file: Path, text: str) -> None:

@@ -332,7 +332,7 @@ _MOST_CREATORS = 3
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 @click.option("--site", metavar="NAME", multiple=True, help="Only outputs of this site. May be repeated.")
 @click.option("--year", metavar="YEAR", default="", help="Only outputs of this year, or of years: 2010..2020, 2010..")
-@click.option("--type", "kind", metavar="TYPE", multiple=True, help='Only outputs of this type, such as "dataset".')
+@click.option("--type", metavar="TYPE", multiple=True, help='Only outputs of this type, such as "dataset".')
 @click.option(
     "--language", metavar="LANGUAGE", multiple=True, help="Only outputs in this language, such as en or English."
 )
@@ -347,17 +347,15 @@ _MOST_CREATORS = 3
 @click.pass_obj
 def search_command(
     invocation: Invocation,
+    /,
     words: tuple[str, ...],
-    site: tuple[str, ...],
     year: str,
-    kind: tuple[str, ...],
-    language: tuple[str, ...],
-    licence: tuple[str, ...],
     full_text: bool,
     sort: str,
     limit: int,
     cursor: str | None,
     as_json: bool,
+    **given: tuple[str, ...],
 ) -> None:
     """Find outputs by their titles, authors, subjects, abstracts and full texts.
 
@@ -375,7 +373,7 @@ def search_command(
         click.echo(click.get_current_context().get_help())
         return
     _refuse_unknown_options(words)
-    values = {"site": site, "type": kind, "language": language, "licence": licence}
+    values = {name: given[name] for name in ("site", "type", "language", "licence")}
     values["full_text"] = ("yes",) if full_text else ()
     question = services.search.Question(" ".join(words), values, year, services.search.Sort(sort), limit, cursor)
     answer = services.search.OutputSearch(invocation.harvester).search(question)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metaharvest.cli import queries, services
-from metaharvest.cli.invocation import ROWS, Invocation, called_alone, day, login, parsed, trimmed
+from metaharvest.cli.invocation import ROWS, Invocation, called_alone, day, parsed, trimmed
 from metaharvest.cli.printing import (
     Column,
     new_page,
@@ -174,7 +174,7 @@ def drop(invocation: Invocation, report_id: int, reason: str) -> None:
 
     Example: metaharvest reports drop 12
     """
-    dropped = services.reports.drop(invocation.harvester, report_id, login(), reason)
+    dropped = services.reports.drop(invocation.harvester, report_id, reason)
     number = dropped.waiting + dropped.refused
     if number:
         deliveries = counted(number, "delivery was", "deliveries were")

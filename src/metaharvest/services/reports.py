@@ -90,9 +90,9 @@ def recipients_now(harvester: Harvester, report_id: int) -> tuple[Sequence[str],
             return (), str(error)
 
 
-def drop(harvester: Harvester, report_id: int, by: str = "", reason: str = "") -> Dropped:
+def drop(harvester: Harvester, report_id: int, reason: str = "") -> Dropped:
     """Stop the delivery of this report; the number of dropped deliveries. Raises MetaharvestError."""
-    by, reason = by or harvester.actor.name, " ".join(reason.split())
+    by, reason = harvester.actor.name, " ".join(reason.split())
     if len(reason) > _LONGEST_REASON:
         raise RequestError(f"A reason has at most {_LONGEST_REASON:,} characters.")
     dropped = f"It was dropped{by and f' by {by}'} on {harvester.today()}{reason and f': {reason}'}"
