@@ -92,7 +92,7 @@ def command(nights: int, folder: Path | None, workers: bool, serve: bool, port: 
                 _say_how_to_serve(start)
                 return
             _say_what_to_try(start)
-            with stop_on_signal("Stopped."), _daemon(folder):
+            with stop_on_signal("Stopped."), _started(folder, "daemon", "daemon", "--at", "03:00"):
                 serve_until_signal(harvester, _HOST, port, with_console=True)
 
 
@@ -107,12 +107,12 @@ def _require_port(port: int) -> None:
 
 
 @contextmanager
-def _daemon(folder: Path) -> Iterator[None]:
-    """A daemon that harvests the sites for which the console asks."""
-    command = [sys.executable, "-m", "metaharvest", "--config", str(folder / "metaharvest.toml")]
+def _started(folder: Path, name: str, *words: str) -> Iterator[None]:
+    """A process of this program with the folder's settings, whose output is in NAME.log; it ends with the context."""
+    command = [sys.executable, "-m", "metaharvest", "--config", str(folder / "metaharvest.toml"), *words]
     with (
-        (folder / "daemon.log").open("wb") as log,
-        subprocess.Popen([*command, "daemon", "--at", "03:00"], stdout=log, stderr=subprocess.STDOUT) as process,
+        (folder / f"{name}.log").open("wb") as output,
+        subprocess.Popen(command, stdout=output, stderr=output) as process,
     ):
         try:
             yield
@@ -164,7 +164,7 @@ def _show_pipeline(harvester: services.harvester.Harvester, network: SampleNetwo
     for found in search.search(services.search.Question(_WORD)).outputs:
         document_id = found["document_id"]
         click.echo(f"\nThe word {_WORD} is in the full text of: {found['title']} ({found['year']})")
-        for pair in services.works.show(harvester, document_id).pairs:
+        for pair in harvester.read(queries.works.work_of, document_id).pairs:
             other = pair.second if pair.first.document_id == document_id else pair.first
             print_line(f"{pair.answer}: {other.title} ({other.year}). {pair.reason}", indent=2)
         for each in search.recommend(document_id, 2):
@@ -183,17 +183,14 @@ def _harvest_by_workers(harvester: services.harvester.Harvester, folder: Path) -
     from metaharvest.cli.runs import print_run
     from metaharvest.cli.workers import print_jobs
 
-    command = [sys.executable, "-m", "metaharvest", "--config", str(folder / "metaharvest.toml"), "worker", "--name"]
     with ExitStack() as stack:
         for name in _WORKERS:
-            output = stack.enter_context((folder / f"{name}.log").open("wb"))
-            worker = stack.enter_context(subprocess.Popen([*command, name], stdout=output, stderr=output))
-            stack.callback(worker.terminate)
+            stack.enter_context(_started(folder, name, "worker", "--name", name))
         run_id = services.jobs.coordinate(harvester).run_id or 0
         click.echo(f"The workers {' and '.join(_WORKERS)} harvest.")
         while harvester.read(queries.jobs.is_under_way):
             time.sleep(0.5)
-    print_jobs(services.jobs.listed(harvester, services.jobs.JobFilter(run_id=run_id), 50))
+    print_jobs(harvester.read(queries.jobs.jobs, queries.jobs.JobFilter(run_id=run_id), 50))
     print_run(harvester.read(queries.runs.run_record, run_id))
 
 

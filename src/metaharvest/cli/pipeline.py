@@ -232,7 +232,7 @@ def show(invocation: Invocation, document: str, as_json: bool) -> None:
 
     Example: metaharvest works show ren-alder.5
     """
-    found = services.works.show(invocation.harvester, document)
+    found = invocation.harvester.read(queries.works.work_of, document)
     if as_json:
         print_json(found)
     else:

@@ -28,7 +28,8 @@ def requests_command(invocation: Invocation, only_open: bool, limit: int, after:
     from metaharvest.model.requests import RequestState
 
     states = (RequestState.WAITING, RequestState.TAKEN) if only_open else ()
-    found = services.requests.listed(invocation.harvester, queries.requests.RequestFilter(states=states), limit, after)
+    wanted = queries.requests.RequestFilter(states=states)
+    found = invocation.harvester.read(queries.requests.requests, wanted, limit, after)
     if as_json:
         print_json(found)
         return

@@ -75,7 +75,7 @@ def workers_command(invocation: Invocation, as_json: bool) -> None:
 
     Example: metaharvest workers
     """
-    found = services.jobs.workers(invocation.harvester)
+    found = invocation.harvester.read(queries.jobs.workers)
     if as_json:
         print_json(found)
         return
@@ -135,7 +135,7 @@ def jobs_command(
     if only_open and state and state not in OPEN:
         raise click.UsageError(f"A job in the state {state} is not open: leave out --open or --state.")
     states = [JobState(state)] if state else [JobState(each) for each in OPEN] if only_open else []
-    found = services.jobs.listed(invocation.harvester, services.jobs.JobFilter(states, run_id=run_id), limit, after)
+    found = invocation.harvester.read(queries.jobs.jobs, queries.jobs.JobFilter(states, run_id=run_id), limit, after)
     if as_json:
         print_json(found)
         return

@@ -16,7 +16,7 @@ from metaharvest.jobs import making
 from metaharvest.model.actions import todo
 from metaharvest.model.jobs import JobState
 from metaharvest.queries import jobs as stored
-from metaharvest.queries.jobs import JobEventRecord, JobFilter, JobRecord, WorkerRecord
+from metaharvest.queries.jobs import JobEventRecord, JobFilter, JobRecord
 from metaharvest.services import pipeline
 from metaharvest.services.harvester import Harvester
 from metaharvest.text import one_line
@@ -51,20 +51,10 @@ def require_broker(harvester: Harvester) -> None:
         )
 
 
-def listed(harvester: Harvester, wanted: JobFilter, limit: int, after: int | None = None) -> list[JobRecord]:
-    """The jobs, the newest first; the next page begins `after` the last job of this one."""
-    return harvester.read(stored.jobs, wanted, limit, after)
-
-
 def shown(harvester: Harvester, job_id: int) -> tuple[JobRecord, list[JobEventRecord]]:
     """The job, and the steps of its life. Raises MetaharvestError if there is none."""
     with harvester.reading() as session:
         return _found(session, job_id), stored.job_events(session, job_id)
-
-
-def workers(harvester: Harvester) -> list[WorkerRecord]:
-    """The workers that are not forgotten yet, also silent ones."""
-    return harvester.read(stored.workers)
 
 
 def cancel(harvester: Harvester, job_id: int) -> JobRecord:

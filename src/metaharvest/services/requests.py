@@ -117,13 +117,6 @@ def find(harvester: Harvester, request_id: int) -> Asked:
         return Asked(request, False, waits_for(harvester, session, request))
 
 
-def listed(
-    harvester: Harvester, wanted: RequestFilter, limit: int | None = None, after: int | None = None
-) -> Sequence[RequestRecord]:
-    """The requests, the newest first; the next page begins `after` the last one of this page."""
-    return harvester.read(stored_requests, wanted, limit, after)
-
-
 def is_harvest_waiting(harvester: Harvester) -> bool:
     """True if a person asked for a harvest, and no run is under way.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -16,7 +15,7 @@ from metaharvest.pipeline.duplicates import tables
 from metaharvest.pipeline.duplicates.tables import DUPLICATE, RELATED
 from metaharvest.pipeline.stage import StageName
 from metaharvest.queries import works as stored
-from metaharvest.queries.works import LookPage, PairLine, WorkRecord
+from metaharvest.queries.works import LookPage, WorkRecord
 from metaharvest.services.harvester import Harvester
 from metaharvest.text import clean, whole_number
 
@@ -52,20 +51,10 @@ class WorkDecision:
     kind: str | None = None
 
 
-def show(harvester: Harvester, document_id: str) -> WorkRecord:
-    """The work of a document. Raises MetaharvestError if there is none, DatabaseError."""
-    return harvester.read(stored.work_of, document_id)
-
-
 def to_look_at(harvester: Harvester, after: str, limit: int) -> LookPage:
     """The pairs that a person should look at. `after` is `next` of the page before. Raises RequestError."""
     place = _place(after)
     return harvester.read(stored.pairs_to_look_at, place, limit)
-
-
-def decided(harvester: Harvester, limit: int) -> Sequence[PairLine]:
-    """The last decisions about outputs that may be the same, the newest first."""
-    return harvester.read(stored.newest_decisions, limit)
 
 
 def decide(harvester: Harvester, wanted: WorkDecision) -> WorkRecord:
@@ -86,7 +75,7 @@ def decide(harvester: Harvester, wanted: WorkDecision) -> WorkRecord:
         was, is_now = ({"other": wanted.second, "answer": answer} for answer in (before, wanted.answer))
         decision = Decision("works.decide", "document", wanted.first, None, was, is_now, clean(wanted.reason))
         harvester.audit(session, decision)
-    return show(harvester, wanted.first)
+    return harvester.read(stored.work_of, wanted.first)
 
 
 def _write(session: Session, harvester: Harvester, pair: tuple[int, int], wanted: WorkDecision) -> str | None:

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.model.jobs import OPEN, JobState
 from metaharvest.queries import decisions as audit
+from metaharvest.queries import jobs as stored_jobs
 from metaharvest.queries.documents import DocumentCursor, DocumentFilter, document_page
 from metaharvest.queries.figures import Per
 from metaharvest.queries.figures import figures as counted_figures
@@ -23,6 +24,7 @@ from metaharvest.queries.outbox import ReportFilter, newest_reports, report_reco
 from metaharvest.queries.problems import open_problems
 from metaharvest.queries.public_sites import numbers_of
 from metaharvest.queries.requests import RequestFilter
+from metaharvest.queries.requests import requests as stored_requests
 from metaharvest.queries.runs import run_record, run_summaries
 from metaharvest.queries.sites import SiteSelection, registered_site, registered_sites_of, site_page
 from metaharvest.services import jobs as worker_jobs
@@ -184,7 +186,7 @@ def requests(call: Call) -> Answer:
     """The requests to the harvester, the newest first."""
     query = call.query
     states = (query.state,) if query.state else ()
-    found = asked.listed(call.harvester, RequestFilter(states=states), query.limit + 1, number_of(query.cursor))
+    found = call.harvester.read(stored_requests, RequestFilter(states=states), query.limit + 1, number_of(query.cursor))
     return _page(found, query.limit, "request_id")
 
 
@@ -210,8 +212,8 @@ def jobs(call: Call) -> Answer:
     """The jobs of workers, the newest first."""
     query = call.query
     states = [query.state] if query.state else [JobState(each) for each in OPEN] if query.open else []
-    wanted = worker_jobs.JobFilter(states, run_id=query.run)
-    found = worker_jobs.listed(call.harvester, wanted, query.limit + 1, number_of(query.cursor))
+    wanted = stored_jobs.JobFilter(states, run_id=query.run)
+    found = call.harvester.read(stored_jobs.jobs, wanted, query.limit + 1, number_of(query.cursor))
     return _page(found, query.limit, "job_id")
 
 
@@ -225,7 +227,7 @@ def job(call: Call) -> Answer:
 
 def workers(call: Call) -> Answer:
     """The workers that are not forgotten yet, also silent ones, by name."""
-    return Answer(worker_jobs.workers(call.harvester))
+    return Answer(call.harvester.read(stored_jobs.workers))
 
 
 def registrations(call: Call) -> Answer:

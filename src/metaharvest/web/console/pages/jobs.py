@@ -6,10 +6,13 @@ from typing import Any
 
 from starlette.responses import Response
 
+from metaharvest.model.jobs import JobState
 from metaharvest.model.requests import LivePhase, RequestState
+from metaharvest.queries import jobs
 from metaharvest.queries.live import live_run, upcoming_run
 from metaharvest.queries.requests import RequestFilter, daemon
-from metaharvest.services import jobs, requests
+from metaharvest.queries.requests import requests as stored_requests
+from metaharvest.services import requests
 from metaharvest.web.console.visit import Visit
 
 _SITES_SHOWN = 50
@@ -44,7 +47,7 @@ def show(visit: Visit) -> Response:
     settings = harvester.settings
     run_at = f"{settings.workers.run_at:%H:%M} ({settings.harvester.zone})" if settings.workers.broker else ""
     due = [name for name in coming.sites if text.lower() in name.lower()]
-    ended = requests.listed(harvester, RequestFilter(states=_ENDED), _ENDED_SHOWN + 1, visit.after)
+    ended = harvester.read(stored_requests, RequestFilter(states=_ENDED), _ENDED_SHOWN + 1, visit.after)
     return visit.render(
         "jobs.html",
         coming=coming,
@@ -54,8 +57,8 @@ def show(visit: Visit) -> Response:
         more_due=len(due[_SITES_SHOWN:]),
         text=text,
         waiting=requests.open_requests(harvester),
-        jobs=jobs.listed(harvester, jobs.JobFilter((jobs.JobState.TAKEN, jobs.JobState.READY)), _SITES_SHOWN),
-        workers=jobs.workers(harvester),
+        jobs=harvester.read(jobs.jobs, jobs.JobFilter((JobState.TAKEN, JobState.READY)), _SITES_SHOWN),
+        workers=harvester.read(jobs.workers),
         ended=ended[:_ENDED_SHOWN],
         is_first=visit.after is None,
         next_page=visit.link("/console/jobs", after=ended[_ENDED_SHOWN - 1].request_id)

@@ -8,6 +8,7 @@ from typing import Any
 from starlette.responses import Response
 
 from metaharvest.errors import IndexUnavailable, NoIndex, RequestError, UnknownDocument
+from metaharvest.queries.works import newest_decisions, work_of
 from metaharvest.services import works
 from metaharvest.services.search import OutputSearch
 from metaharvest.services.works import WorkAnswer, WorkDecision
@@ -40,7 +41,7 @@ def show_pairs(visit: Visit) -> Response:
     return visit.render(
         "works.html",
         pairs=page.pairs,
-        decided=[] if after else works.decided(visit.harvester, _NEWEST),
+        decided=[] if after else visit.harvester.read(newest_decisions, _NEWEST),
         may_decide=_may_decide(visit),
         first=visit.link(_PATH) if after else "",
         next=visit.link(_PATH, after=page.next) if page.next else "",
@@ -50,7 +51,7 @@ def show_pairs(visit: Visit) -> Response:
 def show(visit: Visit) -> Response:
     """The work of a document, its pairs, and its related outputs."""
     document_id = visit.path["document"]
-    work = works.show(visit.harvester, document_id)
+    work = visit.harvester.read(work_of, document_id)
     related, why_not = _related(visit, document_id)
     its = next((each for each in work.outputs if each.document_id == document_id), None)
     return visit.render(
