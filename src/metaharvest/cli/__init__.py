@@ -276,23 +276,24 @@ def _exit_code(arguments: list[str], invocation: Callable[[Path | None], Invocat
     except (click.Abort, KeyboardInterrupt) as error:
         # click turns Ctrl-C into an Abort with a cause. An Abort without one comes before a command changes anything.
         is_signal = isinstance(error, KeyboardInterrupt) or error.__cause__ is not None
-        said = STOPPED if is_signal else _NOTHING_CHANGED
-        print_failure(said)
-        return _print_error_object(arguments, error, ExitCode.INTERRUPTED, said)
+        return _failed(arguments, error, ExitCode.INTERRUPTED, STOPPED if is_signal else _NOTHING_CHANGED)
     except MetaharvestError as error:
-        said = clean(masked("\n".join(error.sentences)))
-        print_failure(said)
-        return _print_error_object(arguments, error, exit_code_of(error), said)
+        return _failed(arguments, error, exit_code_of(error), clean(masked("\n".join(error.sentences))))
     except BrokenPipeError:
         sys.stderr.close()
         return ExitCode.FAILED
     except OSError as error:
         said = f"Something could not be read or written: {clean(masked(str(error)))}."
-        print_failure(said)
-        return _print_error_object(arguments, error, ExitCode.FAILED, said)
+        return _failed(arguments, error, ExitCode.FAILED, said)
     except Exception as error:
         logging.getLogger(__name__).exception(f"{_UNEXPECTED}. Please report this to its developers")
         return _print_error_object(arguments, error, ExitCode.FAILED, f"{_UNEXPECTED}: stderr says more.")
+
+
+def _failed(arguments: Sequence[str], error: BaseException, exit_code: int, message: str) -> int:
+    """Print why a command failed, for people and, if it asked for JSON, for a program; returns the exit code."""
+    print_failure(message)
+    return _print_error_object(arguments, error, exit_code, message)
 
 
 def _print_error_object(arguments: Sequence[str], error: BaseException, exit_code: int, message: str) -> int:

@@ -157,7 +157,7 @@ def show_job(invocation: Invocation, job_id: int, as_json: bool) -> None:
     """
     job, events = services.jobs.shown(invocation.harvester, job_id)
     if as_json:
-        print_json({**as_mapping(job), "events": [as_mapping(each) for each in events]})
+        print_json({**as_mapping(job), "events": events})
         return
     print_line(f"Job {job.job_id}: {job.kind} of {job.subject or 'everything'}; {job.state}")
     used = f"{job.seconds:.1f} s, {job.cpu_seconds:.1f} s of the processor, {job.memory_bytes / 1e6:.0f} MB"

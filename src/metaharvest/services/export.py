@@ -99,22 +99,14 @@ def _sheets(session: Session, today: date) -> Iterator[Sheet]:
     yield Sheet("documents failing", (*_DOCUMENTS, *_FINDING), _documents(session, today))
     names = names_of(RuleTotal)
     yield Sheet("problems", names, (values_of(each, names) for each in open_problems(session)))
-    yield Sheet("runs", (*_RUNS, *_TOTALS), _runs(session))
-    yield Sheet("deliveries", (*_REPORT, *_DELIVERY), _deliveries(session))
+    runs = ([*values_of(run, _RUNS), *values_of(run.totals, _TOTALS)] for run in newest_runs(session, _MOST))
+    yield Sheet("runs", (*_RUNS, *_TOTALS), runs)
+    deliveries = ((report, each) for report in newest_reports(session, _MOST) for each in report.deliveries)
+    rows = ([*values_of(report, _REPORT), *values_of(each, _DELIVERY)] for report, each in deliveries)
+    yield Sheet("deliveries", (*_REPORT, *_DELIVERY), rows)
 
 
 def _documents(session: Session, today: date) -> Iterator[list[object]]:
     for row in document_rows(session, DocumentFilter(failing=True), today):
         for finding in row.findings or [None]:
             yield [*values_of(row, _DOCUMENTS), *values_of(finding, _FINDING)]
-
-
-def _runs(session: Session) -> Iterator[list[object]]:
-    for record in newest_runs(session, _MOST):
-        yield [*values_of(record, _RUNS), *values_of(record.totals, _TOTALS)]
-
-
-def _deliveries(session: Session) -> Iterator[list[object]]:
-    for report in newest_reports(session, _MOST):
-        for delivery in report.deliveries:
-            yield [*values_of(report, _REPORT), *values_of(delivery, _DELIVERY)]
