@@ -64,11 +64,11 @@ class FindingPrinter:
             self._print(Text(f"and {more:,} more: --json has all of them."), 4)
         self.console.print()
 
-    def more(self, numbers: Mapping[str, int], most: int, option: str) -> None:
-        """Name the rules with more than the `most` printed findings; `option` has all of them."""
-        for rule, number in numbers.items():
-            if number > most:
-                self.line(f"{number - most:,} more like these ({rule}): {option} has all of them.", "dim")
+    def more(self, left: Mapping[str, int], option: str) -> None:
+        """Name the rules with findings that were not printed; `option` has all of them."""
+        for rule, number in left.items():
+            if number > 0:
+                self.line(f"{number:,} more like these ({rule}): {option} has all of them.", "dim")
 
     def line(self, text: str, style: str = "") -> None:
         """Print a sentence."""
@@ -121,9 +121,7 @@ class CheckPrinter(FindingPrinter):
             left[rule] += len(places) - len(shown)
             if shown:
                 self.finding(part, *shown[0], more=shown[1:])
-        for rule, number in left.items():
-            if number:
-                self.line(f"{number:,} more like these ({rule}): --csv has all of them.", "dim")
+        self.more(left, "--csv")
         return Counter(finding.level for places in same.values() for _, finding in places)
 
     def finding(

@@ -56,7 +56,7 @@ def print_findings(findings: Iterable[tuple[str, Finding]], *, are_paths: bool =
             places = [place_in(one_line(name), each) for name, each in others[:_MOST_PLACES]]
             more = len(others) - len(places)
             printer.print_finding(place_in(one_line(file), finding), finding, finding.docid, path, places, more)
-    printer.more(rules, _MOST_FINDINGS, "--json")
+    printer.more({rule: number - _MOST_FINDINGS for rule, number in rules.items()}, "--json")
 
 
 def _by_problem(found: Sequence[tuple[str, Finding]]) -> Iterable[Sequence[tuple[str, Finding]]]:

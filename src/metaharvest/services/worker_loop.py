@@ -212,15 +212,14 @@ class WorkerLoop:
         """
         self._is_alone, self._had_outage = len(claimed) == 1, False
         runs = {each.job_id: self._run_of(each) for each in claimed if each.kind == JobKind.HARVEST_SITE}
-        late = {number for number, its_run in runs.items() if its_run is None}
-        for claim in claimed:
-            if claim.job_id in late:
-                self._end_late(claim)
+        late = {each.job_id: each for each in claimed if each.job_id in runs and runs[each.job_id] is None}
+        for claim in late.values():
+            self._end_late(claim)
         claimed = [each for each in claimed if each.job_id not in late]
         run = next(filter(None, runs.values()), None)
         if run is None:
             for claim in claimed:
-                if claim is not claimed[0] and self._is_overtaken(claim):
+                if claim is not claimed[0] and self._harvester.read(claims.is_overtaken, claim):
                     return
                 self._live(claim)
             return
@@ -231,9 +230,6 @@ class WorkerLoop:
             await self._lead(session, harvest_job, claimed)
 
         session.work(lead)
-
-    def _is_overtaken(self, claim: Claim) -> bool:
-        return self._harvester.read(claims.is_overtaken, claim)
 
     def _end_late(self, claim: Claim) -> None:
         """End a job whose run has ended: the next run has its sites."""
