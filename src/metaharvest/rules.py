@@ -1371,6 +1371,11 @@ RULES: dict[str, Rule] = {
 }
 
 
+def title_of(rule: str) -> str:
+    """The title of a rule; the rule itself if this program does not know it."""
+    return RULES[rule].title if rule in RULES else rule
+
+
 def render() -> str:
     """The text of docs/rules.md, in Markdown: every rule with its cause and remedy, grouped by subject."""
     parts = [

@@ -25,11 +25,11 @@ from metaharvest.database.models import (
 )
 from metaharvest.model import NOT_HARVESTED, RunStatus, SiteRunKind
 from metaharvest.problems.follow import FIXED, OPEN
-from metaharvest.queries.problems import rule_title
 from metaharvest.queries.records import columns, failing
 from metaharvest.queries.site_totals import SUMS, kept_spans, runs_between, total_between, totals_between
 from metaharvest.queries.sites import last_names
 from metaharvest.queries.trends import READ_A_LIST, seconds_between
+from metaharvest.rules import title_of
 from metaharvest.sites.registry import read_sites
 
 _COUNTS = tuple(name for name in SUMS.split() if name not in ("runs", "seconds", "went_well"))
@@ -347,7 +347,7 @@ def _rules(session: Session, first_day: date, last_day: date) -> list[RuleOfYear
     found = [
         RuleOfYear(
             rule,
-            rule_title(rule),
+            title_of(rule),
             sum(problems for problems, _ in at_sites),
             sum(documents for _, documents in at_sites),
             len(at_sites),

@@ -15,7 +15,7 @@ from metaharvest.model.mappings import record_of
 from metaharvest.problems.follow import OPEN
 from metaharvest.queries.records import columns, is_after
 from metaharvest.queries.runs import site_number
-from metaharvest.rules import RULES
+from metaharvest.rules import title_of
 from metaharvest.sites.registry import read_site, read_sites, read_sites_of
 
 NIGHTS = 14
@@ -38,11 +38,6 @@ _PROBLEMS = select(
     HarvestDetailLog.excerpt,
 ).outerjoin(HarvestDetailLog, HarvestDetailLog.detail_log_id == SiteProblem.detail_log_id)
 """Problems, each with the title of its document, and with its last finding, as far as the log goes back."""
-
-
-def rule_title(rule: str) -> str:
-    """The title of a rule; the rule itself if this program does not know it."""
-    return RULES[rule].title if rule in RULES else rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +100,7 @@ def open_problems(session: Session, site: str | None = None, rule: str | None = 
         totals.append(
             RuleTotal(
                 name,
-                rule_title(name),
+                title_of(name),
                 bool(weight),
                 int(problems),
                 int(documents),
@@ -204,9 +199,7 @@ def documents_of_rule(
 
 def _problem(row: Row[*tuple[Any, ...]], site: str | None = None) -> OpenProblem:
     site_id, problem_id = row.site_schedule_id, row.site_problem_id
-    return record_of(
-        OpenProblem, row, site=site, site_id=site_id, problem_id=problem_id, rule_title=rule_title(row.rule)
-    )
+    return record_of(OpenProblem, row, site=site, site_id=site_id, problem_id=problem_id, rule_title=title_of(row.rule))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,11 @@ from metaharvest.config.settings import Settings
 from metaharvest.model import Finding
 from metaharvest.rehearsal.results import CheckedDocument, CheckedPart, Places
 from metaharvest.reports import phrasing
-from metaharvest.reports.findings import MAX_MESSAGE, FindingGroup, FindingLine, title_of, with_shared
+from metaharvest.reports.findings import MAX_MESSAGE, FindingGroup, FindingLine, with_shared
 from metaharvest.reports.parts import TableNote, Total
 from metaharvest.reports.render import render_page
 from metaharvest.reports.source_lines import source_line
+from metaharvest.rules import title_of
 from metaharvest.text import one_line
 
 _TONES = ("bad", "doubtful", "good")

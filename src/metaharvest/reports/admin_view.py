@@ -41,13 +41,13 @@ from metaharvest.model import (
 from metaharvest.model.actions import todo
 from metaharvest.problems.attention import CHANGED_CONTENT, MISSING, SHRANK, VANISHED, is_attention
 from metaharvest.reports import phrasing
-from metaharvest.reports.findings import FindingGroup, FindingLine, already_reported, attention, finding_line, title_of
+from metaharvest.reports.findings import FindingGroup, FindingLine, already_reported, attention, finding_line
 from metaharvest.reports.parts import NO_TABLE, TableNote, Total
 from metaharvest.reports.phrasing import counts_of, totals_of
 from metaharvest.reports.pipeline_notes import PipelineNote, progress_note
 from metaharvest.reports.problem_history import FailingSite, doubts, failing_sites, number_noted
 from metaharvest.reports.start_here import Step, show_site, waiting_for_a_person
-from metaharvest.rules import RULES
+from metaharvest.rules import RULES, title_of
 from metaharvest.sites.clock_checks import long_pause, wrong_clock
 from metaharvest.sites.overdue import overdue_sites
 from metaharvest.text import counted, joined, one_line

@@ -18,7 +18,7 @@ from metaharvest.ledger.entries import nights
 from metaharvest.model import ATTENTION_OUTCOMES, ERROR_OUTCOMES, Level, OutcomeKind
 from metaharvest.problems.attention import is_attention
 from metaharvest.reports.phrasing import OUTCOME_TITLES, docid_of, without_commands
-from metaharvest.rules import RULES, TRACEBACK_RULE
+from metaharvest.rules import RULES, TRACEBACK_RULE, title_of
 from metaharvest.text import clean, counted, one_line, shown_url
 
 MAX_MESSAGE = 800
@@ -74,11 +74,6 @@ class FindingGroup:
     def more(self) -> int:
         """The number of findings that are not shown."""
         return self.count - len(self.lines) if self.lines else 0
-
-
-def title_of(rule: str) -> str:
-    """A rule's heading; the rule's own id if it has none."""
-    return RULES[rule].title if rule in RULES else rule
 
 
 def attention(

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from metaharvest.model.actions import parts
-from metaharvest.reports.findings import title_of
 from metaharvest.reports.phrasing import without_commands
-from metaharvest.rules import RULES
+from metaharvest.rules import RULES, title_of
 from metaharvest.text import counted, one_line
 
 

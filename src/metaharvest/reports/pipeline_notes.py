@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import PipelineSettings
 from metaharvest.model.kinds import StageName, StepState
-from metaharvest.rules import RULES
+from metaharvest.rules import RULES, title_of
 from metaharvest.text import counted, one_line
 
 _EXAMPLES = 5
@@ -99,9 +99,8 @@ def _counts(counts: Mapping[tuple[str, StepState], int], stage: str) -> str:
 
 def _reason(rule: str, documents: int, remedy: str = "", stage: str = "", examples: tuple[str, ...] = ()) -> Reason:
     """The reason, with the remedy of its rule if there is no other `remedy`."""
-    known = RULES.get(rule)
-    title = known.title if known else one_line(rule)
-    return Reason(rule, title, documents, remedy or (known.remedy if known else ""), stage, examples)
+    remedy = remedy or (RULES[rule].remedy if rule in RULES else "")
+    return Reason(rule, one_line(title_of(rule)), documents, remedy, stage, examples)
 
 
 def _as_of(now: datetime) -> str:

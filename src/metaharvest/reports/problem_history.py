@@ -28,9 +28,9 @@ from metaharvest.ledger.records import unnamed
 from metaharvest.ledger.retries import number_put_off, numbers_failing
 from metaharvest.model import HARVESTED, Deletions, OutcomeKind, Site, SiteRunKind
 from metaharvest.problems.attention import EMPTY, FEWER, MOVED, SHRANK
-from metaharvest.reports.findings import since_when, title_of
+from metaharvest.reports.findings import since_when
 from metaharvest.reports.phrasing import OUTCOME_TITLES, Doubts
-from metaharvest.rules import RULES
+from metaharvest.rules import RULES, title_of
 from metaharvest.sites.registry import read_sites_of
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.text import counted, one_line

@@ -24,8 +24,8 @@ from metaharvest.rehearsal import check, trial
 from metaharvest.rehearsal.check import CheckOptions, GivenRun
 from metaharvest.rehearsal.input.arguments import GivenList
 from metaharvest.rehearsal.results import CheckedDocument
-from metaharvest.reports.findings import title_of
 from metaharvest.reports.source_lines import source_line
+from metaharvest.rules import title_of
 from metaharvest.services.check_report import CheckReport
 from metaharvest.services.harvester import Harvester
 from metaharvest.sites.registrations import policy

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from metaharvest.model import OutcomeKind, SiteRunStatus
 from metaharvest.queries.outbox import Delivery
 from metaharvest.reports.phrasing import LABELS, STATUSES, duration, rate
-from metaharvest.rules import RULES
+from metaharvest.rules import RULES, title_of
 from metaharvest.text import counted
 from metaharvest.web.templates import environment
 
@@ -38,7 +38,7 @@ def templates() -> Environment:
         "site_status": lambda status: STATUSES.get(SiteRunStatus(status), status),
         "outcome": lambda value: LABELS[OutcomeKind(value)] if value in list(OutcomeKind) else value,
         "delivery_state": delivery_state,
-        "rule_title": lambda rule: RULES[rule].title if rule in RULES else rule,
+        "rule_title": title_of,
         "labelled": _labelled,
     }
     made.tests["known_rule"] = RULES.__contains__

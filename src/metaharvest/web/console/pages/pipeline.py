@@ -7,7 +7,7 @@ from typing import Any
 from starlette.responses import Response
 
 from metaharvest.queries.pipeline import PipelineRecord
-from metaharvest.rules import RULES
+from metaharvest.rules import RULES, title_of
 from metaharvest.services import pipeline
 from metaharvest.services.pipeline import FailureFilter
 from metaharvest.text import counted, one_line
@@ -69,7 +69,7 @@ def _values(visit: Visit) -> dict[str, Any]:
         "record": record,
         "is_empty": _is_empty(record),
         "about": _ABOUT,
-        "titles": {rule: RULES[rule].title if rule in RULES else one_line(rule) for rule in rules},
+        "titles": {rule: one_line(title_of(rule)) for rule in rules},
         "may_retry": _may_retry(visit),
     }
 
