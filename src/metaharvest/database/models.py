@@ -111,6 +111,9 @@ class HarvestSiteRun(Base):
 IS_REAL = HarvestSiteRun.rehearsal.is_(False)
 """True if a site run is no rehearsal: only such site runs say how a site stands."""
 
+IS_FULL = HarvestSiteRun.kind != "retry"
+"""True for a harvest of a site's list, false for a retry of its failing documents."""
+
 
 class SiteTotals(Base):
     """The totals of a site over a span, the days of one week within one month, from `first_day` on.

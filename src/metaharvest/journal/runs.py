@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 from metaharvest.config.report_context import ReportContext
 from metaharvest.database.batches import batches
 from metaharvest.database.models import (
+    IS_FULL,
     IS_HARVEST,
     IS_REAL,
     HarvestDetailLog,
@@ -206,7 +207,7 @@ def unread_lists(
     A site whose list failed by one of the rules `no_list` has none that could come to its end.
     """
     dead = session.scalars(select(HarvestRun.run_id).where(*_in_dead_runs_before(run_id, today)))
-    its = (HarvestSiteRun.site_schedule_id.in_(site_ids), HarvestSiteRun.kind != SiteRunKind.RETRY.value)
+    its = (HarvestSiteRun.site_schedule_id.in_(site_ids), IS_FULL)
     in_them = HarvestSiteRun.run_id.in_([run_id, *dead])
     site_runs = select(HarvestSiteRun).where(in_them, *its).order_by(HarvestSiteRun.site_run_id)
     last = {each.site_schedule_id: each for each in session.scalars(site_runs)}

@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 from metaharvest.config.files import replace_file
 from metaharvest.database.clock import database_now
 from metaharvest.database.models import (
+    IS_FULL,
     IS_HARVEST,
     IS_REAL,
     HarvestRun,
@@ -27,7 +28,7 @@ from metaharvest.database.models import (
     SiteProblem,
 )
 from metaharvest.ledger.retries import numbers_failing
-from metaharvest.model import HARVESTED, OutcomeKind, SiteRunKind
+from metaharvest.model import HARVESTED, OutcomeKind
 from metaharvest.queries.jobs import job_numbers, workers
 from metaharvest.queries.outbox import outbox_state
 from metaharvest.queries.pipeline import failure_at_last_run, pipeline_record
@@ -96,11 +97,7 @@ def _run(session: Session, gauges: _Gauges) -> None:
 def _sites(session: Session, gauges: _Gauges) -> None:
     """For each registered site: its last harvest of the whole list, and its open problems."""
     row = HarvestSiteRun
-    newest = (
-        select(func.max(row.site_run_id))
-        .where(IS_REAL, row.kind != SiteRunKind.RETRY.value)
-        .group_by(row.site_schedule_id)
-    )
+    newest = select(func.max(row.site_run_id)).where(IS_REAL, IS_FULL).group_by(row.site_schedule_id)
     query = (
         select(HarvestSiteSchedule.name, row)
         .join(HarvestSiteSchedule, HarvestSiteSchedule.site_schedule_id == row.site_schedule_id)
@@ -154,7 +151,7 @@ def _last_successes(session: Session) -> dict[int, datetime]:
     row = HarvestSiteRun
     query = (
         select(row.site_schedule_id, func.max(row.ended_at))
-        .where(IS_REAL, row.status.in_(HARVESTED), row.kind != SiteRunKind.RETRY.value)
+        .where(IS_REAL, row.status.in_(HARVESTED), IS_FULL)
         .group_by(row.site_schedule_id)
     )
     return {site_id: ended for site_id, ended in session.execute(query) if ended is not None}

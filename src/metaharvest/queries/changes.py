@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Row, or_, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.batches import batches
-from metaharvest.database.models import HarvestLog, HarvestRun, HarvestSiteRun
+from metaharvest.database.models import IS_FULL, HarvestLog, HarvestRun, HarvestSiteRun
 from metaharvest.database.statements import place_of, rows_with
 from metaharvest.errors import MetaharvestError
 from metaharvest.model import OutcomeKind, SiteRunKind, SiteRunStatus
@@ -48,7 +48,6 @@ _SITE_RUN = "site_run_id run_id site_schedule_id kind status deferred access_err
 _LOGGED = "site_run_id harvest_log_id document_id revision outcome message"
 _AT_ONCE = 200
 """Sites that are read in one group of statements."""
-_IS_FULL = HarvestSiteRun.kind != SiteRunKind.RETRY.value
 
 _Row = Row[*tuple[Any, ...]]
 _Logged = Mapping[int, Sequence[_Row]]
@@ -168,7 +167,7 @@ def _with_changes(session: Session, first: int, second: int) -> set[int]:
 
     changed |= failed_before(harvested - changed)
     # A retry that went well tried some of the failing documents: the others may have left the list since.
-    in_doubt = sorted(failed_before(harvested - changed, _IS_FULL))
+    in_doubt = sorted(failed_before(harvested - changed, IS_FULL))
     found = (site for some in batches(in_doubt, _AT_ONCE) for site in _of_sites(session, {}, some, first, second))
     return changed | {site.site_id for site in found if site.documents}
 
@@ -256,7 +255,7 @@ def _site_runs(session: Session, site_ids: Sequence[int], first: int, second: in
     They are in the order of their runs. A resumed site run has the number of the run that resumed it.
     """
     row = HarvestSiteRun
-    read_a_list = (row.run_id <= first, _IS_FULL, row.status.in_(READ_A_LIST))
+    read_a_list = (row.run_id <= first, IS_FULL, row.status.in_(READ_A_LIST))
     in_first = select(row.site_schedule_id).where(row.run_id == first, row.site_schedule_id.in_(site_ids), *read_a_list)
     begins = dict.fromkeys(session.scalars(in_first), first)
     others = [each for each in site_ids if each not in begins]

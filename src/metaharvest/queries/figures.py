@@ -15,6 +15,7 @@ from sqlalchemy import Row, distinct, func, or_, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import (
+    IS_FULL,
     IS_HARVEST,
     IS_REAL,
     AuditEntry,
@@ -23,7 +24,7 @@ from metaharvest.database.models import (
     HarvestSiteRun,
     SiteProblem,
 )
-from metaharvest.model import NOT_HARVESTED, RunStatus, SiteRunKind
+from metaharvest.model import NOT_HARVESTED, RunStatus
 from metaharvest.problems.follow import FIXED, OPEN
 from metaharvest.queries.records import columns, failing
 from metaharvest.queries.site_totals import SUMS, kept_spans, runs_between, total_between, totals_between
@@ -387,7 +388,7 @@ def site_year(session: Session, site_id: int, first_day: date, last_day: date) -
         .join(HarvestRun, HarvestRun.run_id == HarvestSiteRun.run_id)
         .where(
             HarvestSiteRun.site_schedule_id == site_id,
-            HarvestSiteRun.kind != SiteRunKind.RETRY.value,
+            IS_FULL,
             IS_REAL,
             IS_HARVEST,
             HarvestRun.harvest_date >= first_day,

@@ -11,8 +11,8 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import IS_REAL, HarvestRequest, HarvestRun, HarvestSiteRun, SiteProgress
-from metaharvest.model import HARVESTED, RunStatus, Site, SiteRunKind
+from metaharvest.database.models import IS_FULL, IS_REAL, HarvestRequest, HarvestRun, HarvestSiteRun, SiteProgress
+from metaharvest.model import HARVESTED, RunStatus, Site
 from metaharvest.model.mappings import record_of
 from metaharvest.model.requests import OPEN, LivePhase, RequestKind, RequestState
 from metaharvest.queries.requests import daemon
@@ -195,7 +195,7 @@ def last_seconds(session: Session, site_ids: Sequence[int]) -> dict[int, float]:
         .where(
             HarvestSiteRun.site_schedule_id.in_(site_ids),
             HarvestSiteRun.status.in_(HARVESTED),
-            HarvestSiteRun.kind != SiteRunKind.RETRY.value,
+            IS_FULL,
             IS_REAL,
         )
         .group_by(HarvestSiteRun.site_schedule_id)

@@ -13,9 +13,16 @@ from sqlalchemy.orm import Session, aliased
 from metaharvest.catalogue import publication
 from metaharvest.catalogue.current import DOCUMENTS
 from metaharvest.catalogue.selection import Hidden, is_gone, published
-from metaharvest.database.models import IS_REAL, CatalogueDocument, HarvestRun, HarvestSiteRun, HarvestSiteSchedule
+from metaharvest.database.models import (
+    IS_FULL,
+    IS_REAL,
+    CatalogueDocument,
+    HarvestRun,
+    HarvestSiteRun,
+    HarvestSiteSchedule,
+)
 from metaharvest.database.statements import rows_with
-from metaharvest.model import HARVESTED, NOT_HARVESTED, Site, SiteRunKind
+from metaharvest.model import HARVESTED, NOT_HARVESTED, Site
 from metaharvest.queries.trends import harvested_sites
 from metaharvest.sites.registry import read_sites, read_sites_of
 
@@ -183,11 +190,7 @@ def _ends(session: Session) -> Mapping[int, _End]:
 
 
 _BEFORE = aliased(HarvestSiteRun)
-_IS_HARVEST = (IS_REAL, HarvestSiteRun.kind != SiteRunKind.RETRY.value)
-_IS_ENDED_HARVEST = (
-    *_IS_HARVEST,
-    HarvestSiteRun.status.in_([*HARVESTED, *NOT_HARVESTED]),
-)
+_IS_ENDED_HARVEST = (IS_REAL, IS_FULL, HarvestSiteRun.status.in_([*HARVESTED, *NOT_HARVESTED]))
 
 
 def _newest(session: Session) -> tuple[Mapping[int, int], Mapping[int, int]]:
@@ -197,7 +200,7 @@ def _newest(session: Session) -> tuple[Mapping[int, int], Mapping[int, int]]:
     """
     row, sites = HarvestSiteRun, harvested_sites(session)
     # A list of statuses beside the one would lead SQLite past the index.
-    its_own = select(row.site_run_id).where(row.site_schedule_id == sites.c.value, *_IS_HARVEST)
+    its_own = select(row.site_run_id).where(row.site_schedule_id == sites.c.value, IS_REAL, IS_FULL)
     newest_first = its_own.order_by(row.site_run_id.desc()).limit(1).correlate(sites)
     statuses = (*HARVESTED, *NOT_HARVESTED)
     of_each = (newest_first.where(row.status == status).scalar_subquery() for status in statuses)

@@ -18,13 +18,12 @@ from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import Float
 
 from metaharvest.database.batches import batches
-from metaharvest.database.models import IS_HARVEST, IS_REAL, HarvestLog, HarvestRun, HarvestSiteRun, SiteTotals
+from metaharvest.database.models import IS_FULL, IS_HARVEST, IS_REAL, HarvestLog, HarvestRun, HarvestSiteRun, SiteTotals
 from metaharvest.model import (
     HARVESTED,
     NOT_HARVESTED,
     OutcomeKind,
     RunStatus,
-    SiteRunKind,
     SiteRunStatus,
 )
 from metaharvest.queries.records import columns, failing
@@ -81,16 +80,15 @@ def totals_of_sites(run_ids: Collection[int], *conditions: ColumnElement[bool]) 
     The conditions are about the site runs. The runs are numbers, as SQLite would read all site runs for their dates.
     """
     run, row, log = HarvestRun, HarvestSiteRun, HarvestLog
-    is_harvest = row.kind != SiteRunKind.RETRY.value
     came_in = (log.site_run_id == row.site_run_id, log.outcome.in_(_CAME_IN))
-    is_good = case((is_harvest & row.status.in_(HARVESTED), 1), else_=0)
+    is_good = case((IS_FULL & row.status.in_(HARVESTED), 1), else_=0)
     newest_first = (is_good.desc(), run.harvest_date.desc(), row.site_run_id.desc())
     site_runs = (
         select(
             *columns(row, "site_schedule_id run_id inserted updated deleted"),
-            case((is_harvest, 1), else_=0).label("harvests"),
-            case((is_harvest & row.status.in_(NOT_HARVESTED), 1), else_=0).label("failed_harvests"),
-            case((is_harvest & (row.status == SiteRunStatus.SUCCEEDED.value), 1), else_=0).label("went_well"),
+            case((IS_FULL, 1), else_=0).label("harvests"),
+            case((IS_FULL & row.status.in_(NOT_HARVESTED), 1), else_=0).label("failed_harvests"),
+            case((IS_FULL & (row.status == SiteRunStatus.SUCCEEDED.value), 1), else_=0).label("went_well"),
             select(func.sum(log.size)).where(*came_in).correlate(row).scalar_subquery().label("bytes"),
             _Seconds(row.started_at, row.ended_at).label("seconds"),
             failing(row).label("failing"),

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, FromClause, Row, ScalarSelect, and_, func,
 from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.batches import batches
-from metaharvest.database.models import IS_REAL, Base, HarvestRun, HarvestSiteRun, HarvestSiteSchedule
+from metaharvest.database.models import IS_FULL, IS_REAL, Base, HarvestRun, HarvestSiteRun, HarvestSiteSchedule
 from metaharvest.database.statements import distinct_values, rows_with
 from metaharvest.ledger.entries import nights
 from metaharvest.model import HARVESTED, NOT_HARVESTED, SiteRunKind, SiteRunStatus
@@ -32,7 +32,6 @@ _QUERY = select(
     HarvestRun.harvest_date,
     failing(HarvestSiteRun).label("failing"),
 ).join(HarvestRun, HarvestRun.run_id == HarvestSiteRun.run_id)
-_IS_FULL = HarvestSiteRun.kind != SiteRunKind.RETRY.value
 _THIS, _EARLIER, _GOOD = aliased(HarvestSiteRun), aliased(HarvestSiteRun), aliased(HarvestSiteRun)
 _SITE_RUNS = Base.metadata.tables[HarvestSiteRun.__tablename__]
 
@@ -97,7 +96,7 @@ def trends(session: Session, site_run_ids: Sequence[int], number: int = HARVESTS
         full.site_run_id <= this.site_run_id,
         full.site_run_id >= func.coalesce(oldest, 0),
     )
-    query = _QUERY.add_columns(this.site_run_id.label("this")).join(this, its_last).where(_IS_FULL)
+    query = _QUERY.add_columns(this.site_run_id.label("this")).join(this, its_last).where(IS_FULL)
     found: dict[int, list[Harvest]] = {each: [] for each in site_run_ids}
     for row in rows_with(session, query.order_by(full.site_run_id), this.site_run_id, site_run_ids):
         found[row.this].append(_harvest(row))
@@ -126,7 +125,7 @@ def last_real_harvests(session: Session, site_ids: Sequence[int]) -> dict[int, H
     """By site, its last harvest that was no rehearsal."""
     row, found = HarvestSiteRun, dict[int, Harvest]()
     for batch in batches(site_ids):
-        newest = newest_site_runs(session, batch, _IS_FULL, IS_REAL)
+        newest = newest_site_runs(session, batch, IS_FULL, IS_REAL)
         query = _QUERY.add_columns(row.site_schedule_id).where(row.site_run_id.in_(newest.values()))
         found |= {each.site_schedule_id: _harvest(each) for each in session.execute(query)}
     return found
@@ -193,7 +192,7 @@ class FailedSite:
 def failed_sites(session: Session, today: date, site_ids: Iterable[int]) -> dict[int, FailedSite]:
     """The registered sites with these ids whose last harvest failed as a whole, by their ids."""
     row, site = HarvestSiteRun, HarvestSiteSchedule
-    is_harvest = (IS_REAL, row.kind != SiteRunKind.RETRY.value, row.status != SiteRunStatus.RUNNING.value)
+    is_harvest = (IS_REAL, IS_FULL, row.status != SiteRunStatus.RUNNING.value)
     of_site = select(row.site_run_id).where(row.site_schedule_id == site.site_schedule_id, *is_harvest)
     last = of_site.order_by(row.site_run_id.desc()).limit(1).correlate(site).scalar_subquery()
     found: dict[int, FailedSite] = {}

@@ -12,8 +12,8 @@ from sqlalchemy import and_, case, func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import Settings
-from metaharvest.database.models import IS_REAL, HarvestRun, HarvestSiteRun, HarvestSiteSchedule
-from metaharvest.model import NOT_HARVESTED, SiteRunKind
+from metaharvest.database.models import IS_FULL, IS_REAL, HarvestRun, HarvestSiteRun, HarvestSiteSchedule
+from metaharvest.model import NOT_HARVESTED
 from metaharvest.reports.parts import NO_TABLE, TableNote, Total
 from metaharvest.reports.problem_history import FailingSite, failing_sites
 from metaharvest.text import counted, one_line
@@ -78,15 +78,14 @@ def digest_view(session: Session, today: date, settings: Settings) -> DigestView
     begin = today - timedelta(weeks=WEEKS) + timedelta(days=1)
     site = HarvestSiteSchedule
     names = {row[0]: row[1] for row in session.execute(select(site.site_schedule_id, site.name).where(site.enabled))}
-    is_harvest = HarvestSiteRun.kind != SiteRunKind.RETRY.value
     query = (
         select(
             HarvestSiteRun.site_schedule_id,
             HarvestRun.harvest_date,
-            func.sum(case((is_harvest, 1), else_=0)),
-            func.sum(case((and_(is_harvest, HarvestSiteRun.status.in_(NOT_HARVESTED)), 1), else_=0)),
+            func.sum(case((IS_FULL, 1), else_=0)),
+            func.sum(case((and_(IS_FULL, HarvestSiteRun.status.in_(NOT_HARVESTED)), 1), else_=0)),
             func.sum(HarvestSiteRun.inserted + HarvestSiteRun.updated),
-            func.max(case((is_harvest, _ERRORS), else_=0)),
+            func.max(case((IS_FULL, _ERRORS), else_=0)),
         )
         .join(HarvestRun, HarvestRun.run_id == HarvestSiteRun.run_id)
         .where(HarvestRun.harvest_date >= begin, HarvestRun.harvest_date <= today, IS_REAL)

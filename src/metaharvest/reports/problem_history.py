@@ -14,6 +14,7 @@ from sqlalchemy import ColumnElement, and_, bindparam, distinct, exists, func, o
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import (
+    IS_FULL,
     IS_REAL,
     HarvestDetailLog,
     HarvestLog,
@@ -50,7 +51,8 @@ _PREVIOUS = (
     .where(
         HarvestSiteRun.site_schedule_id == bindparam("site"),
         HarvestSiteRun.site_run_id < bindparam("site_run"),
-        HarvestSiteRun.kind != SiteRunKind.RETRY.value,
+        IS_FULL,
+        IS_FULL,
         IS_REAL,
         HarvestSiteRun.status.in_(HARVESTED),
     )
