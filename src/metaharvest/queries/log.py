@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import date, datetime
 from itertools import chain, groupby
 from operator import itemgetter
@@ -31,10 +31,6 @@ _ROWS_AT_ONCE = 500
 _FEW = 50_000
 """Rows that are sorted quickly."""
 
-_NAMES = (
-    "log_id", "logged_at", "harvest_date", "level", "status", "operation", "message", "run_id", "site_run_id", "site",
-    "site_id", "document_id", "revision", "url", "outcome", "repository_revision", "seconds", "bytes",
-)  # fmt: skip
 _TRANSFER = "UpdateDocSuccess"
 _ANY_FINDING = aliased(HarvestDetailLog, name="any_finding")
 _ANY_OPERATION = aliased(HarvestOperation, name="any_operation")
@@ -137,6 +133,9 @@ class LogEntry:
             if len(finding.message) < len(message):
                 message = message.removesuffix(finding.message).rstrip()
         return message
+
+
+_NAMES = tuple(each.name for each in fields(LogEntry) if each.name != "findings")
 
 
 def of_one_run(session: Session, wanted: LogFilter) -> LogFilter:

@@ -21,15 +21,13 @@ from metaharvest.database.models import (
 from metaharvest.database.statements import rows_with
 from metaharvest.errors import MetaharvestError
 from metaharvest.model.actions import todo
-from metaharvest.queries.records import columns, is_named
+from metaharvest.queries.records import columns_for, is_named
 from metaharvest.queries.runs import site_number
 from metaharvest.text import LARGEST_ID
 
 _OF_LATE = timedelta(days=7)
 _NEWEST_ATTEMPTS = 1000
 _MOST_REASONS = 10
-_REPORT = "report_id created_at kind run_id site_run_id subject message_id"
-_DELIVERY = "recipient status attempts last_error last_attempt_at first_sent_at"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +128,7 @@ def newest_reports(
     if which.document:
         about = select(HarvestLog.site_run_id).where(is_named(which.document), HarvestLog.site_run_id.is_not(None))
         its.append(report.site_run_id.in_(about))
-    statement = select(*columns(report, _REPORT)).where(*its).order_by(report.report_id.desc()).limit(limit)
-    return _with_deliveries(session, statement)
+    return _with_deliveries(session, _REPORTS.where(*its).order_by(report.report_id.desc()).limit(limit))
 
 
 def newest_run(session: Session) -> int:
@@ -144,7 +141,7 @@ def newest_run(session: Session) -> int:
 
 def report_record(session: Session, report_id: int) -> ReportRecord:
     """The report of this number, as one of `newest_reports`. Raises MetaharvestError if there is none."""
-    statement = select(*columns(ReportOutbox, _REPORT)).where(ReportOutbox.report_id == report_id)
+    statement = _REPORTS.where(ReportOutbox.report_id == report_id)
     found = _with_deliveries(session, statement) if report_id <= LARGEST_ID else []
     if not found:
         raise MetaharvestError(f"There is no report {report_id}. {todo('reports.list')} lists the reports.")
@@ -213,6 +210,9 @@ def outbox_state(session: Session, now: datetime) -> OutboxState:
     return OutboxState(**session.execute(statement).one()._mapping)
 
 
+_REPORTS = select(*columns_for(ReportRecord, ReportOutbox))
+
+
 def _with_deliveries(session: Session, statement: Select[Any]) -> list[ReportRecord]:
     reports = session.execute(statement).all()
     deliveries = _deliveries(session, [report.report_id for report in reports])
@@ -222,7 +222,8 @@ def _with_deliveries(session: Session, statement: Select[Any]) -> list[ReportRec
 def _deliveries(session: Session, report_ids: Sequence[int]) -> dict[int, list[Delivery]]:
     """The deliveries of these reports, by report, in the order in which they were written."""
     found: dict[int, list[Delivery]] = {}
-    query = select(ReportDelivery.report_id, *columns(ReportDelivery, _DELIVERY)).order_by(ReportDelivery.delivery_id)
-    for report_id, *values in rows_with(session, query, ReportDelivery.report_id, report_ids):
+    query = select(ReportDelivery.report_id, *columns_for(Delivery, ReportDelivery))
+    rows = rows_with(session, query.order_by(ReportDelivery.delivery_id), ReportDelivery.report_id, report_ids)
+    for report_id, *values in rows:
         found.setdefault(report_id, []).append(Delivery(*values))
     return found

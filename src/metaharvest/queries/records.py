@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import reduce
 from typing import Any
 
@@ -68,6 +68,11 @@ def equalities(*wanted: tuple[InstrumentedAttribute[Any], Any]) -> list[ColumnEl
 def columns(table: type[Base], names: str) -> list[InstrumentedAttribute[Any]]:
     """The columns of these names, in their order."""
     return [getattr(table, name) for name in names.split()]
+
+
+def columns_for(model: type, table: type[Base]) -> list[InstrumentedAttribute[Any]]:
+    """The columns of a table that have the names of values of this read model, in the order of the values."""
+    return [getattr(table, each.name) for each in fields(model) if each.name in table.__table__.columns]
 
 
 def is_after(first: tuple[Any, Any], second: tuple[Any, Any]) -> ColumnElement[bool]:

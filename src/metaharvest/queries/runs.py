@@ -17,21 +17,11 @@ from metaharvest.database.statements import rows_with
 from metaharvest.errors import MetaharvestError
 from metaharvest.model import ATTENTION_OUTCOMES, ERROR_OUTCOMES, NOT_HARVESTED, OutcomeKind, RunStatus, SiteRunStatus
 from metaharvest.model.actions import todo
-from metaharvest.queries.records import FINDING, StoredFinding, columns, failing
+from metaharvest.queries.records import FINDING, StoredFinding, columns, columns_for, failing
 from metaharvest.queries.sites import site_names
 from metaharvest.queries.trends import FailedSite, Harvest, failed_site_runs, seconds_between, trends
 from metaharvest.text import LARGEST_ID, some_of
 
-_RUN = "run_id harvest_date started_at ended_at status host pid heartbeat_at"
-_TOTALS = (
-    "listed inserted updated unchanged deleted filtered stale duplicate deferred access_error invalid upload_error "
-    "warnings"
-)
-_SITE_RUN = (
-    "site_run_id run_id kind rehearsal status started_at ended_at failure_reason list_url next_harvest server_seconds "
-    f"waiting_seconds checking_seconds storing_seconds {_TOTALS}"
-)
-_SUMMARY = "run_id harvest_date started_at ended_at status heartbeat_at"
 _OF_DETAIL = "detail_log_id scope identifier revision document_id document_type fingerprint"
 
 
@@ -243,7 +233,7 @@ def newest_runs(session: Session, limit: int) -> list[RunRecord]:
 def run_summaries(session: Session, limit: int, after: int | None = None) -> list[RunSummary]:
     """The newest runs with their totals, which the database adds up; the next page begins `after` the last run."""
     run, row = HarvestRun, HarvestSiteRun
-    query = select(*columns(run, _SUMMARY))
+    query = select(*columns_for(RunSummary, run))
     if after is not None:
         query = query.where(run.run_id < after)
     runs = session.execute(query.order_by(run.run_id.desc()).limit(limit)).all()
@@ -352,7 +342,7 @@ def findings_of(session: Session, run_id: int) -> list[RunFinding]:
     return [RunFinding(**row._mapping) for row in session.execute(query)]
 
 
-_RUNS = select(*columns(HarvestRun, _RUN))
+_RUNS = select(*columns_for(RunRecord, HarvestRun))
 
 
 def _with_sites(session: Session, statement: Select[Any]) -> list[RunRecord]:
@@ -368,7 +358,8 @@ def _with_sites(session: Session, statement: Select[Any]) -> list[RunRecord]:
 def _site_runs(session: Session, run_ids: Sequence[int]) -> dict[int, list[SiteRunRecord]]:
     """The site runs of these runs, by run, in order."""
     row, found = HarvestSiteRun, dict[int, list[SiteRunRecord]]()
-    query = select(*columns(row, _SITE_RUN), row.site_schedule_id.label("site_id"), row.site_name.label("site"))
+    names = (row.site_schedule_id.label("site_id"), row.site_name.label("site"))
+    query = select(*columns_for(SiteRunRecord, row), *names)
     for each in rows_with(session, query.order_by(row.site_run_id), row.run_id, run_ids):
         found.setdefault(each.run_id, []).append(SiteRunRecord(**each._mapping))
     return found
