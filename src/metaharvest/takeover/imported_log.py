@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from metaharvest.database.batches import batches
 from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestRun
 from metaharvest.database.operations import OPERATIONS
 from metaharvest.model import Level, RunStatus
@@ -232,10 +233,8 @@ def _write(
     session.flush()
     counts.run_id = run.run_id
     items = sorted(taken.items(), key=lambda item: _number(item[0]) or 0)
-    for start in range(0, len(items), _ROWS_AT_ONCE):
-        written = [
-            (log_id, HarvestLog(run_id=run.run_id, **values)) for log_id, values in items[start:][:_ROWS_AT_ONCE]
-        ]
+    for some in batches(items, _ROWS_AT_ONCE):
+        written = [(log_id, HarvestLog(run_id=run.run_id, **values)) for log_id, values in some]
         session.add_all([row for _, row in written])
         session.flush()
         session.add_all(
