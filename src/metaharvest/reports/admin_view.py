@@ -42,7 +42,7 @@ from metaharvest.model.actions import todo
 from metaharvest.problems.attention import CHANGED_CONTENT, MISSING, SHRANK, VANISHED, is_attention
 from metaharvest.reports import phrasing
 from metaharvest.reports.findings import FindingGroup, FindingLine, already_reported, attention, finding_line
-from metaharvest.reports.parts import NO_TABLE, TableNote, Total
+from metaharvest.reports.parts import View
 from metaharvest.reports.phrasing import counts_of, totals_of
 from metaharvest.reports.pipeline_notes import PipelineNote, progress_note
 from metaharvest.reports.problem_history import FailingSite, doubts, failing_sites, number_noted
@@ -125,8 +125,8 @@ class Undelivered:
     since: str
 
 
-@dataclass(frozen=True, slots=True)
-class AdminView:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminView(View):
     """The content of the administrator's report. `log_file` is the file with the whole report, if one was written.
 
     `page` is the address of the run in the console, empty if the settings have no `url`.
@@ -136,13 +136,7 @@ class AdminView:
     steps; decisions that wait for a person come before all others.
     """
 
-    network: str
-    date: str
-    story: str
-    tone: str
-    sentence: str
     start_here: tuple[Step, ...]
-    totals: tuple[Total, ...]
     sites: tuple[SiteRow, ...]
     failures: tuple[FailedSite, ...]
     troubles: tuple[str, ...]
@@ -161,17 +155,15 @@ class AdminView:
     target: str
     started: str
     duration: str
-    recipients: tuple[str, ...]
     administrators: tuple[str, ...]
-    asked: tuple[str, ...] = ()
-    more_asked: int = 0
-    table: TableNote = NO_TABLE
+    asked: tuple[str, ...]
+    more_asked: int
     log_file: str = ""
     log_file_error: str = ""
-    went_nowhere: str = ""
-    is_rehearsal: bool = False
-    page: str = ""
-    pipeline: PipelineNote | None = None
+    went_nowhere: str
+    is_rehearsal: bool
+    page: str
+    pipeline: PipelineNote | None
 
 
 def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> AdminView:

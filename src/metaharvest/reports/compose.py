@@ -21,11 +21,11 @@ from metaharvest.model import RunStatus, Site
 from metaharvest.model.actions import todo
 from metaharvest.reports import phrasing
 from metaharvest.reports.admin_view import AdminView, admin_view
-from metaharvest.reports.digest_view import DigestView, digest_view
+from metaharvest.reports.digest_view import digest_view
 from metaharvest.reports.notify_policy import is_wanted
-from metaharvest.reports.parts import NO_TABLE, TableNote
+from metaharvest.reports.parts import NO_TABLE, TableNote, View
 from metaharvest.reports.render import render
-from metaharvest.reports.site_view import SiteView, site_view
+from metaharvest.reports.site_view import site_view
 from metaharvest.reports.tables import attachment_of, documents_csv, least_documents_size, least_log_size, log_csv
 from metaharvest.sites.registry import read_site
 from metaharvest.sites.rows import BrokenSite
@@ -121,7 +121,7 @@ def _report(
     kind: str,
     number: int,
     seed: Iterable[object],
-    view: SiteView | AdminView | DigestView,
+    view: View,
     attachment: Attachment | None,
     context: ReportContext,
 ) -> Report:

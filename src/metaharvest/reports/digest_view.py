@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from metaharvest.config.settings import Settings
 from metaharvest.database.models import IS_FULL, IS_REAL, HarvestRun, HarvestSiteRun, HarvestSiteSchedule
 from metaharvest.model import NOT_HARVESTED
-from metaharvest.reports.parts import NO_TABLE, TableNote, Total
+from metaharvest.reports.parts import Total, View
 from metaharvest.reports.problem_history import FailingSite, failing_sites
 from metaharvest.text import counted, one_line
 
@@ -56,21 +56,13 @@ class SiteTrend:
         return self.weeks[-1]
 
 
-@dataclass(frozen=True, slots=True)
-class DigestView:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DigestView(View):
     """The content of the digest."""
 
-    network: str
-    date: str
-    story: str
-    tone: str
-    sentence: str
-    totals: tuple[Total, ...]
     sites: tuple[SiteTrend, ...]
     failing: tuple[FailingSite, ...]
     more_failing: int
-    recipients: tuple[str, ...]
-    table: TableNote = NO_TABLE
 
 
 def digest_view(session: Session, today: date, settings: Settings) -> DigestView:

@@ -29,3 +29,17 @@ class Total:
     def changed(self) -> str:
         """The change as people write it: `+3`, `-2`; empty if there is none."""
         return f"{self.change:+,}" if self.change else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """The values that every report has. `story` is its subject in a few words, `tone` is good, doubtful or bad."""
+
+    network: str
+    date: str
+    story: str
+    tone: str
+    sentence: str
+    totals: tuple[Total, ...]
+    recipients: tuple[str, ...]
+    table: TableNote = NO_TABLE

@@ -35,6 +35,7 @@ from metaharvest.model.actions import Todo, parts, todo
 from metaharvest.reports.admin_view import AdminView
 from metaharvest.reports.digest_view import DigestView
 from metaharvest.reports.findings import FindingGroup, FindingLine
+from metaharvest.reports.parts import View
 from metaharvest.reports.site_view import SiteView
 from metaharvest.rules import RULES, RULES_PAGE, anchor
 from metaharvest.text import counted, one_line
@@ -48,7 +49,7 @@ TEMPLATE_FILES = ("subject.txt", "body.txt", "body.html")
 _log = logging.getLogger(__name__)
 
 
-def render(folder: str, view: SiteView | AdminView | DigestView, settings: Settings) -> RenderedText:
+def render(folder: str, view: View, settings: Settings) -> RenderedText:
     """The report from the templates `email/FOLDER/{subject.txt,body.txt,body.html}`.
 
     If a template fails, for any reason, the report is a plain one that says which template failed, and why.
@@ -219,7 +220,7 @@ def reason_of(error: Exception) -> str:
     return place + one_line(said)
 
 
-def plain_report(view: SiteView | AdminView | DigestView, notice: str) -> RenderedText:
+def plain_report(view: View, notice: str) -> RenderedText:
     """The essentials without any template: the story, the totals, the findings; `notice` says why it is plain."""
     about = f"{view.site}: {view.story}" if isinstance(view, SiteView) else view.story
     lines = [
@@ -240,13 +241,12 @@ def plain_report(view: SiteView | AdminView | DigestView, notice: str) -> Render
     return RenderedText(f"[{view.network}] {about} ({view.date})", text, page)
 
 
-def _plain(view: SiteView | AdminView | DigestView) -> Iterator[str]:
+def _plain(view: View) -> Iterator[str]:
     if isinstance(view, DigestView):
         yield from _plain_digest(view)
-        return
-    for number, step in enumerate(view.start_here, start=1):
-        yield wrapped(f"{step.what} {step.todo}", 0, f"{number}. ")
-    yield from _plain_site(view) if isinstance(view, SiteView) else _plain_run(view)
+    if isinstance(view, SiteView | AdminView):
+        yield from (wrapped(f"{step.what} {step.todo}", 0, f"{at}. ") for at, step in enumerate(view.start_here, 1))
+        yield from _plain_site(view) if isinstance(view, SiteView) else _plain_run(view)
 
 
 def _plain_digest(view: DigestView) -> Iterator[str]:

@@ -30,7 +30,7 @@ from metaharvest.model.actions import todo
 from metaharvest.reports import phrasing
 from metaharvest.reports.document_lists import NamedDocuments, ended_as, repaired, unchanged
 from metaharvest.reports.findings import FindingGroup, already_reported, attention, for_contacts, warnings
-from metaharvest.reports.parts import NO_TABLE, TableNote, Total
+from metaharvest.reports.parts import View
 from metaharvest.reports.phrasing import counts_of, totals_of
 from metaharvest.reports.pipeline_notes import PipelineNote, files_note
 from metaharvest.reports.problem_history import (
@@ -64,8 +64,8 @@ _Groups = tuple[FindingGroup, ...]
 _FETCHED = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, *ERROR_OUTCOMES)
 
 
-@dataclass(frozen=True, slots=True)
-class SiteView:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteView(View):
     """A site report's content. `recipients` are the site's contacts; `registered` is empty if the site is not.
 
     `attention` has the problems that keep documents out: `news` and `still`, first found in this harvest, and found
@@ -75,16 +75,10 @@ class SiteView:
     page, empty if there is none. `files`: the records that lead to no file.
     """
 
-    network: str
     site: str
-    date: str
-    story: str
-    tone: str
-    sentence: str
     reason: str
     start_here: tuple[Step, ...]
     listed: int
-    totals: tuple[Total, ...]
     attention: tuple[FindingGroup, ...]
     news: tuple[FindingGroup, ...]
     still: tuple[FindingGroup, ...]
@@ -104,16 +98,14 @@ class SiteView:
     time_spent: str
     rehearsal: str
     registered: tuple[tuple[str, str], ...]
-    recipients: tuple[str, ...]
     administrators: tuple[str, ...]
     target: str
     site_run: int
-    table: TableNote = NO_TABLE
-    is_rehearsal: bool = False
-    copies_stay: bool = False
-    went_nowhere: str = ""
-    page: str = ""
-    files: PipelineNote | None = None
+    is_rehearsal: bool
+    copies_stay: bool
+    went_nowhere: str
+    page: str
+    files: PipelineNote | None
 
 
 def site_view(

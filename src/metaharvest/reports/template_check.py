@@ -31,7 +31,7 @@ from metaharvest.model.actions import todo
 from metaharvest.reports.admin_view import AdminView
 from metaharvest.reports.digest_view import DigestView
 from metaharvest.reports.letters import DoorLetter
-from metaharvest.reports.parts import Total
+from metaharvest.reports.parts import Total, View
 from metaharvest.reports.pipeline_notes import PipelineNote
 from metaharvest.reports.render import ENCODING, TEMPLATE_FILES, environment_for, reason_of
 from metaharvest.reports.site_view import SiteView
@@ -146,7 +146,10 @@ _TEXTS = {
 }
 """Texts for fields of these names. A text for another field is its name."""
 
-_MAY_BE_EMPTY = {"reason", "rehearsal", "details", "error", "docid", "url", "place", "excerpt", "message", "remedy"}
+_MAY_BE_EMPTY = {
+    "details", "docid", "error", "excerpt", "message", "page", "place", "reason", "rehearsal", "remedy", "url",
+    "went_nowhere",
+}  # fmt: skip
 """Names of required fields whose texts may be empty."""
 
 _TONES = ("bad", "doubtful", "good")
@@ -169,6 +172,8 @@ def _sample(report: Callable[..., _Report], tone: str, *, is_full: bool = True) 
 
 def _value(name: str, kind: Any, tone: str, is_full: bool) -> Any:
     """A value of this kind for the field of this name. A list has a full part, and one that is not."""
+    if isinstance(kind, UnionType) and not is_full:
+        return None
     if isinstance(kind, UnionType):
         [kind] = set(get_args(kind)) - {NoneType}
     origin, kinds = get_origin(kind), get_args(kind)
@@ -196,7 +201,7 @@ def _samples(report: Callable[..., _Report]) -> list[_Report]:
 _RUNS = [replace(each, log_file="", log_file_error="") for each in _samples(AdminView)]
 _LETTERS = [_sample(DoorLetter, "good", is_full=is_full) for is_full in (True, False)]
 
-SAMPLES: Mapping[str, Sequence[SiteView | AdminView | DigestView | DoorLetter]] = {
+SAMPLES: Mapping[str, Sequence[View | DoorLetter]] = {
     "site_report": _samples(SiteView),
     "admin_report": [
         *_RUNS,
