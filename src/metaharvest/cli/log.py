@@ -114,13 +114,10 @@ def _print_rows(session: Session, wanted: queries.log.LogFilter) -> None:
 
 def _where(session: Session, wanted: queries.log.LogFilter) -> str:
     """The run in the output, in words; empty if the filter is about all runs."""
-    scope = queries.log.log_scope(session, wanted)
-    if scope.site_run_id is not None:
-        return f" in site run {scope.site_run_id}; `--run ID` names another run"
-    run_id = scope.run_id
-    if run_id is None and wanted.site is None and not wanted.is_over_runs:
-        run_id = queries.runs.newest_run_id(session)
-    return "" if run_id is None else f" in run {run_id}; `--run ID` names another run"
+    meant = queries.log.of_one_run(session, wanted)
+    if meant.site_run_id is not None:
+        return f" in site run {meant.site_run_id}; `--run ID` names another run"
+    return "" if meant.run_id is None else f" in run {meant.run_id}; `--run ID` names another run"
 
 
 def _lines(entry: queries.log.LogEntry) -> Iterable[str]:
@@ -140,9 +137,9 @@ def _lines(entry: queries.log.LogEntry) -> Iterable[str]:
 def _write_documents(session: Session, wanted: queries.log.LogFilter, unchanged: bool) -> None:
     from metaharvest.reports.tables import documents_csv
 
-    scope = queries.log.log_scope(session, wanted)
+    site_run_id = queries.log.of_one_run(session, wanted).site_run_id
     # No site run has the number 0: for a site that was never harvested, the table has only a header.
-    print_csv(documents_csv(session, scope.site_run_id or 0, unchanged=unchanged))
+    print_csv(documents_csv(session, site_run_id or 0, unchanged=unchanged))
 
 
 def _write_rows(session: Session, wanted: queries.log.LogFilter) -> None:

@@ -172,14 +172,14 @@ def log_selection(session: Session, wanted: LogFilter) -> LogSelection:
     """The conditions of the filter, for `log_entries` and for a table. Raises MetaharvestError for unknown names."""
     if wanted.rule is not None:
         require_rule(session, wanted.rule)
-    scope = log_scope(session, wanted)
+    wanted = of_one_run(session, wanted)
     rows = [*_of_level(wanted), *_narrowed(session, wanted)]
     transfers: list[ColumnElement[bool]] = [false()]
     of_one: ColumnElement[bool] | None = None
-    if scope.site_run_id is not None:
-        rows.append(of_one := HarvestLog.site_run_id == scope.site_run_id)
-    elif scope.run_id is not None:
-        rows.append(of_one := HarvestLog.run_id == scope.run_id)
+    if wanted.site_run_id is not None:
+        rows.append(of_one := HarvestLog.site_run_id == wanted.site_run_id)
+    elif wanted.run_id is not None:
+        rows.append(of_one := HarvestLog.run_id == wanted.run_id)
         if wanted.site is not None:
             rows.append(HarvestLog.site_schedule_id == runs.site_number(session, wanted.site))
     elif wanted.is_over_runs:
@@ -188,8 +188,6 @@ def log_selection(session: Session, wanted: LogFilter) -> LogSelection:
             rows.append(_of_site(session, runs.site_number(session, wanted.site)))
     elif wanted.site is not None:
         rows = [false()]
-    elif (newest := runs.newest_run_id(session)) is not None:
-        rows.append(of_one := HarvestLog.run_id == newest)
     else:
         rows, transfers = [false()], _transfers(session, wanted)
     if wanted.limit is not None:
