@@ -1,4 +1,4 @@
-"""Divides values into batches: a statement has a limited number of parameters."""
+"""Divides values into batches, as a statement has a limited number of parameters; and puts values into groups."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TypeVar
 
+Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
@@ -14,3 +15,11 @@ def batches(values: Iterable[Value], size: int = 500) -> Iterator[Sequence[Value
     rest = iter(values)
     while batch := list(islice(rest, size)):
         yield batch
+
+
+def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
+    """The values by their keys, in their order."""
+    groups: dict[Key, list[Value]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups

@@ -13,6 +13,7 @@ from hashlib import blake2b
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from metaharvest.database.batches import grouped
 from metaharvest.database.models import Base, HarvestDetailLog, HarvestLog
 from metaharvest.database.operations import OPERATIONS
 from metaharvest.database.rows import insert_numbered, insert_rows
@@ -238,11 +239,10 @@ def logged_outcomes(
         statement = statement.where(HarvestLog.document_id > after)
     if upto is not None:
         statement = statement.where(HarvestLog.document_id <= upto)
-    logged: dict[Key, list[LoggedOutcome]] = {}
-    for document_id, revision, outcome, target_revision in session.execute(statement):
-        key = str(document_id), int(revision or 0)
-        logged.setdefault(key, []).append((OutcomeKind(str(outcome)), target_revision))
-    return logged
+    return grouped(
+        ((str(document_id), int(revision or 0)), (OutcomeKind(str(outcome)), target_revision))
+        for document_id, revision, outcome, target_revision in session.execute(statement)
+    )
 
 
 def number_logged(session: Session, site_run: SiteRun) -> int:

@@ -20,6 +20,7 @@ from typing import Any, Protocol, Self, TypeVar
 from sqlalchemy import Engine, bindparam, update
 from sqlalchemy.orm import Session
 
+from metaharvest.database.batches import grouped
 from metaharvest.database.dialects import (
     is_about_statement,
     is_full,
@@ -305,9 +306,7 @@ class Writer:
         """Notes first: closing a site run counts its outcomes. Requests of one kind are written together."""
         if notes:
             self._write_notes(session, notes)
-        kinds: dict[Write[Any, Any], list[int]] = {}
-        for number, request in enumerate(requests):
-            kinds.setdefault(request.write, []).append(number)
+        kinds = grouped((request.write, number) for number, request in enumerate(requests))
         answers: dict[int, object] = {}
         for write, numbers in kinds.items():
             written = write(session, [requests[number].value for number in numbers])

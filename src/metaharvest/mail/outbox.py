@@ -33,7 +33,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import Settings
-from metaharvest.database.batches import batches
+from metaharvest.database.batches import batches, grouped
 from metaharvest.database.engine import outbox_lock, writers
 from metaharvest.database.models import IS_HARVEST, Base, HarvestRun, HarvestSiteRun, ReportDelivery, ReportOutbox
 from metaharvest.database.rows import insert_numbered
@@ -388,12 +388,10 @@ def _parcels(
     session_factory: Callable[[], Session], report_ids: Sequence[int], due: ColumnElement[bool], backend: MailBackend
 ) -> list[_Parcel]:
     """These reports as letters to the recipients with a due delivery."""
-    recipients: dict[int, list[str]] = {}
-    parcels = []
+    parcels, which = [], {"reports": report_ids}
     with session_factory() as session:
-        for report_id, recipient in session.execute(_RECIPIENTS.where(due), {"reports": report_ids}):
-            recipients.setdefault(report_id, []).append(recipient)
-        for report_id, kind, message_id, content, created_at in session.execute(_LETTERS, {"reports": report_ids}):
+        recipients = grouped((row[0], row[1]) for row in session.execute(_RECIPIENTS.where(due), which))
+        for report_id, kind, message_id, content, created_at in session.execute(_LETTERS, which):
             for group in backend.parcels(recipients.get(report_id, [])):
                 parcels.append(_Parcel(report_id, kind, Letter(message_id, content, created_at, group)))
     return parcels
@@ -496,9 +494,7 @@ def resend_refused(session: Session, settings: Settings, since: datetime | None)
     """
     query = select(ReportDelivery).join(ReportOutbox, ReportOutbox.report_id == ReportDelivery.report_id)
     query = query.where(is_refused(), *([] if since is None else [ReportOutbox.created_at >= since]))
-    refused: dict[int, list[ReportDelivery]] = {}
-    for row in session.scalars(query.order_by(ReportDelivery.report_id)):
-        refused.setdefault(row.report_id, []).append(row)
+    refused = grouped((row.report_id, row) for row in session.scalars(query.order_by(ReportDelivery.report_id)))
     number, without = 0, []
     for report_id, rows in refused.items():
         by_hand = [row.recipient for row in rows if row.by_hand]

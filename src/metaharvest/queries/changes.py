@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, or_, select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.batches import batches
+from metaharvest.database.batches import batches, grouped
 from metaharvest.database.models import IS_FULL, HarvestLog, HarvestRun, HarvestSiteRun
 from metaharvest.database.statements import place_of, rows_with
 from metaharvest.errors import MetaharvestError
@@ -297,14 +297,15 @@ def _logged(session: Session, ends: Iterable[_SiteEnd], between: Iterable[Sequen
     whole = {each.site_run_id for rows in (*between, *(end.later for end in ends)) for each in rows}
     lists = {end.listing.site_run_id for end in ends if end.listing is not None} - whole
     query = select(*columns(HarvestLog, _LOGGED))
-    found: dict[int, list[_Row]] = {}
-    for site_run_ids, meant in (
+    meant = (
         (lists, HarvestLog.outcome.in_(_FAILING)),
         (whole, HarvestLog.outcome != OutcomeKind.DUPLICATE.value),
-    ):
-        for row in rows_with(session, query.where(meant), HarvestLog.site_run_id, sorted(site_run_ids)):
-            found.setdefault(row.site_run_id, []).append(row)
-    return found
+    )
+    return grouped(
+        (row.site_run_id, row)
+        for site_run_ids, counts in meant
+        for row in rows_with(session, query.where(counts), HarvestLog.site_run_id, sorted(site_run_ids))
+    )
 
 
 def _failing(before: Mapping[str, _End], after: Mapping[str, _End]) -> Iterator[ChangedDocument]:

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, Select, and_, func, or_, select, true
 from sqlalchemy.orm import Session, aliased
 
-from metaharvest.database.batches import batches
+from metaharvest.database.batches import batches, grouped
 from metaharvest.database.models import (
     IS_HARVEST,
     IS_REAL,
@@ -526,7 +526,5 @@ def reasons_put_off(session: Session, site_run_ids: Collection[int]) -> dict[int
         )
         .order_by(detail.detail_log_id)
     )
-    found: dict[int, list[StoredFinding]] = {}
-    for site_run_id, *finding in session.execute(query):
-        found.setdefault(site_run_id or 0, []).append(stored_finding(finding))
-    return found
+    rows = session.execute(query)
+    return grouped((site_run_id or 0, stored_finding(finding)) for site_run_id, *finding in rows)

@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import Row, distinct, func, or_, select
 from sqlalchemy.orm import Session
 
+from metaharvest.database.batches import grouped
 from metaharvest.database.models import (
     IS_FULL,
     IS_HARVEST,
@@ -342,9 +343,7 @@ def _rules(session: Session, first_day: date, last_day: date) -> list[RuleOfYear
         .where(or_(_problem.state == OPEN, _problem.ended_on >= first_day), _problem.first_seen <= last_day)
         .group_by(_problem.rule, _problem.site_schedule_id)
     )
-    by_rule: dict[str, list[tuple[int, int]]] = {}
-    for rule, _, problems, documents in session.execute(query):
-        by_rule.setdefault(rule, []).append((problems, documents))
+    by_rule = grouped((row[0], (row[2], row[3])) for row in session.execute(query))
     found = [
         RuleOfYear(
             rule,
@@ -396,9 +395,7 @@ def site_year(session: Session, site_id: int, first_day: date, last_day: date) -
         )
         .order_by(HarvestSiteRun.site_run_id)
     )
-    by_week: dict[int, list[Any]] = {}
-    for row in session.execute(query):
-        by_week.setdefault((last_day - row.harvest_date).days // 7, []).append(row)
+    by_week = grouped(((last_day - row.harvest_date).days // 7, row) for row in session.execute(query))
     number = (last_day - first_day).days // 7 + 1
     ends = ((back, last_day - timedelta(weeks=back)) for back in reversed(range(number)))
     return [_period(max(first_day, end - timedelta(days=6)), end, by_week.get(back, ())) for back, end in ends]

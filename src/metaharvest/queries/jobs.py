@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from metaharvest.database.batches import grouped
 from metaharvest.database.clock import database_now
 from metaharvest.database.models import HarvestRun
 from metaharvest.database.worker_models import Job, JobEvent, Worker
@@ -186,9 +187,7 @@ def workers(session: Session) -> list[WorkerRecord]:
     A worker that died and has started again with the same name has lost its jobs: no lease was renewed since.
     """
     has = select(Job).where(Job.state == JobState.TAKEN.value).order_by(Job.job_id)
-    taken: dict[str | None, list[Job]] = {}
-    for job in session.scalars(has):
-        taken.setdefault(job.worker, []).append(job)
+    taken = grouped((job.worker, job) for job in session.scalars(has))
     heard_since = database_now(session) - SILENT_AFTER
     rows = session.scalars(select(Worker).order_by(Worker.name))
     return [_worker(row, taken.get(row.name, []), heard_since) for row in rows]

@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, func, or_, select
 from sqlalchemy.orm import Session
 
+from metaharvest.database.batches import grouped
 from metaharvest.database.models import (
     IS_HARVEST,
     HarvestLog,
@@ -221,9 +222,6 @@ def _with_deliveries(session: Session, statement: Select[Any]) -> list[ReportRec
 
 def _deliveries(session: Session, report_ids: Sequence[int]) -> dict[int, list[Delivery]]:
     """The deliveries of these reports, by report, in the order in which they were written."""
-    found: dict[int, list[Delivery]] = {}
     query = select(ReportDelivery.report_id, *columns_for(Delivery, ReportDelivery))
     rows = rows_with(session, query.order_by(ReportDelivery.delivery_id), ReportDelivery.report_id, report_ids)
-    for report_id, *values in rows:
-        found.setdefault(report_id, []).append(Delivery(*values))
-    return found
+    return grouped((report_id, Delivery(*values)) for report_id, *values in rows)

@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, case, distinct, func, select
 from sqlalchemy.orm import Session
 
+from metaharvest.database.batches import grouped
 from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestRun, HarvestSiteRun
 from metaharvest.database.statements import rows_with
 from metaharvest.errors import MetaharvestError
@@ -357,19 +358,15 @@ def _with_sites(session: Session, statement: Select[Any]) -> list[RunRecord]:
 
 def _site_runs(session: Session, run_ids: Sequence[int]) -> dict[int, list[SiteRunRecord]]:
     """The site runs of these runs, by run, in order."""
-    row, found = HarvestSiteRun, dict[int, list[SiteRunRecord]]()
+    row = HarvestSiteRun
     names = (row.site_schedule_id.label("site_id"), row.site_name.label("site"))
     query = select(*columns_for(SiteRunRecord, row), *names)
-    for each in rows_with(session, query.order_by(row.site_run_id), row.run_id, run_ids):
-        found.setdefault(each.run_id, []).append(SiteRunRecord(**each._mapping))
-    return found
+    rows = rows_with(session, query.order_by(row.site_run_id), row.run_id, run_ids)
+    return grouped((each.run_id, SiteRunRecord(**each._mapping)) for each in rows)
 
 
 def targets_away(session: Session, run_ids: Sequence[int]) -> dict[int, list[str]]:
     """By run, the messages about targets that stopped answering."""
-    messages: dict[int, list[str]] = {}
     of_the_run = HarvestLog.site_run_id.is_(None), HarvestLog.harvest_operation_code == "TargetError"
     query = select(HarvestLog.run_id, HarvestLog.message).where(*of_the_run).order_by(HarvestLog.harvest_log_id)
-    for run_id, message in rows_with(session, query, HarvestLog.run_id, run_ids):
-        messages.setdefault(run_id, []).append(message)
-    return messages
+    return grouped((row[0], row[1]) for row in rows_with(session, query, HarvestLog.run_id, run_ids))

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session, aliased
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import Float
 
-from metaharvest.database.batches import batches
+from metaharvest.database.batches import batches, grouped
 from metaharvest.database.models import IS_FULL, IS_HARVEST, IS_REAL, HarvestLog, HarvestRun, HarvestSiteRun, SiteTotals
 from metaharvest.model import (
     HARVESTED,
@@ -126,10 +126,7 @@ def runs_between(session: Session, first: date, last: date) -> dict[date, list[i
     first, last = Span.of(first).first, Span.of(last).last
     its_own = exists().where(HarvestSiteRun.run_id == run.run_id, IS_REAL)
     within = (IS_HARVEST, run.harvest_date >= first, run.harvest_date <= last, its_own)
-    found: dict[date, list[int]] = {}
-    for day, run_id in session.execute(select(run.harvest_date, run.run_id).where(*within)):
-        found.setdefault(day, []).append(run_id)
-    return found
+    return grouped((row[0], row[1]) for row in session.execute(select(run.harvest_date, run.run_id).where(*within)))
 
 
 def totals_between(
