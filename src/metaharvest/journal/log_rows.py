@@ -87,13 +87,28 @@ class LogRow:
 
     def details(self, log_id: int, whose: Whose) -> list[Mapping[str, object]]:
         """The detail rows, one a finding."""
-        columns = whose.original_columns(self.document.document_id) if self.document else (None, None)
-        about = self.document.document_id if self.document else ""
+        document = self.document
+        scope, identifier = whose.original_columns(document.document_id) if document else (None, None)
+        about = document.document_id if document else ""
         # The reasons for putting documents off are events, too: these are failing, each for itself.
-        happened = self.code == "DocDeferred" and self.document is None
+        happened = self.code == "DocDeferred" and document is None
         return [
             {
-                **_detail(log_id, finding, self.document, columns),
+                "harvest_log_id": log_id,
+                "level": finding.level.value,
+                "scope": scope,
+                "identifier": identifier,
+                "revision": document.revision if document else None,
+                "document_id": about or clean(finding.docid) or None,
+                "document_url": shown_url(document.url) if document else None,
+                "document_type": document.document_type if document else None,
+                "error_message": clean(finding.message),
+                "rule": finding.rule,
+                "line_number": finding.line,
+                "column_number": finding.column,
+                "xpath": clean(finding.xpath) or None,
+                "excerpt": clean(finding.excerpt) or None,
+                "remedy": clean(finding.remedy) or None,
                 "fingerprint": None if happened and finding.rule != MANY_DELETIONS else fingerprint(finding, about),
             }
             for finding in self.findings
@@ -180,29 +195,6 @@ def _message(outcome: Outcome, is_kept: bool) -> str:
         return sentence
     gravest = min(outcome.findings, key=lambda finding: not finding.is_error)
     return f"{sentence} {gravest.message}"
-
-
-def _detail(
-    log_id: int, finding: Finding, document: ListedDocument | None, columns: OriginalColumns
-) -> Mapping[str, object]:
-    scope, identifier = columns
-    return {
-        "harvest_log_id": log_id,
-        "level": finding.level.value,
-        "scope": scope,
-        "identifier": identifier,
-        "revision": document.revision if document else None,
-        "document_id": document.document_id if document else clean(finding.docid) or None,
-        "document_url": shown_url(document.url) if document else None,
-        "document_type": document.document_type if document else None,
-        "error_message": clean(finding.message),
-        "rule": finding.rule,
-        "line_number": finding.line,
-        "column_number": finding.column,
-        "xpath": clean(finding.xpath) or None,
-        "excerpt": clean(finding.excerpt) or None,
-        "remedy": clean(finding.remedy) or None,
-    }
 
 
 _EVENTS = (

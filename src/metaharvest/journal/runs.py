@@ -178,8 +178,7 @@ def run_status(session: Session, run_id: int, is_whole: bool, is_stopped: bool) 
     statuses = session.scalars(select(HarvestSiteRun.status).where(*its)).all()
     if all(status == SiteRunStatus.SUCCEEDED for status in statuses):
         return RunStatus.SUCCEEDED if is_whole else RunStatus.WITH_ERRORS
-    harvested = (SiteRunStatus.SUCCEEDED, SiteRunStatus.WITH_ERRORS)
-    return RunStatus.WITH_ERRORS if any(status in harvested for status in statuses) else RunStatus.FAILED
+    return RunStatus.WITH_ERRORS if any(status in HARVESTED for status in statuses) else RunStatus.FAILED
 
 
 def close_run(session: Session, run_id: int, status: RunStatus, now: datetime) -> None:

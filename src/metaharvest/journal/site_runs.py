@@ -192,19 +192,15 @@ def _take_up(session: Session, left: HarvestSiteRun, opening: Opening, stamp: St
 
 def _known_lists(session: Session, openings: Sequence[Opening]) -> dict[int, tuple[ListVersion, int]]:
     """By site, the version of the list that the ledger mirrors, and the number of documents in it."""
-    versions = {opening.site.site_id: opening.site.list_version for opening in openings}
-    with_version = [site_id for site_id, version in versions.items() if version]
-    if not with_version:
+    listed = {opening.site.site_id: opening.site for opening in openings if opening.site.list_version}
+    if not listed:
         return {}
-    last = totals.last_listings(session, with_version)
-    numbers = numbers_of_entries(session, with_version)
+    last, numbers = totals.last_listings(session, listed), numbers_of_entries(session, listed)
     known: dict[int, tuple[ListVersion, int]] = {}
-    for opening in openings:
-        site, version = opening.site, opening.site.list_version
-        number = numbers.get(site.site_id, 0)
-        before = last.get(site.site_id)
-        if version and before and (before.listed, before.list_url) == (number, shown_url(site.list_url)):
-            known[site.site_id] = (version, number)
+    for site_id, site in listed.items():
+        number, before = numbers.get(site_id, 0), last.get(site_id)
+        if site.list_version and before and (before.listed, before.list_url) == (number, shown_url(site.list_url)):
+            known[site_id] = (site.list_version, number)
     return known
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import Any
 
-from sqlalchemy import ColumnElement, Select, bindparam, case, delete, func, insert, literal, select, true
+from sqlalchemy import ColumnElement, Row, Select, bindparam, case, delete, func, insert, literal, select, true
 from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.models import Base, HarvestDetailLog, HarvestLog, HarvestRun, HarvestSiteRun, SiteTotals
-from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, SiteRunKind, SiteRunStatus, ValidationLevel
+from metaharvest.model import ERROR_OUTCOMES, HARVESTED, OutcomeKind, SiteRunKind, SiteRunStatus, ValidationLevel
 from metaharvest.queries.site_totals import SUMS, Span, runs_between, totals_of_sites
 
 
@@ -62,19 +63,9 @@ def count(session: Session, without_rows: Mapping[int, Mapping[OutcomeKind, int]
     }
 
 
-@dataclass(frozen=True, slots=True)
-class LastListing:
-    """The number of documents in the list that was last harvested whole, `duplicates` among them; and its URL."""
-
-    listed: int
-    list_url: str | None
-    duplicates: int
-
-
-def last_listings(session: Session, site_ids: Collection[int]) -> dict[int, LastListing]:
-    """By site, the list that was last harvested whole."""
-    rows = session.execute(_LAST_LISTINGS, {"sites": list(site_ids)})
-    return {site_id: LastListing(*listing) for site_id, *listing in rows}
+def last_listings(session: Session, site_ids: Collection[int]) -> dict[int, Row[*tuple[Any, ...]]]:
+    """By site, the list that was last harvested whole: the values `listed`, `list_url` and `duplicate`."""
+    return {row.site_schedule_id: row for row in session.execute(_LAST_LISTINGS, {"sites": list(site_ids)})}
 
 
 def is_whole_list(its: type[HarvestSiteRun]) -> Sequence[ColumnElement[bool]]:
@@ -82,7 +73,7 @@ def is_whole_list(its: type[HarvestSiteRun]) -> Sequence[ColumnElement[bool]]:
     return (
         its.kind != SiteRunKind.RETRY.value,
         its.rehearsal.is_(False),
-        its.status.in_([SiteRunStatus.SUCCEEDED.value, SiteRunStatus.WITH_ERRORS.value]),
+        its.status.in_(HARVESTED),
     )
 
 

@@ -85,7 +85,10 @@ def _changed(session: Session, site_run: HarvestSiteRun, remind_days: int) -> bo
     failed = _failed(site_run)
     if failed != (_failed(reported[0]) if reported else None):
         return True
-    return bool(reported and (troubles or failed) and 0 < remind_days <= _days_between(session, reported[-1], site_run))
+    if not (remind_days and reported and (troubles or failed)):
+        return False
+    first, last = (session.get_one(HarvestRun, row.run_id).harvest_date for row in (reported[-1], site_run))
+    return (last - first).days >= remind_days
 
 
 def _differ(session: Session, troubles: _Troubles, known: _Troubles, reported: Sequence[HarvestSiteRun]) -> bool:
@@ -115,11 +118,6 @@ def _differ(session: Session, troubles: _Troubles, known: _Troubles, reported: S
 def _failed(site_run: HarvestSiteRun) -> str | None:
     """The failure of a site run as a whole; None if only its documents decide."""
     return None if site_run.status in HARVESTED else site_run.status
-
-
-def _days_between(session: Session, before: HarvestSiteRun, site_run: HarvestSiteRun) -> int:
-    first, last = (session.get_one(HarvestRun, row.run_id).harvest_date for row in (before, site_run))
-    return (last - first).days
 
 
 def _reported(session: Session, site_run: HarvestSiteRun) -> list[HarvestSiteRun]:
