@@ -30,6 +30,10 @@ from metaharvest.queries.site_totals import Span, totals_of_sites
 from metaharvest.targets.transfers import IS_TRANSFER
 from metaharvest.text import counted
 
+_IS_OF_REGISTERED_SITE = HarvestSiteRun.site_schedule_id.in_(select(HarvestSiteSchedule.site_schedule_id))
+_GOES_ON = and_(HarvestSiteRun.status == SiteRunStatus.INTERRUPTED.value, _IS_OF_REGISTERED_SITE)
+"""True for an interrupted site run that the next run resumes: its site is still registered."""
+
 
 @dataclass(frozen=True, slots=True)
 class RemovedRun:
@@ -101,8 +105,8 @@ def why_it_stays(session: Session, run_id: int) -> str:
     if session.scalar(select(func.max(HarvestRun.run_id))) == run_id:
         return "it is the newest run"
     reasons = {
-        "the next run goes on with a site of it": its_sites & _goes_on(),
-        "it has the last harvest of a site": its_sites & is_newest & _is_of_registered_site(),
+        "the next run goes on with a site of it": its_sites & _GOES_ON,
+        "it has the last harvest of a site": its_sites & is_newest & _IS_OF_REGISTERED_SITE,
         "a report of it waits to be delivered": (ReportOutbox.run_id == run_id) & ReportOutbox.report_id.in_(waiting),
         "its log has transfers of documents": (HarvestLog.run_id == run_id) & IS_TRANSFER,
         "an upload of it is pending": HarvestDocument.pending_run == run_id,
@@ -110,15 +114,6 @@ def why_it_stays(session: Session, run_id: int) -> str:
         "an open problem was found in it": (SiteProblem.state == "open") & problem,
     }
     return next((why for why, condition in reasons.items() if _any(session, condition)), "")
-
-
-def _goes_on() -> ColumnElement[bool]:
-    """True for an interrupted site run that the next run resumes: its site is still registered."""
-    return and_(HarvestSiteRun.status == SiteRunStatus.INTERRUPTED.value, _is_of_registered_site())
-
-
-def _is_of_registered_site() -> ColumnElement[bool]:
-    return HarvestSiteRun.site_schedule_id.in_(select(HarvestSiteSchedule.site_schedule_id))
 
 
 def _any(session: Session, condition: ColumnElement[bool]) -> bool:
@@ -143,7 +138,7 @@ def purge_log_rows(session: Session, limit: date) -> int:
 
     Rows that an interrupted site run needs to be resumed stay, and so do transfers of documents from site to site.
     """
-    unfinished = exists().where(HarvestSiteRun.site_run_id == HarvestLog.site_run_id, _goes_on())
+    unfinished = exists().where(HarvestSiteRun.site_run_id == HarvestLog.site_run_id, _GOES_ON)
     old = session.scalars(
         select(HarvestLog.harvest_log_id)
         .where(HarvestLog.harvest_date < limit, ~unfinished, ~IS_TRANSFER)

@@ -171,10 +171,8 @@ def stuck_mail(session: Session, now: datetime) -> Row[int, datetime] | None:
     return found if found.deliveries else None
 
 
-def is_refused() -> ColumnElement[bool]:
-    """A delivery that a mail server refused; not a dropped one, or one for a recipient who no longer gets reports."""
-    return and_(ReportDelivery.status == "refused", ReportDelivery.last_attempt_at.is_not(None))
-
+IS_REFUSED = and_(ReportDelivery.status == "refused", ReportDelivery.last_attempt_at.is_not(None))
+"""A delivery that a mail server refused; not a dropped one, or one for a recipient who no longer gets reports."""
 
 _OUTBOX = Base.metadata.tables[ReportOutbox.__tablename__]
 _KEYS = select(_OUTBOX.c.idempotency_key).where(_OUTBOX.c.idempotency_key.in_(bindparam("keys", expanding=True)))
@@ -430,7 +428,7 @@ _NOT_ARRIVED = (
     .join(ReportOutbox, ReportOutbox.report_id == ReportDelivery.report_id)
     .outerjoin(HarvestSiteRun, HarvestSiteRun.site_run_id == ReportOutbox.site_run_id)
     .where(
-        or_(ReportDelivery.status == "queued", is_refused()),
+        or_(ReportDelivery.status == "queued", IS_REFUSED),
         ~ReportDelivery.by_hand,
         ReportOutbox.created_at <= bindparam("before", type_=_OUTBOX.c.created_at.type),
     )
@@ -493,7 +491,7 @@ def resend_refused(session: Session, settings: Settings, since: datetime | None)
     Deliveries that were dropped by hand stay so.
     """
     query = select(ReportDelivery).join(ReportOutbox, ReportOutbox.report_id == ReportDelivery.report_id)
-    query = query.where(is_refused(), *([] if since is None else [ReportOutbox.created_at >= since]))
+    query = query.where(IS_REFUSED, *([] if since is None else [ReportOutbox.created_at >= since]))
     refused = grouped((row.report_id, row) for row in session.scalars(query.order_by(ReportDelivery.report_id)))
     number, without = 0, []
     for report_id, rows in refused.items():
@@ -554,7 +552,7 @@ def drop(session: Session, report_id: int, why: str) -> Dropped:
     its = ReportDelivery.report_id == report_id
     numbers = {
         "waiting": ReportDelivery.status == "queued",
-        "refused": is_refused(),
+        "refused": IS_REFUSED,
         "arrived": ReportDelivery.status == "sent",
     }
     found = {name: session.scalars(select(func.count()).where(its, of)).one() for name, of in numbers.items()}

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlalchemy import ColumnElement, distinct, func, or_, select
+from sqlalchemy import distinct, func, or_, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import HarvestDetailLog, HarvestLog, SiteProblem
 from metaharvest.model import ATTENTION_OUTCOMES, Level
-
-_LOG, _DETAIL = HarvestLog, HarvestDetailLog
-
-_ATTENTION = [kind.value for kind in ATTENTION_OUTCOMES]
 
 SHRANK, VANISHED, CHANGED_CONTENT = "list.shrank", "list.vanished", "list.changed-content"
 EMPTY, FEWER = "oai.empty", "oai.fewer"
@@ -37,18 +33,17 @@ OTHER_SITE = "target.other-site"
 """The rule of documents that belong to another site than the one that lists them."""
 
 
-def is_attention() -> ColumnElement[bool]:
-    """True if a detail row (joined to its log row) is about a fault that keeps documents, or the list, out.
+IS_ATTENTION = or_(
+    HarvestDetailLog.level == Level.ERROR.value,
+    HarvestDetailLog.rule.in_([SHRANK, EMPTY, FEWER]),
+    func.coalesce(HarvestLog.outcome, "").in_([kind.value for kind in ATTENTION_OUTCOMES]),
+    HarvestLog.harvest_operation_code.in_(("DocDeferred", "DocDuplicate")),
+)
+"""True if a detail row (joined to its log row) is about a fault that keeps documents, or the list, out.
 
-    The reason why documents were put off, and the number of further duplicates, are on log rows without an outcome. A
-    list that lost much has most likely lost it by mistake.
-    """
-    return or_(
-        _DETAIL.level == Level.ERROR.value,
-        _DETAIL.rule.in_([SHRANK, EMPTY, FEWER]),
-        func.coalesce(_LOG.outcome, "").in_(_ATTENTION),
-        _LOG.harvest_operation_code.in_(("DocDeferred", "DocDuplicate")),
-    )
+The reason why documents were put off, and the number of further duplicates, are on log rows without an outcome. A list
+that lost much has most likely lost it by mistake.
+"""
 
 
 def claimed_documents(session: Session) -> Mapping[int, tuple[int, str]]:

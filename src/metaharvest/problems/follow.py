@@ -18,11 +18,12 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 from metaharvest.database.models import Base, HarvestDetailLog, HarvestDocument, HarvestLog, SiteCheckpoint, SiteProblem
 from metaharvest.ledger.entries import GOOD
 from metaharvest.model import DocumentState, OutcomeKind, SiteRunKind
-from metaharvest.problems.attention import MANY_DELETIONS, MISSING, SPLIT, is_attention
+from metaharvest.problems.attention import IS_ATTENTION, MANY_DELETIONS, MISSING, SPLIT
 
 OPEN, FIXED, GONE = "open", "fixed", "gone"
 
 _PROBLEM = Base.metadata.tables[SiteProblem.__tablename__]
+_IS_OPEN = _PROBLEM.c.state == OPEN
 _LOG, _DETAIL, _LEDGER = HarvestLog, HarvestDetailLog, HarvestDocument
 _LOOKED_AT = [kind.value for kind in (OutcomeKind.INSERTED, OutcomeKind.UPDATED)]
 """The outcomes of documents that were checked completely; others were checked as far as `_looked_at` says."""
@@ -70,11 +71,11 @@ class EndedSiteRun:
 def update_problems(session: Session, ended: Sequence[EndedSiteRun], today: date) -> None:
     """Update the problems of these sites; there is no query for sites that have no problems, and had none."""
     sites = [each.site_id for each in ended]
-    query = select(_PROBLEM.c.site_schedule_id).where(_PROBLEM.c.site_schedule_id.in_(sites), _is_open()).distinct()
+    query = select(_PROBLEM.c.site_schedule_id).where(_PROBLEM.c.site_schedule_id.in_(sites), _IS_OPEN).distinct()
     with_problems = set(session.scalars(query))
     for each in ended:
         if each.site_id in with_problems and each.kind is not SiteRunKind.RETRY:
-            session.execute(update(_PROBLEM).where(_of(each), _is_open()).values(nights=_PROBLEM.c.nights + 1))
+            session.execute(update(_PROBLEM).where(_of(each), _IS_OPEN).values(nights=_PROBLEM.c.nights + 1))
         if each.has_findings:
             _see_again(session, each, today)
             _add_new(session, each, today)
@@ -89,18 +90,12 @@ def end_those_of_lists(session: Session, site_id: int, site_run_id: int, today: 
     """
     of_lists = (_PROBLEM.c.document_id.is_(None), or_(_starts_with("oai."), _PROBLEM.c.rule == MISSING))
     values = {"state": GONE, "ended_on": today, "ended_site_run": site_run_id}
-    session.execute(
-        update(_PROBLEM).where(_PROBLEM.c.site_schedule_id == site_id, _is_open(), *of_lists).values(values)
-    )
+    session.execute(update(_PROBLEM).where(_PROBLEM.c.site_schedule_id == site_id, _IS_OPEN, *of_lists).values(values))
 
 
 def purge(session: Session, limit: date) -> None:
     """Delete what ended before `limit`."""
     session.execute(delete(_PROBLEM).where(_PROBLEM.c.ended_on < limit))
-
-
-def _is_open() -> ColumnElement[bool]:
-    return _PROBLEM.c.state == OPEN
 
 
 def _of(ended: EndedSiteRun) -> ColumnElement[bool]:
@@ -113,7 +108,7 @@ def _see_again(session: Session, ended: EndedSiteRun, today: date) -> None:
         select(
             _DETAIL.fingerprint,
             # The site may be checked at another level by now: an error may be a warning now, and vice versa.
-            func.max(case((is_attention(), 1), else_=0)).label("attention"),
+            func.max(case((IS_ATTENTION, 1), else_=0)).label("attention"),
             func.min(_DETAIL.detail_log_id).label("first_row"),
         )
         .join(_LOG, _LOG.harvest_log_id == _DETAIL.harvest_log_id)
@@ -124,7 +119,7 @@ def _see_again(session: Session, ended: EndedSiteRun, today: date) -> None:
     again = (_of(ended), _PROBLEM.c.fingerprint == found.c.fingerprint)
     session.execute(
         update(_PROBLEM)
-        .where(*again, ~_is_open())
+        .where(*again, ~_IS_OPEN)
         .values(state=OPEN, first_seen=today, first_site_run=ended.site_run_id, nights=1)
         .values(ended_on=None, ended_site_run=None)
     )
@@ -140,7 +135,7 @@ def _add_new(session: Session, ended: EndedSiteRun, today: date) -> None:
             _DETAIL.fingerprint,
             func.min(_LOG.document_id),
             func.min(_DETAIL.rule),
-            func.max(case((is_attention(), 1), else_=0)) == 1,
+            func.max(case((IS_ATTENTION, 1), else_=0)) == 1,
             func.min(_DETAIL.detail_log_id),
             literal(OPEN),
             literal(today),
@@ -166,7 +161,7 @@ def _end(session: Session, ended: EndedSiteRun, today: date) -> None:
     if ended.kind is not SiteRunKind.RETRY and ended.list_was_read:
         fixed_by_list, gone_by_list = _ended_by_list(ended)
         fixed, gone = or_(fixed, fixed_by_list), or_(gone, gone_by_list)
-    unseen = (_of(ended), _is_open(), _PROBLEM.c.last_site_run != ended.site_run_id)
+    unseen = (_of(ended), _IS_OPEN, _PROBLEM.c.last_site_run != ended.site_run_id)
     for state, which in ((FIXED, fixed), (GONE, gone)):  # a fixed problem is not gone as well: it is no longer open
         values = {"state": state, "ended_on": today, "ended_site_run": ended.site_run_id}
         session.execute(update(_PROBLEM).where(*unseen, which).values(**values))

@@ -23,6 +23,12 @@ NIGHTS = 14
 _number = SiteProblem.site_problem_id
 _place = case((SiteProblem.needs_attention, 0), else_=1)
 _IS_OPEN: ColumnElement[bool] = SiteProblem.state == OPEN
+# With the index of sites, SQLite would read all problems, site by site.
+IS_OF_REGISTERED_SITE = number_without_index(SiteProblem.site_schedule_id).in_(
+    select(HarvestSiteSchedule.site_schedule_id)
+)
+"""True for the problems of sites that are registered now."""
+
 _of_document = (
     HarvestDocument.site_schedule_id == SiteProblem.site_schedule_id,
     HarvestDocument.document_id == SiteProblem.document_id,
@@ -57,12 +63,6 @@ class RuleTotal:
     first_seen: date
 
 
-def is_of_registered_site() -> ColumnElement[bool]:
-    """The condition for the problems of sites that are registered now."""
-    # With the index of sites, SQLite would read all problems, site by site.
-    return number_without_index(SiteProblem.site_schedule_id).in_(select(HarvestSiteSchedule.site_schedule_id))
-
-
 def open_problems(session: Session, site: str | None = None, rule: str | None = None) -> list[RuleTotal]:
     """The open problems of registered sites, or of one; those that need attention first, then by documents and sites.
 
@@ -71,7 +71,7 @@ def open_problems(session: Session, site: str | None = None, rule: str | None = 
     Raises MetaharvestError if there is no such site.
     """
     problem = SiteProblem
-    conditions = [_IS_OPEN, is_of_registered_site()]
+    conditions = [_IS_OPEN, IS_OF_REGISTERED_SITE]
     if site is not None:
         conditions.append(problem.site_schedule_id == site_number(session, site))
     if rule is not None:
@@ -130,7 +130,7 @@ def rule_trends(session: Session, today: date) -> list[RuleTrend]:
     days = [today - timedelta(days=back) for back in reversed(range(NIGHTS))]
     problem = SiteProblem
     groups = (problem.rule, problem.first_seen, problem.ended_on)
-    counted = select(*groups, func.count()).where(is_of_registered_site()).group_by(*groups)
+    counted = select(*groups, func.count()).where(IS_OF_REGISTERED_SITE).group_by(*groups)
     numbers: dict[str, list[int]] = {}
     # Two statements, as each has an index of its own.
     for condition in (problem.state == OPEN, problem.ended_on > days[0]):

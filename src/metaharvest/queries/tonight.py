@@ -20,7 +20,7 @@ from metaharvest.model.actions import Todo, todo
 from metaharvest.problems.attention import OTHER_SITE, claimed_documents
 from metaharvest.problems.follow import FIXED, OPEN
 from metaharvest.queries.outbox import number_refused
-from metaharvest.queries.problems import is_of_registered_site
+from metaharvest.queries.problems import IS_OF_REGISTERED_SITE
 from metaharvest.queries.runs import RunSummary, run_summaries
 from metaharvest.queries.sites import ListedSite, last_names, listed_sites
 from metaharvest.queries.trends import FailedSite
@@ -191,7 +191,7 @@ def problem_numbers(session: Session, run_id: int) -> ProblemNumbers:
     problem = SiteProblem
     site_runs = select(HarvestSiteRun.site_run_id).where(HarvestSiteRun.run_id == run_id)
     is_new = case((problem.first_site_run.in_(site_runs), 1), else_=0)
-    is_open = problem.state == OPEN, problem.needs_attention.is_(True), is_of_registered_site()
+    is_open = problem.state == OPEN, problem.needs_attention.is_(True), IS_OF_REGISTERED_SITE
     new, number = session.execute(select(func.coalesce(func.sum(is_new), 0), func.count()).where(*is_open)).one()
     ended = problem.ended_site_run.in_(site_runs), _IS_FIXED, problem.needs_attention.is_(True)
     fixed = session.scalar(select(func.count()).select_from(problem).where(*ended)) or 0
@@ -227,7 +227,7 @@ def problem_groups(session: Session, run_id: int, limit: int) -> ProblemGroups:
     """The groups of problems that the run found for the first time, found again, and found to be fixed."""
     problem = SiteProblem
     site_runs = select(HarvestSiteRun.site_run_id).where(HarvestSiteRun.run_id == run_id)
-    is_open, names = (problem.state == OPEN, is_of_registered_site()), last_names(session)
+    is_open, names = (problem.state == OPEN, IS_OF_REGISTERED_SITE), last_names(session)
 
     def groups(*conditions: ColumnElement[bool]) -> tuple[ProblemGroup, ...]:
         group, number = (problem.site_schedule_id, problem.rule), func.count()

@@ -27,7 +27,7 @@ from metaharvest.database.models import (
     ReportOutbox,
 )
 from metaharvest.database.operations import PIPELINE_ERROR
-from metaharvest.mail.outbox import is_refused, stuck_mail
+from metaharvest.mail.outbox import IS_REFUSED, stuck_mail
 from metaharvest.model import (
     ATTENTION_OUTCOMES,
     ERROR_OUTCOMES,
@@ -39,7 +39,7 @@ from metaharvest.model import (
     SiteRunStatus,
 )
 from metaharvest.model.actions import todo
-from metaharvest.problems.attention import CHANGED_CONTENT, MISSING, SHRANK, VANISHED, is_attention
+from metaharvest.problems.attention import CHANGED_CONTENT, IS_ATTENTION, MISSING, SHRANK, VANISHED
 from metaharvest.reports import phrasing
 from metaharvest.reports.findings import FindingGroup, FindingLine, already_reported, attention, finding_line
 from metaharvest.reports.parts import View
@@ -180,7 +180,7 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
     waits = [*clock, *_stuck_mail(session, now), *(site.sentence for site in overdue)]
     failures = tuple(_failed_sites(session, site_runs, run, limit))
     to_repair = {failure.name: _step(failure) for failure in failures}
-    refused = session.scalar(select(func.count()).select_from(ReportDelivery).where(is_refused())) or 0
+    refused = session.scalar(select(func.count()).select_from(ReportDelivery).where(IS_REFUSED)) or 0
     person = waiting_for_a_person(session, refused, overdue, to_repair)
     if overdue:
         to_repair.pop(one_line(overdue[0].name), None)
@@ -411,7 +411,7 @@ def _problems(session: Session, site_runs: list[HarvestSiteRun], limit: int) -> 
     query = (
         select(_LOG.site_run_id, _DETAIL.rule, documents, func.min(_DETAIL.detail_log_id))
         .join(_DETAIL, _DETAIL.harvest_log_id == _LOG.harvest_log_id)
-        .where(or_(is_attention(), _DETAIL.rule.in_(_ALSO)))
+        .where(or_(IS_ATTENTION, _DETAIL.rule.in_(_ALSO)))
         .group_by(_LOG.site_run_id, _DETAIL.rule)
     )
     found = (

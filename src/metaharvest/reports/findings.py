@@ -16,7 +16,7 @@ from metaharvest.database.models import HarvestDetailLog, HarvestDocument, Harve
 from metaharvest.database.statements import by_document, without_index
 from metaharvest.ledger.entries import nights
 from metaharvest.model import ATTENTION_OUTCOMES, ERROR_OUTCOMES, Level, OutcomeKind
-from metaharvest.problems.attention import is_attention
+from metaharvest.problems.attention import IS_ATTENTION
 from metaharvest.reports.phrasing import OUTCOME_TITLES, docid_of, without_commands
 from metaharvest.rules import RULES, TRACEBACK_RULE, title_of
 from metaharvest.text import clean, counted, one_line, shown_url
@@ -83,7 +83,7 @@ def attention(
 
     `news`: only those that this site run was the first to find, or only those that it has found again.
     """
-    explained = _groups(session, site_run_id, and_(is_attention(), _is_news(site_run_id, news)), today, limit)
+    explained = _groups(session, site_run_id, and_(IS_ATTENTION, _is_news(site_run_id, news)), today, limit)
     return (*explained, *_unexplained(session, site_run_id, today, limit, news))
 
 
@@ -96,7 +96,7 @@ def warnings(
     session: Session, site_run_id: int, today: date, limit: int, news: bool | None = None
 ) -> tuple[FindingGroup, ...]:
     """Warnings about documents that went in; at most `limit` lines a group. `news`: as above."""
-    return tuple(_groups(session, site_run_id, and_(~is_attention(), _is_news(site_run_id, news)), today, limit))
+    return tuple(_groups(session, site_run_id, and_(~IS_ATTENTION, _is_news(site_run_id, news)), today, limit))
 
 
 def _is_news(site_run_id: int, news: bool | None) -> ColumnElement[bool]:

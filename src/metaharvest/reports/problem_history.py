@@ -37,6 +37,7 @@ from metaharvest.sites.rows import BrokenSite
 from metaharvest.text import counted, one_line
 
 _PROBLEM = SiteProblem
+_NEEDS_ATTENTION = and_(_PROBLEM.state == "open", _PROBLEM.needs_attention.is_(True))
 _REMEMBERED = (
     select(_PROBLEM.site_problem_id)
     .where(
@@ -154,7 +155,7 @@ def _last(site: Site | BrokenSite) -> str:
 
 def _since_of_sites(session: Session) -> dict[int, date]:
     """By site, the first day of its problems that need attention."""
-    query = select(_PROBLEM.site_schedule_id, func.min(_PROBLEM.first_seen)).where(_needs_attention())
+    query = select(_PROBLEM.site_schedule_id, func.min(_PROBLEM.first_seen)).where(_NEEDS_ATTENTION)
     return {row[0]: row[1] for row in session.execute(query.group_by(_PROBLEM.site_schedule_id))}
 
 
@@ -250,15 +251,11 @@ def _by_rule(
         yield RememberedProblems(rule, title_of(rule), int(count), documents, since_when(first, today))
 
 
-def _needs_attention() -> ColumnElement[bool]:
-    return and_(_PROBLEM.state == "open", _PROBLEM.needs_attention.is_(True))
-
-
 def _rules(session: Session, site_id: int) -> str:
     """The faults of a site now, with the findings of today."""
     query = (
         select(_PROBLEM.rule, func.count())
-        .where(_PROBLEM.site_schedule_id == site_id, _needs_attention())
+        .where(_PROBLEM.site_schedule_id == site_id, _NEEDS_ATTENTION)
         .group_by(_PROBLEM.rule)
         .order_by(func.count().desc(), _PROBLEM.rule)
     )
