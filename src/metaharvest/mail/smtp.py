@@ -161,22 +161,20 @@ class SmtpServer:
 
     def _context(self) -> ssl.SSLContext | None:
         """The TLS context; None without TLS, as it takes longer to make than a mail to send."""
-        authorities = self._authorities()
+        authorities = b""
+        if self._settings.ca_file is not None:
+            path = self._folder / at_home(self._settings.ca_file)
+            try:
+                authorities = read_authorities(path)
+            except BadAuthorities as error:
+                problem = f"mail.ca_file = {path} cannot be used as a list of certificates: {error}."
+                raise SettingsError(problem) from error
         if self._settings.security == "none":
             return None
         context = ssl.create_default_context()
         if authorities:
             context.load_verify_locations(cadata=authorities.decode("ascii", "ignore"))
         return context
-
-    def _authorities(self) -> bytes:
-        if self._settings.ca_file is None:
-            return b""
-        path = self._folder / at_home(self._settings.ca_file)
-        try:
-            return read_authorities(path)
-        except BadAuthorities as error:
-            raise SettingsError(f"mail.ca_file = {path} cannot be used as a list of certificates: {error}.") from error
 
     def _answer(self, code: int, text: bytes) -> str:
         said = one_line(text.decode("utf-8", "replace"), 400)

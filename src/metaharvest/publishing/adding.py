@@ -91,7 +91,7 @@ def read_given(given: Given, list_file: ListFile, settings: Settings) -> tuple[l
     documents: list[SiteDocument] = []
     findings: list[FileFinding] = []
     urls = [name for name in given.names if is_url(name)]
-    contents = dict(zip(urls, fetch_documents(urls, settings, given.networks) if urls else [], strict=True))
+    contents = asyncio.run(_fetch(urls, settings, given.networks)) if urls else {}
     for name in dict.fromkeys(given.names):
         try:
             content = contents.get(name)
@@ -100,19 +100,15 @@ def read_given(given: Given, list_file: ListFile, settings: Settings) -> tuple[l
             if content is not None:
                 documents.append(fetched_document(content, name, given.identify))
             else:
-                documents.append(_located(_from_file(name, given), list_file))
+                path = Path(name)
+                url = given.url or (given.base.url_of(path.name) if given.base else "")
+                documents.append(_located(site_document(path, name, url, given.identify), list_file))
         except NotListable as error:
             findings += [FileFinding(shown_url(name), finding) for finding in error.findings]
         except HarvestListInstead:
             findings.append(FileFinding(shown_url(name), _LIST_INSTEAD))
     _require_different(documents)
     return documents, findings
-
-
-def _from_file(name: str, given: Given) -> SiteDocument:
-    path = Path(name)
-    url = given.url or (given.base.url_of(path.name) if given.base else "")
-    return site_document(path, name, url, given.identify)
 
 
 def _located(document: SiteDocument, list_file: ListFile) -> SiteDocument:
@@ -137,20 +133,15 @@ def _require_different(documents: Sequence[SiteDocument]) -> None:
             raise PublishingError(f"{both} are the same document, {document.document_id}: add one of the two.")
 
 
-def fetch_documents(urls: Iterable[str], settings: Settings, networks: Sequence[Network]) -> list[bytes | FetchError]:
-    """The bytes of the documents at these URLs, or the error for each that could not be fetched.
-
-    `networks` are allowed beside the networks of the settings.
-    """
-    site = Site(0, "", "", (), options=SiteOptions(allow_networks=tuple(networks)))
-    return asyncio.run(_fetch(list(urls), settings, site))
-
-
-async def _fetch(urls: list[str], settings: Settings, site: Site) -> list[bytes | FetchError]:
+async def _fetch(
+    urls: Iterable[str], settings: Settings, networks: tuple[Network, ...]
+) -> dict[str, bytes | FetchError]:
+    """By URL, the bytes of the document, or the error if it could not be fetched."""
+    site = Site(0, "", "", (), options=SiteOptions(allow_networks=networks))
     administrator = next(iter(settings.harvester.administrators), None)
     async with Fetcher(settings.http, name=settings.harvester.name, administrator=administrator) as fetcher:
         source = HarvestListSource(site, fetcher)
-        return [await _fetch_one(url, source) for url in urls]
+        return {url: await _fetch_one(url, source) for url in urls}
 
 
 async def _fetch_one(url: str, source: HarvestListSource) -> bytes | FetchError:

@@ -20,7 +20,6 @@ from metaharvest.database.statements import place_of, rows_with
 from metaharvest.errors import MetaharvestError
 from metaharvest.model import OutcomeKind, SiteRunKind, SiteRunStatus
 from metaharvest.model.actions import todo
-from metaharvest.model.mappings import record_of
 from metaharvest.queries.records import (
     FAILING,
     StoredFinding,
@@ -194,19 +193,6 @@ def _totals(documents: Sequence[ChangedDocument]) -> ChangeTotals:
 
 
 @dataclass(frozen=True, slots=True)
-class _End:
-    """The outcome of a document, with its first finding if it is failing."""
-
-    docid: str | None
-    document_id: str
-    revision: int | None
-    outcome: str
-    rule: str | None = None
-    message: str | None = None
-    line: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class _Standing:
     """The state of a site after a run: its last harvest, and the failing documents, by document id.
 
@@ -215,7 +201,7 @@ class _Standing:
     """
 
     last: Harvest | None
-    documents: Mapping[str, _End]
+    documents: Mapping[str, ChangedDocument]
     log_kept: bool
 
 
@@ -308,20 +294,16 @@ def _logged(session: Session, ends: Iterable[_SiteEnd], between: Iterable[Sequen
     )
 
 
-def _failing(before: Mapping[str, _End], after: Mapping[str, _End]) -> Iterator[ChangedDocument]:
+def _failing(before: Mapping[str, ChangedDocument], after: Mapping[str, ChangedDocument]) -> Iterator[ChangedDocument]:
     for document_id, now in after.items():
-        then = before.get(document_id)
-        yield record_of(
-            ChangedDocument,
-            now,
-            change="newly_failing" if then is None else "still_failing",
-            outcome_before=then.outcome if then else None,
-            rule_before=then.rule if then else None,
-        )
+        if then := before.get(document_id):
+            yield replace(now, change="still_failing", outcome_before=then.outcome, rule_before=then.rule)
+        else:
+            yield now
 
 
 def _fixed(
-    before: Mapping[str, _End], after: Mapping[str, _End], done: Sequence[ChangedDocument]
+    before: Mapping[str, ChangedDocument], after: Mapping[str, ChangedDocument], done: Sequence[ChangedDocument]
 ) -> Iterator[ChangedDocument]:
     """Documents that no longer fail, with their new outcome: none if they are there already, or no longer listed."""
     by_id = {each.document_id: each for each in done}
@@ -343,7 +325,7 @@ def _standing(
     end: _SiteEnd, last: Mapping[int, Harvest], logged: _Logged, findings: Mapping[int, Sequence[StoredFinding]]
 ) -> _Standing:
     """The state of a site after a run."""
-    documents: dict[str, _End] = {}
+    documents: dict[str, ChangedDocument] = {}
     number_lost = 0
     if end.listing is not None:
         # A document in the list without an entry here was well; after a retry, every outcome counts.
@@ -359,12 +341,20 @@ def _standing(
     return _Standing(harvest, documents, log_kept=not number_lost)
 
 
-def _ends(rows: Iterable[_Row], findings: Mapping[int, Sequence[StoredFinding]]) -> Iterable[_End]:
-    """The outcomes of documents in a site run; of those with several revisions the highest is last."""
+def _ends(rows: Iterable[_Row], findings: Mapping[int, Sequence[StoredFinding]]) -> Iterable[ChangedDocument]:
+    """The outcomes of documents in a site run, as if all were new; the highest of several revisions is last."""
     for row in sorted(rows, key=lambda row: (row.document_id, row.revision or 0)):
         found = sorted(findings.get(row.harvest_log_id, ()), key=lambda finding: finding.level != "error")
-        first = (found[0].rule, found[0].message, found[0].line) if found else (None, row.message, None)
-        yield _End(docid(row.document_id, row.revision), row.document_id, row.revision, row.outcome, *first)
+        yield ChangedDocument(
+            change="newly_failing",
+            docid=docid(row.document_id, row.revision),
+            document_id=row.document_id,
+            revision=row.revision,
+            outcome=row.outcome,
+            rule=found[0].rule if found else None,
+            message=found[0].message if found else row.message,
+            line=found[0].line if found else None,
+        )
 
 
 def _done(rows: Sequence[_Row]) -> list[ChangedDocument]:
