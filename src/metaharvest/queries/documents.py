@@ -38,7 +38,6 @@ from metaharvest.queries.records import (
     docid,
     is_after,
     shown_revision,
-    stored_finding,
 )
 from metaharvest.queries.runs import site_number
 from metaharvest.queries.sites import last_names
@@ -500,7 +499,7 @@ def _findings(session: Session, last: Mapping[Key, LastOutcome]) -> dict[Key, li
     for site_id, document_id, revision, site_run_id, *finding in session.execute(query):
         key = (site_id, document_id, revision)
         if (each := last.get(key)) and each.site_run_id == site_run_id:
-            found.setdefault(key, []).append(stored_finding(finding))
+            found.setdefault(key, []).append(StoredFinding(*finding))
     put_off = {
         key: each.site_run_id
         for key, each in last.items()
@@ -516,7 +515,7 @@ def reasons_put_off(session: Session, site_run_ids: Collection[int]) -> dict[int
     if not site_run_ids:
         return {}
     log, detail = HarvestLog, HarvestDetailLog
-    query = (
+    query: Select[*tuple[Any, ...]] = (
         select(log.site_run_id, *FINDING)
         .join(detail, detail.harvest_log_id == log.harvest_log_id)
         .where(
@@ -527,4 +526,4 @@ def reasons_put_off(session: Session, site_run_ids: Collection[int]) -> dict[int
         .order_by(detail.detail_log_id)
     )
     rows = session.execute(query)
-    return grouped((site_run_id or 0, stored_finding(finding)) for site_run_id, *finding in rows)
+    return grouped((site_run_id or 0, StoredFinding(*finding)) for site_run_id, *finding in rows)

@@ -229,12 +229,12 @@ def _entries(session: Session, selection: LogSelection) -> Iterator[LogEntry]:
         .order_by(log.harvest_log_id, detail.detail_log_id)
         .execution_options(yield_per=_ROWS_AT_ONCE)
     )
-    width, names = len(_NAMES), [column.key for column in FINDING]
+    width = len(_NAMES)
     imported = _sites_of_imported(session)
     for _, rows in groupby(session.connection().execute(statement), key=itemgetter(0)):
         first, *more = rows
         findings = tuple(
-            LoggedFinding(document_id=row[width + 1], **dict(zip(names, row[width + 2 :], strict=True)))
+            LoggedFinding(*row[width + 2 :], document_id=row[width + 1])
             for row in (first, *more)
             if row[width] is not None
         )

@@ -17,7 +17,7 @@ from metaharvest.model import ERROR_OUTCOMES, WOULD_BE, OutcomeKind
 from metaharvest.text import whole_number
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class StoredFinding:
     """A finding as the log has it."""
 
@@ -43,20 +43,13 @@ FINDING = (
 )
 """The columns of a StoredFinding, in its order and by its names."""
 
-_NAMES = tuple(column.key for column in FINDING)
-
-
-def stored_finding(values: Sequence[Any]) -> StoredFinding:
-    """The finding with these values of FINDING."""
-    return StoredFinding(**dict(zip(_NAMES, values, strict=True)))
-
 
 def findings_under(session: Session, log_ids: Sequence[int]) -> dict[int, list[StoredFinding]]:
     """The findings of these rows of the log, by row, in the order in which they were written."""
     found: dict[int, list[StoredFinding]] = {log_id: [] for log_id in log_ids}
     query = select(HarvestDetailLog.harvest_log_id, *FINDING).order_by(HarvestDetailLog.detail_log_id)
     for log_id, *values in rows_with(session, query, HarvestDetailLog.harvest_log_id, log_ids):
-        found[log_id].append(stored_finding(values))
+        found[log_id].append(StoredFinding(*values))
     return found
 
 
