@@ -44,8 +44,8 @@ def without_address(content: bytes, address: str) -> bytes | None:
     pattern = address_pattern(address)
     message = _parsed(content)
     headers = [name for name in _ADDRESS_HEADERS if pattern.search(str(message.get(name, "")))]
-    subject = pattern.sub(REMOVED, str(message["Subject"] or ""))
-    changed = [*headers, *(["Subject"] if subject != str(message["Subject"] or "") else [])]
+    before = str(message["Subject"] or "")
+    subject = pattern.sub(REMOVED, before)
     for name in headers:
         kept = [each for each in message[name].addresses if not pattern.fullmatch(each.addr_spec)]
         del message[name]
@@ -53,10 +53,10 @@ def without_address(content: bytes, address: str) -> bytes | None:
             message[name] = tuple(kept)
         elif name == "To":
             message[name] = "undisclosed-recipients:;"
-    if "Subject" in changed:
+    if subject != before:
         message.replace_header("Subject", subject)
     texts = _rewritten(message, lambda text: pattern.sub(REMOVED, text))
-    return message.as_bytes(policy=_POLICY) if changed or texts else None
+    return message.as_bytes(policy=_POLICY) if headers or subject != before or texts else None
 
 
 def without_document(content: bytes, document_id: str, sentence: str) -> bytes | None:

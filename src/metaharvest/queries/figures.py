@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import date, timedelta
 from enum import StrEnum
+from statistics import median
 from typing import Any
 
 from sqlalchemy import Row, distinct, func, or_, select
@@ -28,7 +29,7 @@ from metaharvest.database.models import (
 from metaharvest.model import NOT_HARVESTED, RunStatus
 from metaharvest.problems.follow import FIXED, OPEN
 from metaharvest.queries.records import columns, failing
-from metaharvest.queries.site_totals import SUMS, kept_spans, runs_between, total_between, totals_between
+from metaharvest.queries.site_totals import SUMS, PeriodTotals
 from metaharvest.queries.sites import last_names
 from metaharvest.queries.trends import READ_A_LIST, seconds_between
 from metaharvest.rules import title_of
@@ -93,7 +94,7 @@ class _Tally:
             self.failing[site_id], self.last_successes[site_id] = int(row.failing), success
 
     def total(self) -> Mapping[str, Any]:
-        """The totals that were added, by the names of `total_between`."""
+        """The totals that were added, by the names of `PeriodTotals.of_all`."""
         return {
             **self.sums,
             "sites": len(self.failing),
@@ -107,22 +108,20 @@ def figures(session: Session, begin: date, end: date, per: Per | None = None) ->
 
     Weeks begin on Mondays. The first and the last row end where the period ends.
     """
-    runs = runs_between(session, begin, end)
-    kept = kept_spans(session, begin, end)
+    totals = PeriodTotals(session, begin, end)
     if per is Per.SITE:
-        return _of_sites(session, begin, end, runs, kept)
-    firsts = {_first_day(per, day, begin) for day in runs if begin <= day <= end} or ({begin} if per is None else set())
+        return _of_sites(last_names(session), totals, begin, end)
+    firsts = {_first_day(per, day) for day in totals.runs if begin <= day <= end} if per else {begin}
     found = []
     for first in sorted(firsts):
         since, until = max(first, begin), min(_last_day(per, first, end), end)
-        number = sum(len(run_ids) for day, run_ids in runs.items() if since <= day <= until)
-        kept_total = total_between(session, since, until, runs, kept)
-        if kept_total is None:
+        kept = totals.of_all(since, until)
+        if kept is None:
             tally = _Tally()
-            for row in totals_between(session, since, until, runs, kept):
+            for row in totals.by_site(since, until):
                 tally.add(row)
-        total = tally.total() if kept_total is None else dict(kept_total._mapping)
-        found.append(_figures(since, until, None, number, total))
+        total = tally.total() if kept is None else dict(kept._mapping)
+        found.append(_figures(since, until, None, totals.number_of_runs(since, until), total))
     return found
 
 
@@ -140,13 +139,10 @@ def _figures(begin: date, end: date, site: str | None, runs: int, total: Mapping
     )
 
 
-def _of_sites(
-    session: Session, begin: date, end: date, runs: Mapping[date, Sequence[int]], kept: Collection[date]
-) -> list[Figures]:
-    names, tallies = last_names(session), _by_site(totals_between(session, begin, end, runs, kept))
+def _of_sites(names: Mapping[int, str], totals: PeriodTotals, begin: date, end: date) -> list[Figures]:
     found = [
         _figures(begin, end, names.get(site_id, f"site {site_id}"), int(each.sums["runs"]), each.total())
-        for site_id, each in tallies.items()
+        for site_id, each in _by_site(totals.by_site(begin, end)).items()
     ]
     return sorted(found, key=lambda each: (each.site or "").casefold())
 
@@ -158,11 +154,9 @@ def _by_site(rows: Iterable[Row[*tuple[Any, ...]]]) -> dict[int, _Tally]:
     return tallies
 
 
-def _first_day(per: Per | None, day: date, begin: date) -> date:
-    """The first day of the row that has this day."""
-    if per is Per.WEEK:
-        return day - timedelta(days=day.weekday())
-    return day.replace(day=1) if per is Per.MONTH else begin
+def _first_day(per: Per, day: date) -> date:
+    """The first day of the week or month that has this day."""
+    return day - timedelta(days=day.weekday()) if per is Per.WEEK else day.replace(day=1)
 
 
 def _last_day(per: Per | None, first: date, end: date) -> date:
@@ -250,17 +244,18 @@ SITE_COLUMNS = (*(each.name for each in fields(YearOfSite)), "share_well")
 
 def year_figures(session: Session, first_day: date, last_day: date) -> YearFigures:
     """The figures of these days. Rehearsals, and retries of single documents, do not count."""
-    runs = runs_between(session, first_day, last_day)
-    rows = totals_between(session, first_day, last_day, runs, kept_spans(session, first_day, last_day))
+    totals = PeriodTotals(session, first_day, last_day)
     names = last_names(session)
     registered = {site.site_id: site for site in read_sites(session)}
-    sites = sorted(_sites(rows, names, registered), key=lambda site: site.site.casefold())
+    sites = sorted(
+        _sites(totals.by_site(first_day, last_day), names, registered), key=lambda site: site.site.casefold()
+    )
     succeeded = {site.site_id for site in sites if site.last_success}
     days = _days_until_fixed(session, first_day, last_day)
     return YearFigures(
         first_day=first_day,
         last_day=last_day,
-        number_of_runs=sum(len(run_ids) for day, run_ids in runs.items() if first_day <= day <= last_day),
+        number_of_runs=totals.number_of_runs(first_day, last_day),
         number_of_sites=len(sites),
         **{name: sum(getattr(site, name) for site in sites) for name in _SUMS},
         withdrawn=_withdrawn(session, first_day, last_day),
@@ -325,14 +320,8 @@ def _days_until_fixed(session: Session, first_day: date, last_day: date) -> list
 
 def _median(days: Sequence[tuple[int, int]]) -> float | None:
     """The median of days, each with its number; in the middle of two, if it lies between them."""
-    total = sum(number for _, number in days)
-    if not total:
-        return None
-    middle, passed, found = ((total - 1) // 2, total // 2), 0, []
-    for each, number in days:
-        found += [each for place in middle if passed <= place < passed + number]
-        passed += number
-    return sum(found) / len(found)
+    each = [day for day, number in days for _ in range(number)]
+    return float(median(each)) if each else None
 
 
 def _rules(session: Session, first_day: date, last_day: date) -> list[RuleOfYear]:

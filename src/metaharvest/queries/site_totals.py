@@ -6,7 +6,7 @@ of some thousand rows rather than of each site run. The journal writes them (jou
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
@@ -112,7 +112,58 @@ def totals_of_sites(run_ids: Collection[int], *conditions: ColumnElement[bool]) 
     ).group_by(each.site_schedule_id)
 
 
-def kept_spans(session: Session, first: date, last: date) -> set[date]:
+class PeriodTotals:
+    """The totals of the sites in parts of a period, from the table of kept spans as far as possible.
+
+    `runs` are the numbers of the runs with site runs, by day.
+    """
+
+    def __init__(self, session: Session, first: date, last: date) -> None:
+        self.runs = runs_between(session, first, last)
+        self._session = session
+        self._kept = _kept_spans(session, first, last)
+
+    def number_of_runs(self, first: date, last: date) -> int:
+        """The number of runs from the first day to the last."""
+        return sum(len(run_ids) for day, run_ids in self.runs.items() if first <= day <= last)
+
+    def by_site(self, first: date, last: date) -> Iterator[Row[*tuple[Any, ...]]]:
+        """The totals from the first day to the last, as rows of `totals_of_sites`: a site may have several."""
+        whole, others = self._spans(first, last)
+        for some in batches(whole):
+            yield from self._session.execute(_kept(some))
+        for run_ids in others:
+            yield from self._session.execute(totals_of_sites(run_ids))
+
+    def of_all(self, first: date, last: date) -> Row[*tuple[Any, ...]] | None:
+        """The totals from the first day to the last of all sites together, with their number as `sites`.
+
+        None if the table does not have all of them: then `by_site` has them.
+        """
+        whole, others = self._spans(first, last)
+        if others or not 0 < len(whole) <= _MOST_SPANS:
+            return None
+        each = _kept(whole).subquery("kept").c
+        query = select(
+            func.count().label("sites"),
+            *(func.sum(each[name]).label(name) for name in SUMS.split()),
+            func.sum(case((each.last_success.is_not(None), each.failing), else_=0)).label("failing"),
+            func.max(each.last_success).label("last_success"),
+        )
+        return self._session.execute(query).one()
+
+    def _spans(self, first: date, last: date) -> tuple[Sequence[date], Sequence[Sequence[int]]]:
+        """The first days of the spans that the table has as a whole, and the runs of each of the others."""
+        spans: dict[Span, list[int]] = {}
+        for day, run_ids in self.runs.items():
+            if first <= day <= last:
+                spans.setdefault(Span.of(day), []).extend(run_ids)
+        cut = {Span.of(day) for day in self.runs if not first <= day <= last}
+        whole = {span for span in spans if span.first in self._kept and span not in cut}
+        return sorted(span.first for span in whole), [spans[span] for span in spans if span not in whole]
+
+
+def _kept_spans(session: Session, first: date, last: date) -> set[date]:
     """The first days of the spans up to the last day whose kept totals are right: no run of them goes on."""
     kept = SiteTotals.first_day
     found = set(session.scalars(select(kept).where(kept >= Span.of(first).first, kept <= last).distinct()))
@@ -127,53 +178,6 @@ def runs_between(session: Session, first: date, last: date) -> dict[date, list[i
     its_own = exists().where(HarvestSiteRun.run_id == run.run_id, IS_REAL)
     within = (IS_HARVEST, run.harvest_date >= first, run.harvest_date <= last, its_own)
     return grouped((row[0], row[1]) for row in session.execute(select(run.harvest_date, run.run_id).where(*within)))
-
-
-def totals_between(
-    session: Session, first: date, last: date, runs: Mapping[date, Sequence[int]], kept: Collection[date]
-) -> Iterator[Row[*tuple[Any, ...]]]:
-    """The totals from the first day to the last, as rows of `totals_of_sites`: a site may have several.
-
-    `runs` come from `runs_between`; `kept` are the spans that are read from the table.
-    """
-    whole, others = _spans(first, last, runs, kept)
-    for some in batches(whole):
-        yield from session.execute(_kept(some))
-    for run_ids in others:
-        yield from session.execute(totals_of_sites(run_ids))
-
-
-def total_between(
-    session: Session, first: date, last: date, runs: Mapping[date, Sequence[int]], kept: Collection[date]
-) -> Row[*tuple[Any, ...]] | None:
-    """The totals from the first day to the last of all sites together, with their number as `sites`.
-
-    None if the table does not have all of them: then `totals_between` has them.
-    """
-    whole, others = _spans(first, last, runs, kept)
-    if others or not 0 < len(whole) <= _MOST_SPANS:
-        return None
-    each = _kept(whole).subquery("kept").c
-    query = select(
-        func.count().label("sites"),
-        *(func.sum(each[name]).label(name) for name in SUMS.split()),
-        func.sum(case((each.last_success.is_not(None), each.failing), else_=0)).label("failing"),
-        func.max(each.last_success).label("last_success"),
-    )
-    return session.execute(query).one()
-
-
-def _spans(
-    first: date, last: date, runs: Mapping[date, Sequence[int]], kept: Collection[date]
-) -> tuple[Sequence[date], Sequence[Sequence[int]]]:
-    """The first days of the spans that the table has as a whole, and the runs of each of the others."""
-    spans: dict[Span, list[int]] = {}
-    for day, run_ids in runs.items():
-        if first <= day <= last:
-            spans.setdefault(Span.of(day), []).extend(run_ids)
-    cut = {Span.of(day) for day in runs if not first <= day <= last}
-    whole = {span for span in spans if span.first in kept and span not in cut}
-    return sorted(span.first for span in whole), [spans[span] for span in spans if span not in whole]
 
 
 def _kept(spans: Collection[date]) -> Select[*tuple[Any, ...]]:

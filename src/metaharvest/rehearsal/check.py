@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain, count
 from pathlib import Path
 from typing import BinaryIO
 
@@ -201,11 +202,8 @@ def _unused_name(given: Given, used: set[str]) -> str:
         "".join(c for c in " ".join(name.split()) if c.isprintable() and c != "\ufffd")[:_LONGEST_NAME].strip()
         or "rehearsal"
     )
-    number, unused = 1, name
-    while unused in used:
-        number += 1
-        unused = f"{name} ({number})"
-    return unused
+    others = (f"{name} ({number})" for number in count(2))
+    return next(each for each in chain([name], others) if each not in used)
 
 
 def _source_of(sites: Iterable[GivenSite], copies: Copies, own: SourceFor) -> SourceFor:
