@@ -26,7 +26,8 @@ def title_of(root: etree._Element) -> str:
     A title may have translations as children (EML), or its text in a child (ISO); the first text counts.
     """
     first = root[0] if len(root) else None  # mostly it is the title, and to search takes three times as long
-    is_title = first is not None and isinstance(first.tag, str) and first.tag.endswith("}title")
+    tag = None if first is None else first.tag
+    is_title = isinstance(tag, str) and tag.endswith("}title")
     element = first if is_title else next(_resource(root).iter("{*}title"), None)
     if element is None:
         return ""

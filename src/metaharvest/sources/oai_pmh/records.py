@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
@@ -80,7 +79,7 @@ class Records:
         header = self._checked(headers[0], tags)
         if header is None:
             return None
-        self._note_datestamp(header)
+        self._note_datestamp(header.datestamp, header.identifier)
         deleted = says_deleted(headers[0]) or says_deleted(element)
         if deleted or self.names.too_long(header.identifier):
             return self._without_content(header, answer, deleted=deleted)
@@ -113,10 +112,10 @@ class Records:
             return header  # Almost every header is short.
         return _Header(shortened(identifier), datestamp[:DATE], kept)
 
-    def _note_datestamp(self, header: _Header) -> None:
-        if not is_proper(header.datestamp):
-            self.odd.note("datestamp", f"{one_line(header.identifier, 100)}: {header.datestamp or 'none'}")
-        elif len(header.datestamp) == _DAY:
+    def _note_datestamp(self, datestamp: str, identifier: str) -> None:
+        if not is_proper(datestamp):
+            self.odd.note("datestamp", f"{one_line(identifier, 100)}: {datestamp or 'none'}")
+        elif len(datestamp) == _DAY:
             self.odd.note("days")
 
     def _sets(self, sets: tuple[str, ...], identifier: str) -> tuple[str, ...]:
@@ -232,19 +231,17 @@ class _Header(NamedTuple):
 
 def _header_in(element: etree._Element, tags: _Tags) -> _Header:
     """The values of a header; empty if it lacks them. The last identifier counts."""
-    identifiers, datestamp, sets = [], "", []
+    identifier, datestamp, sets, number = "", "", [], 0
+    _, _, _, identifier_tag, datestamp_tag, set_tag = tags
     for child in element:
-        tag = child.tag
-        text = text_of(child) if len(child) else (child.text or "").strip()
-        if tag == tags.identifier:
-            identifiers.append(text)
-        elif tag == tags.datestamp:
+        tag, text = child.tag, text_of(child)
+        if tag == identifier_tag:
+            identifier, number = text, number + 1
+        elif tag == datestamp_tag:
             datestamp = text
-        elif tag == tags.set_spec and text:
+        elif tag == set_tag and text:
             sets.append(text)
-    if len(identifiers) == 1:
-        return _Header(identifiers[0], datestamp, tuple(sets))
-    return _Header(identifiers[-1] if identifiers else "", datestamp, tuple(sets), max(0, len(identifiers) - 1))
+    return _Header(identifier, datestamp, tuple(sets), max(0, number - 1))
 
 
 def _root_in(metadata: etree._Element | None, identifier: str) -> tuple[etree._Element | None, Finding | None]:
@@ -294,9 +291,11 @@ def _too_large(identifier: str, why: str) -> Finding:
 def _digest(root: etree._Element, content: bytes) -> str:
     """The digest of the metadata in canonical XML; of their bytes if that is slow, or not possible."""
     canonical = content
-    with suppress(etree.C14NError, ValueError):  # Canonical XML has no relative namespace URIs.
+    try:
         if len(content) <= _FEW_BYTES or not _is_slow(root, content):
             canonical = etree.tostring(root, method="c14n", exclusive=True, with_comments=False)
+    except (etree.C14NError, ValueError):  # Canonical XML has no relative namespace URIs.
+        pass
     return hashlib.sha256(canonical).hexdigest()
 
 
@@ -336,8 +335,8 @@ class RecordNames:
 
     def document(self, origin: RecordOrigin) -> ListedDocument:
         """The record with this origin as a listed document."""
-        identifier = origin.identifier
-        return ListedDocument(self.document_id(identifier), 0, origin.namespace, self.url(identifier), origin=origin)
+        document_id, url = self._id_and_url(origin.identifier)
+        return ListedDocument(document_id, 0, origin.namespace, url, origin=origin)
 
     def document_of(self, identifier: str, response_date: str = "") -> ListedDocument:
         """A record as a listed document, if only its identifier is known."""
@@ -348,9 +347,11 @@ class RecordNames:
 
         Two identifiers never have the same document id.
         """
-        if not _PLAIN.fullmatch(identifier):
-            identifier = quote(identifier.replace("%", "%25"), safe=_PRINTABLE)
-        return shortened(self._start + identifier, _LONGEST_ID)
+        return self._id_and_url(identifier)[0]
+
+    def url(self, identifier: str) -> str:
+        """The URL of the record."""
+        return self._id_and_url(identifier)[1]
 
     def origin_of(self, document_id: str) -> RecordOrigin | None:
         """The origin of the record with this document id, without dates; None if it is no record of these."""
@@ -358,11 +359,16 @@ class RecordNames:
             return None
         return RecordOrigin(self.base_url, unquote(document_id.removeprefix(self._start)), self.prefix, "", "")
 
-    def url(self, identifier: str) -> str:
-        """The URL of the record."""
+    def _id_and_url(self, identifier: str) -> tuple[str, str]:
+        """The document id of the record, and its URL."""
         if _PLAIN.fullmatch(identifier):  # almost all identifiers; quote() takes longer
-            return self._url + identifier.replace(":", "%3A").replace("/", "%2F")
-        return self._url + quote(identifier, safe="")
+            document_id, quoted = self._start + identifier, identifier.replace(":", "%3A").replace("/", "%2F")
+        else:
+            document_id = self._start + quote(identifier.replace("%", "%25"), safe=_PRINTABLE)
+            quoted = quote(identifier, safe="")
+        if len(document_id) > _LONGEST_ID:
+            document_id = shortened(document_id, _LONGEST_ID)
+        return document_id, self._url + quoted
 
     def arguments(self, identifier: str) -> dict[str, str]:
         """The arguments of GetRecord."""

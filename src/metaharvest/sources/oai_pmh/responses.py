@@ -192,11 +192,14 @@ def _strictly(file: BinaryIO, answer: Response, take: Take[Item], limits: XmlLim
     Before one that exceeds the limits, or has too much declared around it, it raises Crowded.
     """
     room = _Room(limits)
-    is_short = size_of(file) <= SHORT
+    is_short, is_list = size_of(file) <= SHORT, answer.root.verb == answer.verb
     for tree, is_whole in _trees(file, answer.root.name(answer.root.verb or "OAI-PMH"), room, at_once=is_short):
-        for item in _complete(tree, answer, take, is_list=answer.root.verb == answer.verb, is_whole=is_whole):
-            room.clear()
+        has_items = False
+        for item in _complete(tree, answer, take, is_list=is_list, is_whole=is_whole):
+            has_items = True
             yield item
+        if has_items:
+            room.clear()
     answer.is_whole = True
     if not (answer.has_list or answer.errors):
         raise NotOaiResponse(_another_verb(answer.verb))
@@ -245,7 +248,7 @@ class _Room:
         self.clear()
 
     def clear(self) -> None:
-        """A record has ended."""
+        """A record has ended in the last piece."""
         self._size = self._nodes = 0
         self._uncounted.clear()
 
