@@ -596,32 +596,31 @@ class Sweeper:
         new = 0
         if self.sweep.divided:
             self._check_datestamps([each.document.origin.datestamp for each in part if each.document.origin])
+        seen, is_whole, newest = self._seen, counts.named is self._seen, self.newest
         for record in part:
             key, version = key_and_version(record)
-            before = self._seen.get(key)
-            is_new = before is None if counts.named is self._seen else key not in counts.named
+            before = seen.setdefault(key, version)
+            is_new = before is None if is_whole else key not in counts.named
             # A version without a date may be any.
             is_other = before is None or (before != version and UNDATED not in (before, version))
             if is_new:
                 new += 1
-                self._note_newest(record)
+                if not record.deleted and (origin := record.document.origin):
+                    newest = newest.or_newer(origin.datestamp, origin.identifier, self._identity.response_date)
             elif not counts.has_failed:
                 self._records.odd.note("twice")
                 counts.moved += is_other or not counts.is_on_page(key)
             if not counts.is_first:
                 counts.on_page.add(key)
             self._to_come_again.discard(key)
-            if counts.named is not self._seen:
+            if not is_whole:
                 counts.named[key] = version
             if is_other:
-                self._seen[key] = version
+                if before is not None:
+                    seen[key] = version
                 fresh.append(record)
+        self.newest = newest
         return fresh, new
-
-    def _note_newest(self, record: ListedRecord) -> None:
-        """Keep the record if it is the newest one that is not deleted."""
-        if not record.deleted and (origin := record.document.origin):
-            self.newest = self.newest.or_newer(origin.datestamp, origin.identifier, self._identity.response_date)
 
     def _page(
         self, records: Sequence[ListedRecord], counts: Counts, checkpoint: dict[str, object] | None = None

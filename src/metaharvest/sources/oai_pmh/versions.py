@@ -17,6 +17,7 @@ class KeyTable:
     """A set of keys, which are numbers of 64 bits: a hash table with open addressing, in one array.
 
     Many small buckets would lie between the records of a page in memory. The gaps between them double their memory.
+    The loops are written out in each method: a call for each key takes three times as long.
     """
 
     def __init__(self) -> None:
@@ -35,33 +36,50 @@ class KeyTable:
     def add(self, key: int) -> int:
         """The place of the key, which the table has from now on."""
         key = key or 1  # 0 is a free place
-        place = self._place(key)
-        if not self._keys[place]:
-            self._keys[place] = key
-            self._number += 1
-            if self._number >= _LOAD_FACTOR * len(self._keys):
-                self._double()
-                place = self._place(key)
+        keys, mask = self._keys, self._mask
+        place = key & mask
+        while (found := keys[place]) != key:
+            if not found:
+                keys[place] = key
+                self._number += 1
+                if self._number >= self._most:
+                    self._double()
+                    return self._place(key)
+                return place
+            place = (place + 1) & mask
         return place
 
     def _place(self, key: int) -> int:
         """Where the key is, or would be."""
-        keys, place = self._keys, key & self._mask
+        keys, mask = self._keys, self._mask
+        place = key & mask
         while (found := keys[place]) != key and found:
-            place = (place + 1) & self._mask
+            place = (place + 1) & mask
         return place
 
     def _set_places(self, number: int) -> None:
         """Make this number of free places, a power of two."""
         self._keys = array("q", (0,)) * number
         self._mask = number - 1
+        self._most = _LOAD_FACTOR * number
 
     def _double(self) -> None:
         """Move the keys to twice as many places."""
+        for _ in self._moves():
+            pass
+
+    def _moves(self) -> Iterator[int]:
+        """Double the places, and move each key. Gives the new place of each old one, of free ones as well."""
         old = self._keys
         self._set_places(2 * len(old))
-        for key in filter(None, old):
-            self._keys[self._place(key)] = key
+        keys, mask = self._keys, self._mask
+        for key in old:
+            place = key & mask
+            if key:
+                while keys[place]:
+                    place = (place + 1) & mask
+                keys[place] = key
+            yield place
 
 
 class Versions(KeyTable):
@@ -79,17 +97,29 @@ class Versions(KeyTable):
         place = self._place(key or 1)
         return self._versions[place] if self._keys[place] else None
 
+    def setdefault(self, key: int, version: int) -> int | None:
+        """The version of a record; None if there was none: then it is this one from now on."""
+        before = self._number
+        place = self.add(key)
+        if self._number == before:
+            return self._versions[place]
+        self._versions[place] = version
+        return None
+
     def __setitem__(self, key: int, version: int) -> None:
         place = self.add(key)
         self._versions[place] = version
 
     def _double(self) -> None:
-        keys, versions = self._keys, self._versions
-        super()._double()
-        self._versions = array("q", (0,)) * len(self._keys)
-        for key, version in zip(keys, versions, strict=True):
-            if key:
-                self._versions[self._place(key)] = version
+        old = self._versions
+        self._versions = array("q", (0,)) * (2 * len(old))
+        for version, place in zip(old, self._moves(), strict=True):
+            if version:
+                self._versions[place] = version
+
+
+_SOME = 2_000
+"""Document ids that are kept as they are: most answers have fewer."""
 
 
 class NamedIds:
@@ -100,19 +130,25 @@ class NamedIds:
 
     def __init__(self) -> None:
         self._last: list[str] = []
+        self._are_last: set[str] = set()
         self._pages: list[bytes] = []
-        self._hashes = KeyTable()
+        self._hashes: KeyTable | None = None
 
     def add_page(self, document_ids: Iterable[str]) -> None:
-        """Add the ids of a page. Most answers are one page: the page before is compressed when another one comes."""
-        if self._last:
+        """Add the ids of a page. The last ones are compressed when they are many, and another page comes."""
+        if len(self._last) >= _SOME:
             self._pages.append(zlib.compress(json.dumps(self._last).encode(), 1))
-            for each in self._last:
+            self._hashes = self._hashes or KeyTable()
+            for each in self._are_last:
                 self._hashes.add(hash(each))
-        self._last = sorted(document_ids)
+            self._last, self._are_last = [], set()
+        some = sorted(document_ids)
+        self._last += some
+        self._are_last.update(some)
 
     def __contains__(self, document_id: object) -> bool:
-        return hash(document_id) in self._hashes or document_id in self._last
+        is_before = self._hashes is not None and hash(document_id) in self._hashes
+        return is_before or document_id in self._are_last
 
     def __iter__(self) -> Iterator[str]:
         """The ids, page by page; an id that two pages have named comes twice."""
