@@ -12,7 +12,6 @@ import random
 import time
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 
 from metaharvest.errors import FetchError, NotAsked
@@ -114,6 +113,8 @@ def seconds_wanted(retry_after: str, date: str) -> float | None:
 
 def http_date(text: str) -> datetime | None:
     """A date in any of the three forms of RFC 9110, 5.6.7; None if it is none."""
+    from email.utils import parsedate_to_datetime  # the process that reads answers needs no dates: 1 MB
+
     try:
         date = parsedate_to_datetime(text)
     except (ValueError, TypeError, IndexError, OverflowError):

@@ -14,8 +14,6 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address
 from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 
-import idna
-
 from metaharvest.model import Network
 from metaharvest.text import one_line, shown_url
 
@@ -209,6 +207,8 @@ def _host(parts: SplitResult) -> str:
         except ValueError:
             raise BadUrl(f"'{named}' is not an address") from None
     if not host.isascii() and len(host) <= 253:
+        import idna  # few hosts need it
+
         with suppress(UnicodeError):
             host = idna.encode(host, uts46=True).decode("ascii")
     if len(host) > 253 or not _HOST_NAME.fullmatch(host):

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from functools import partial
 from os import SEEK_END
 from typing import BinaryIO, Self, TypeVar
-from xml.sax.saxutils import unescape
 
 from metaharvest.sources.base import ListedRecord, TimeBudget
 from metaharvest.sources.oai_pmh.mapped_file import spool
@@ -157,7 +156,8 @@ _END = re.compile(
     rb"(?P<token>(?:[ \t\r\n!-%'-;=?-~]|&(?:amp|lt|gt|quot|apos);)+)</(?P=name)\s*>"
     rb"\s*(?:</(?:[A-Za-z][\w.-]*:)?(?:ListRecords|OAI-PMH)\s*>\s*){1,2}\Z"
 )
-_QUOTES = {"&quot;": '"', "&apos;": "'"}
+_ENTITIES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&amp;": "&"}
+"""xml.sax.saxutils imports an HTTP client with it: 2 MB."""
 
 
 def next_token(file: BinaryIO) -> str:
@@ -166,4 +166,5 @@ def next_token(file: BinaryIO) -> str:
     file.seek(max(0, size - _TAIL))
     found = _END.search(file.read())
     file.seek(0)
-    return unescape(found["token"].decode("ascii"), _QUOTES).strip() if found else ""
+    token = found["token"].decode("ascii") if found else ""
+    return re.sub("&[a-z]+;", lambda entity: _ENTITIES[entity[0]], token).strip()

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from html import unescape
 from itertools import islice
 from typing import Any, BinaryIO, Generic, TypeVar
 
@@ -21,7 +20,7 @@ from metaharvest.sources.charset import ONE_BYTE
 from metaharvest.sources.oai_pmh.bounds import URI, declared_size
 from metaharvest.sources.oai_pmh.mapped_file import LONGEST_TAG, WINDOW, Data, bytes_of, matches, release
 from metaharvest.sources.oai_pmh.protocol import ResponseRoot
-from metaharvest.text import one_line, only_xml
+from metaharvest.text import one_line, only_xml, unescaped
 
 Item = TypeVar("Item")
 
@@ -479,7 +478,7 @@ def _in_utf_8(data: Data) -> Data:
 
 
 def _text(identifier: bytes) -> str:
-    return unescape(identifier.decode("utf-8", "replace")).strip()
+    return unescaped(identifier.decode("utf-8", "replace")).strip()
 
 
 def _encoding(head: bytes) -> str:
