@@ -12,7 +12,7 @@ from itertools import chain, repeat
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Column, Connection, Dialect, Table, insert, text
+from sqlalchemy import Column, Connection, Dialect, LargeBinary, Table, insert, text
 
 from metaharvest.database.base import Identifier
 
@@ -87,6 +87,8 @@ def _ready(dialect: Dialect, table: Table, rows: Sequence[Columns], same: Column
     for name, convert in conversions.items():
         if name in same:
             values[name] = repeat(convert(same[name]) if convert else same[name], len(rows))
+        elif convert and isinstance(table.c[name].type, LargeBinary):
+            values[name] = map(convert, values[name])  # to compare documents takes longer than to convert them
         elif convert and not _are_as_stored(table.c[name], values[name]):
             # Most columns to convert have few different values, such as the day.
             converted = {value: convert(value) for value in set(values[name])}

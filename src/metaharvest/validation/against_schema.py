@@ -39,6 +39,9 @@ _MAX_ERRORS = 10_000
 _MAX_ATTRIBUTES = 1_000
 """The most attributes of an element: 12,000 on one element took 13 seconds."""
 
+_LEAST_LONG_TAG = 5 * _MAX_ATTRIBUTES
+"""The bytes of a tag with this number of attributes, each with a blank, a name, an equals sign and two quotes."""
+
 _MAX_PATH_STEPS = 5_000_000_000
 """Number of errors times bytes of the document up to which paths are cheap, even with very many sibling elements."""
 
@@ -88,10 +91,25 @@ def _findings_without_places(reading: _StreamedValidation) -> list[ElementFindin
 def crowded_element(root: etree._Element, content: bytes) -> etree._Element | None:
     """The first element whose many attributes make its validation slow, or None."""
     # In UTF-16 an equals sign is this byte and another one.
-    if content.count(b"=") <= _MAX_ATTRIBUTES:
+    if not _has_long_tag(root, content) or content.count(b"=") <= _MAX_ATTRIBUTES:
         return None
     # Very many elements leave no room for long tags.
     return next(iter(evaluated(_with_too_many_attributes, root, list[etree._Element]())), None)
+
+
+def _has_long_tag(root: etree._Element, content: bytes) -> bool:
+    """True if a tag may have too many attributes: many bytes without the beginning of another one. True if in doubt.
+
+    To count equals signs takes ten times as long.
+    """
+    if b"\0" in content or root.getroottree().docinfo.encoding not in ("UTF-8", "utf-8"):
+        return True
+    begun = 0
+    while begun + _LEAST_LONG_TAG < len(content):
+        begun = content.rfind(b"<", begun + 1, begun + _LEAST_LONG_TAG)
+        if begun < 0:
+            return True
+    return False
 
 
 class _StreamedValidation:
